@@ -1,0 +1,85 @@
+# Everything here works in a fresh clone, with only Python 3.11 or newer, pip, make and git.
+#   make demo     install what a run needs, and show the protocol at work
+#   make test     install what the tests need, and run all of them
+#   make check    the everyday round: format, lint, types, quick tests
+# Another interpreter: make PY=python3.13 demo (make clean first, if .venv is already there).
+
+PY   ?= python3
+VENV := .venv
+BIN  := $(VENV)/bin
+PIP   = $(PY) -m pip --disable-pip-version-check --python $(BIN)/python
+# Nothing is built, and nothing comes in that the lock does not know by its hash.
+LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
+
+.DEFAULT_GOAL := help
+.PHONY: help install dev demo test check types lint format bench lock clean
+
+help:
+	@echo 'make install   leaves $(BIN)/interlock behind'
+	@echo 'make demo      installs, then walks through the protocol on real input'
+	@echo 'make test      installs, then runs the whole suite (slow and interop tests too)'
+	@echo 'make check     format, lint, types and the quick tests'
+	@echo 'make types | lint | format | bench | lock | clean'
+
+install: $(VENV)/.installed
+
+dev: $(VENV)/.dev
+
+demo: install
+	@$(BIN)/interlock demo
+
+test: dev
+	@$(BIN)/python -m pytest
+
+check: lint types
+	@$(BIN)/python -m pytest -q -m 'not slow and not interop'
+
+types: dev
+	@$(BIN)/mypy
+
+lint: dev
+	@$(BIN)/ruff format --check || { echo 'make format puts this right'; exit 1; }
+	@$(BIN)/ruff check --quiet
+
+format: dev
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format --quiet
+
+bench: dev
+	@$(BIN)/python -m benchmarks
+
+# Every requirements/*.in to its .txt, run.in first because dev.in leans on it. Versions that still fit are kept;
+# `make lock UPGRADE=--upgrade` takes the newest. Without header and annotations the files name no package registry.
+lock: $(VENV)-lock/.installed
+	@cd requirements && for name in run $$(ls *.in | sed 's/\.in$$//'); do \
+		../$(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+			--no-header --no-annotate $(UPGRADE) $$name.in -o $$name.txt || exit 1; \
+	done
+
+clean:
+	rm -rf $(VENV) $(VENV)-lock .peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment without pip inside: pip reaches it from outside, so neither ensurepip nor python3-venv is needed.
+%/bin/python:
+	@$(PY) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version if sys.version_info < (3, 11) else 0)'
+	@$(PY) -m pip --version >/dev/null || { echo 'pip 22.3 or newer is needed beside $(PY)'; exit 1; }
+	@$(PY) -m venv --without-pip $*
+
+$(VENV)/.run: requirements/run.txt | $(BIN)/python
+	@echo 'installing what a run needs into $(VENV) ...'
+	@$(PIP) install $(LOCKED) -r $<
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml $(VENV)/.run
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.installed
+	@echo 'installing what the tests need into $(VENV) ...'
+	@$(PIP) install $(LOCKED) -r $<
+	@touch $@
+
+$(VENV)-lock/.installed: requirements/lock.txt | $(VENV)-lock/bin/python
+	@$(PY) -m pip --disable-pip-version-check --python $(VENV)-lock/bin/python install $(LOCKED) -r $<
+	@touch $@

@@ -1,0 +1,98 @@
+"""Command line: `python -m benchmarks` measures all peers and prints Markdown."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from .cells import CELLS
+from .install import install, locked, node
+from .roster import HANDSHAKE, PEERS_BY_NAME, STATELESS, Peer
+from .rounds import Plan, Results, measure, warm
+from .tables import tables
+
+
+def main() -> int:
+    """Measure what was asked for; return 1 when a peer could not be measured."""
+    options = read_options()
+    if options.list:
+        print("\n".join(f"{cell.name:14} {cell.title}" for cell in CELLS))
+        print("\n".join(f"{peer.name:14} {peer.title}" for peer in PEERS_BY_NAME.values()))
+        return 0
+    peers = chosen(options.peers)
+    install([peer.name for peer in peers])
+    plan = Plan(
+        peers,
+        [cell for cell in CELLS if not options.only or cell.name in options.only],
+        [STATELESS] if options.quick else options.revision,
+        options.rounds or (2 if options.quick else 5),
+        options.seconds or (0.15 if options.quick else 0.2),
+    )
+    began = time.monotonic()
+    warm(peers)
+    results = measure(plan)
+    print(f"# Benchmarks\n\n{circumstances(plan, time.monotonic() - began)}\n\n{tables(results, peers)}")
+    if options.json:
+        options.json.write_text(json.dumps(record(results, plan), indent=1) + "\n")
+    return 1 if results.faults else 0
+
+
+def read_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Interlock beside its peers.")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds (5; 2 with --quick)")
+    parser.add_argument("--seconds", type=float, help="length of one window (0.2; 0.15 with --quick)")
+    parser.add_argument("--quick", action="store_true", help="about a minute: two rounds, the newest revision only")
+    parser.add_argument("--only", action="append", metavar="CELL", choices=[cell.name for cell in CELLS], help="may be given more than once")
+    parser.add_argument("--peers", default="all", help="names with commas between them (all)")
+    parser.add_argument("--revision", action="append", default=[], choices=[STATELESS, HANDSHAKE], help="measure only this revision")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write every sample here")
+    parser.add_argument("--list", action="store_true", help="name the cells and peers")
+    return parser.parse_args()
+
+
+def chosen(names: str) -> list[Peer]:
+    """Return the peers to measure; Interlock is left out, with a word, where it cannot be imported."""
+    wanted = list(PEERS_BY_NAME) if names == "all" else names.split(",")
+    unknown = [name for name in wanted if name not in PEERS_BY_NAME]
+    if unknown:
+        raise SystemExit(f"no peer is called {', '.join(unknown)}; there are {', '.join(PEERS_BY_NAME)}")
+    if "interlock" in wanted and importlib.util.find_spec("interlock") is None:
+        print("Interlock is not installed beside this interpreter: only its peers are measured", file=sys.stderr)
+        wanted.remove("interlock")
+    return [PEERS_BY_NAME[name] for name in wanted]
+
+
+def circumstances(plan: Plan, seconds: float) -> str:
+    """Return what a reader must know to repeat the run."""
+    found = node()
+    version = subprocess.run([str(found), "--version"], capture_output=True, text=True).stdout.strip() if found else "none"
+    pins = [line.split()[0] for name in ("official", "fastmcp") for line in locked(name).read_text().splitlines() if line.startswith(f"{PINS[name]}==")]
+    uvloop = "with" if importlib.util.find_spec("uvloop") else "without"
+    return (
+        f"Python {platform.python_version()} ({uvloop} uvloop beside Interlock), Node {version}, {', '.join(pins)}, "
+        f"{os.cpu_count()} cores, {plan.rounds} interleaved rounds, {seconds:.0f} s. "
+        "CPU is the processor time of the measured process for each call; all figures are medians."
+    )
+
+
+PINS = {"official": "mcp", "fastmcp": "fastmcp"}
+
+
+def record(results: Results, plan: Plan) -> dict[str, object]:
+    """Return every sample, for machines."""
+    rows = [
+        {"cell": cell, "revision": revision, "peer": peer, "samples": samples} for (cell, revision, peer), samples in results.samples.items()
+    ]
+    return {"python": platform.python_version(), "rounds": plan.rounds, "seconds": plan.seconds, "results": rows, "faults": results.faults}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

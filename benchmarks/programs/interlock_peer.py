@@ -1,0 +1,40 @@
+"""Interlock as a peer: `server CATALOGUE`, `client REVISION COMMAND...` and `memory REVISION`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from tools import catalogue
+
+
+def build(name: str):
+    from interlock import Server
+
+    server = Server("bench")
+    for tool in catalogue(name):
+        server.tool(tool)
+    return server
+
+
+async def call_from(target, revision: str) -> None:
+    from interlock import Client
+    from orders import obey
+
+    async with Client(target, revision=revision) as client:
+
+        async def call() -> int:
+            result = await client.call_tool("aadd", {"a": 1, "b": 2})
+            return result.structured_content["result"]
+
+        await obey(call)
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["server", name]:
+            build(name).run()
+        case ["client", revision, *words]:
+            asyncio.run(call_from(words, revision))
+        case ["memory", revision]:
+            asyncio.run(call_from(build("plain"), revision))

@@ -1,0 +1,66 @@
+"""The tools that every Python peer serves: the same functions, so that only the library around them differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Tool = Callable[..., Any]
+
+
+async def aadd(a: int, b: int) -> int:
+    """Add two integers, as a coroutine."""
+    return a + b
+
+
+def add(a: int, b: int) -> int:
+    """Add two integers, as a plain function."""
+    return a + b
+
+
+async def text(size: int) -> str:
+    """Return a text of the given number of characters."""
+    return "x" * size
+
+
+async def length(text: str) -> int:
+    """Return the number of characters of a text."""
+    return len(text)
+
+
+async def echo(words: str) -> str:
+    """Return the words that were given."""
+    return words
+
+
+async def flip(value: bool) -> bool:
+    """Return the opposite."""
+    return not value
+
+
+def numbered(number: int) -> Tool:
+    """Return one of many small tools, named by its number."""
+
+    async def tool(a: int, b: int) -> int:
+        return a * b + number
+
+    tool.__name__ = tool.__qualname__ = f"tool_{number:04}"
+    tool.__doc__ = f"Multiply two integers and add {number}."
+    return tool
+
+
+def catalogue(name: str) -> list[Tool]:
+    """Return the tools of a catalogue: `plain` (6), `models` (6, one of them with pydantic arguments) or `many` (1000)."""
+    six: list[Tool] = [aadd, add, text, length, echo, flip]
+    if name == "models":
+        from records import record  # only here: a catalogue without pydantic models must not pay for its import
+
+        return [*six[:5], record]
+    if name == "many":
+        return [*six, *(numbered(number) for number in range(994))]
+    return six
+
+
+def is_prose(tool: Tool) -> bool:
+    """Whether the tool answers with text alone: peers that would send such text a second time, as structured content, are told not to."""
+    return tool in (text, echo)

@@ -1,0 +1,150 @@
+"""Interleaved rounds: in each, every peer plays every part once, and the samples are kept apart until the medians are taken."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import median
+
+from .cells import CELLS, Cell
+from .child import Child, Fault
+from .load import Load, Quiet, Sample
+from .messages import AADD
+from .roster import PROGRAMS, Peer
+
+FIXED_SERVER = (sys.executable, str(PROGRAMS / "fixed_server.py"))
+WARM = 0.08  # seconds of one warming window
+MOST_WARM = 20
+Key = tuple[str, str, str]  # cell, revision, peer
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run measures, and for how long."""
+
+    peers: list[Peer]
+    cells: list[Cell] = field(default_factory=lambda: list(CELLS))
+    revisions: list[str] = field(default_factory=list)  # none named: those of each cell
+    rounds: int = 5
+    seconds: float = 0.2
+
+    def parts(self) -> Iterator[tuple[Peer, str, str, list[Cell]]]:
+        """Yield what one process of one peer measures: peer, revision, place and cells. Peers follow each other closely."""
+        places = dict.fromkeys(cell.place for cell in self.cells)
+        revisions = dict.fromkeys(revision for cell in self.cells for revision in cell.revisions)
+        for place in places:
+            for revision in revisions:
+                cells = [cell for cell in self.cells if cell.place == place and revision in cell.revisions]
+                if cells and (not self.revisions or revision in self.revisions):
+                    yield from ((peer, revision, place, cells) for peer in self.peers if revision in peer.revisions)
+
+
+class Results:
+    """All samples of a run."""
+
+    def __init__(self) -> None:
+        self.samples: defaultdict[Key, list[Sample]] = defaultdict(list)
+        self.faults: dict[str, str] = {}
+
+    def median(self, cell: str, revision: str, peer: str, figure: str) -> float | None:
+        """Return the median over the rounds, or None where the peer has no such sample."""
+        found = [sample[figure] for sample in self.samples.get((cell, revision, peer), []) if figure in sample]
+        return median(found) if found else None
+
+    def busiest(self) -> float:
+        """Return the largest share of a call's wall time, 64 in flight, in which the load generator itself was busy."""
+        shares = [
+            sample["driver"] / sample["wall"]
+            for (cell, _, _), samples in self.samples.items()
+            for sample in samples
+            if "driver" in sample and cell in {row.name for row in CELLS if row.in_flight > 1}
+        ]
+        return max(shares, default=0.0)
+
+
+def measure(plan: Plan) -> Results:
+    """Run all rounds. A peer that fails in a part is reported and left out of that part from then on."""
+    results = Results()
+    for number in range(plan.rounds):
+        print(f"round {number + 1} of {plan.rounds}", file=sys.stderr)
+        for peer, revision, place, cells in plan.parts():
+            part = f"{peer.name}, {place}, {revision}"
+            if part in results.faults:
+                continue
+            try:
+                for name, sample in play(peer, revision, place, cells, plan.seconds):
+                    results.samples[name, revision, peer.name].append(sample)
+            except (Fault, OSError, KeyError, ValueError) as fault:
+                results.faults[part] = f"{type(fault).__name__}: {fault}".strip()
+                print(f"{part}: {results.faults[part]}", file=sys.stderr)
+    return results
+
+
+def warm(peers: list[Peer]) -> None:
+    """Start each peer once, so that no measured start has to compile its files or read them from the disk."""
+    for peer in peers:
+        for catalogue in ("plain", "models"):
+            try:
+                with Child(peer.command("server", catalogue), peer.environ()) as child:
+                    Load(child, peer.revisions[0]).first(AADD)
+            except (Fault, OSError) as fault:
+                print(f"{peer.name} does not start: {fault}", file=sys.stderr)
+
+
+def play(peer: Peer, revision: str, place: str, cells: list[Cell], seconds: float) -> Iterator[tuple[str, Sample]]:
+    """Start one process of a peer and measure all cells it can serve; yield each with its sample."""
+    if place in ("client", "memory"):
+        words = ("client", revision, *FIXED_SERVER) if place == "client" else ("memory", revision)
+        with Child(peer.command(*words), peer.environ()) as child:
+            with child.watched():
+                child.read_line()  # it says that it is connected
+            for cell in cells:
+                yield cell.name, settled(partial(ordered, child, cell.in_flight), seconds)
+        return
+    with Child(peer.command("server", place), peer.environ()) as child:
+        load = Load(child, revision)
+        start = load.first(AADD) | {"rss": child.resident() / 1e6}
+        for cell in cells:
+            if cell.request is None:
+                yield cell.name, start
+            elif cell.name == "list":
+                yield cell.name, settled(lambda span: load.lists(span, expected=1000), seconds)
+            else:
+                yield cell.name, settled(partial(load.press, cell.request, cell.in_flight), seconds)
+
+
+def settled(run: Callable[[float], Sample], seconds: float) -> Sample:
+    """Run short windows until two in a row are no cheaper than what was seen before, then return the sample of a whole window.
+
+    A compiler that works while the program runs (Node's) makes calls five times cheaper in the first second; to stop early would
+    be unfair to it, to wait a second for everybody would be a waste.
+    """
+    best, stale = run(WARM)["cpu"], 0
+    for _ in range(MOST_WARM):
+        cost = run(WARM)["cpu"]
+        stale = 0 if cost < best * 0.93 else stale + 1
+        best = min(best, cost)
+        if stale == 2:
+            break
+    return run(seconds)
+
+
+def ordered(child: Child, in_flight: int, seconds: float) -> Sample:
+    """Order a client program to make calls for some seconds; return the costs of one call."""
+    with Quiet():
+        # What the client starts as its server is not counted, only the client's own process.
+        before = child.processor(alone=True)
+        made = order(child, in_flight, seconds)
+        cpu = (child.processor(alone=True) - before) / made / 1000
+    return {"cpu": cpu, "wall": seconds * 1e6 / made}
+
+
+def order(child: Child, in_flight: int, seconds: float) -> int:
+    """Give one order and return how many calls were made."""
+    with child.watched():
+        child.write(b"%d %f\n" % (in_flight, seconds))
+        words = child.read_line().split()
+        return int(child.read_line())

@@ -1,0 +1,90 @@
+"""The results as Markdown: what each peer costs, and how many times less than the official SDKs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .cells import CELLS, DERIVED, Cell, Derived, Figure
+from .roster import Peer
+from .rounds import Results
+
+REFERENCES = ("official", "typescript")
+
+
+def tables(results: Results, peers: list[Peer]) -> str:
+    """Return all tables of a run."""
+    lines = list(lines_of(results))
+    parts = ["## Medians", costs(results, peers, lines)]
+    for reference in (peer for peer in peers if peer.name in REFERENCES):
+        others = [peer for peer in peers if peer is not reference]
+        if others:
+            parts += [f"## How many times less than the {reference.title}", ratios(results, reference, others, lines)]
+    derived = [row for row in DERIVED if any(growth(results, row, peer) for peer in peers)]
+    if derived:
+        body = [[row.title, *(times(growth(results, row, peer)) for peer in peers)] for row in derived]
+        parts += ["## Growth", grid(["CPU", *(peer.title for peer in peers)], body)]
+    parts.append(f"The load generator was busy for at most {results.busiest():.0%} of the wall time with 64 calls in flight.")
+    parts += [f"Not measured: {part}: `{words.splitlines()[0]}`" for part, words in results.faults.items()]
+    return "\n\n".join(parts)
+
+
+def lines_of(results: Results) -> Iterator[tuple[Cell, str, Figure]]:
+    """Yield the lines that have at least one sample: all of the newest revision first."""
+    measured = {(cell, revision) for cell, revision, _ in results.samples}
+    for revision in sorted({revision for _, revision in measured}, reverse=True):
+        for cell in CELLS:
+            if (cell.name, revision) in measured:
+                yield from ((cell, revision, figure) for figure in cell.figures)
+
+
+def costs(results: Results, peers: list[Peer], lines: list[tuple[Cell, str, Figure]]) -> str:
+    """Return the table of medians."""
+    body = []
+    for cell, revision, figure in lines:
+        values = (results.median(cell.name, revision, peer.name, figure.key) for peer in peers)
+        body.append([*label(cell, revision, figure), *("-" if value is None else short(value / figure.divisor) for value in values)])
+    return grid(["cell", "revision", "figure", *(peer.title for peer in peers)], body)
+
+
+def ratios(results: Results, reference: Peer, others: list[Peer], lines: list[tuple[Cell, str, Figure]]) -> str:
+    """Return the table of what the reference costs, divided by what each other peer costs."""
+    body = []
+    for cell, revision, figure in lines:
+        theirs = results.median(cell.name, revision, reference.name, figure.key)
+        row = []
+        for peer in others:
+            own = results.median(cell.name, revision, peer.name, figure.key)
+            row.append(times(theirs / own if theirs and own else None))
+        body.append([*label(cell, revision, figure), *row])
+    return grid(["cell", "revision", "figure", *(peer.title for peer in others)], body)
+
+
+def growth(results: Results, row: Derived, peer: Peer) -> float | None:
+    """Return the quotient of two medians of one peer, in the newest revision that has both."""
+    for revision in peer.revisions:
+        above = results.median(row.above, revision, peer.name, row.key)
+        below = results.median(row.below, revision, peer.name, row.key)
+        if above and below:
+            return above / below
+    return None
+
+
+def label(cell: Cell, revision: str, figure: Figure) -> list[str]:
+    """Return the first columns of a line."""
+    return [f"`{cell.name}` {cell.title}", revision, f"{figure.words} {figure.unit}"]
+
+
+def short(value: float) -> str:
+    """Return a number with as many digits as it deserves."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def times(value: float | None) -> str:
+    """Return a quotient, or a dash where there is none."""
+    return "-" if value is None else f"{short(value)}x"
+
+
+def grid(head: list[str], body: list[list[str]]) -> str:
+    """Return a Markdown table."""
+    rule = ["---"] * len(head)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *body])

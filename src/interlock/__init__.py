@@ -1,0 +1,1 @@
+"""Interlock: the Model Context Protocol, whole."""

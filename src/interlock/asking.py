@@ -1,0 +1,336 @@
+"""How a question of the server travels to whoever can answer it: straight, parked, or by running the tool again."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from . import types as t
+from .exchange import AnyResult, Caller, Exchange, Handler, silent
+from .protocol.journal import Journal
+from .wire.codec import decode
+from .wire.jsonrpc import Malformed
+from .wire.revisions import Era
+from .wire.seal import BadSeal, Seal
+
+MOST_ROUNDS = 32
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_decode_json = msgspec.json.Decoder().decode
+
+
+def required_capability(request: t.InputRequest, capabilities: t.ClientCapabilities) -> tuple[str, t.ClientCapabilities] | None:
+    """What a client lacks to be asked this: its name, and the capabilities that it would have to declare; None where it lacks nothing."""
+    if isinstance(request, t.ListRootsRequest):
+        return None if capabilities.roots is not None else ("roots", t.ClientCapabilities(roots=t.RootsCapability()))
+    if isinstance(request, t.CreateMessageRequest):
+        sampling = capabilities.sampling
+        if sampling is None:
+            return "sampling", t.ClientCapabilities(sampling=t.SamplingCapability())
+        if (request.params.tools or request.params.tool_choice) and sampling.tools is None:
+            return "sampling.tools", t.ClientCapabilities(sampling=t.SamplingCapability(tools={}))
+        return None
+    elicitation = capabilities.elicitation
+    if request.params.mode == "url":
+        if elicitation is None or elicitation.url is None:
+            return "elicitation.url", t.ClientCapabilities(elicitation=t.ElicitationCapability(url={}))
+    elif elicitation is None or (elicitation.form is None and elicitation.url is not None):
+        return "elicitation.form", t.ClientCapabilities(elicitation=t.ElicitationCapability(form={}))
+    return None
+
+
+class NeedsInput(BaseException):
+    """Unwinds a tool that is run by replay, up to here. No Exception: an author's `except Exception` must not eat it."""
+
+
+class Direct:
+    """Straight to the peer, which waits on the other end of the connection (handshake era)."""
+
+    def __init__(self, caller: Caller, put: Callable[[t.InputRequest], Awaitable[t.InputResponse]]) -> None:
+        self._caller, self._put = caller, put
+        self._once: dict[str, Any] = {}
+
+    async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
+        """Ask, and wait for the answer."""
+        if isinstance(request, t.ElicitRequest) and request.params.mode == "url" and request.params.elicitation_id is None:
+            request = t.ElicitRequest(replace(request.params, elicitation_id=secrets.token_urlsafe(12)))  # `ELI-18`
+        return await self._put(request)
+
+    async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
+        """Do it; the tool runs once, and so does this."""
+        if name not in self._once:
+            self._once[name] = await do()
+        return self._once[name]
+
+
+class _Ticket(Struct, omit_defaults=True):
+    """What is sealed into `requestState`."""
+
+    pending: list[str] = msgspec.field(default_factory=list)  # the questions of the last round
+    journal: dict[str, Any] = msgspec.field(default_factory=dict)
+    parked: str | None = None
+    round: int = 0
+    author: str | None = None  # the state of a tool that writes its InputRequiredResult by hand
+    by_hand: bool = False
+
+
+class _Run:
+    """One run of a handler that asks: answers from the journal, else a question of this round."""
+
+    def __init__(self, journal: Journal, *, waits: bool) -> None:
+        self.journal, self._waits = journal, waits
+        self.waiting: dict[str, tuple[t.InputRequest, asyncio.Future[t.InputResponse]]] = {}
+        self.stirred = asyncio.Event()
+
+    async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
+        key = self.journal.key(request, key)
+        if key in self.journal.entries:
+            return _response(request, self.journal.entries[key])
+        waiting: asyncio.Future[t.InputResponse] = asyncio.get_running_loop().create_future()
+        self.waiting[key] = (request, waiting)
+        self.stirred.set()
+        if self._waits:
+            return await waiting
+        await asyncio.sleep(0)  # questions asked at the same time are collected before the tool is unwound
+        raise NeedsInput(key)
+
+    async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
+        key = self.journal.once_key(name)
+        if key not in self.journal.entries:
+            self.journal.entries[key] = msgspec.to_builtins(await do())
+        return self.journal.entries[key]
+
+
+class _Parked:
+    """A running handler that outlives the request that began it, and the rounds it has gone through."""
+
+    def __init__(self, x: Exchange, run: Handler, ticket: _Ticket) -> None:
+        self.name, self.run = secrets.token_urlsafe(12), _Run(Journal(ticket.journal), waits=True)
+        self.round = 0
+        self.outcomes: dict[int, asyncio.Future[AnyResult]] = {}
+        self.expiry: asyncio.TimerHandle | None = None
+        self.exchange = replace(x, asker=self.run, params=_plain(x.params, ticket))
+        self.task = asyncio.ensure_future(run(self.exchange))
+        self.task.add_done_callback(lambda _: self.run.stirred.set())
+
+    def hold(self, x: Exchange) -> None:
+        """What the handler sends from now on goes the way of this exchange."""
+        self.exchange.notify, self.exchange.drain, self.exchange.meta = x.notify, x.drain, x.meta
+
+    def answer(self, responses: dict[str, Raw]) -> None:
+        """Hand the answers to the questions of this round; others are ignored (`MRT-21`). Raises McpError for malformed ones."""
+        given = {key: _response(self.run.waiting[key][0], _json(raw)) for key, raw in responses.items() if key in self.run.waiting}
+        for key, response in given.items():
+            _, waiting = self.run.waiting.pop(key)
+            self.run.journal.entries[key] = _json(responses[key])
+            if not waiting.done():
+                waiting.set_result(response)
+
+
+class Rounds:
+    """Questions in the stateless era: they travel inside results, and the answers come with a retry (MRTR).
+
+    With `park` a running tool waits where it stands, for `seal.seconds` at the most and up to `most` at once; a ticket that
+    this process does not know (a restart, another worker) makes the tool run again from the top with the journal of answers,
+    as it always does without `park`.
+    """
+
+    def __init__(self, seal: Seal, *, park: bool = True, most: int = 1000, wall: Callable[[], float] = time.time) -> None:
+        self.seal, self.park, self.most = seal, park, most
+        self._wall = wall
+        self._parked: dict[str, _Parked] = {}
+        self._done: OrderedDict[str, _Parked] = OrderedDict()
+
+    async def carry(self, x: Exchange, run: Handler) -> AnyResult:
+        """Run a handler that may ask, in the way that the caller's era has for it."""
+        if x.caller.era is Era.HANDSHAKE:
+            return await _carry_direct(x, run)
+        ticket = self._open(x)
+        responses: dict[str, Raw] = x.params.input_responses or {}
+        parked = self._known(ticket.parked)
+        if parked is not None:
+            return await self._resume(parked, ticket, responses, x)
+        ticket.journal.update({key: _json(raw) for key, raw in responses.items() if key in ticket.pending})
+        if self.park and len(self._parked) < self.most:
+            parked = _Parked(x, run, ticket)
+            return await self._turn(parked, x)
+        return await self._replay(x, run, ticket)
+
+    async def aclose(self) -> None:
+        """Give up every parked call."""
+        tasks = [parked.task for parked in self._parked.values()]
+        for parked in list(self._parked.values()):
+            self._forget(parked)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def __len__(self) -> int:
+        return len(self._parked)
+
+    # -- parked ------------------------------------------------------------------------------------
+
+    def _known(self, name: str | None) -> _Parked | None:
+        return None if name is None else self._parked.get(name) or self._done.get(name)
+
+    async def _resume(self, parked: _Parked, ticket: _Ticket, responses: dict[str, Raw], x: Exchange) -> AnyResult:
+        earlier = parked.outcomes.get(ticket.round)
+        if earlier is not None:  # a retry of a retry: it shares the answer, and nothing runs twice
+            return await asyncio.shield(earlier)
+        parked.answer(responses)
+        if parked.expiry is not None:
+            parked.expiry.cancel()
+        outcome = parked.outcomes[ticket.round] = asyncio.get_running_loop().create_future()
+        try:
+            result = await self._turn(parked, x)
+        except BaseException as bad:
+            if not outcome.done():
+                outcome.set_exception(bad if isinstance(bad, Exception) else t.McpError(t.INTERNAL_ERROR, "The call was cancelled."))
+                outcome.exception()  # whether anybody else waits for it is open
+            raise
+        outcome.set_result(result)
+        return result
+
+    async def _turn(self, parked: _Parked, x: Exchange) -> AnyResult:
+        """Let it run until it is done or asks; what it sends meanwhile goes to whoever holds the ticket now."""
+        parked.hold(x)
+        run = parked.run
+        self._parked[parked.name] = parked
+        try:
+            if not parked.task.done() and (not run.waiting or parked.round == 0):
+                await run.stirred.wait()
+            await asyncio.sleep(0)  # questions asked together travel together
+        except asyncio.CancelledError:
+            self._forget(parked)
+            parked.task.cancel()
+            raise
+        if parked.task.done():
+            self._forget(parked)
+            self._done[parked.name] = parked
+            while len(self._done) > 128:
+                self._done.popitem(last=False)
+            return self._finished(await parked.task, x)
+        run.stirred.clear()
+        parked.hold(replace(x, notify=silent))
+        parked.round += 1
+        parked.expiry = asyncio.get_running_loop().call_later(self.seal.seconds, self._expire, parked)
+        return self._questions(run, x, _Ticket(parked=parked.name, round=parked.round))
+
+    def _forget(self, parked: _Parked) -> None:
+        self._parked.pop(parked.name, None)
+        if parked.expiry is not None:
+            parked.expiry.cancel()
+
+    def _expire(self, parked: _Parked) -> None:
+        self._forget(parked)
+        parked.task.cancel()
+
+    # -- replayed -----------------------------------------------------------------------------------
+
+    async def _replay(self, x: Exchange, run: Handler, ticket: _Ticket) -> AnyResult:
+        asking = _Run(Journal(ticket.journal), waits=False)
+        try:
+            result = await run(replace(x, asker=asking, params=_plain(x.params, ticket)))
+        except NeedsInput:
+            return self._questions(asking, x, _Ticket())
+        except BaseExceptionGroup as group:  # several questions at once, from a task group
+            mine, rest = group.split(NeedsInput)
+            if mine is None or rest is not None:
+                raise
+            return self._questions(asking, x, _Ticket())
+        return self._finished(result, x)
+
+    # -- tickets -------------------------------------------------------------------------------------
+
+    def _questions(self, run: _Run, x: Exchange, ticket: _Ticket) -> t.InputRequiredResult:
+        questions = {key: request for key, (request, _) in run.waiting.items()}
+        ticket.pending, ticket.journal = list(questions), run.journal.entries
+        return t.InputRequiredResult(result_type="input_required", input_requests=questions, request_state=self._close(ticket, x))
+
+    def _finished(self, result: AnyResult, x: Exchange) -> AnyResult:
+        """What the handler gave; questions written by hand are checked and their state is sealed as ours is."""
+        if not isinstance(result, t.InputRequiredResult):
+            return result
+        for request in (result.input_requests or {}).values():
+            lacking = required_capability(request, x.caller.capabilities)
+            if lacking is not None:
+                raise missing_capability(*lacking)
+        ticket = _Ticket(author=result.request_state, by_hand=True)
+        return replace(result, result_type="input_required", request_state=self._close(ticket, x))
+
+    def _close(self, ticket: _Ticket, x: Exchange) -> str:
+        return self.seal.close(msgspec.to_builtins(ticket), _binding(x), self._wall())
+
+    def _open(self, x: Exchange) -> _Ticket:
+        state = x.params.request_state
+        if state is None:
+            return _Ticket()
+        try:
+            return msgspec.convert(self.seal.open(state, _binding(x), self._wall()), _Ticket)
+        except (BadSeal, msgspec.ValidationError) as bad:
+            raise t.McpError(t.INVALID_PARAMS, f"Invalid requestState: {bad}") from None
+
+
+async def _carry_direct(x: Exchange, run: Handler) -> AnyResult:
+    """The handshake era: questions go straight to the peer; those written by hand are asked on the tool's behalf."""
+    result = await run(x)
+    for _ in range(MOST_ROUNDS):
+        if not isinstance(result, t.InputRequiredResult):
+            return result
+        requests = result.input_requests or {}
+        for request in requests.values():
+            lacking = required_capability(request, x.caller.capabilities)
+            if lacking is not None:
+                raise t.Unanswerable(f"This client cannot be asked: it has no {lacking[0]}.", lacking[0])
+        answers = await asyncio.gather(*(x.asker.ask(request) for request in requests.values()))
+        responses = {key: Raw(msgspec.json.encode(answer)) for key, answer in zip(requests, answers, strict=True)}
+        result = await run(replace(x, params=replace(x.params, input_responses=responses, request_state=result.request_state)))
+    raise t.McpError(t.INTERNAL_ERROR, f"The tool asked more than {MOST_ROUNDS} times in one call.")
+
+
+def missing_capability(name: str, capabilities: t.ClientCapabilities) -> t.McpError:
+    """The stateless era's error for a question that the client has not declared to take (`ERR-08`)."""
+    words = f"The request needs a client capability that was not declared: {name}"
+    return t.McpError(t.MISSING_CLIENT_CAPABILITY, words, {"requiredCapabilities": capabilities})
+
+
+def _plain(params: Any, ticket: _Ticket) -> Any:
+    """The params as the handler may see them: its own state if it wrote one by hand, else none."""
+    if ticket.by_hand:
+        return replace(params, request_state=ticket.author)
+    return (
+        params
+        if params.request_state is None and params.input_responses is None
+        else replace(params, request_state=None, input_responses=None)
+    )
+
+
+def _binding(x: Exchange) -> bytes:
+    """What a state is bound to: the principal, the method and what was asked of it (`MRT-08`)."""
+    p = x.params
+    arguments = getattr(p, "arguments", None)
+    asked = _decode_json(arguments) if isinstance(arguments, Raw) else arguments
+    principal = x.caller.principal.key if x.caller.principal else None
+    return _encode_sorted([principal, x.method, getattr(p, "name", None) or getattr(p, "uri", None), asked])
+
+
+def _json(raw: Raw) -> Any:
+    try:
+        return _decode_json(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise t.McpError(t.INVALID_PARAMS, "Invalid inputResponses: not valid JSON") from None
+
+
+def _response(request: t.InputRequest, value: Any) -> t.InputResponse:
+    try:
+        response: t.InputResponse = decode(msgspec.json.encode(value), t.RESPONSE_TYPES[type(request)])
+    except Malformed as bad:
+        raise t.McpError(t.INVALID_PARAMS, f"Invalid inputResponses: {bad}") from None
+    return response

@@ -1,0 +1,119 @@
+"""The one shape of the house: an Exchange goes in, a Result comes out. Transports make exchanges, middleware wraps handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from .types.base import Implementation, Result
+from .types.errors import Unanswerable
+from .types.input import InputRequest, InputResponse
+from .types.lifecycle import ClientCapabilities, LoggingLevel, RequestMeta
+from .wire.revisions import Era, era
+
+NO_CAPABILITIES = ClientCapabilities()
+NO_META = RequestMeta()
+
+
+class Principal(Struct, frozen=True, kw_only=True):
+    """On whose behalf a request is made, as authorization found it; nobody in particular has none.
+
+    `subject` is unique within `issuer`; `client` is the program that acts, `scopes` what it may do.
+    """
+
+    subject: str
+    issuer: str = ""
+    client: str = ""
+    scopes: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """One string that is the same for the same principal and no other."""
+        return f"{self.issuer}\n{self.subject}\n{self.client}"
+
+
+class Caller(Struct, frozen=True):
+    """Who asks, and under which revision. Every request has one; in the handshake era it is what the peer said once."""
+
+    revision: str
+    capabilities: ClientCapabilities = NO_CAPABILITIES
+    info: Implementation | None = None
+    log_level: LoggingLevel | None = None
+    principal: Principal | None = None
+    session: str | None = None
+
+    @property
+    def era(self) -> Era:
+        """The manner in which this caller speaks."""
+        return era(self.revision)
+
+
+class RawResult(Struct, frozen=True):
+    """A result that is encoded already for the caller's revision: a catalogue kept as bytes, or one that only passes through."""
+
+    body: bytes
+
+
+AnyResult = Result | RawResult
+Notify = Callable[[str, Any], None]
+
+
+class Asker(Protocol):
+    """The way an input request travels to whoever can answer it."""
+
+    async def ask(self, request: InputRequest, key: str | None = None) -> InputResponse:
+        """Ask, and wait for the answer. `key` names the question where its place and words are not to name it.
+
+        Raises McpError where the other side refused to answer, Unreachable where it has gone.
+        """
+        ...
+
+
+class Mute:
+    """The asker of an exchange whose other side cannot be asked anything."""
+
+    async def ask(self, request: InputRequest, key: str | None = None) -> InputResponse:
+        """Refuse; a question that cannot be put is never taken as answered."""
+        raise Unanswerable("There is nobody to ask on this exchange.", "")
+
+
+MUTE = Mute()
+
+
+def silent(method: str, params: Any) -> None:
+    """The notify of an exchange that nobody listens to."""
+
+
+async def ready() -> None:
+    """The drain of an exchange that nothing slows down."""
+
+
+class Exchange(Struct):
+    """One request and all that flows because of it.
+
+    `params` is the protocol type of the method; `notify(method, params)` sends a notification on the way of this request and
+    never waits; `drain()` waits until the peer has taken in most of what was sent. `headers` are the mirrored HTTP headers,
+    None where there are none. `meta` holds the keys of `_meta` that the protocol defines.
+    """
+
+    method: str
+    params: Any
+    caller: Caller
+    meta: RequestMeta = NO_META
+    notify: Notify = silent
+    asker: Asker = MUTE
+    headers: Mapping[str, str] | None = None
+    drain: Callable[[], Awaitable[None]] = ready
+
+
+Handler = Callable[[Exchange], Awaitable[AnyResult]]
+Middleware = Callable[[Handler], Handler]
+
+
+def stack(handler: Handler, *middleware: Middleware) -> Handler:
+    """Put middleware around a handler; the first one given is the outermost."""
+    for layer in reversed(middleware):
+        handler = layer(handler)
+    return handler

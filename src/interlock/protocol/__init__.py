@@ -1,0 +1,1 @@
+"""Conversations as pure state machines: no I/O, no clocks, no tasks."""

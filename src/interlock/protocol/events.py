@@ -1,0 +1,69 @@
+"""What a connection can tell the shell around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from ..exchange import Caller
+from ..types.base import RequestId
+from ..types.errors import McpError
+from ..types.input import InputRequest, InputResponse
+from ..types.lifecycle import RequestMeta
+
+
+class SessionListen:
+    """The id of a listen request that a connection opened on the peer's behalf; equal only to itself."""
+
+    __slots__ = ("uri",)
+
+    def __init__(self, uri: str | None) -> None:
+        self.uri = uri
+
+
+CallId = RequestId | SessionListen
+Route = CallId | None
+"""The request that a frame belongs to, for transports with several streams; None where it belongs to none."""
+
+
+class RequestReceived(Struct, frozen=True):
+    """The peer wants something done; answer with `respond` or `fail`."""
+
+    id: CallId
+    method: str
+    params: Any
+    caller: Caller
+    meta: RequestMeta
+
+
+class RequestCancelled(Struct, frozen=True):
+    """The peer no longer wants the answer, and will not get one."""
+
+    id: CallId
+    reason: str | None = None
+
+
+class ResponseReceived(Struct, frozen=True):
+    """An answer to a request of ours: `answer` is a response, raw JSON of a result, or the error."""
+
+    id: RequestId
+    answer: InputResponse | Raw | McpError
+
+
+class QuestionReceived(Struct, frozen=True):
+    """The server asks the client (handshake era); answer with `respond` or `fail`."""
+
+    id: RequestId
+    request: InputRequest
+
+
+class NotificationReceived(Struct, frozen=True):
+    """The peer tells something that no open request is waiting for."""
+
+    method: str
+    params: Any
+
+
+ServerEvent = RequestReceived | RequestCancelled | ResponseReceived | NotificationReceived
+ClientEvent = ResponseReceived | QuestionReceived | RequestCancelled | NotificationReceived

@@ -1,0 +1,93 @@
+"""What a client may keep of a server's answers, and for how long: a book without a clock (2026-07-28, "Caching")."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from msgspec import Struct
+
+from .. import types as t
+
+CACHEABLE = frozenset({"server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"})
+_OUTDATED_BY = {
+    "notifications/tools/list_changed": ("tools/list",),
+    "notifications/prompts/list_changed": ("prompts/list",),
+    "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
+}
+
+
+class Entry(Struct, frozen=True):
+    """One answer; fresh while the clock is below `until` (seconds)."""
+
+    result: Any
+    until: float
+
+
+Key = tuple[str, str, str, str]
+
+
+class Book:
+    """Answers by method, what was asked of it, revision and principal; the least recently used go first beyond `most`."""
+
+    def __init__(self, most: int = 1000) -> None:
+        self.most = most
+        self._entries: OrderedDict[Key, Entry] = OrderedDict()
+
+    def find(self, method: str, params: Any, revision: str, principal: str, now: float) -> Any | None:
+        """The fresh answer to a request, or None. A private answer is only found by the principal that got it (`CAC-03`)."""
+        for who in (principal, ""):
+            key = _key(method, params, revision, who)
+            entry = self._entries.get(key) if key else None
+            if entry is not None and key is not None:
+                if now < entry.until:
+                    self._entries.move_to_end(key)
+                    return entry.result
+                del self._entries[key]
+        return None
+
+    def keep(self, method: str, params: Any, revision: str, principal: str, result: Any, now: float) -> None:
+        """Note an answer, where its hints allow that; answers to retries with input are never kept (`CAC-11`)."""
+        if (
+            not isinstance(result, t.CacheableResult)
+            or not result.ttl_ms
+            or result.ttl_ms < 0
+            or result.result_type not in (None, "complete")
+        ):
+            return
+        key = _key(method, params, revision, "" if result.cache_scope == "public" else principal or "\0")
+        if key is None:
+            return
+        self._entries[key] = Entry(result, now + result.ttl_ms / 1000)
+        self._entries.move_to_end(key)
+        while len(self._entries) > self.most:
+            self._entries.popitem(last=False)
+
+    def outdate(self, method: str, params: Any = None) -> None:
+        """A change notice: what it is about is stale at once (`CAC-09`)."""
+        if method == "notifications/resources/updated":
+            uri = getattr(params, "uri", None)
+            self._drop(lambda key: key[0] == "resources/read" and (key[1] == uri or key[1].startswith(f"{str(uri).rstrip('/')}/")))
+        else:
+            stale = _OUTDATED_BY.get(method, ())
+            self._drop(lambda key: key[0] in stale)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+
+    def _drop(self, stale: Any) -> None:
+        for key in [key for key in self._entries if stale(key)]:
+            del self._entries[key]
+
+
+def _key(method: str, params: Any, revision: str, principal: str) -> Key | None:
+    """What makes two requests the same (`CAC-02`); None for a request whose answer may not be kept."""
+    if (
+        method not in CACHEABLE
+        or getattr(params, "request_state", None) is not None
+        or getattr(params, "input_responses", None) is not None
+    ):
+        return None
+    asked = getattr(params, "uri", None) or getattr(params, "cursor", None)
+    return method, "" if asked is None else str(asked), revision, principal

@@ -1,0 +1,413 @@
+"""The server's end of one conversation, without I/O: frames in, events out; decisions in, frames out.
+
+Here, and nowhere above, live the words of the handshake era: what a peer said once is remembered and written on each of
+its requests, so that everything above sees stateless requests only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import NO_META, AnyResult, Caller, Principal, RawResult
+from ..wire import jsonrpc
+from ..wire.codec import decode, encode
+from ..wire.jsonrpc import Envelope, Frame, Malformed
+from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, R2, REVISIONS, STATELESS_REVISIONS, Era, Side, error_code, speaks
+from .events import CallId, NotificationReceived, RequestCancelled, RequestReceived, ResponseReceived, Route, ServerEvent, SessionListen
+
+SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+MOST_SUBSCRIPTIONS = 1000
+_LIST_CHANGES = t.SubscriptionFilter(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True)
+_ANSWERED_HERE = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+_STATELESS = frozenset(STATELESS_REVISIONS)
+
+
+class Identity:
+    """What a server says of itself, shared by all its connections.
+
+    `capabilities` is asked each time, for features come and go; `methods` are those of extensions, with their params types.
+    """
+
+    def __init__(
+        self,
+        info: t.Implementation,
+        capabilities: Callable[[], t.ServerCapabilities],
+        *,
+        instructions: str | None = None,
+        revisions: tuple[str, ...] = REVISIONS,
+        methods: Mapping[str, type[Any]] | None = None,
+    ) -> None:
+        self.info, self.capabilities, self.instructions = info, capabilities, instructions
+        self.revisions = tuple(r for r in REVISIONS if r in revisions)
+        self.methods = methods or {}
+        self.stamp = b'"resultType":"complete","_meta":{"%b":%b}' % (SERVER_INFO.encode(), jsonrpc.encode_json(info))
+        self.requests: dict[str, type[Any]] = {m: row.params for m, row in METHODS.items() if row.result and row.sender is not Side.SERVER}
+        self.requests.update(self.methods)
+
+
+class _Asked(Struct):
+    route: Route
+    request: t.InputRequest
+
+
+class ServerConnection:
+    """One peer. Give it frames with `receive` and send what `outgoing` returns; it never raises for anything a peer sends."""
+
+    def __init__(
+        self, identity: Identity, *, principal: Principal | None = None, session: str | None = None, shared: bool = True
+    ) -> None:
+        self.identity = identity
+        self._shared = shared  # all requests share one channel, as over stdio
+        self._listens: set[CallId] = set()
+        self.principal, self.session = principal, session
+        self.remembered: Caller | None = None  # what `initialize` said: the whole of the handshake era's memory
+        self._open: dict[CallId, Caller] = {}
+        self._asked: dict[t.RequestId, _Asked] = {}
+        self._subscriptions: dict[str, tuple[SessionListen, t.RequestId | None]] = {}  # uri -> listen, subscribe call not yet answered
+        self._last_id = 0
+        self._out: list[tuple[Route, Frame]] = []
+
+    # -- frames in -----------------------------------------------------------------------------
+
+    def receive(self, frame: Frame) -> list[ServerEvent]:
+        """Take in one message; the answers that need no decision are put among the outgoing frames at once."""
+        try:
+            envelope = jsonrpc.open_envelope(frame)
+        except Malformed as bad:
+            if jsonrpc.is_batch(frame):
+                return self._receive_batch(frame)
+            self._refuse(bad.id, bad.code, str(bad))
+            return []
+        id = envelope.id
+        if envelope.method is UNSET:
+            return self._receive_response(envelope)
+        if id is UNSET:
+            return self._receive_notification(envelope)
+        if id is None:
+            self._refuse(None, t.INVALID_REQUEST, "Invalid request: the id must be a string or an integer, not null")
+            return []
+        return self._receive_request(id, envelope)
+
+    def refuse_unread(self, why: str) -> None:
+        """A message was lost before it could be read, such as one over the size limit; whose it was is not known."""
+        self._refuse(None, t.INVALID_REQUEST, f"Invalid request: {why}")
+
+    def outgoing(self) -> list[tuple[Route, Frame]]:
+        """What is to be sent now, each frame with the request it belongs to."""
+        out, self._out = self._out, []
+        return out
+
+    def close(self) -> list[ServerEvent]:
+        """The peer has gone: every open request is cancelled, and nothing will be sent."""
+        events: list[ServerEvent] = [RequestCancelled(id, "the connection was closed") for id in self._open]
+        events += [ResponseReceived(id, t.McpError(t.INTERNAL_ERROR, "The client has gone.")) for id in self._asked]
+        self._open.clear()
+        self._asked.clear()
+        self._out.clear()
+        return events
+
+    # -- decisions in --------------------------------------------------------------------------
+
+    def respond(self, id: CallId, result: AnyResult) -> None:
+        """Answer a request; ignored where it has been cancelled meanwhile. TypeError where the result is no JSON: then `fail` it."""
+        caller = self._open.get(id)
+        if caller is None or isinstance(id, SessionListen):
+            return
+        if id in self._listens and isinstance(result, t.Result):
+            result = replace(result, meta={**(result.meta or {}), SUBSCRIPTION_ID: id})
+        if isinstance(result, RawResult):
+            body, stamp = result.body, self.identity.stamp
+        else:
+            if caller.revision in _STATELESS and (result.meta is not None or result.result_type is not None):
+                result, stamp = self._stamped(result), b""
+            else:
+                stamp = self.identity.stamp
+            body = encode(result, caller.revision)
+        del self._open[id]
+        if stamp and caller.revision in _STATELESS:
+            self._out.append((id, jsonrpc.stamped_response(id, stamp, body)))
+        else:
+            self._out.append((id, jsonrpc.response(id, body)))
+        if self._asked:
+            self._withdraw_all(id)
+        if id in self._listens:
+            self._end_listen(id)
+
+    def fail(self, id: CallId, code: int, message: str, data: Any = None) -> None:
+        """Answer a request with an error; ignored where it has been cancelled meanwhile."""
+        if self._open.pop(id, None) is None or isinstance(id, SessionListen):
+            return
+        self._out.append((id, jsonrpc.failure(id, code, message, data)))
+        if self._asked:
+            self._withdraw_all(id)
+
+    def notify(self, id: CallId, method: str, params: Any) -> None:
+        """Send a notification on the way of an open request; dropped where its revision does not have the method."""
+        caller = self._open.get(id)
+        if caller is None:
+            return
+        if type(id) is SessionListen:
+            self._notify_session(id, method, params, caller)
+        elif speaks(caller.revision, method):
+            if id in self._listens:  # `LSN-05`
+                params = replace(params, meta=Raw(b'{"%b":%b}' % (SUBSCRIPTION_ID.encode(), jsonrpc.encode_id(id))))
+            self._out.append((id, jsonrpc.notification(method, encode(params, caller.revision))))
+
+    def ask(self, id: CallId, request: t.InputRequest) -> t.RequestId:
+        """Put a question to the peer as a request of our own (handshake era only); its answer comes as ResponseReceived."""
+        caller = self._open.get(id)
+        method = type(request).__struct_config__.tag
+        if caller is None or caller.era is not Era.HANDSHAKE or not isinstance(method, str) or not speaks(caller.revision, method):
+            raise t.ProtocolError(f"{method} cannot be asked on this request")
+        self._last_id += 1
+        self._asked[self._last_id] = _Asked(id, request)
+        params = b"{}" if request.params is None else encode(request.params, caller.revision)
+        self._out.append((id, jsonrpc.request(self._last_id, method, params)))
+        return self._last_id
+
+    def withdraw(self, asked: t.RequestId, reason: str) -> None:
+        """Stop waiting for the answer to a question, and tell the peer so."""
+        question = self._asked.pop(asked, None)
+        if question is not None and self.remembered is not None:
+            params = t.CancelledNotificationParams(request_id=asked, reason=reason)
+            self._out.append((question.route, jsonrpc.notification("notifications/cancelled", encode(params, self.remembered.revision))))
+
+    # -- the three kinds of message ------------------------------------------------------------
+
+    def _receive_request(self, id: t.RequestId, envelope: Envelope) -> list[ServerEvent]:
+        method: str = envelope.method  # type: ignore[assignment]  # UNSET was ruled out by the caller of this
+        kind = self.identity.requests.get(method, t.Params)
+        try:
+            params = decode(envelope.params, kind)
+            meta = decode(params.meta, t.RequestMeta)
+        except Malformed as bad:
+            return self._refuse_params(id, method, envelope, str(bad))
+        if id in self._open:
+            self._refuse(id, t.INVALID_REQUEST, "Invalid request: a request with this id is still open")
+            return []
+        if meta.protocol_version is None:
+            return self._receive_remembered(id, method, params, meta)
+        caller = self._stateless_caller(id, method, meta)
+        if caller is None:
+            return []
+        self._open[id] = caller
+        if method == "subscriptions/listen":
+            self._listens.add(id)
+        return [RequestReceived(id, method, params, caller, meta)]
+
+    def _stateless_caller(self, id: t.RequestId, method: str, meta: t.RequestMeta) -> Caller | None:
+        """Who asks, by the request's own `_meta`; refused in the order of the specification where something is wrong."""
+        revision: str = meta.protocol_version  # type: ignore[assignment]  # only called where it is set
+        if meta.client_capabilities is None:
+            self._refuse(id, t.INVALID_PARAMS, "Invalid params: _meta lacks io.modelcontextprotocol/clientCapabilities")
+        elif revision not in _STATELESS or revision not in self.identity.revisions:
+            supported = list(reversed(self.identity.revisions))
+            data = {"supported": supported, "requested": revision}
+            self._refuse(id, error_code("unsupported_protocol_version", STATELESS_REVISIONS[-1]), "Unsupported protocol version", data)
+        elif not (speaks(revision, method) and method in self.identity.requests) and method not in self.identity.methods:
+            self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
+        else:
+            return Caller(revision, meta.client_capabilities, meta.client_info, meta.log_level, self.principal, self.session)
+        return None
+
+    def _receive_remembered(self, id: t.RequestId, method: str, params: Any, meta: t.RequestMeta) -> list[ServerEvent]:
+        """A request of the handshake era."""
+        caller = self.remembered
+        if method == "initialize":
+            return self._greet(id, params)
+        if caller is None:
+            if method == "ping" and self._handshakes():
+                self._out.append((id, jsonrpc.response(id, b"{}")))
+            else:
+                words = "Invalid params: say who you are first: with `initialize`, or with the keys of _meta on each request"
+                self._refuse(id, t.INVALID_PARAMS, words, {"supported": list(reversed(self.identity.revisions))})
+            return []
+        if not (speaks(caller.revision, method) and method in self.identity.requests) and method not in self.identity.methods:
+            self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
+            return []
+        self._open[id] = caller
+        if method in _ANSWERED_HERE:
+            return self._answer_here(id, method, params, caller)
+        return [RequestReceived(id, method, params, caller, meta)]
+
+    def _receive_notification(self, envelope: Envelope) -> list[ServerEvent]:
+        method = envelope.method
+        row = METHODS.get(method) if isinstance(method, str) else None
+        if row is None or row.result is not None:
+            return []
+        try:
+            params = decode(envelope.params, row.params)
+        except Malformed:
+            return []  # a notification is never answered, not even with an error (`RPC-11`)
+        if method == "notifications/cancelled":
+            if self._open.pop(params.request_id, None) is None:
+                return []
+            self._withdraw_all(params.request_id)
+            self._listens.discard(params.request_id)
+            return [RequestCancelled(params.request_id, params.reason)]
+        if method == "notifications/initialized":
+            return self._listen(None) if self.remembered is not None else []
+        return [NotificationReceived(str(method), params)]
+
+    def _receive_response(self, envelope: Envelope) -> list[ServerEvent]:
+        id = envelope.id
+        if isinstance(id, int | str) and envelope.result is UNSET and envelope.error is UNSET:
+            self._refuse(id, t.INVALID_REQUEST, "Invalid request: neither a method, nor a result, nor an error")
+            return []
+        asked = self._asked.pop(id, None) if isinstance(id, int | str) else None
+        if asked is None or not isinstance(id, int | str):
+            if envelope.result is UNSET and envelope.error is UNSET:
+                self._refuse(None, t.INVALID_REQUEST, "Invalid request: neither a method, nor a result, nor an error")
+            return []
+        if envelope.error is not UNSET:
+            return [ResponseReceived(id, t.McpError(envelope.error.code, envelope.error.message, envelope.error.data))]
+        try:
+            answer = decode(envelope.result, t.RESPONSE_TYPES[type(asked.request)])  # type: ignore[arg-type]  # UNSET was ruled out
+        except Malformed as bad:
+            return [ResponseReceived(id, t.McpError(t.INVALID_PARAMS, f"The client's answer is malformed: {bad}"))]
+        return [ResponseReceived(id, answer)]
+
+    def _receive_batch(self, frame: Frame) -> list[ServerEvent]:
+        """Only 2025-03-26 has batches (`RPC-13`, `RPC-16`); the answers go out one by one."""
+        if self.remembered is None or self.remembered.revision != R2:
+            self._refuse(None, t.INVALID_REQUEST, "Invalid request: this revision has no batches")
+            return []
+        try:
+            messages = jsonrpc.open_batch(frame)
+        except Malformed as bad:
+            self._refuse(None, bad.code, str(bad))
+            return []
+        events: list[ServerEvent] = []
+        for message in messages:
+            if jsonrpc.is_batch(message):
+                self._refuse(None, t.INVALID_REQUEST, "Invalid request: a batch within a batch")
+            else:
+                events += self.receive(message)
+        return events
+
+    # -- the handshake era, and what it asks that is answered here --------------------------------
+
+    def _handshakes(self) -> bool:
+        return any(r in HANDSHAKE_REVISIONS for r in self.identity.revisions)
+
+    def _greet(self, id: t.RequestId, hello: t.InitializeRequestParams) -> list[ServerEvent]:
+        spoken = [r for r in self.identity.revisions if r in HANDSHAKE_REVISIONS]
+        if not spoken:
+            data = {"supported": list(reversed(self.identity.revisions)), "requested": hello.protocol_version}
+            code = error_code("unsupported_protocol_version", STATELESS_REVISIONS[-1])
+            self._refuse(id, code, "Unsupported protocol version: this server knows no `initialize`", data)
+            return []
+        revision = hello.protocol_version if hello.protocol_version in spoken else spoken[-1]
+        events = self._end_session()
+        self.remembered = Caller(revision, hello.capabilities, hello.client_info, "info", self.principal, self.session)
+        reply = t.InitializeResult(
+            protocol_version=revision,
+            capabilities=self.identity.capabilities(),
+            server_info=self.identity.info,
+            instructions=self.identity.instructions,
+        )
+        self._out.append((id, jsonrpc.response(id, encode(reply, revision))))
+        return events
+
+    def _end_session(self) -> list[ServerEvent]:
+        """A second `initialize` starts over: what the first had open is cancelled."""
+        listens = [id for id in self._open if isinstance(id, SessionListen)]
+        for listen in listens:
+            del self._open[listen]
+        self._subscriptions.clear()
+        return [RequestCancelled(listen) for listen in listens]
+
+    def _answer_here(self, id: t.RequestId, method: str, params: Any, caller: Caller) -> list[ServerEvent]:
+        match method:
+            case "ping":
+                self.respond(id, t.EmptyResult())
+            case "logging/setLevel":
+                self.remembered = replace(caller, log_level=params.level)
+                self.respond(id, t.EmptyResult())
+            case "resources/subscribe":
+                return self._subscribe(id, params.uri)
+            case "resources/unsubscribe":
+                self.respond(id, t.EmptyResult())
+                listen, _ = self._subscriptions.pop(params.uri, (None, None))
+                if listen is not None and self._open.pop(listen, None) is not None:
+                    return [RequestCancelled(listen)]
+        return []
+
+    def _subscribe(self, id: t.RequestId, uri: str) -> list[ServerEvent]:
+        resources = self.identity.capabilities().resources
+        if resources is None or not resources.subscribe:
+            self.fail(id, t.METHOD_NOT_FOUND, "Method not found: this server's resources cannot be subscribed to")
+        elif uri in self._subscriptions:
+            self.respond(id, t.EmptyResult())
+        elif len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
+            words = f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once; unsubscribe from some first"
+            self.fail(id, t.INVALID_PARAMS, words)
+        else:
+            events = self._listen(uri)
+            self._subscriptions[uri] = (events[0].id, id)  # type: ignore[assignment, union-attr]  # a listen of ours
+            return events
+        return []
+
+    def _listen(self, uri: str | None) -> list[ServerEvent]:
+        """Open a listen exchange on the peer's behalf: for the lists, or for one resource."""
+        caller = self.remembered
+        if caller is None or (uri is None and any(isinstance(i, SessionListen) and i.uri is None for i in self._open)):
+            return []
+        listen = SessionListen(uri)
+        self._open[listen] = caller
+        wanted = _LIST_CHANGES if uri is None else t.SubscriptionFilter(resource_subscriptions=[uri])
+        params = t.SubscriptionsListenRequestParams(notifications=wanted)
+        return [RequestReceived(listen, "subscriptions/listen", params, caller, NO_META)]
+
+    def _notify_session(self, listen: SessionListen, method: str, params: Any, caller: Caller) -> None:
+        """What a listen exchange of ours has to say, in the words of the handshake era."""
+        if method != "notifications/subscriptions/acknowledged":
+            plain = replace(params, meta=t.NOTHING)
+            self._out.append((None, jsonrpc.notification(method, encode(plain, caller.revision))))
+            return
+        if listen.uri is None or listen.uri not in self._subscriptions:
+            return
+        _, waiting = self._subscriptions[listen.uri]
+        if waiting is None:
+            return
+        self._subscriptions[listen.uri] = (listen, None)
+        if listen.uri in (params.notifications.resource_subscriptions or ()):
+            self.respond(waiting, t.EmptyResult())
+        else:
+            del self._subscriptions[listen.uri]
+            self.fail(waiting, error_code("resource_not_found", caller.revision), f"Resource not found: {listen.uri}", {"uri": listen.uri})
+
+    # -- small things ---------------------------------------------------------------------------
+
+    def _stamped(self, result: t.Result) -> t.Result:
+        meta = {**(result.meta or {})}
+        meta.setdefault(SERVER_INFO, self.identity.info)
+        return replace(result, meta=meta, result_type=result.result_type or "complete")
+
+    def _refuse(self, id: t.RequestId | None, code: int, message: str, data: Any = None) -> None:
+        self._out.append((id, jsonrpc.failure(id, code, message, data)))
+
+    def _refuse_params(self, id: t.RequestId, method: str, envelope: Envelope, why: str) -> list[ServerEvent]:
+        """Params that cannot be read; a method that does not exist is the greater fault and is named first."""
+        if method not in self.identity.requests:
+            self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
+        else:
+            self._refuse(id, t.INVALID_PARAMS, f"Invalid params: {why}")
+        return []
+
+    def _end_listen(self, id: t.RequestId) -> None:
+        """A subscription closed from this side; on a shared channel the specification wants a notification besides (`X-01`)."""
+        self._listens.discard(id)
+        if self._shared:
+            params = t.CancelledNotificationParams(request_id=id, reason="the server closed the subscription")
+            self._out.append((id, jsonrpc.notification("notifications/cancelled", encode(params))))
+
+    def _withdraw_all(self, id: CallId | None) -> None:
+        for asked in [a for a, question in self._asked.items() if question.route == id]:
+            self.withdraw(asked, "the request that asked this has ended")

@@ -1,0 +1,1 @@
+"""The pytest plugin: loaded in every run of pytest where Interlock is installed, so it stays light."""

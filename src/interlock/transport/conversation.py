@@ -1,0 +1,315 @@
+"""The client's side of a shared channel: requests out, answers to whoever waits, questions to whoever can answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import AnyResult, Asker, Caller, Exchange, Notify, silent
+from ..protocol.client import (
+    CAPABILITIES_KEY,
+    INFO_KEY,
+    LOG_LEVEL_KEY,
+    VERSION_KEY,
+    ClientConnection,
+    ProgressReceived,
+    SubscriptionReceived,
+)
+from ..protocol.events import NotificationReceived, QuestionReceived, RequestCancelled, ResponseReceived
+from ..protocol.opening import DEFAULT_PROBE_SECONDS, Discover, Opened, Outcome, Silence, Step, opening
+from ..wire.codec import decode, encode
+from ..wire.jsonrpc import Frame, Malformed, encode_id, encode_json
+from ..wire.revisions import METHODS, REVISIONS, Era, era
+
+log = logging.getLogger("interlock.client")
+
+
+class Hello(Struct, kw_only=True):
+    """What a client says of itself when a conversation is opened, and what it allows.
+
+    `known` is a revision that this server spoke before; `probe_seconds` bounds the wait for the answer to `server/discover`
+    and `open_seconds` that for `initialize`. `asker` answers the server's questions that belong to no request of ours, and
+    `notify` hears its notifications of that kind.
+    """
+
+    info: t.Implementation
+    capabilities: t.ClientCapabilities
+    asker: Asker
+    notify: Notify
+    revisions: tuple[str, ...] = REVISIONS
+    known: str | None = None
+    probe_seconds: float = DEFAULT_PROBE_SECONDS
+    open_seconds: float = 60.0
+
+
+class ClientTransport(Protocol):
+    """The way to one server: a Handler that must be opened first and closed at the end."""
+
+    async def open(self, hello: Hello) -> Opened:
+        """Reach the server and agree on a revision. Raises Unreachable, Refused or McpError."""
+        ...
+
+    async def __call__(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange to the server and back. Raises McpError for its errors, Unreachable where no answer can come."""
+        ...
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification that belongs to no request."""
+        ...
+
+    async def aclose(self) -> None:
+        """End the conversation; what is still waiting raises Unreachable. May be called twice."""
+        ...
+
+
+class _Waiting(Struct):
+    future: asyncio.Future[Any]
+    exchange: Exchange
+
+
+class Conversation:
+    """Requests that wait, by id. `transmit` takes frames to send and never waits."""
+
+    def __init__(self, transmit: Callable[[list[Frame]], None]) -> None:
+        self.connection = ClientConnection()
+        self.hello: Hello | None = None
+        self.broken: Exception | None = None  # set once no answer can come any more
+        self._transmit = transmit
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[t.RequestId, _Waiting] = {}
+        self._answering: dict[t.RequestId, asyncio.Task[None]] = {}
+        self._flush_is_due = False
+        self._heads: dict[Caller, bytes] = {}
+
+    # -- requests ------------------------------------------------------------------------------------
+
+    async def carry(self, x: Exchange) -> AnyResult:
+        """Send a request and wait for its answer; a wait that is cancelled cancels the request at the server too."""
+        id, future = self.begin(x)
+        self._flush_soon()
+        return await self.finish(id, future, x.method)
+
+    def begin(self, x: Exchange) -> tuple[t.RequestId, asyncio.Future[Any]]:
+        """Put a request among the outgoing frames; return its id and what will hold the raw answer."""
+        if self.broken is not None:
+            raise self.broken
+        own = x.params.meta
+        params = encode(x.params if own is t.NOTHING else replace(x.params, meta=t.NOTHING), x.caller.revision)
+        meta = self._meta(x, own)
+        if meta:
+            params = b'{"_meta":{%b}}' % meta if params == b"{}" else b"".join((b'{"_meta":{', meta, b"},", memoryview(params)[1:]))
+        id = self.connection.request(x.method, params)
+        future = self._loop.create_future()
+        self._waiting[id] = _Waiting(future, x)
+        return id, future
+
+    async def finish(self, id: t.RequestId, future: asyncio.Future[Any], method: str) -> AnyResult:
+        """Wait for the answer to a request that was begun, and read it."""
+        try:
+            raw = await future
+        except asyncio.CancelledError:
+            self.give_up(id, "the client no longer waits for the answer")
+            raise
+        return read_result(method, raw)
+
+    def give_up(self, id: t.RequestId, reason: str) -> None:
+        """Cancel a request."""
+        if self._waiting.pop(id, None) is not None:
+            self.connection.cancel(id, reason)
+            self._flush_soon()
+
+    def _meta(self, x: Exchange, own: Raw) -> bytes:
+        """The members of `_meta`, without braces: what the revision demands (encoded once for a caller), the progress token, `own`."""
+        caller = x.caller
+        head = self._heads.get(caller)
+        if head is None:
+            if len(self._heads) > 64:
+                self._heads.clear()
+            head = self._heads[caller] = _head(caller)
+        if own is t.NOTHING and x.notify is silent:
+            return head
+        token = b'"progressToken":' + encode_id(self.connection.next_id()) if x.notify is not silent else b""
+        return b",".join(part for part in (head, token, bytes(own).strip()[1:-1].strip()) if part)
+
+    # -- what comes in ---------------------------------------------------------------------------------
+
+    def receive(self, frame: Frame) -> None:
+        """Take in one frame of the server; a frame that is no message is logged and passed over."""
+        try:
+            events = self.connection.receive(frame)
+        except Malformed as bad:
+            log.warning("the server sent something that is no message (%s): %.200r", bad, bytes(frame[:200]))
+            return
+        for event in events:
+            self._take(event)
+
+    def _take(self, event: Any) -> None:
+        match event:
+            case ResponseReceived(id, answer):
+                waiting = self._waiting.pop(id, None)
+                if waiting is None or waiting.future.done():
+                    return
+                if isinstance(answer, t.McpError):
+                    waiting.future.set_exception(answer)
+                    waiting.future.exception()  # no fault where the waiter has just gone
+                else:
+                    waiting.future.set_result(answer)
+            case ProgressReceived(id, params) if id in self._waiting:
+                self._tell(self._waiting[id].exchange.notify, "notifications/progress", params)
+            case SubscriptionReceived(id, method, params) if id in self._waiting:
+                self._tell(self._waiting[id].exchange.notify, method, params)
+            case NotificationReceived(method, params) if self.hello is not None:
+                self._tell(self.hello.notify, method, params)
+            case QuestionReceived(id, request):
+                self._answering[id] = self._loop.create_task(self._answer(id, request))
+            case RequestCancelled(id) if id in self._answering:
+                self._answering.pop(id).cancel()
+            case _:
+                pass
+
+    @staticmethod
+    def _tell(notify: Notify, method: str, params: Any) -> None:
+        try:
+            notify(method, params)
+        except Exception:
+            log.exception("a listener for %s failed", method)
+
+    async def _answer(self, id: t.RequestId, request: t.InputRequest) -> None:
+        asker = self._asker()
+        try:
+            self.connection.respond(id, await asker.ask(request))
+        except t.McpError as bad:
+            self.connection.fail(id, bad.code, bad.message, bad.data)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("answering the server's question failed")
+            self.connection.fail(id, t.INTERNAL_ERROR, "The question could not be answered.")
+        finally:
+            self._answering.pop(id, None)
+            self._flush_soon()
+
+    def _asker(self) -> Asker:
+        """A question on a shared channel does not say to which request it belongs: the only one that runs, else the client's own."""
+        assert self.hello is not None
+        asking = [w.exchange.asker for w in self._waiting.values() if w.exchange.method in ("tools/call", "prompts/get", "resources/read")]
+        return asking[0] if len(asking) == 1 else self.hello.asker
+
+    # -- opening and closing -----------------------------------------------------------------------------
+
+    async def open(self, hello: Hello) -> Opened:
+        """Agree on a revision with the server, and introduce ourselves."""
+        self.hello = hello
+        steps = opening(hello.revisions, known=hello.known, seconds=hello.probe_seconds)
+        opened: Opened | None = None
+        step = next(steps)
+        while opened is None:
+            try:
+                step = steps.send(await self._take_step(step, hello))
+            except StopIteration as done:
+                opened = done.value
+        self.connection.revision = opened.revision
+        if era(opened.revision) is Era.HANDSHAKE:
+            self.connection.notify("notifications/initialized", t.InitializedNotificationParams())
+            self._flush_soon()
+        return opened
+
+    async def _take_step(self, step: Step, hello: Hello) -> Outcome:
+        self.connection.revision = step.revision
+        caller = Caller(step.revision, hello.capabilities, hello.info)
+        if isinstance(step, Discover):
+            x, seconds = Exchange("server/discover", t.DiscoverRequestParams(), caller), step.seconds
+        else:
+            params = t.InitializeRequestParams(protocol_version=step.revision, capabilities=hello.capabilities, client_info=hello.info)
+            x, seconds = Exchange("initialize", params, caller), hello.open_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                result = await self.carry(x)
+        except TimeoutError:
+            return Silence()
+        except t.McpError as bad:
+            return bad
+        except t.ProtocolError as bad:
+            return t.McpError(t.INTERNAL_ERROR, str(bad))
+        if isinstance(result, t.DiscoverResult | t.InitializeResult):
+            return result
+        return t.McpError(t.INTERNAL_ERROR, "The server answered with something else.")
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification that belongs to no request."""
+        if self.broken is None:
+            self.connection.notify(method, params)
+            self._flush_soon()
+
+    def flush(self) -> None:
+        """Send what is to be sent, now."""
+        self._flush_is_due = False
+        out = self.connection.outgoing()
+        if out:
+            self._transmit(out)
+
+    def _flush_soon(self) -> None:
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self.flush)
+
+    async def close(self, why: Exception) -> None:
+        """No answer can come any more: whoever waits is told why."""
+        if self.broken is None:
+            self.broken = why
+        self.connection.close()
+        waiting, self._waiting = self._waiting, {}
+        for call in waiting.values():
+            if not call.future.done():
+                call.future.set_exception(why)
+                call.future.exception()  # it is no fault where nobody waits for it any more
+        tasks = list(self._answering.values())
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+def _head(caller: Caller) -> bytes:
+    if caller.era is Era.HANDSHAKE:
+        return b""
+    members: dict[str, Any] = {VERSION_KEY: caller.revision}
+    if caller.info is not None:
+        members[INFO_KEY] = caller.info
+    members[CAPABILITIES_KEY] = Raw(encode(caller.capabilities, caller.revision))
+    if caller.log_level is not None:
+        members[LOG_LEVEL_KEY] = caller.log_level
+    return encode_json(members)[1:-1]
+
+
+def read_result(method: str, raw: Raw) -> AnyResult:
+    """Read a result as its method has it, or as the questions that came in its place (`RPC-20`, `RPC-21`).
+
+    Raises ProtocolError for a result that is neither.
+    """
+    row = METHODS.get(method)
+    kind = row.result if row is not None and row.result is not None else t.EmptyResult
+    trouble = ""
+    try:
+        result: t.Result = decode(raw, kind)
+        if result.result_type is None or result.result_type == "complete":
+            return result
+    except Malformed as bad:
+        trouble = str(bad)
+    try:
+        result_type = decode(raw, t.Result).result_type
+        if result_type == "input_required":
+            asking: t.InputRequiredResult = decode(raw, t.InputRequiredResult)
+            return asking
+        trouble = trouble or f"its resultType is {result_type!r}"
+    except Malformed as bad:
+        trouble = str(bad)
+    raise t.ProtocolError(f"The server's answer to {method} cannot be read: {trouble}")

@@ -1,0 +1,66 @@
+"""A client's transport over any channel of frames."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+from .. import types as t
+from ..exchange import AnyResult, Exchange
+from ..protocol.opening import Opened
+from .channel import Channel
+from .conversation import Conversation, Hello
+
+
+class Duplex:
+    """Carries exchanges over one channel, which it closes at the end."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self._conversation: Conversation | None = None
+        self._pump: asyncio.Task[None] | None = None
+
+    async def open(self, hello: Hello) -> Opened:
+        """Agree on a revision with the server at the other end."""
+        self._conversation = Conversation(self.channel.send)
+        self._pump = asyncio.create_task(self._receive(self._conversation))
+        return await self._conversation.open(hello)
+
+    async def __call__(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange to the server and back."""
+        if self._conversation is None:
+            raise t.Unreachable("The connection was not opened.")
+        return await self._conversation.carry(exchange)
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification that belongs to no request."""
+        if self._conversation is not None:
+            self._conversation.tell(method, params)
+
+    async def aclose(self) -> None:
+        """Close the channel, and with it the conversation."""
+        conversation, self._conversation = self._conversation, None
+        if conversation is not None:
+            conversation.flush()
+            await conversation.close(t.Unreachable("The client was closed."))
+        await self.channel.aclose()
+        if self._pump is not None:
+            self._pump.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._pump
+
+    async def _receive(self, conversation: Conversation) -> None:
+        why: Exception = t.Unreachable("The server has closed the connection.")
+        try:
+            while frames := await self.channel.receive():
+                for frame in frames:
+                    conversation.receive(frame)
+                if lost := self.channel.lost:
+                    why = t.Unreachable(f"A message of the server was lost: {lost}.")
+                    return  # whose answer it was is not known, so no one may go on waiting
+        except Exception as bad:
+            why = t.Unreachable(f"The connection to the server broke: {bad}")
+            why.__cause__ = bad
+        finally:
+            await conversation.close(why)

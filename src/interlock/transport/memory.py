@@ -1,0 +1,114 @@
+"""A client's transport to a server in the same process: real frames through both connections, and no task, queue or socket between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import types as t
+from ..exchange import AnyResult, Caller, Exchange, Handler, Principal
+from ..protocol.events import RequestReceived, Route
+from ..protocol.opening import Opened
+from ..protocol.server import Identity, ServerConnection
+from ..wire.jsonrpc import Frame
+from .conversation import Conversation, Hello
+from .serve import DEFAULT_MOST_CALLS, Serving
+
+Tap = Callable[[str, Frame], None]
+
+
+class Memory:
+    """Carries exchanges to a handler by hand: the caller's own task runs the call.
+
+    `tap` sees every frame, with "client" or "server" as its sender.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        identity: Identity,
+        *,
+        principal: Principal | None = None,
+        most_calls: int = DEFAULT_MOST_CALLS,
+        on_notification: Callable[[str, Any, Caller | None], None] | None = None,
+        tap: Tap | None = None,
+    ) -> None:
+        self._handler, self._identity, self._principal, self._most_calls = handler, identity, principal, most_calls
+        self._on_notification, self._tap = on_notification, tap
+        self._conversation: Conversation | None = None
+        self._serving: Serving | None = None
+
+    async def open(self, hello: Hello) -> Opened:
+        """Agree on a revision with the server."""
+        self._serving = Serving(
+            self._handler,
+            ServerConnection(self._identity, principal=self._principal),
+            self._to_client,
+            most_calls=self._most_calls,
+            on_notification=self._on_notification,
+        )
+        self._conversation = Conversation(self._to_server)
+        return await self._conversation.open(hello)
+
+    async def __call__(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange to the server and back, in this task."""
+        conversation, serving = self._conversation, self._serving
+        if conversation is None or serving is None:
+            raise t.Unreachable("The connection was not opened.")
+        id, future = conversation.begin(exchange)
+        event = None
+        for frame in conversation.connection.outgoing():
+            event = self._hand_over(serving, frame, id) or event
+        if event is not None:
+            try:
+                await serving.run(event)
+            except BaseException:
+                conversation.give_up(id, "the client no longer waits for the answer")
+                conversation.flush()
+                raise
+        serving.flush()
+        return await conversation.finish(id, future, exchange.method)
+
+    def _hand_over(self, serving: Serving, frame: Frame, id: t.RequestId) -> RequestReceived | None:
+        """Give one frame to the server; the request that we are about is not started but returned."""
+        if self._tap is not None:
+            self._tap("client", frame)
+        ours = None
+        for event in serving.connection.receive(frame):
+            if type(event) is RequestReceived and event.id == id and len(serving.running) < serving.most_calls:
+                ours = event
+            else:
+                serving.take(event)
+        return ours
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification that belongs to no request."""
+        if self._conversation is not None:
+            self._conversation.tell(method, params)
+
+    async def aclose(self) -> None:
+        """End the conversation on both sides."""
+        conversation, serving = self._conversation, self._serving
+        self._conversation = self._serving = None
+        if conversation is not None:
+            conversation.flush()
+            await conversation.close(t.Unreachable("The client was closed."))
+        if serving is not None:
+            await serving.aclose()
+
+    def _to_client(self, out: list[tuple[Route, Frame]]) -> None:
+        if self._conversation is None:
+            return
+        for _, frame in out:
+            if self._tap is not None:
+                self._tap("server", frame)
+            self._conversation.receive(frame)
+
+    def _to_server(self, out: list[Frame]) -> None:
+        if self._serving is None:
+            return
+        for frame in out:
+            if self._tap is not None:
+                self._tap("client", frame)
+            self._serving.receive(frame)
+        self._serving.flush()

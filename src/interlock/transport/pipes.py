@@ -1,0 +1,336 @@
+"""Lines over file descriptors: without threads where the platform can wait for them, with two threads where it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import stat
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from ..wire.jsonrpc import Frame
+from ..wire.lines import DEFAULT_LIMIT, LineSplitter
+
+HIGH_WATER = 1024 * 1024  # bytes queued for writing beyond which `drain` waits
+READ_AHEAD = 8 * 1024 * 1024  # bytes received and not yet taken beyond which reading pauses
+_SMALL_READ, _LARGE_READ = 64 * 1024, 1024 * 1024
+_JOIN_UP_TO = 64 * 1024
+_F_SETPIPE_SZ = 1031  # Linux; fcntl.F_SETPIPE_SZ
+
+
+def open_pipe_channel(
+    read_fd: int, write_fd: int, *, limit: int = DEFAULT_LIMIT, on_close: Callable[[], None] | None = None
+) -> PipeChannel | ThreadChannel:
+    """A channel over two descriptors, which it owns from now on; `limit` is the most bytes one line may have."""
+    if sys.platform != "win32" and _pollable(read_fd) and _pollable(write_fd):
+        return PipeChannel(read_fd, write_fd, limit=limit, on_close=on_close)
+    return ThreadChannel(read_fd, write_fd, limit=limit, on_close=on_close)
+
+
+def _pollable(fd: int) -> bool:
+    """Pipes and sockets can be waited for; files cannot, and a terminal's flags are shared with the shell."""
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _too_long(splitter: LineSplitter, reported: int) -> str:
+    return f"a line of more than {splitter.limit} bytes was dropped" if splitter.dropped > reported else ""
+
+
+class PipeChannel:
+    """Non-blocking descriptors and the loop's own readiness calls: no thread, no queue, one write for each turn of the loop."""
+
+    def __init__(self, read_fd: int, write_fd: int, *, limit: int = DEFAULT_LIMIT, on_close: Callable[[], None] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._read_fd, self._write_fd, self._on_close = read_fd, write_fd, on_close
+        self._splitter = LineSplitter(limit)
+        self._reported = 0
+        self._frames: list[Frame] = []
+        self._held = 0
+        self._read_size = _SMALL_READ
+        self._ended = self._paused = self._write_closed = self._closed = False
+        self._reader: asyncio.Future[None] | None = None
+        self._out: deque[memoryview] = deque()
+        self.queued = 0
+        self._room: asyncio.Event = asyncio.Event()
+        self._room.set()
+        for fd in (read_fd, write_fd):
+            os.set_blocking(fd, False)
+            _enlarge(fd)
+        self._loop.add_reader(read_fd, self._readable)
+
+    async def receive(self) -> list[Frame]:
+        """The next frames; an empty list at the end."""
+        while not self._frames:
+            if self._ended:
+                return []
+            self._reader = self._loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        frames, self._frames, self._held = self._frames, [], 0
+        if self._paused and not self._ended:
+            self._paused = False
+            self._loop.add_reader(self._read_fd, self._readable)
+        return frames
+
+    def send(self, frames: list[Frame]) -> None:
+        """Queue frames to be written; they are tried at once where nothing waits before them."""
+        if self._write_closed:
+            return
+        total = sum(map(len, frames))
+        if total <= _JOIN_UP_TO:
+            chunks = [memoryview(b"\n".join(frames) + b"\n")]
+        else:
+            chunks = [part for frame in frames for part in (memoryview(frame), memoryview(b"\n"))]
+        idle = not self._out
+        self._out.extend(chunks)
+        self.queued += total + len(frames)
+        if idle:
+            self._writable()
+            if self._out and not self._write_closed:
+                self._loop.add_writer(self._write_fd, self._writable)
+        if self.queued > HIGH_WATER:
+            self._room.clear()
+
+    async def drain(self) -> None:
+        """Wait until little is queued."""
+        if self.queued > HIGH_WATER and not self._write_closed:
+            await self._room.wait()
+
+    async def aclose(self) -> None:
+        """Write what is queued for a moment longer, then close both descriptors."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._out and not self._write_closed:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    while self._out and not self._write_closed:
+                        self._room.clear()
+                        await self._room.wait()
+        self._close_write()
+        self._end()
+        if self._read_fd >= 0:
+            os.close(self._read_fd)
+            self._read_fd = -1
+        if self._on_close is not None:
+            self._on_close()
+
+    @property
+    def lost(self) -> str:
+        """Why lines were dropped since the last look."""
+        why = _too_long(self._splitter, self._reported)
+        self._reported = self._splitter.dropped
+        return why
+
+    # -- what the loop calls ------------------------------------------------------------------------
+
+    def _readable(self) -> None:
+        try:
+            chunk = os.read(self._read_fd, self._read_size)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self._frames += self._splitter.close()
+            self._end()
+            return
+        self._read_size = _LARGE_READ if len(chunk) >= _SMALL_READ else _SMALL_READ
+        before = self._splitter.dropped
+        frames = self._splitter.feed(chunk)
+        if frames:
+            self._frames += frames
+            self._held += len(chunk)
+            if self._held > READ_AHEAD:
+                self._paused = True
+                self._loop.remove_reader(self._read_fd)
+        if frames or self._splitter.dropped != before:
+            self._wake()
+
+    def _writable(self) -> None:
+        out = self._out
+        while out:
+            try:
+                written = os.write(self._write_fd, out[0]) if len(out) == 1 else os.writev(self._write_fd, [*out][:64])
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                self._close_write()
+                return
+            self.queued -= written
+            while written:
+                first = out[0]
+                if written < len(first):
+                    out[0] = first[written:]
+                    break
+                written -= len(first)
+                out.popleft()
+        self._loop.remove_writer(self._write_fd)
+        self._room.set()
+
+    def _end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            if not self._paused:
+                self._loop.remove_reader(self._read_fd)
+        self._wake()
+
+    def _close_write(self) -> None:
+        if not self._write_closed:
+            self._write_closed = True
+            self._out.clear()
+            self.queued = 0
+            self._loop.remove_writer(self._write_fd)
+            if self._write_fd != self._read_fd:
+                os.close(self._write_fd)
+        self._room.set()
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+
+def _enlarge(fd: int) -> None:
+    """A larger pipe takes a large message in fewer turns; no matter where the system refuses."""
+    if sys.platform == "linux" and stat.S_ISFIFO(os.fstat(fd).st_mode):
+        import fcntl  # POSIX only
+
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(fd, _F_SETPIPE_SZ, _LARGE_READ)
+
+
+class ThreadChannel:
+    """Blocking reads and writes in two threads, for descriptors that the loop cannot wait for (files, terminals, Windows)."""
+
+    def __init__(self, read_fd: int, write_fd: int, *, limit: int = DEFAULT_LIMIT, on_close: Callable[[], None] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._read_fd, self._write_fd, self._on_close = read_fd, write_fd, on_close
+        self._splitter = LineSplitter(limit)
+        self._reported = 0
+        self._arrived: asyncio.Queue[list[Frame]] = asyncio.Queue()
+        self._taken = threading.Semaphore(64)  # reading pauses this many chunks ahead
+        self._ended = self._closed = False
+        self._out: deque[bytes] = deque()
+        self._work = threading.Condition()
+        self.queued = 0
+        self._stopping = False
+        self._room = asyncio.Event()
+        self._room.set()
+        self._written = asyncio.Event()
+        threading.Thread(target=self._read_loop, name="interlock-read", daemon=True).start()
+        threading.Thread(target=self._write_loop, name="interlock-write", daemon=True).start()
+
+    async def receive(self) -> list[Frame]:
+        """The next frames; an empty list at the end."""
+        while not self._ended:
+            frames = await self._arrived.get()
+            self._taken.release()
+            if frames:
+                return frames
+            self._ended = True
+        return []
+
+    def send(self, frames: list[Frame]) -> None:
+        """Queue frames to be written."""
+        data = b"\n".join(frames) + b"\n"
+        with self._work:
+            if self._stopping:
+                return
+            self._out.append(data)
+            self.queued += len(data)
+            self._work.notify()
+            if self.queued > HIGH_WATER:
+                self._room.clear()
+
+    async def drain(self) -> None:
+        """Wait until little is queued."""
+        await self._room.wait()
+
+    async def aclose(self) -> None:
+        """Write what is queued for a moment longer, then let the threads end."""
+        if self._closed:
+            return
+        self._closed = True
+        with self._work:
+            self._stopping = True
+            self._work.notify()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await self._written.wait()
+        if self._on_close is not None:
+            self._on_close()
+
+    @property
+    def lost(self) -> str:
+        """Why lines were dropped since the last look."""
+        why = _too_long(self._splitter, self._reported)
+        self._reported = self._splitter.dropped
+        return why
+
+    def _read_loop(self) -> None:
+        while True:
+            self._taken.acquire()
+            try:
+                chunk = os.read(self._read_fd, _SMALL_READ)
+            except OSError:
+                chunk = b""
+            frames = self._splitter.feed(chunk) if chunk else self._splitter.close()
+            if chunk and not frames:
+                self._taken.release()
+                continue
+            if frames and not self._post(self._arrived.put_nowait, frames):
+                return
+            if not chunk:
+                self._post(self._arrived.put_nowait, [])
+                with contextlib.suppress(OSError):
+                    os.close(self._read_fd)
+                return
+
+    def _write_loop(self) -> None:
+        while True:
+            with self._work:
+                while not self._out and not self._stopping:
+                    self._work.wait()
+                if not self._out:
+                    break
+                data = self._out.popleft()
+            if not self._write_all(data):
+                with self._work:
+                    self._stopping = True
+                    self._out.clear()
+                    self.queued = 0
+                break
+            with self._work:
+                self.queued -= len(data)
+                low = self.queued <= HIGH_WATER
+            if low:
+                self._post(self._room.set)
+        with contextlib.suppress(OSError):
+            os.close(self._write_fd)
+        self._post(self._room.set)
+        self._post(self._written.set)
+
+    def _write_all(self, data: bytes) -> bool:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._write_fd, view) :]
+            except OSError as bad:
+                if bad.errno not in (errno.EAGAIN, errno.EINTR):
+                    return False
+        return True
+
+    def _post(self, callback: Callable[..., None], *args: object) -> bool:
+        """Call in the loop's thread; False where the loop has gone."""
+        try:
+            self._loop.call_soon_threadsafe(callback, *args)
+        except RuntimeError:
+            return False
+        return True

@@ -1,0 +1,203 @@
+"""The server's shell: moves frames between a channel and the pure connection, and runs each request as a task."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from .. import types as t
+from ..asking import Direct
+from ..exchange import MUTE, Caller, Exchange, Handler, Principal, ready
+from ..protocol.events import (
+    CallId,
+    NotificationReceived,
+    RequestCancelled,
+    RequestReceived,
+    ResponseReceived,
+    Route,
+    ServerEvent,
+    SessionListen,
+)
+from ..protocol.server import Identity, ServerConnection
+from ..wire.jsonrpc import Frame
+from ..wire.revisions import Era
+from .channel import Channel
+
+log = logging.getLogger("interlock.server")
+
+DEFAULT_MOST_CALLS = 1000
+MOST_QUEUED = 8 * 1024 * 1024  # bytes beyond which a peer that does not read is told less: no progress, no log
+_DROPPABLE = frozenset({"notifications/progress", "notifications/message"})
+Transmit = Callable[[list[tuple[Route, Frame]]], None]
+
+
+class Serving:
+    """One peer being served. `transmit` takes what is to be sent and never waits; `drain` waits until the peer keeps up."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        connection: ServerConnection,
+        transmit: Transmit,
+        *,
+        drain: Callable[[], Awaitable[None]] = ready,
+        queued: Callable[[], int] = int,
+        most_calls: int = DEFAULT_MOST_CALLS,
+        on_notification: Callable[[str, Any, Caller | None], None] | None = None,
+    ) -> None:
+        self.handler, self.connection, self.most_calls = handler, connection, most_calls
+        self.running: dict[CallId, asyncio.Task[None]] = {}
+        self._transmit, self._drain, self._queued, self._on_notification = transmit, drain, queued, on_notification
+        self._waiting: dict[t.RequestId, asyncio.Future[Any]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._flush_is_due = False
+        self._closed = False
+
+    def receive(self, frame: Frame) -> None:
+        """Take in one frame of the peer; what it sets off runs on its own."""
+        for event in self.connection.receive(frame):
+            self.take(event)
+
+    def flush(self) -> None:
+        """Send what is to be sent, now."""
+        self._flush_is_due = False
+        out = self.connection.outgoing()
+        if out:
+            self._transmit(out)
+
+    async def aclose(self, grace: float = 0.0) -> None:
+        """The peer has gone: let running calls finish for `grace` seconds, then cancel and await what is left."""
+        self._closed = True
+        finishing = [task for id, task in self.running.items() if not isinstance(id, SessionListen)]
+        if grace > 0 and finishing:
+            await asyncio.wait(finishing, timeout=grace)
+        self.flush()
+        left = list(self.running.values())
+        for event in self.connection.close():
+            self.take(event)
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left)
+        self.running.clear()
+
+    async def run(self, event: RequestReceived) -> None:
+        """Carry out one request, from its event to its answer among the outgoing frames."""
+        id, connection = event.id, self.connection
+        asker = Direct(event.caller, partial(self._ask, id)) if event.caller.era is Era.HANDSHAKE else MUTE
+        exchange = Exchange(event.method, event.params, event.caller, event.meta, partial(self._notify, id), asker, None, self._drain)
+        try:
+            connection.respond(id, await self.handler(exchange))
+        except t.McpError as bad:
+            connection.fail(id, bad.code, bad.message, bad.data)
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise  # by the peer, or because it has gone: a cancelled call is never answered
+            connection.fail(id, t.INTERNAL_ERROR, "The call was cancelled by the server.")
+        except Exception:
+            log.exception("%s failed", event.method)
+            connection.fail(id, t.INTERNAL_ERROR, "Internal error")
+        finally:
+            self.running.pop(id, None)
+            if self.running:
+                self._flush_soon()
+            else:
+                self.flush()
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def take(self, event: ServerEvent) -> None:
+        """Act on one event of the connection."""
+        if type(event) is RequestReceived:
+            if len(self.running) >= self.most_calls and not isinstance(event.id, SessionListen):
+                words = f"The server is busy: {self.most_calls} requests are running on this connection. Try again later."
+                self.connection.fail(event.id, t.INTERNAL_ERROR, words, {"reason": "busy"})
+            else:
+                self.running[event.id] = self._loop.create_task(self.run(event))
+        elif type(event) is RequestCancelled:
+            if event.reason:
+                log.debug("request %r was cancelled: %s", event.id, event.reason)
+            task = self.running.pop(event.id, None)
+            if task is not None:
+                task.cancel()
+        elif type(event) is ResponseReceived:
+            self._settle(event)
+        elif type(event) is NotificationReceived and self._on_notification is not None:
+            self._on_notification(event.method, event.params, self.connection.remembered)
+
+    def _settle(self, event: ResponseReceived) -> None:
+        waiting = self._waiting.pop(event.id, None)
+        if waiting is None or waiting.done():
+            return
+        if isinstance(event.answer, t.McpError):
+            waiting.set_exception(event.answer)
+        else:
+            waiting.set_result(event.answer)
+
+    def _notify(self, id: CallId, method: str, params: Any) -> None:
+        if self._closed or (method in _DROPPABLE and self._queued() > MOST_QUEUED):
+            return
+        self.connection.notify(id, method, params)
+        self._flush_soon()
+
+    async def _ask(self, id: CallId, request: t.InputRequest) -> t.InputResponse:
+        asked = self.connection.ask(id, request)
+        waiting = self._waiting[asked] = self._loop.create_future()
+        self._flush_soon()
+        try:
+            answer: t.InputResponse = await waiting
+            return answer
+        finally:
+            if self._waiting.pop(asked, None) is not None:
+                self.connection.withdraw(asked, "the server no longer needs the answer")
+                self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        """One write for all that happens in this turn of the loop."""
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self.flush)
+
+
+async def serve(
+    handler: Handler,
+    identity: Identity,
+    channel: Channel,
+    *,
+    principal: Principal | None = None,
+    most_calls: int = DEFAULT_MOST_CALLS,
+    grace: float = 1.0,
+    on_notification: Callable[[str, Any, Caller | None], None] | None = None,
+) -> None:
+    """Serve one peer over a channel until it closes; calls that still run then have `grace` seconds to finish.
+
+    The channel is closed at the end, whatever happens.
+    """
+    connection = ServerConnection(identity, principal=principal)
+
+    def transmit(out: list[tuple[Route, Frame]]) -> None:
+        channel.send([frame for _, frame in out])
+
+    serving = Serving(
+        handler,
+        connection,
+        transmit,
+        drain=channel.drain,
+        queued=lambda: channel.queued,
+        most_calls=most_calls,
+        on_notification=on_notification,
+    )
+    try:
+        while frames := await channel.receive():
+            for frame in frames:
+                serving.receive(frame)
+            if why := channel.lost:
+                connection.refuse_unread(why)
+            serving.flush()
+            await channel.drain()
+    finally:
+        await serving.aclose(grace)
+        await channel.aclose()

@@ -1,0 +1,146 @@
+"""Lines over stream sockets, Unix and TCP: the worked example of a custom transport, for servers and for clients.
+
+They frame messages as stdio does (2026-07-28, "Custom Transports"). There is no authentication: a Unix socket is guarded by
+its file's permissions, a TCP socket is for loopback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from .. import types as t
+from ..exchange import AnyResult, Exchange
+from ..protocol.opening import Opened
+from ..wire.lines import DEFAULT_LIMIT
+from .conversation import Hello
+from .duplex import Duplex
+from .pipes import PipeChannel
+
+Address = str | Path | tuple[str, int]
+"""Where a socket is: the path of a Unix socket, or host and port."""
+
+
+async def connect(address: Address, *, limit: int = DEFAULT_LIMIT) -> PipeChannel:
+    """A channel to whoever listens at an address. Raises Unreachable."""
+    loop = asyncio.get_running_loop()
+    try:
+        if isinstance(address, tuple):
+            found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
+            family, kind, protocol, _, _ = found[0]
+            sock = socket.socket(family, kind, protocol)
+        else:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        try:
+            await loop.sock_connect(sock, found[0][4] if isinstance(address, tuple) else os.fspath(address))
+        except BaseException:
+            sock.close()
+            raise
+    except OSError as bad:
+        raise t.Unreachable(f"Nobody answers at {_words(address)}: {bad.strerror or bad}") from bad
+    return _channel(sock, limit)
+
+
+class Socket:
+    """A client's transport to a server that listens at a Unix or TCP address."""
+
+    def __init__(self, address: Address, *, limit: int = DEFAULT_LIMIT) -> None:
+        self.address, self._limit = address, limit
+        self._duplex: Duplex | None = None
+
+    async def open(self, hello: Hello) -> Opened:
+        """Connect and agree on a revision. Raises Unreachable."""
+        self._duplex = Duplex(await connect(self.address, limit=self._limit))
+        return await self._duplex.open(hello)
+
+    async def __call__(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange to the server and back."""
+        if self._duplex is None:
+            raise t.Unreachable("The connection was not opened.")
+        return await self._duplex(exchange)
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification that belongs to no request."""
+        if self._duplex is not None:
+            self._duplex.tell(method, params)
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        duplex, self._duplex = self._duplex, None
+        if duplex is not None:
+            await duplex.aclose()
+
+
+async def listen(
+    address: Address,
+    talk: Callable[[PipeChannel], Awaitable[None]],
+    *,
+    most_peers: int = 100,
+    limit: int = DEFAULT_LIMIT,
+    on_ready: Callable[[Address], None] | None = None,
+) -> None:
+    """Accept peers at an address until cancelled, at most `most_peers` at once; `talk` serves each.
+
+    A Unix socket's file is made for its owner only and removed at the end. `on_ready` gets the address in use (port 0 chooses one).
+    """
+    loop = asyncio.get_running_loop()
+    sock = _listening(address)
+    peers: set[asyncio.Task[None]] = set()
+    room = asyncio.Semaphore(most_peers)
+
+    async def serve_one(peer: socket.socket) -> None:
+        try:
+            await talk(_channel(peer, limit))
+        finally:
+            room.release()
+
+    try:
+        if on_ready is not None:
+            on_ready(sock.getsockname()[:2] if isinstance(address, tuple) else address)
+        while True:
+            await room.acquire()
+            peer, _ = await loop.sock_accept(sock)
+            task = loop.create_task(serve_one(peer))
+            peers.add(task)
+            task.add_done_callback(peers.discard)
+    finally:
+        sock.close()
+        for task in list(peers):
+            task.cancel()
+        await asyncio.gather(*peers, return_exceptions=True)
+        if not isinstance(address, tuple):
+            with contextlib.suppress(OSError):
+                os.unlink(address)
+
+
+def _listening(address: Address) -> socket.socket:
+    if isinstance(address, tuple):
+        sock = socket.create_server(address, backlog=128)
+    else:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        mask = os.umask(0o177)
+        try:
+            sock.bind(os.fspath(address))
+        finally:
+            os.umask(mask)
+        sock.listen(128)
+    sock.setblocking(False)
+    return sock
+
+
+def _channel(sock: socket.socket, limit: int) -> PipeChannel:
+    if sock.family != socket.AF_UNIX:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setblocking(False)
+    fd = sock.detach()
+    return PipeChannel(fd, os.dup(fd), limit=limit)
+
+
+def _words(address: Address) -> str:
+    return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else os.fspath(address)

@@ -1,0 +1,81 @@
+"""What can go wrong, as exceptions: one class for each kind of misfortune that a caller would handle differently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+RESOURCE_NOT_FOUND = -32002
+HEADER_MISMATCH = -32020
+MISSING_CLIENT_CAPABILITY = -32021
+UNSUPPORTED_PROTOCOL_VERSION = -32022
+URL_ELICITATION_REQUIRED = -32042
+USER_REJECTED = -1
+
+
+class InterlockError(Exception):
+    """The root of every error that Interlock raises on purpose."""
+
+
+class ProtocolError(InterlockError):
+    """The conversation is broken: one side said what the protocol does not allow."""
+
+
+class McpError(InterlockError):
+    """An answer that is a JSON-RPC error: raised in a handler it is sent, received from a peer it is raised.
+
+    Parameters: `code` is the JSON-RPC code, `message` one short sentence, `data` any JSON value with the detail
+    (2026-07-28, "Error Codes").
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(code, message, data)
+        self.code, self.message, self.data = code, message, data
+
+    def __str__(self) -> str:
+        return f"{self.message} (code {self.code})"
+
+
+class Unreachable(InterlockError):
+    """There was no answer: the peer has closed, timed out or refused.
+
+    `exit_code` and `stderr` (its last lines) are set where the peer was a child process of ours.
+    """
+
+    def __init__(self, message: str, *, exit_code: int | None = None, stderr: str = "") -> None:
+        super().__init__(message)
+        self.exit_code, self.stderr = exit_code, stderr
+
+    def __str__(self) -> str:
+        words = str(self.args[0])
+        if self.exit_code is not None:
+            words += f" (exit code {self.exit_code})"
+        return f"{words}\n--- last lines of its stderr ---\n{self.stderr.rstrip()}" if self.stderr else words
+
+
+class TimedOut(Unreachable):
+    """No answer came within the time allowed; the request was cancelled."""
+
+
+class ToolError(InterlockError):
+    """A tool's own misfortune, in words for the model: it becomes a result with `isError` (2026-07-28, "Tools")."""
+
+
+class Declined(ToolError):
+    """The person was asked and said no."""
+
+
+class Cancelled(ToolError):
+    """The person was asked and dismissed the question without an answer."""
+
+
+class Unanswerable(ToolError):
+    """The client cannot be asked this: it has not declared the capability. `capability` names it, like "elicitation.url"."""
+
+    def __init__(self, message: str, capability: str) -> None:
+        super().__init__(message)
+        self.capability = capability

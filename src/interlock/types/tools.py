@@ -1,0 +1,91 @@
+"""Tools: how they are listed and called (2026-07-28, "Tools")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType, field
+
+from .base import NOTHING, Icon, JSONObject, PaginatedParams, PaginatedResult, Params, Result, WireType
+from .content import ContentBlock, TextContent
+from .errors import ToolError
+
+
+class ToolAnnotations(WireType, frozen=True, kw_only=True):
+    """Hints about what a tool does; to be believed only of a server that is trusted.
+
+    Where a hint is absent a client assumes: not read-only, destructive, not idempotent, open world.
+    """
+
+    title: str | None = None
+    read_only_hint: bool | None = None
+    destructive_hint: bool | None = None
+    idempotent_hint: bool | None = None
+    open_world_hint: bool | None = None
+
+
+class Tool(WireType, frozen=True, kw_only=True):
+    """A tool as it is listed; the schemas are JSON Schema, 2020-12 unless they say otherwise."""
+
+    name: str
+    input_schema: JSONObject
+    title: str | None = None
+    description: str | None = None
+    output_schema: JSONObject | None = None
+    annotations: ToolAnnotations | None = None
+    icons: list[Icon] | None = None
+    meta: JSONObject | None = field(default=None, name="_meta")
+
+    @property
+    def label(self) -> str:
+        """The name to show to a person: the title, the annotations' title, or the name (`TOL-26`)."""
+        return self.title or (self.annotations and self.annotations.title) or self.name
+
+
+class ListToolsRequestParams(PaginatedParams, frozen=True, kw_only=True):
+    """Params of `tools/list`."""
+
+
+class ListToolsResult(PaginatedResult, frozen=True, kw_only=True):
+    """One page of tools."""
+
+    tools: list[Tool]
+
+
+class InputResponseParams(Params, frozen=True, kw_only=True):
+    """Params of a request that the server may answer with questions; a retry brings the answers (2026-07-28, "MRTR")."""
+
+    input_responses: dict[str, Raw] | None = None
+    request_state: str | None = None
+
+
+class CallToolRequestParams(InputResponseParams, frozen=True, kw_only=True):
+    """Params of `tools/call`; `arguments` is the unread JSON of the arguments object."""
+
+    name: str
+    arguments: Raw = NOTHING
+
+
+class CallToolResult(Result, frozen=True, kw_only=True):
+    """What a tool gave, or (`is_error`) why it could not."""
+
+    content: list[ContentBlock]
+    structured_content: Any | UnsetType = UNSET
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of all text blocks, joined by newlines."""
+        return "\n".join(block.text for block in self.content if isinstance(block, TextContent))
+
+    def value(self) -> Any:
+        """The result as plain Python data: the structured content (unwrapped where it is only `{"result": x}`), else the text.
+
+        Raises ToolError with the tool's words where the call failed.
+        """
+        if self.is_error:
+            raise ToolError(self.text or "The tool failed and gave no words for it.")
+        data = self.structured_content
+        if data is UNSET:
+            return self.text
+        return data["result"] if isinstance(data, dict) and data.keys() == {"result"} else data

@@ -1,0 +1,1 @@
+"""Bytes to protocol types and back, under any revision, without I/O."""

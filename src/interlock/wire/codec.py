@@ -1,0 +1,156 @@
+"""Protocol types to bytes and back. Decoding is one pass and blind to the revision; encoding is one pass plus,
+for an older revision, a cut compiled once for each type from the table of history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from .. import types as t
+from .jsonrpc import READ_ERRORS, Malformed
+from .revisions import FIELDS, NEWEST, REVISIONS, TYPES, has
+from .shapes import RESHAPES, stand_in
+
+Cut = Callable[[Any], Any]
+
+_encode = msgspec.json.Encoder().encode
+_decoders: dict[Any, Callable[[Any], Any]] = {}
+_decode_json = msgspec.json.Decoder().decode
+_KNOWN_BLOCKS = frozenset(get_args(t.ContentType))
+
+
+def decode(raw: Raw | bytes, kind: Any) -> Any:
+    """Read JSON as a protocol type. Raises Malformed (-32602) with the path of what is wrong."""
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind).decode
+    try:
+        return decoder(raw)
+    except msgspec.ValidationError as bad:
+        return _decode_sheltered(raw, decoder, bad)
+    except READ_ERRORS:
+        raise Malformed(t.INVALID_PARAMS, "not valid JSON") from None
+
+
+def _decode_sheltered(raw: Raw | bytes, decoder: Callable[[Any], Any], bad: msgspec.ValidationError) -> Any:
+    """A second try, with content blocks of unknown kinds wrapped: a newer peer must not make a whole message unreadable."""
+    try:
+        data = _decode_json(raw)
+        if not _shelter(data, 0):
+            raise Malformed(t.INVALID_PARAMS, str(bad)) from None
+        return decoder(_encode(data))
+    except READ_ERRORS as still:
+        raise Malformed(t.INVALID_PARAMS, str(still)) from None
+
+
+def _shelter(data: Any, depth: int) -> bool:
+    """Wrap unknown blocks wherever content stands; True where there was one."""
+    if not isinstance(data, dict) or depth > 8:
+        return False
+    found = False
+    content = data.get("content")
+    blocks = content if isinstance(content, list) else [content]
+    for n, block in enumerate(blocks):
+        if isinstance(block, dict) and isinstance(block.get("type"), str) and block["type"] not in _KNOWN_BLOCKS:
+            blocks[n] = {"type": "interlock/unknown", "block": block}
+            found = True
+        else:
+            found |= _shelter(block, depth + 1)
+    if found and not isinstance(content, list):
+        data["content"] = blocks[0]
+    messages = data.get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        found |= _shelter(message, depth + 1)
+    return found
+
+
+def encode(value: Any, revision: str = NEWEST) -> bytes:
+    """Write a protocol type as JSON, without what the revision never said."""
+    cut: Any = _CUTS[revision].get(type(value), _UNKNOWN)
+    if cut is _UNKNOWN:
+        cut = _CUTS[revision][type(value)] = compile_cut(type(value), revision)
+    return _encode(value if cut is None else cut(value))
+
+
+_UNKNOWN: Any = object()
+_CUTS: dict[str, dict[type, Cut | None]] = {revision: {} for revision in REVISIONS}
+
+
+def compile_cut(kind: Any, revision: str) -> Cut | None:
+    """What must be done to values of a type before they are encoded for a revision; None where that is nothing."""
+    if not (isinstance(kind, type) and issubclass(kind, Struct)):
+        return None
+    fields = msgspec.structs.fields(kind)
+    dead = {f.name: f.default for f in fields if not has(revision, field_span(kind, f.encode_name))}
+    deep = {f.name: cut for f in fields if f.name not in dead and (cut := _field_cut(f.type, revision)) is not None}
+    reshape = RESHAPES.get(kind)
+    if not dead and not deep and (reshape is None or revision == NEWEST):
+        return None
+
+    def trim(value: Any) -> Any:
+        if reshape is not None:
+            value = reshape(value, revision)
+        changes = {name: default for name, default in dead.items() if getattr(value, name) is not default}
+        for name, deeper in deep.items():
+            before = getattr(value, name)
+            if before is not None and (after := deeper(before)) is not before:
+                changes[name] = after
+        return replace(value, **changes) if changes else value
+
+    return trim
+
+
+def field_span(kind: type[Any], wire_name: str) -> tuple[str, str] | None:
+    """The revisions that have a field, looked up at the type and those it inherits from; None for all."""
+    return next((FIELDS[base, wire_name] for base in kind.__mro__ if (base, wire_name) in FIELDS), None)
+
+
+def _field_cut(annotation: Any, revision: str) -> Cut | None:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is list:
+        inner = _field_cut(arguments[0], revision)
+        return None if inner is None else _each(inner)
+    if origin is dict:
+        inner = _field_cut(arguments[1], revision)
+        return None if inner is None else _each_value(inner)
+    members = arguments if origin in (Union, UnionType) else (annotation,)
+    cuts: dict[type, Cut] = {}
+    for member in members:
+        if get_origin(member) is list:
+            if (inner := _field_cut(member, revision)) is not None:
+                cuts[list] = inner
+        elif isinstance(member, type) and issubclass(member, Struct):
+            if member is t.UnknownContent:
+                cuts[member] = _unwrap
+            elif not has(revision, TYPES.get(member)):
+                cuts[member] = stand_in
+            elif (inner := compile_cut(member, revision)) is not None:
+                cuts[member] = inner
+    if not cuts:
+        return None
+    return lambda value: cut(value) if (cut := cuts.get(type(value))) is not None else value
+
+
+def _unwrap(block: t.UnknownContent) -> Any:
+    return block.block
+
+
+def _each(inner: Cut) -> Cut:
+    def cut(items: list[Any]) -> list[Any]:
+        after = [inner(item) for item in items]
+        return after if any(a is not b for a, b in zip(after, items, strict=True)) else items
+
+    return cut
+
+
+def _each_value(inner: Cut) -> Cut:
+    def cut(items: dict[str, Any]) -> dict[str, Any]:
+        after = {key: inner(item) for key, item in items.items()}
+        return after if any(after[key] is not items[key] for key in items) else items
+
+    return cut

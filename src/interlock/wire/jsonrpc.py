@@ -1,0 +1,137 @@
+"""JSON-RPC 2.0 envelopes: frames taken apart without reading what they carry, and put together around it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from ..types.base import NOTHING, RequestId
+from ..types.errors import INVALID_REQUEST, PARSE_ERROR
+
+Frame = bytes
+
+
+class ErrorBody(Struct, frozen=True, omit_defaults=True):
+    """The `error` of a JSON-RPC response."""
+
+    code: int
+    message: str = ""
+    data: Any = None
+
+
+class Envelope(Struct, frozen=True):
+    """One message, its params and result still unread; which fields are set says what kind of message it is."""
+
+    jsonrpc: Literal["2.0"]
+    method: str | UnsetType = UNSET
+    id: RequestId | UnsetType | None = UNSET
+    params: Raw = NOTHING
+    result: Raw | UnsetType = UNSET
+    error: ErrorBody | UnsetType = UNSET
+
+
+class _Trace(Struct, frozen=True):
+    """What can still be learned from a message that is not an envelope."""
+
+    id: Any = UNSET
+
+
+class Malformed(Exception):
+    """Bytes that are no JSON, or JSON that is not the shape it should be; the only exception that reading raises.
+
+    `code` is the JSON-RPC error to answer with and `id` the message's id where it could be read.
+    """
+
+    def __init__(self, code: int, message: str, id: RequestId | None = None) -> None:
+        super().__init__(message)
+        self.code, self.id = code, id
+
+
+_envelope = msgspec.json.Decoder(Envelope).decode
+_trace = msgspec.json.Decoder(_Trace).decode
+_batch = msgspec.json.Decoder(list[Raw]).decode
+_json = msgspec.json.Decoder().decode
+encode_json = msgspec.json.Encoder().encode
+
+READ_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""All that msgspec raises for bytes that it cannot read (deep nesting is a RecursionError)."""
+
+
+def open_envelope(frame: Frame) -> Envelope:
+    """Take one message apart. Raises Malformed."""
+    try:
+        return _envelope(frame)
+    except msgspec.ValidationError as bad:
+        raise _explained(frame, str(bad)) from None
+    except READ_ERRORS:
+        raise Malformed(PARSE_ERROR, "Parse error: the message is not valid JSON") from None
+
+
+def _explained(frame: Frame, why: str) -> Malformed:
+    """A message that is JSON of a wrong shape, with its id where there is a usable one."""
+    try:
+        id = _trace(frame).id
+    except READ_ERRORS:
+        id = None
+    usable = id if isinstance(id, int | str) and not isinstance(id, bool) else None
+    try:
+        _json(frame)
+    except READ_ERRORS:
+        return Malformed(PARSE_ERROR, "Parse error: the message is not valid JSON", usable)
+    return Malformed(INVALID_REQUEST, f"Invalid request: {why}", usable)
+
+
+def is_batch(frame: Frame) -> bool:
+    """Whether a frame is a JSON array (2025-03-26, "Batching")."""
+    return frame[:1] == b"[" or frame.lstrip()[:1] == b"["
+
+
+def open_batch(frame: Frame) -> list[Frame]:
+    """The messages of a batch. Raises Malformed; an empty batch is one."""
+    try:
+        messages = _batch(frame)
+    except READ_ERRORS:
+        raise Malformed(PARSE_ERROR, "Parse error: the batch is not valid JSON") from None
+    if not messages:
+        raise Malformed(INVALID_REQUEST, "Invalid request: an empty batch")
+    return [bytes(m) for m in messages]
+
+
+def request(id: RequestId, method: str, params: bytes) -> Frame:
+    """A request; `params` is encoded already."""
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (encode_id(id), encode_json(method), params)
+
+
+def notification(method: str, params: bytes) -> Frame:
+    """A notification; `params` is encoded already, and left out where it is empty."""
+    if params == b"{}":
+        return b'{"jsonrpc":"2.0","method":%b}' % encode_json(method)
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (encode_json(method), params)
+
+
+def response(id: RequestId, result: bytes) -> Frame:
+    """A successful response; `result` is encoded already."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode_id(id), result)
+
+
+def stamped_response(id: RequestId, stamp: bytes, result: bytes) -> Frame:
+    """A successful response with `stamp` (members without braces, encoded already) put at the head of its result."""
+    if result == b"{}":
+        return b'{"jsonrpc":"2.0","id":%b,"result":{%b}}' % (encode_id(id), stamp)
+    head = b'{"jsonrpc":"2.0","id":%b,"result":{%b,' % (encode_id(id), stamp)
+    return b"".join((head, memoryview(result)[1:], b"}"))
+
+
+def failure(id: RequestId | None, code: int, message: str, data: Any = None) -> Frame:
+    """An error response; without an id only where the request's could not be read (`RPC-09`)."""
+    error = encode_json(ErrorBody(code, message, data))
+    if id is None:
+        return b'{"jsonrpc":"2.0","error":%b}' % error
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (encode_id(id), error)
+
+
+def encode_id(id: RequestId) -> bytes:
+    """An id as JSON, its type kept (`RPC-05`)."""
+    return b"%d" % id if type(id) is int else encode_json(id)

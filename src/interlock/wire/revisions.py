@@ -1,0 +1,206 @@
+"""The history of the protocol on one page: five revisions, two eras, and every fact in which they differ."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from .. import types as t
+
+R1: Final = "2024-11-05"
+R2: Final = "2025-03-26"
+R3: Final = "2025-06-18"
+R4: Final = "2025-11-25"
+R5: Final = "2026-07-28"
+
+REVISIONS: Final = (R1, R2, R3, R4, R5)
+OLDEST, NEWEST = REVISIONS[0], REVISIONS[-1]
+LAST_HANDSHAKE: Final = R4
+
+
+class Era(Enum):
+    """The two manners of the protocol."""
+
+    HANDSHAKE = "handshake"  # a peer says who it is once, and the connection remembers
+    STATELESS = "stateless"  # every request says who asks
+
+
+HANDSHAKE_REVISIONS: Final = REVISIONS[: REVISIONS.index(LAST_HANDSHAKE) + 1]
+STATELESS_REVISIONS: Final = REVISIONS[REVISIONS.index(LAST_HANDSHAKE) + 1 :]
+
+_ERAS = {r: Era.HANDSHAKE for r in HANDSHAKE_REVISIONS} | {r: Era.STATELESS for r in STATELESS_REVISIONS}
+
+
+def era(revision: str) -> Era:
+    """The manner of a revision; KeyError for a date that is none of the five."""
+    return _ERAS[revision]
+
+
+class Side(Enum):
+    """Who sends a message."""
+
+    CLIENT = "client"
+    SERVER = "server"
+    BOTH = "both"
+
+
+class MethodRow(NamedTuple):
+    """One method: what its params and result are, who sends it, and in which revisions (`since` to `until`, both included)."""
+
+    params: type[Any]
+    result: type[Any] | None  # None: a notification
+    sender: Side = Side.CLIENT
+    since: str = OLDEST
+    until: str = NEWEST
+
+
+METHODS: Final[dict[str, MethodRow]] = {
+    # requests of a client
+    "initialize": MethodRow(t.InitializeRequestParams, t.InitializeResult, until=R4),
+    "ping": MethodRow(t.PingRequestParams, t.EmptyResult, Side.BOTH, until=R4),
+    "server/discover": MethodRow(t.DiscoverRequestParams, t.DiscoverResult, since=R5),
+    "tools/list": MethodRow(t.ListToolsRequestParams, t.ListToolsResult),
+    "tools/call": MethodRow(t.CallToolRequestParams, t.CallToolResult),
+    "resources/list": MethodRow(t.ListResourcesRequestParams, t.ListResourcesResult),
+    "resources/templates/list": MethodRow(t.ListResourceTemplatesRequestParams, t.ListResourceTemplatesResult),
+    "resources/read": MethodRow(t.ReadResourceRequestParams, t.ReadResourceResult),
+    "resources/subscribe": MethodRow(t.SubscribeRequestParams, t.EmptyResult, until=R4),
+    "resources/unsubscribe": MethodRow(t.UnsubscribeRequestParams, t.EmptyResult, until=R4),
+    "prompts/list": MethodRow(t.ListPromptsRequestParams, t.ListPromptsResult),
+    "prompts/get": MethodRow(t.GetPromptRequestParams, t.GetPromptResult),
+    "completion/complete": MethodRow(t.CompleteRequestParams, t.CompleteResult),
+    "logging/setLevel": MethodRow(t.SetLevelRequestParams, t.EmptyResult, until=R4),
+    "subscriptions/listen": MethodRow(t.SubscriptionsListenRequestParams, t.SubscriptionsListenResult, since=R5),
+    # requests of a server; in the stateless era they travel inside results
+    "sampling/createMessage": MethodRow(t.CreateMessageRequestParams, t.CreateMessageResult, Side.SERVER),
+    "elicitation/create": MethodRow(t.ElicitRequestParams, t.ElicitResult, Side.SERVER, since=R3),
+    "roots/list": MethodRow(t.ListRootsRequestParams, t.ListRootsResult, Side.SERVER),
+    # notifications
+    "notifications/initialized": MethodRow(t.InitializedNotificationParams, None, until=R4),
+    "notifications/cancelled": MethodRow(t.CancelledNotificationParams, None, Side.BOTH),
+    "notifications/progress": MethodRow(t.ProgressNotificationParams, None, Side.BOTH),
+    "notifications/message": MethodRow(t.LoggingMessageNotificationParams, None, Side.SERVER),
+    "notifications/tools/list_changed": MethodRow(t.ListChangedNotificationParams, None, Side.SERVER),
+    "notifications/prompts/list_changed": MethodRow(t.ListChangedNotificationParams, None, Side.SERVER),
+    "notifications/resources/list_changed": MethodRow(t.ListChangedNotificationParams, None, Side.SERVER),
+    "notifications/resources/updated": MethodRow(t.ResourceUpdatedNotificationParams, None, Side.SERVER),
+    "notifications/roots/list_changed": MethodRow(t.RootsListChangedNotificationParams, None, until=R4),
+    "notifications/elicitation/complete": MethodRow(t.ElicitationCompleteNotificationParams, None, Side.SERVER, since=R4, until=R4),
+    "notifications/subscriptions/acknowledged": MethodRow(t.SubscriptionsAcknowledgedNotificationParams, None, Side.SERVER, since=R5),
+}
+
+Span = tuple[str, str]
+
+NEVER: Final[Span] = (NEWEST, OLDEST)
+"""For a field that a type inherits, but that no revision has there."""
+
+TYPES: Final[dict[type[Any], Span]] = {
+    # types that are younger or shorter-lived than the protocol, where they stand in a union with others
+    t.AudioContent: (R2, NEWEST),
+    t.ResourceLink: (R3, NEWEST),
+    t.ToolUseContent: (R4, NEWEST),
+    t.ToolResultContent: (R4, NEWEST),
+    t.InputRequiredResult: (R5, NEWEST),
+}
+
+FIELDS: Final[dict[tuple[type[Any], str], Span]] = {
+    # (type, name on the wire): where a field is younger or shorter-lived than its type
+    # what many share
+    (t.Result, "resultType"): (R5, NEWEST),
+    (t.CacheableResult, "ttlMs"): (R5, NEWEST),
+    (t.CacheableResult, "cacheScope"): (R5, NEWEST),
+    (t.InputResponseParams, "inputResponses"): (R5, NEWEST),
+    (t.InputResponseParams, "requestState"): (R5, NEWEST),
+    (t.Annotations, "lastModified"): (R3, NEWEST),
+    (t.Implementation, "title"): (R3, NEWEST),
+    (t.Implementation, "description"): (R4, NEWEST),
+    (t.Implementation, "icons"): (R4, NEWEST),
+    (t.Implementation, "websiteUrl"): (R4, NEWEST),
+    # content
+    (t.TextContent, "_meta"): (R3, NEWEST),
+    (t.ImageContent, "_meta"): (R3, NEWEST),
+    (t.AudioContent, "_meta"): (R3, NEWEST),
+    (t.EmbeddedResource, "_meta"): (R3, NEWEST),
+    (t.ResourceContents, "_meta"): (R3, NEWEST),
+    (t.ResourceLink, "icons"): (R4, NEWEST),
+    # tools
+    (t.Tool, "annotations"): (R2, NEWEST),
+    (t.Tool, "title"): (R3, NEWEST),
+    (t.Tool, "outputSchema"): (R3, NEWEST),
+    (t.Tool, "_meta"): (R3, NEWEST),
+    (t.Tool, "icons"): (R4, NEWEST),
+    (t.CallToolResult, "structuredContent"): (R3, NEWEST),
+    # resources
+    (t.Resource, "title"): (R3, NEWEST),
+    (t.Resource, "_meta"): (R3, NEWEST),
+    (t.Resource, "icons"): (R4, NEWEST),
+    (t.ResourceTemplate, "title"): (R3, NEWEST),
+    (t.ResourceTemplate, "_meta"): (R3, NEWEST),
+    (t.ResourceTemplate, "icons"): (R4, NEWEST),
+    # prompts and completion
+    (t.Prompt, "title"): (R3, NEWEST),
+    (t.Prompt, "_meta"): (R3, NEWEST),
+    (t.Prompt, "icons"): (R4, NEWEST),
+    (t.PromptArgument, "title"): (R3, NEWEST),
+    (t.PromptReference, "title"): (R3, NEWEST),
+    (t.CompleteRequestParams, "context"): (R3, NEWEST),
+    # questions: since 2026-07-28 they are no requests of their own, and their answers no results
+    (t.ElicitRequestParams, "mode"): (R4, NEWEST),
+    (t.ElicitRequestParams, "url"): (R4, NEWEST),
+    (t.ElicitRequestParams, "elicitationId"): (R4, R4),
+    (t.ElicitRequestParams, "_meta"): (R3, R4),
+    (t.ElicitResult, "_meta"): (R3, R4),
+    (t.ElicitResult, "resultType"): NEVER,
+    (t.CreateMessageRequestParams, "tools"): (R4, NEWEST),
+    (t.CreateMessageRequestParams, "toolChoice"): (R4, NEWEST),
+    (t.CreateMessageRequestParams, "_meta"): (R1, R4),
+    (t.CreateMessageResult, "resultType"): NEVER,
+    (t.SamplingMessage, "_meta"): (R4, NEWEST),
+    (t.ListRootsResult, "_meta"): (R1, R4),
+    (t.ListRootsResult, "resultType"): NEVER,
+    (t.Root, "_meta"): (R3, NEWEST),
+    # capabilities and `_meta`
+    (t.ClientCapabilities, "elicitation"): (R3, NEWEST),
+    (t.RootsCapability, "listChanged"): (R1, R4),
+    (t.SamplingCapability, "context"): (R4, NEWEST),
+    (t.SamplingCapability, "tools"): (R4, NEWEST),
+    (t.ElicitationCapability, "form"): (R4, NEWEST),
+    (t.ElicitationCapability, "url"): (R4, NEWEST),
+    (t.ServerCapabilities, "completions"): (R2, NEWEST),
+    (t.RequestMeta, "io.modelcontextprotocol/protocolVersion"): (R5, NEWEST),
+    (t.RequestMeta, "io.modelcontextprotocol/clientCapabilities"): (R5, NEWEST),
+    (t.RequestMeta, "io.modelcontextprotocol/clientInfo"): (R5, NEWEST),
+    (t.RequestMeta, "io.modelcontextprotocol/logLevel"): (R5, NEWEST),
+    (t.NotificationMeta, "io.modelcontextprotocol/subscriptionId"): (R5, NEWEST),
+    # progress
+    (t.ProgressNotificationParams, "message"): (R2, NEWEST),
+}
+
+ERRORS: Final[dict[str, dict[str, int]]] = {
+    # what a misfortune is called on the wire: name -> {first revision with this code: code}
+    "resource_not_found": {R1: t.RESOURCE_NOT_FOUND, R5: t.INVALID_PARAMS},
+    "header_mismatch": {R1: t.INVALID_REQUEST, R5: t.HEADER_MISMATCH},
+    "missing_client_capability": {R1: t.INVALID_REQUEST, R5: t.MISSING_CLIENT_CAPABILITY},
+    "unsupported_protocol_version": {R1: t.INVALID_PARAMS, R5: t.UNSUPPORTED_PROTOCOL_VERSION},
+}
+
+INPUT_METHODS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
+INPUT_REQUIRED_METHODS: Final = ("tools/call", "prompts/get", "resources/read")
+"""The requests that may be answered with questions in the stateless era (`MRT-01`)."""
+
+
+def speaks(revision: str, method: str) -> bool:
+    """Whether a revision has a method."""
+    row = METHODS.get(method)
+    return row is not None and row.since <= revision <= row.until
+
+
+def has(revision: str, span: Span | None) -> bool:
+    """Whether a revision lies within a span; None stands for all of history."""
+    return span is None or span[0] <= revision <= span[1]
+
+
+def error_code(name: str, revision: str) -> int:
+    """The code that a revision has for a misfortune of the ERRORS table."""
+    rows = ERRORS[name]
+    return rows[max(first for first in rows if first <= revision)]

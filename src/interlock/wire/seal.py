@@ -1,0 +1,93 @@
+"""State that passes through a stranger's hands: sealed so that it cannot be read or changed, and bound to one request.
+
+Integrity comes from HMAC-SHA-256; where the cryptography package is installed the state is encrypted too (AES-256-GCM)
+(2026-07-28, "Multi Round-Trip Requests", "Server Requirements").
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(tuple[float, Any]).decode
+_MAC_BYTES, _NONCE_BYTES = 32, 12
+
+
+class BadSeal(ValueError):
+    """The state was not sealed by this key for this request, or it has expired; the words say which."""
+
+
+class Seal:
+    """Closes and opens state. The first key closes, every key opens, so that keys can be changed without a gap.
+
+    `keys` are at least 16 random bytes each; `seconds` is how long a state may be used. Times are given by the caller.
+    """
+
+    def __init__(self, keys: Sequence[bytes], *, seconds: float = 900.0, encrypt: bool | None = None) -> None:
+        if not keys or any(len(key) < 16 for key in keys):
+            raise ValueError("a seal needs at least one key of 16 random bytes or more")
+        self._keys = [hashlib.blake2b(key, digest_size=32, person=b"interlock-seal").digest() for key in keys]
+        self.seconds = seconds
+        self._encrypt = encrypt
+
+    def close(self, payload: Any, binding: bytes, now: float) -> str:
+        """Seal a JSON value for the request that `binding` stands for, from `now` (seconds of the wall clock)."""
+        body = _encode((now + self.seconds, payload))
+        aead = _aead() if self._encrypt is not False else None
+        if aead is not None:
+            nonce = secrets.token_bytes(_NONCE_BYTES)
+            sealed = b"e" + nonce + aead(self._keys[0]).encrypt(nonce, body, binding)
+        else:
+            sealed = b"m" + _mac(self._keys[0], body, binding) + body
+        return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+
+    def open(self, state: str, binding: bytes, now: float) -> Any:
+        """The value that was sealed. Raises BadSeal."""
+        try:
+            sealed = base64.b64decode(state + "=" * (-len(state) % 4), altchars=b"-_", validate=True)
+        except (binascii.Error, ValueError):
+            raise BadSeal("it is not a state that this server gave") from None
+        body = self._open_body(sealed, binding)
+        if body is None:
+            raise BadSeal("it was changed, or belongs to another request or server")
+        try:
+            until, payload = _decode(body)
+        except msgspec.DecodeError:
+            raise BadSeal("it is not a state that this server gave") from None
+        if until < now:
+            raise BadSeal("it has expired; start the request again")
+        return payload
+
+    def _open_body(self, sealed: bytes, binding: bytes) -> bytes | None:
+        kind, rest = sealed[:1], sealed[1:]
+        for key in self._keys:
+            if kind == b"m" and len(rest) >= _MAC_BYTES:
+                if hmac.compare_digest(rest[:_MAC_BYTES], _mac(key, rest[_MAC_BYTES:], binding)):
+                    return rest[_MAC_BYTES:]
+            elif kind == b"e" and (aead := _aead()) is not None and len(rest) > _NONCE_BYTES:
+                try:
+                    return bytes(aead(key).decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], binding))
+                except Exception:
+                    continue
+        return None
+
+
+def _mac(key: bytes, body: bytes, binding: bytes) -> bytes:
+    return hmac.digest(key, len(binding).to_bytes(8, "big") + binding + body, "sha256")
+
+
+def _aead() -> Any:
+    """AES-GCM where the optional package is there, else None."""
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # optional extra `seal`
+    except ImportError:
+        return None
+    return AESGCM
