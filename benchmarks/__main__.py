@@ -32,7 +32,7 @@ def main() -> int:
         peers,
         [cell for cell in CELLS if not options.only or cell.name in options.only],
         [STATELESS] if options.quick else options.revision,
-        options.rounds or (2 if options.quick else 5),
+        options.rounds or (2 if options.quick else 3),
         options.seconds or (0.15 if options.quick else 0.2),
     )
     began = time.monotonic()
@@ -47,10 +47,12 @@ def main() -> int:
 def read_options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Interlock beside its peers.")
-    parser.add_argument("--rounds", type=int, help="interleaved rounds (5; 2 with --quick)")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds (3; 2 with --quick)")
     parser.add_argument("--seconds", type=float, help="length of one window (0.2; 0.15 with --quick)")
     parser.add_argument("--quick", action="store_true", help="about a minute: two rounds, the newest revision only")
-    parser.add_argument("--only", action="append", metavar="CELL", choices=[cell.name for cell in CELLS], help="may be given more than once")
+    parser.add_argument(
+        "--only", action="append", metavar="CELL", choices=[cell.name for cell in CELLS], help="may be given more than once"
+    )
     parser.add_argument("--peers", default="all", help="names with commas between them (all)")
     parser.add_argument("--revision", action="append", default=[], choices=[STATELESS, HANDSHAKE], help="measure only this revision")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write every sample here")
@@ -74,7 +76,12 @@ def circumstances(plan: Plan, seconds: float) -> str:
     """Return what a reader must know to repeat the run."""
     found = node()
     version = subprocess.run([str(found), "--version"], capture_output=True, text=True).stdout.strip() if found else "none"
-    pins = [line.split()[0] for name in ("official", "fastmcp") for line in locked(name).read_text().splitlines() if line.startswith(f"{PINS[name]}==")]
+    pins = [
+        line.split()[0]
+        for name in ("official", "fastmcp")
+        for line in locked(name).read_text().splitlines()
+        if line.startswith(f"{PINS[name]}==")
+    ]
     uvloop = "with" if importlib.util.find_spec("uvloop") else "without"
     return (
         f"Python {platform.python_version()} ({uvloop} uvloop beside Interlock), Node {version}, {', '.join(pins)}, "
@@ -89,7 +96,8 @@ PINS = {"official": "mcp", "fastmcp": "fastmcp"}
 def record(results: Results, plan: Plan) -> dict[str, object]:
     """Return every sample, for machines."""
     rows = [
-        {"cell": cell, "revision": revision, "peer": peer, "samples": samples} for (cell, revision, peer), samples in results.samples.items()
+        {"cell": cell, "revision": revision, "peer": peer, "samples": samples}
+        for (cell, revision, peer), samples in results.samples.items()
     ]
     return {"python": platform.python_version(), "rounds": plan.rounds, "seconds": plan.seconds, "results": rows, "faults": results.faults}
 

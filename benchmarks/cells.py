@@ -56,8 +56,8 @@ CELLS: tuple[Cell, ...] = (
     Cell("aadd-of-1000", "async def add among 1000 tools, 64 in flight", "many", (CPU, WALL), AADD, 64),
     Cell("result-1mb", "1 MB text result, 1 in flight", "plain", (CPU, WALL), TEXT),
     Cell("argument-1mb", "1 MB text argument, 1 in flight", "plain", (CPU, WALL), LENGTH),
-    Cell("client-1", "client, 1 in flight", "client", (CPU, WALL), AADD, 1, BOTH),
     Cell("client-64", "client, 64 in flight", "client", (CPU, WALL), AADD, 64, BOTH),
+    Cell("client-1", "client, 1 in flight", "client", (CPU, WALL), AADD, 1, BOTH),
     Cell("memory-1", "client and server in one process, 1 in flight", "memory", (CPU, WALL), AADD, 1, BOTH),
 )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -24,7 +23,7 @@ class Child:
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
         self.command = command
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = os.memfd_create("stderr")
         self.started = time.perf_counter_ns()
         self.process = subprocess.Popen(command, bufsize=0, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr)
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -39,16 +38,13 @@ class Child:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close its input, as a host does, and end it when it does not go by itself."""
+        """End the program at once; what it started goes when its pipes close."""
+        self.process.kill()
+        self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 pipe.close()
-        try:
-            self.process.wait(2)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self._stderr.close()
+        os.close(self._stderr)
 
     def read(self) -> bytes:
         """Return what there is on its standard output, waiting for at least one byte."""
@@ -97,9 +93,9 @@ class Child:
 
     def fault(self, words: str) -> Fault:
         """Return an error that says what went wrong, with the last words of the program."""
-        self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, self._stderr.tell() - 600))
-        return Fault(f"{' '.join(self.command[:3])} {words}\n{self._stderr.read().decode(errors='replace')}")
+        end = os.fstat(self._stderr).st_size
+        tail = os.pread(self._stderr, 600, max(0, end - 600)).decode(errors="replace")
+        return Fault(f"{' '.join(self.command[:3])} {words}\n{tail}")
 
 
 class Watch:

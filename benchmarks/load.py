@@ -1,4 +1,4 @@
-"""The load generator: requests as bytes into a server's pipe, answers counted as lines, and everything checked after the clock has stopped."""
+"""The load generator: requests go as bytes into a server's pipe, answers are counted as lines, and checked after the clock has stopped."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Load:
         """Raise unless each id was answered exactly once and each distinct answer is right; not all ids are there unless `complete`."""
         whole = answers[: answers.rfind(b"\n") + 1]
         ids = sorted(map(int, ID.findall(whole)))
-        if complete and ids != list(numbers) or len(set(ids)) != len(ids) or not ids:
+        if (complete and ids != list(numbers)) or len(set(ids)) != len(ids) or not ids:
             raise self._child.fault(f"did not answer each {request.method} exactly once: {whole[:500]!r}")
         distinct = set(ID.sub(b'"id":0', whole).splitlines())
         for line in sorted(distinct)[:100]:

@@ -74,6 +74,8 @@ LENGTH = call("length", {"text": "x" * MEGABYTE}, says(MEGABYTE))
 LIST = Request("tools/list", {}, lambda result: "tools" in result)
 
 INITIALIZE = Request(
-    "initialize", {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": WHO}, lambda result: result["protocolVersion"] == HANDSHAKE
+    "initialize",
+    {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": WHO},
+    lambda result: result["protocolVersion"] == HANDSHAKE,
 )
 INITIALIZED = dump({"jsonrpc": "2.0", "method": "notifications/initialized"}) + b"\n"

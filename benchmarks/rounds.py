@@ -12,11 +12,12 @@ from statistics import median
 from .cells import CELLS, Cell
 from .child import Child, Fault
 from .load import Load, Quiet, Sample
-from .messages import AADD
+from .messages import AADD, LIST
 from .roster import PROGRAMS, Peer
 
 FIXED_SERVER = (sys.executable, str(PROGRAMS / "fixed_server.py"))
 WARM = 0.08  # seconds of one warming window
+PATIENT = 3  # so many windows without gain, and a program is warm
 MOST_WARM = 20
 Key = tuple[str, str, str]  # cell, revision, peer
 
@@ -28,7 +29,7 @@ class Plan:
     peers: list[Peer]
     cells: list[Cell] = field(default_factory=lambda: list(CELLS))
     revisions: list[str] = field(default_factory=list)  # none named: those of each cell
-    rounds: int = 5
+    rounds: int = 3
     seconds: float = 0.2
 
     def parts(self) -> Iterator[tuple[Peer, str, str, list[Cell]]]:
@@ -110,14 +111,14 @@ def play(peer: Peer, revision: str, place: str, cells: list[Cell], seconds: floa
         for cell in cells:
             if cell.request is None:
                 yield cell.name, start
-            elif cell.name == "list":
+            elif cell.request is LIST:
                 yield cell.name, settled(lambda span: load.lists(span, expected=1000), seconds)
             else:
                 yield cell.name, settled(partial(load.press, cell.request, cell.in_flight), seconds)
 
 
 def settled(run: Callable[[float], Sample], seconds: float) -> Sample:
-    """Run short windows until two in a row are no cheaper than what was seen before, then return the sample of a whole window.
+    """Run short windows until a few in a row are no cheaper than what was seen before, then return the sample of a whole window.
 
     A compiler that works while the program runs (Node's) makes calls five times cheaper in the first second; to stop early would
     be unfair to it, to wait a second for everybody would be a waste.
@@ -127,7 +128,7 @@ def settled(run: Callable[[float], Sample], seconds: float) -> Sample:
         cost = run(WARM)["cpu"]
         stale = 0 if cost < best * 0.93 else stale + 1
         best = min(best, cost)
-        if stale == 2:
+        if stale == PATIENT:
             break
     return run(seconds)
 
@@ -146,5 +147,4 @@ def order(child: Child, in_flight: int, seconds: float) -> int:
     """Give one order and return how many calls were made."""
     with child.watched():
         child.write(b"%d %f\n" % (in_flight, seconds))
-        words = child.read_line().split()
         return int(child.read_line())

@@ -23,7 +23,7 @@ def tables(results: Results, peers: list[Peer]) -> str:
     if derived:
         body = [[row.title, *(times(growth(results, row, peer)) for peer in peers)] for row in derived]
         parts += ["## Growth", grid(["CPU", *(peer.title for peer in peers)], body)]
-    parts.append(f"The load generator was busy for at most {results.busiest():.0%} of the wall time with 64 calls in flight.")
+    parts.append(f"The load generator was busy for at most {results.busiest():.0%} of the wall time with 64 server calls in flight.")
     parts += [f"Not measured: {part}: `{words.splitlines()[0]}`" for part, words in results.faults.items()]
     return "\n\n".join(parts)
 
@@ -47,9 +47,11 @@ def costs(results: Results, peers: list[Peer], lines: list[tuple[Cell, str, Figu
 
 
 def ratios(results: Results, reference: Peer, others: list[Peer], lines: list[tuple[Cell, str, Figure]]) -> str:
-    """Return the table of what the reference costs, divided by what each other peer costs."""
+    """Return the table of what the reference costs, divided by what each other peer costs, for the first figure of each cell."""
     body = []
     for cell, revision, figure in lines:
+        if figure is not cell.figures[0]:
+            continue
         theirs = results.median(cell.name, revision, reference.name, figure.key)
         row = []
         for peer in others:

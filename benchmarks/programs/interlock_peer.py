@@ -18,8 +18,9 @@ def build(name: str):
 
 
 async def call_from(target, revision: str) -> None:
-    from interlock import Client
     from orders import obey
+
+    from interlock import Client
 
     async with Client(target, revision=revision) as client:
 

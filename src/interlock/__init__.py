@@ -1,1 +1,160 @@
-"""Interlock: the Model Context Protocol, whole."""
+"""Interlock: the Model Context Protocol, whole - servers, clients and what goes between them, under all five revisions."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from .client.answers import Answers
+    from .client.app import Client
+    from .client.watch import Changed, Watch
+    from .exchange import AnyResult, Asker, Caller, Exchange, Handler, Middleware, Principal, RawResult, stack
+    from .protocol.opening import Refused
+    from .server.app import Server
+    from .server.changes import Change, ChangeBus
+    from .server.content import assistant, user
+    from .server.context import Context, Progress
+    from .server.extension import Extension
+    from .server.media import Audio, File, Image
+    from .transport.channel import Channel
+    from .transport.conversation import ClientTransport
+    from .transport.duplex import Duplex
+    from .transport.sockets import Socket
+    from .transport.stdio import Stdio
+    from .types import (
+        AudioContent,
+        CallToolResult,
+        Cancelled,
+        Declined,
+        EmbeddedResource,
+        Icon,
+        ImageContent,
+        InputRequiredResult,
+        InterlockError,
+        McpError,
+        ProtocolError,
+        ResourceContents,
+        ResourceLink,
+        TextContent,
+        TimedOut,
+        ToolAnnotations,
+        ToolError,
+        Unanswerable,
+        Unreachable,
+    )
+    from .wire.revisions import REVISIONS
+
+# Each public name and the room it lives in: a server does not load the client, nor a client the server.
+_ROOMS = {
+    ".client.answers": ("Answers",),
+    ".client.app": ("Client",),
+    ".client.watch": ("Changed", "Watch"),
+    ".exchange": ("AnyResult", "Asker", "Caller", "Exchange", "Handler", "Middleware", "Principal", "RawResult", "stack"),
+    ".protocol.opening": ("Refused",),
+    ".server.app": ("Server",),
+    ".server.changes": ("Change", "ChangeBus"),
+    ".server.content": ("assistant", "user"),
+    ".server.context": ("Context", "Progress"),
+    ".server.extension": ("Extension",),
+    ".server.media": ("Audio", "File", "Image"),
+    ".transport.channel": ("Channel",),
+    ".transport.conversation": ("ClientTransport",),
+    ".transport.duplex": ("Duplex",),
+    ".transport.sockets": ("Socket",),
+    ".transport.stdio": ("Stdio",),
+    ".types": (
+        "AudioContent",
+        "CallToolResult",
+        "Cancelled",
+        "Declined",
+        "EmbeddedResource",
+        "Icon",
+        "ImageContent",
+        "InputRequiredResult",
+        "InterlockError",
+        "McpError",
+        "ProtocolError",
+        "ResourceContents",
+        "ResourceLink",
+        "TextContent",
+        "TimedOut",
+        "ToolAnnotations",
+        "ToolError",
+        "Unanswerable",
+        "Unreachable",
+    ),
+    ".wire.revisions": ("REVISIONS",),
+}
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "REVISIONS",
+    "Answers",
+    "AnyResult",
+    "Asker",
+    "Audio",
+    "AudioContent",
+    "CallToolResult",
+    "Caller",
+    "Cancelled",
+    "Change",
+    "ChangeBus",
+    "Changed",
+    "Channel",
+    "Client",
+    "ClientTransport",
+    "Context",
+    "Declined",
+    "Duplex",
+    "EmbeddedResource",
+    "Exchange",
+    "Extension",
+    "File",
+    "Handler",
+    "Icon",
+    "Image",
+    "ImageContent",
+    "InputRequiredResult",
+    "InterlockError",
+    "McpError",
+    "Middleware",
+    "Principal",
+    "Progress",
+    "ProtocolError",
+    "RawResult",
+    "Refused",
+    "ResourceContents",
+    "ResourceLink",
+    "Server",
+    "Socket",
+    "Stdio",
+    "TextContent",
+    "TimedOut",
+    "ToolAnnotations",
+    "ToolError",
+    "Unanswerable",
+    "Unreachable",
+    "Watch",
+    "__version__",
+    "assistant",
+    "stack",
+    "user",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its room at first use."""
+    room = _HOMES.get(name)
+    if room is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(room, __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

@@ -70,6 +70,10 @@ class Asker(Protocol):
         """
         ...
 
+    async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
+        """Do something that must not happen twice in one call, though a handler may run again from the top; return its result."""
+        ...
+
 
 class Mute:
     """The asker of an exchange whose other side cannot be asked anything."""
@@ -77,6 +81,10 @@ class Mute:
     async def ask(self, request: InputRequest, key: str | None = None) -> InputResponse:
         """Refuse; a question that cannot be put is never taken as answered."""
         raise Unanswerable("There is nobody to ask on this exchange.", "")
+
+    async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
+        """Do it: without questions nothing runs again."""
+        return await do()
 
 
 MUTE = Mute()

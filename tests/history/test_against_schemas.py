@@ -164,7 +164,7 @@ def test_every_message_is_valid_under_the_schema_of_its_revision(revision):
 
 
 def test_questions_are_valid_under_the_newest_schema():
-    """A result that asks, with each kind of question (`MRT-01`)."""
+    """A result that asks, with each kind of question (`MRT-02`, `MRT-03`)."""
     for turn in range(TURNS):
         asking = codec.encode(full(t.InputRequiredResult, NEWEST, turn))
         assert not Judge(NEWEST).faults("InputRequiredResult", asking), asking

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from .. import types as t
-from ..exchange import AnyResult, Caller, Exchange, Handler, Principal
+from ..exchange import AnyResult, Caller, Exchange, Handler, Principal, ready
 from ..protocol.events import RequestReceived, Route
 from ..protocol.opening import Opened
 from ..protocol.server import Identity, ServerConnection
@@ -20,7 +20,7 @@ Tap = Callable[[str, Frame], None]
 class Memory:
     """Carries exchanges to a handler by hand: the caller's own task runs the call.
 
-    `tap` sees every frame, with "client" or "server" as its sender.
+    `enter` and `leave` are awaited at its two ends; `tap` sees every frame, with "client" or "server" as its sender.
     """
 
     def __init__(
@@ -31,15 +31,20 @@ class Memory:
         principal: Principal | None = None,
         most_calls: int = DEFAULT_MOST_CALLS,
         on_notification: Callable[[str, Any, Caller | None], None] | None = None,
+        enter: Callable[[], Awaitable[None]] = ready,
+        leave: Callable[[], Awaitable[None]] = ready,
         tap: Tap | None = None,
     ) -> None:
         self._handler, self._identity, self._principal, self._most_calls = handler, identity, principal, most_calls
         self._on_notification, self._tap = on_notification, tap
+        self._enter, self._leave, self._entered = enter, leave, False
         self._conversation: Conversation | None = None
         self._serving: Serving | None = None
 
     async def open(self, hello: Hello) -> Opened:
         """Agree on a revision with the server."""
+        await self._enter()
+        self._entered = True
         self._serving = Serving(
             self._handler,
             ServerConnection(self._identity, principal=self._principal),
@@ -95,6 +100,9 @@ class Memory:
             await conversation.close(t.Unreachable("The client was closed."))
         if serving is not None:
             await serving.aclose()
+        if self._entered:
+            self._entered = False
+            await self._leave()
 
     def _to_client(self, out: list[tuple[Route, Frame]]) -> None:
         if self._conversation is None:

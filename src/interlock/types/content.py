@@ -91,7 +91,7 @@ class ToolResultContent(WireType, frozen=True, kw_only=True, tag_field="type", t
     tool_use_id: str
     content: list[ContentBlock]
     structured_content: Any | UnsetType = UNSET
-    is_error: bool = False
+    is_error: bool | None = None
     meta: JSONObject | None = field(default=None, name="_meta")
 
 

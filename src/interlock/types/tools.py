@@ -71,7 +71,7 @@ class CallToolResult(Result, frozen=True, kw_only=True):
 
     content: list[ContentBlock]
     structured_content: Any | UnsetType = UNSET
-    is_error: bool = False
+    is_error: bool | None = None
 
     @property
     def text(self) -> str:

@@ -1,0 +1,119 @@
+"""Who answers a server's questions: the functions that the client's author gave, each with what it declares to the server."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import types as t
+
+ElicitFunction = Callable[[t.ElicitRequestParams], Any]
+SampleFunction = Callable[[t.CreateMessageRequestParams], Any]
+RootsGiven = Sequence[str | Path | t.Root] | Callable[[], Any]
+
+
+class Answers:
+    """An asker that calls the author's functions.
+
+    `elicit` gets the question's params and returns an ElicitResult, a dict (the accepted content), True/False (accept or
+    decline) or None (cancel); `sample` returns a CreateMessageResult or the model's text; `roots` are folders, Root objects or
+    a function that gives them. Functions may be plain or async. `url` says that `elicit` takes URL mode too, `tools` and
+    `context` that `sample` takes tools and includeContext.
+    """
+
+    def __init__(
+        self,
+        *,
+        elicit: ElicitFunction | None = None,
+        sample: SampleFunction | None = None,
+        roots: RootsGiven | None = None,
+        url: bool = True,
+        tools: bool = True,
+        context: bool = False,
+    ) -> None:
+        self._elicit, self._sample, self._roots = elicit, sample, roots
+        self._tools = tools
+        self.capabilities = t.ClientCapabilities(
+            elicitation=t.ElicitationCapability(form={}, url={} if url else None) if elicit is not None else None,
+            sampling=t.SamplingCapability(tools={} if tools else None, context={} if context else None) if sample is not None else None,
+            roots=t.RootsCapability(list_changed=True) if roots is not None else None,
+        )
+
+    async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
+        """Answer a question. Raises McpError where nobody can."""
+        if isinstance(request, t.ElicitRequest):
+            return await self._answer_elicitation(request.params)
+        if isinstance(request, t.CreateMessageRequest):
+            return await self._answer_sampling(request.params)
+        if self._roots is None:
+            raise t.McpError(t.METHOD_NOT_FOUND, "Roots not supported")  # `ROO-03`
+        given = await _called(self._roots) if callable(self._roots) else self._roots
+        return t.ListRootsResult(roots=[_root(root) for root in given])
+
+    async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
+        """Do it: nothing runs again on this side."""
+        return await do()
+
+    async def _answer_elicitation(self, params: t.ElicitRequestParams) -> t.ElicitResult:
+        if self._elicit is None:
+            raise t.McpError(t.METHOD_NOT_FOUND, "Elicitation not supported")
+        elicitation = self.capabilities.elicitation
+        if params.mode == "url" and (elicitation is None or elicitation.url is None):
+            raise t.McpError(t.INVALID_PARAMS, "Elicitation by URL not supported")  # `ERR-18`
+        answer = await _called(self._elicit, params)
+        if isinstance(answer, t.ElicitResult):
+            return answer
+        if answer is None:
+            return t.ElicitResult(action="cancel")
+        if answer is False:
+            return t.ElicitResult(action="decline")
+        if answer is True:
+            return t.ElicitResult(action="accept", content=None if params.mode == "url" else _defaults(params))
+        return t.ElicitResult(action="accept", content={**_defaults(params), **dict(answer)})
+
+    async def _answer_sampling(self, params: t.CreateMessageRequestParams) -> t.CreateMessageResult:
+        if self._sample is None:
+            raise t.McpError(t.METHOD_NOT_FOUND, "Sampling not supported")
+        if params.tools and not self._tools:
+            raise t.McpError(t.INVALID_PARAMS, "Sampling with tools not supported")  # `SAM-13`
+        check_tool_turns(params.messages)
+        answer = await _called(self._sample, params)
+        if isinstance(answer, t.CreateMessageResult):
+            return answer
+        return t.CreateMessageResult(role="assistant", content=t.TextContent(str(answer)), model="unknown", stop_reason="endTurn")
+
+
+def check_tool_turns(messages: Sequence[t.SamplingMessage]) -> None:
+    """Each tool use is followed at once by a user message with exactly the matching results. Raises McpError (`SAM-14`, `SAM-15`, `SAM-24`)."""
+    open_uses: set[str] = set()
+    for message in messages:
+        blocks = message.content if isinstance(message.content, list) else [message.content]
+        results = [block.tool_use_id for block in blocks if isinstance(block, t.ToolResultContent)]
+        if results and (len(results) != len(blocks) or message.role != "user"):
+            raise t.McpError(t.INVALID_PARAMS, "A message with tool results holds nothing else, and is the user's")
+        if set(results) != open_uses:
+            raise t.McpError(t.INVALID_PARAMS, "Tool results do not match the tool uses of the message before")
+        open_uses = {block.id for block in blocks if isinstance(block, t.ToolUseContent)} if message.role == "assistant" else set()
+
+
+def _defaults(params: t.ElicitRequestParams) -> t.JSONObject:
+    """The defaults that the form names, which an answer holds where it says nothing else (`ELI-12`)."""
+    properties = (params.requested_schema or {}).get("properties", {})
+    return {name: p["default"] for name, p in properties.items() if isinstance(p, dict) and "default" in p}
+
+
+async def _called(function: Callable[..., Any], *args: Any) -> Any:
+    answer = function(*args)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _root(given: Any) -> t.Root:
+    if isinstance(given, t.Root):
+        return given
+    text = str(given)
+    if text.startswith("file://"):
+        return t.Root(uri=text)
+    path = Path(text).expanduser().resolve()
+    return t.Root(uri=path.as_uri(), name=path.name)

@@ -1,0 +1,418 @@
+"""The Client: one API over every server, whatever its revision and wherever it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from .. import types as t
+from .. import version
+from ..exchange import Asker, Caller, Exchange, Handler, Middleware, Notify, silent, stack
+from ..protocol.freshness import Book
+from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened
+from ..schema import SchemaError, Validator
+from ..schema import compile as compile_schema
+from ..transport.conversation import ClientTransport, Hello
+from ..wire.revisions import METHODS, REVISIONS, Era, Side
+from .answers import Answers, ElicitFunction, RootsGiven, SampleFunction
+from .caching import caching
+from .rounds import DEFAULT_MOST_ROUNDS, rounds
+from .targets import transport_to
+from .watch import Watch, watching
+
+log = logging.getLogger("interlock.client")
+
+R = TypeVar("R", bound=t.Result)
+OnProgress = Callable[[t.ProgressNotificationParams], None]
+MOST_PAGES = 10_000
+DEFAULT_TIMEOUT = 300.0
+
+
+class Client:
+    """A client of one server.
+
+    `target` is a Server in this process, the path of a script (.py, .js), a command (a list, or a string that is split as a
+    shell would), an entry of an `mcpServers` configuration, `unix:///path` or `tcp://host:port`, a Channel, or a transport.
+
+    Parameters:
+        elicit, sample, roots: who answers the server's questions (see Answers); what is given is declared to the server.
+        on_log: hears log messages; on_notification: every other notification that belongs to no request.
+        on_stderr: gets each line that a child process writes to stderr.
+        name, version, title: what the client says of itself.
+        revision: the one revision to speak, or several that are allowed; found out with the server where it is not given.
+        log_level: from which level on log messages are wanted (sent with each request, or once, as the era has it).
+        timeout: seconds that a request may take unless it says otherwise; None for no bound.
+        middleware: put around every exchange, the first one outermost.
+        validate: whether structured results are checked against the output schemas that are known.
+        cache: whether answers that the server allows to be kept are kept.
+        max_rounds: how often one request may be answered with questions.
+        probe_timeout: seconds to wait for a server to answer `server/discover` before it is taken for one of the handshake era.
+
+    Use it as an async context manager, from any task of one event loop.
+    """
+
+    def __init__(
+        self,
+        target: Any,
+        *,
+        elicit: ElicitFunction | None = None,
+        sample: SampleFunction | None = None,
+        roots: RootsGiven | None = None,
+        answers: Answers | None = None,
+        on_log: Callable[[t.LoggingMessageNotificationParams], None] | None = None,
+        on_notification: Notify | None = None,
+        on_stderr: Callable[[str], None] | None = None,
+        name: str = "interlock",
+        version: str = version.VERSION,
+        title: str | None = None,
+        revision: str | Sequence[str] | None = None,
+        log_level: t.LoggingLevel | None = None,
+        timeout: float | None = DEFAULT_TIMEOUT,
+        middleware: Sequence[Middleware] = (),
+        validate: bool = True,
+        cache: bool = True,
+        max_rounds: int = DEFAULT_MOST_ROUNDS,
+        probe_timeout: float = DEFAULT_PROBE_SECONDS,
+    ) -> None:
+        allowed = REVISIONS if revision is None else (revision,) if isinstance(revision, str) else tuple(revision)
+        if unknown := [r for r in allowed if r not in REVISIONS]:
+            raise ValueError(f"unknown revisions: {', '.join(unknown)}; there are {', '.join(REVISIONS)}")
+        self.info = t.Implementation(name=name, version=version, title=title)
+        self.timeout, self.log_level = timeout, log_level
+        self._answers = answers or Answers(elicit=elicit, sample=sample, roots=roots)
+        self._transport: ClientTransport = transport_to(target, on_stderr=on_stderr)
+        self._on_log, self._on_notification = on_log, on_notification
+        self._allowed, self._probe_timeout = allowed, probe_timeout
+        self._validate = validate
+        self._validators: dict[str, Validator | None] = {}
+        self._book = Book()
+        self._watches: set[Watch] = set()
+        self._opened: Opened | None = None
+        self._caller: Caller | None = None
+        layers = [*middleware, *([caching(self._book)] if cache else []), rounds(max_rounds)]
+        self._handler: Handler = stack(self._carry, *layers)
+
+    # -- opening and closing ------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Client:
+        await self.open()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()
+
+    async def open(self) -> None:
+        """Reach the server and agree on a revision. Raises Unreachable, ProtocolError or McpError."""
+        if self._opened is not None:
+            return
+        hello = Hello(
+            info=self.info,
+            capabilities=self._answers.capabilities,
+            asker=self._answers,
+            notify=self._hear,
+            revisions=self._allowed,
+            probe_seconds=self._probe_timeout,
+        )
+        try:
+            self._opened = await self._transport.open(hello)
+        except BaseException:
+            await self._transport.aclose()
+            raise
+        self._caller = Caller(self._opened.revision, self._answers.capabilities, self.info, self.log_level)
+        if self.log_level is not None and self._caller.era is Era.HANDSHAKE and self._opened.capabilities.logging is not None:
+            await self.set_log_level(self.log_level)
+
+    async def aclose(self) -> None:
+        """End the conversation, and the server where it is a child process. May be called twice."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            for watch in list(self._watches):
+                watch.lose(t.Unreachable("The client was closed."))
+        await self._transport.aclose()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the client is open."""
+        return self._opened is not None
+
+    @property
+    def caller(self) -> Caller:
+        """What the client says of itself on each request."""
+        if self._caller is None or self._opened is None:
+            raise t.Unreachable("The client is not open; use it in `async with Client(...) as client`.")
+        return self._caller
+
+    @property
+    def revision(self) -> str:
+        """The revision that was agreed on."""
+        return self.caller.revision
+
+    @property
+    def server_info(self) -> t.Implementation | None:
+        """What the server says it is; for display only."""
+        return self._opened.info if self._opened is not None else None
+
+    @property
+    def server_capabilities(self) -> t.ServerCapabilities:
+        """What the server offers."""
+        return self._opened.capabilities if self._opened is not None else t.ServerCapabilities()
+
+    @property
+    def instructions(self) -> str | None:
+        """The server's hint on how to use it."""
+        return self._opened.instructions if self._opened is not None else None
+
+    # -- tools ---------------------------------------------------------------------------------------------
+
+    async def list_tools(self) -> list[t.Tool]:
+        """All tools, over all pages. Raises McpError, Unreachable."""
+        tools: list[t.Tool] = await self._all("tools/list", "tools")
+        for tool in tools:
+            self._know(tool)
+        return tools
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None | msgspec.UnsetType = UNSET,
+        on_progress: OnProgress | None = None,
+        asker: Asker | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> t.CallToolResult:
+        """Call a tool and return its result, also where the tool says that it failed (`is_error`; `.value()` raises then).
+
+        `on_progress` hears how far it has come, `asker` answers the questions of this call instead of the client's own.
+        Raises McpError for a JSON-RPC error, Unreachable where no answer can come, TimedOut, and ProtocolError for structured
+        content that does not fit the tool's output schema (2026-07-28, "Tools").
+        """
+        raw = Raw(msgspec.json.encode(arguments)) if arguments else t.NOTHING
+        params = t.CallToolRequestParams(name=name, arguments=raw, meta=_meta(meta))
+        result = await self._request("tools/call", params, t.CallToolResult, timeout, on_progress, asker)
+        if self._validate and self._validators and not result.is_error:
+            self._check(name, result)
+        return result
+
+    def _know(self, tool: t.Tool) -> None:
+        """Keep a tool's output schema for later; one that cannot be used is logged and passed over."""
+        if tool.output_schema is None:
+            self._validators.pop(tool.name, None)
+            return
+        try:
+            self._validators[tool.name] = compile_schema(tool.output_schema)
+        except SchemaError as bad:
+            log.warning("the output schema of the tool %r cannot be used, so its results are not checked: %s", tool.name, bad)
+            self._validators[tool.name] = None
+
+    def _check(self, name: str, result: t.CallToolResult) -> None:
+        """`TOL-10`: structured content fits the schema that the tool was listed with."""
+        validator = self._validators.get(name)
+        if validator is None:
+            return
+        if result.structured_content is UNSET:
+            raise t.ProtocolError(f"The tool {name} has an output schema but gave no structured content.")
+        if violations := validator.check(result.structured_content):
+            words = "; ".join(f"{v.path or '/'}: {v.message}" for v in violations)
+            raise t.ProtocolError(f"The structured content of the tool {name} does not fit its output schema: {words}")
+
+    # -- resources ---------------------------------------------------------------------------------------------
+
+    async def list_resources(self) -> list[t.Resource]:
+        """All resources, over all pages."""
+        resources: list[t.Resource] = await self._all("resources/list", "resources")
+        return resources
+
+    async def list_resource_templates(self) -> list[t.ResourceTemplate]:
+        """All resource templates, over all pages."""
+        templates: list[t.ResourceTemplate] = await self._all("resources/templates/list", "resource_templates")
+        return templates
+
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        timeout: float | None | msgspec.UnsetType = UNSET,
+        asker: Asker | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> t.ReadResourceResult:
+        """Read what stands behind a URI. Raises McpError where there is nothing (-32602, or -32002 of older servers)."""
+        params = t.ReadResourceRequestParams(uri=uri, meta=_meta(meta))
+        return await self._request("resources/read", params, t.ReadResourceResult, timeout, None, asker)
+
+    def watch(
+        self, *, tools: bool = False, prompts: bool = False, resources: bool | Sequence[str] = False
+    ) -> contextlib.AbstractAsyncContextManager[Watch]:
+        """Listen to changes for as long as a block lasts: `async with client.watch(tools=True) as changes: async for ...`.
+
+        `resources` is True for the list, or the URIs to watch (2026-07-28, "Subscriptions").
+        """
+        return watching(self, self._watches, tools=tools, prompts=prompts, resources=resources)
+
+    # -- prompts and completion -----------------------------------------------------------------------------------
+
+    async def list_prompts(self) -> list[t.Prompt]:
+        """All prompts, over all pages."""
+        prompts: list[t.Prompt] = await self._all("prompts/list", "prompts")
+        return prompts
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None | msgspec.UnsetType = UNSET,
+        asker: Asker | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> t.GetPromptResult:
+        """A prompt with its arguments filled in; values that are no strings are sent as their JSON (`PRM-05`). Raises McpError."""
+        given = {key: v if isinstance(v, str) else msgspec.json.encode(v).decode() for key, v in (arguments or {}).items()}
+        params = t.GetPromptRequestParams(name=name, arguments=given or None, meta=_meta(meta))
+        return await self._request("prompts/get", params, t.GetPromptResult, timeout, None, asker)
+
+    async def complete(
+        self,
+        ref: t.PromptReference | t.ResourceTemplateReference | str,
+        argument: str,
+        value: str = "",
+        *,
+        arguments: Mapping[str, str] | None = None,
+    ) -> t.Completion:
+        """Suggestions for an argument, of which `value` was typed so far, where `arguments` are known already.
+
+        A string as `ref` is a URI template where it has a scheme, else a prompt's name. Raises McpError.
+        """
+        if isinstance(ref, str):
+            ref = t.ResourceTemplateReference(uri=ref) if "://" in ref else t.PromptReference(name=ref)
+        params = t.CompleteRequestParams(
+            ref=ref,
+            argument=t.CompletionArgument(name=argument, value=value),
+            context=t.CompletionContext(arguments=dict(arguments)) if arguments else None,
+        )
+        return (await self._request("completion/complete", params, t.CompleteResult)).completion
+
+    # -- the rest -----------------------------------------------------------------------------------------------------
+
+    async def ping(self, *, timeout: float | None | msgspec.UnsetType = UNSET) -> None:
+        """Make sure that the server answers; in the stateless era, which has no ping, by `server/discover` (`PNG-04`)."""
+        if self.caller.era is Era.HANDSHAKE:
+            await self._request("ping", t.PingRequestParams(), t.EmptyResult, timeout)
+        else:
+            self._book.outdate("server/discover")
+            await self._request("server/discover", t.DiscoverRequestParams(), t.DiscoverResult, timeout)
+
+    async def set_log_level(self, level: t.LoggingLevel) -> None:
+        """From which level on log messages are wanted from now on."""
+        self.log_level = level
+        caller = self.caller
+        if caller.era is Era.HANDSHAKE:
+            await self._request("logging/setLevel", t.SetLevelRequestParams(level=level), t.EmptyResult)
+        self._caller = Caller(caller.revision, caller.capabilities, caller.info, level, caller.principal, caller.session)
+
+    def roots_changed(self) -> None:
+        """Say that the roots are not as they were (handshake era; in the stateless era the server asks each time)."""
+        if self.caller.era is Era.HANDSHAKE:
+            self._transport.tell("notifications/roots/list_changed", t.RootsListChangedNotificationParams())
+
+    async def request(
+        self, method: str, params: t.Params, *, timeout: float | None | msgspec.UnsetType = UNSET, on_progress: OnProgress | None = None
+    ) -> t.Result:
+        """Send any request of the protocol, one page of a list for instance, and return its result."""
+        row = METHODS.get(method)
+        if row is None or row.result is None or row.sender is Side.SERVER:
+            raise ValueError(f"{method} is no request that a client sends")
+        return await self._request(method, params, t.Result, timeout, on_progress)
+
+    async def send(self, exchange: Exchange) -> t.Result:
+        """Carry an exchange through all middleware to the server: the client itself, in the one shape of the house."""
+        result = await self._handler(exchange)
+        if not isinstance(result, t.Result):
+            raise t.ProtocolError("A transport of this client gave bytes in place of a result.")
+        return result
+
+    # -- inside -----------------------------------------------------------------------------------------------------------
+
+    async def _request(
+        self,
+        method: str,
+        params: Any,
+        kind: type[R],
+        timeout: float | None | msgspec.UnsetType = UNSET,
+        on_progress: OnProgress | None = None,
+        asker: Asker | None = None,
+    ) -> R:
+        notify = silent if on_progress is None else _progress(on_progress)
+        x = Exchange(method, params, self.caller, notify=notify, asker=asker or self._answers)
+        seconds = self.timeout if timeout is UNSET else timeout
+        result = await (self._handler(x) if seconds is None else self._within(seconds, x))
+        if not isinstance(result, kind):
+            raise t.ProtocolError(f"The server answered {method} with something else: {type(result).__name__}")
+        return result
+
+    def _within(self, seconds: float, x: Exchange) -> Awaitable[Any]:
+        return _within(self._handler(x), seconds, x.method)
+
+    async def _carry(self, x: Exchange) -> Any:
+        return await self._transport(x)
+
+    async def _all(self, method: str, field: str) -> list[Any]:
+        """Every page of a list (`TOL-29`); a cursor that comes twice ends it with an error (`PAG-03`: an empty one is a cursor)."""
+        items: list[Any] = []
+        cursor: str | None = None
+        seen: set[str] = set()
+        for _ in range(MOST_PAGES):
+            page: Any = await self._request(method, METHODS[method].params(cursor=cursor), t.PaginatedResult)
+            items += getattr(page, field)
+            cursor = page.next_cursor
+            if cursor is None:
+                return items
+            if cursor in seen:
+                raise t.ProtocolError(f"The server gives the same cursor of {method} again and again.")
+            seen.add(cursor)
+        raise t.ProtocolError(f"The server's {method} has more than {MOST_PAGES} pages.")
+
+    def outdate(self, method: str, params: Any) -> None:
+        """A change notice: what was kept of it is stale."""
+        self._book.outdate(method, params)
+
+    def _hear(self, method: str, params: Any) -> None:
+        self.outdate(method, params)
+        if method == "notifications/message":
+            if self._on_log is not None:
+                self._on_log(params)
+            return
+        for watch in list(self._watches):
+            watch.hear(method, params)
+        if self._on_notification is not None:
+            self._on_notification(method, params)
+
+
+async def _within(work: Awaitable[R], seconds: float, method: str) -> R:
+    """Wait for an answer for so long and no longer; a request that takes longer is cancelled at the server too (`LIF-18`)."""
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await work
+    except TimeoutError:
+        if limit.expired():
+            raise t.TimedOut(f"No answer to {method} came within {seconds:g} seconds.") from None
+        raise
+
+
+def _progress(on_progress: OnProgress) -> Notify:
+    def notify(method: str, params: Any) -> None:
+        if method == "notifications/progress":
+            on_progress(params)
+
+    return notify
+
+
+def _meta(meta: Mapping[str, Any] | None) -> Raw:
+    return Raw(msgspec.json.encode(meta)) if meta else t.NOTHING

@@ -1,0 +1,61 @@
+"""The client's part in questions of the stateless era: answer them, and ask again with the answers (2026-07-28, "MRTR")."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import AnyResult, Exchange, Handler, Middleware
+from ..wire.revisions import INPUT_REQUIRED_METHODS
+
+DEFAULT_MOST_ROUNDS = 32
+
+
+def rounds(most: int = DEFAULT_MOST_ROUNDS) -> Middleware:
+    """Carry a request through its rounds of questions, `most` at the most (`MRT-23`). ProtocolError for questions out of place."""
+
+    def layer(handler: Handler) -> Handler:
+        async def handle(x: Exchange) -> AnyResult:
+            result = await handler(x)
+            if not isinstance(result, t.InputRequiredResult):
+                return result
+            return await _go_on(x, result, handler, most)
+
+        return handle
+
+    return layer
+
+
+async def _go_on(x: Exchange, result: AnyResult, handler: Handler, most: int) -> AnyResult:
+    if x.method not in INPUT_REQUIRED_METHODS:
+        raise t.ProtocolError(f"The server answered {x.method} with questions, which it must not (`MRT-01`).")
+    for _ in range(most):
+        if not isinstance(result, t.InputRequiredResult):
+            return result
+        if not result.input_requests and result.request_state is None:
+            raise t.ProtocolError("The server asks for input but says neither what for nor how to go on.")
+        params = replace(x.params, input_responses=await _answers(x, result), request_state=result.request_state)
+        result = await handler(replace(x, params=params))
+    raise t.ProtocolError(f"The server asked for input more than {most} times for one request.")
+
+
+async def _answers(x: Exchange, result: t.InputRequiredResult) -> dict[str, Raw] | None:
+    """All answers, asked for at the same time (`MRT-12`), under the same keys (`MRT-18`)."""
+    requests = result.input_requests or {}
+    if not requests:
+        return None
+    tasks = {key: asyncio.ensure_future(_answer(x, request, key)) for key, request in requests.items()}
+    try:
+        await asyncio.gather(*tasks.values())
+    finally:
+        for task in tasks.values():
+            task.cancel()  # where one failed the others need not go on
+    return {key: task.result() for key, task in tasks.items()}
+
+
+async def _answer(x: Exchange, request: t.InputRequest, key: str) -> Raw:
+    return Raw(msgspec.json.encode(await x.asker.ask(request, key)))

@@ -1,0 +1,160 @@
+"""Listening to changes: one way for both eras."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+
+from .. import types as t
+from ..exchange import Exchange
+from ..wire.revisions import Era
+
+if TYPE_CHECKING:
+    from .app import Client
+
+_KINDS: dict[str, Literal["tools", "prompts", "resources", "resource"]] = {
+    "notifications/tools/list_changed": "tools",
+    "notifications/prompts/list_changed": "prompts",
+    "notifications/resources/list_changed": "resources",
+    "notifications/resources/updated": "resource",
+}
+
+
+class Changed(Struct, frozen=True):
+    """Something at the server is not as it was: one of the lists, or ("resource") what stands behind `uri`."""
+
+    kind: Literal["tools", "prompts", "resources", "resource"]
+    uri: str | None = None
+
+
+class Watch:
+    """A subscription; iterate over it for the changes. `honoured` is the part of the wish that the server grants (`LSN-06`).
+
+    A change that waits already is not noted twice.
+    """
+
+    def __init__(self, client: Client, wanted: t.SubscriptionFilter) -> None:
+        self.wanted, self.honoured = wanted, t.SubscriptionFilter()
+        self._client = client
+        self._pending: dict[Changed, None] = {}
+        self._stirred = asyncio.Event()
+        self._acknowledged = asyncio.Event()
+        self._over: BaseException | None = None
+        self._ended = False
+        self._task: asyncio.Task[None] | None = None
+
+    def __aiter__(self) -> AsyncIterator[Changed]:
+        return self
+
+    async def __anext__(self) -> Changed:
+        """The next change; StopAsyncIteration once the server has ended the subscription, Unreachable where it has gone."""
+        while not self._pending:
+            if self._over is not None:
+                raise self._over
+            if self._ended:
+                raise StopAsyncIteration
+            self._stirred.clear()
+            await self._stirred.wait()
+        change = next(iter(self._pending))
+        del self._pending[change]
+        return change
+
+    def hear(self, method: str, params: Any) -> None:
+        """Take in a notification."""
+        self._client.outdate(method, params)
+        if method == "notifications/subscriptions/acknowledged":
+            self.honoured = params.notifications
+            self._acknowledged.set()
+        elif (kind := _KINDS.get(method)) is not None and self._wants(kind, getattr(params, "uri", None)):
+            self._pending[Changed(kind, getattr(params, "uri", None))] = None
+            self._stirred.set()
+
+    def _wants(self, kind: str, uri: str | None) -> bool:
+        wanted = self.wanted
+        if kind == "resource":
+            watched = wanted.resource_subscriptions or ()
+            return uri is not None and any(uri == w or uri.startswith(f"{w.rstrip('/')}/") for w in watched)
+        return bool({"tools": wanted.tools_list_changed, "prompts": wanted.prompts_list_changed}.get(kind, wanted.resources_list_changed))
+
+    async def open(self) -> None:
+        """Subscribe; returns once the server has said what it grants. Raises McpError where it refuses, Unreachable where it is gone."""
+        if self._client.caller.era is Era.STATELESS:
+            self._task = asyncio.create_task(self._listen())
+            acknowledged = asyncio.ensure_future(self._acknowledged.wait())
+            try:
+                await asyncio.wait({self._task, acknowledged}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                acknowledged.cancel()
+            if self._over is not None and not self._acknowledged.is_set():
+                raise self._over
+        else:
+            await self._subscribe()
+
+    async def close(self) -> None:
+        """Unsubscribe."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        elif self._client.connected:
+            for uri in self.honoured.resource_subscriptions or ():
+                with contextlib.suppress(t.InterlockError):
+                    await self._client.request("resources/unsubscribe", t.UnsubscribeRequestParams(uri=uri))
+
+    def lose(self, why: BaseException) -> None:
+        """The server has gone."""
+        self._over = why
+        self._stirred.set()
+
+    async def _listen(self) -> None:
+        params = t.SubscriptionsListenRequestParams(notifications=self.wanted)
+        try:
+            await self._client.send(Exchange("subscriptions/listen", params, self._client.caller, notify=self.hear))
+        except t.InterlockError as bad:
+            self._over = bad
+        finally:
+            self._ended = True
+            self._stirred.set()
+
+    async def _subscribe(self) -> None:
+        """The handshake era: lists are told of unasked, resources are subscribed to one by one."""
+        capabilities = self._client.server_capabilities
+        granted: list[str] = []
+        for uri in self.wanted.resource_subscriptions or ():
+            await self._client.request("resources/subscribe", t.SubscribeRequestParams(uri=uri))
+            granted.append(uri)
+        tells = {
+            what: bool(getattr(getattr(capabilities, what), "list_changed", False)) and bool(getattr(self.wanted, f"{what}_list_changed"))
+            for what in ("tools", "prompts", "resources")
+        }
+        self.honoured = t.SubscriptionFilter(
+            tools_list_changed=tells["tools"] or None,
+            prompts_list_changed=tells["prompts"] or None,
+            resources_list_changed=tells["resources"] or None,
+            resource_subscriptions=granted or None,
+        )
+
+
+@contextlib.asynccontextmanager
+async def watching(
+    client: Client, watches: set[Watch], *, tools: bool, prompts: bool, resources: bool | Sequence[str]
+) -> AsyncIterator[Watch]:
+    """A subscription for as long as the block lasts."""
+    wanted = t.SubscriptionFilter(
+        tools_list_changed=tools or None,
+        prompts_list_changed=prompts or None,
+        resources_list_changed=True if resources is True else None,
+        resource_subscriptions=list(resources) if not isinstance(resources, bool) else None,
+    )
+    watch = Watch(client, wanted)
+    watches.add(watch)
+    try:
+        await watch.open()
+        yield watch
+    finally:
+        watches.discard(watch)
+        await watch.close()

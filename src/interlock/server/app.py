@@ -1,0 +1,424 @@
+"""The Server: what an author writes against."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from msgspec.structs import replace
+
+from .. import types as t
+from ..asking import Rounds
+from ..exchange import AnyResult, Caller, Exchange, Handler, Middleware, Principal, stack
+from ..protocol.server import Identity
+from ..transport.channel import Channel
+from ..transport.memory import Memory, Tap
+from ..transport.serve import DEFAULT_MOST_CALLS, serve
+from ..wire.lines import DEFAULT_LIMIT
+from ..wire.revisions import REVISIONS
+from ..wire.seal import Seal
+from .changes import Change, ChangeBus, Listener, MemoryBus
+from .completions import CompletionFeature, completion_of
+from .context import Context
+from .extension import Extension
+from .features import PromptFeature, ResourceFeature, Shelf, TemplateFeature, ToolFeature
+from .handlers import Handlers
+from .lifespan import Lifespan
+from .making import make_prompt, make_resource, make_template, make_tool
+from .templates import Template
+from .workers import DEFAULT_THREADS
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+STATE_KEY_VARIABLE = "INTERLOCK_STATE_KEY"
+
+
+class Server:
+    """An MCP server: tools, resources and prompts under one name, for any transport and all five revisions.
+
+    Parameters:
+        name, version, title, description, website_url, icons: what the server says of itself.
+        instructions: a hint for models on how to use the server.
+        lifespan: an async context manager function of the server; what it yields is `ctx.state`.
+        middleware: put around every exchange, the first one outermost.
+        extensions: what the server offers beyond the core protocol.
+        revisions: those to serve; all five unless it is told otherwise.
+        page_size: how many items one page of a list holds.
+        list_ttl_ms: for how many milliseconds clients may keep the lists without asking.
+        timeout: seconds that one call may take, where the tool says nothing else.
+        concurrency, queue: how many calls run at once and how many more wait, over the whole server; None: no limit.
+        calls_per_peer: how many requests one connection may have open.
+        threads: at most how many threads plain functions get.
+        park: whether a tool that asks waits where it stands (else it is run again from the top with the answers).
+        asking_seconds: how long a question may stay open in the stateless era.
+        state_keys: secrets (16 random bytes or more) that seal what travels through clients; the first seals. Several workers
+            need the same; unset, the variable INTERLOCK_STATE_KEY (hexadecimal) is used, else a key of this process.
+        bus: carries change notices; one of this process unless it is told otherwise.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        version: str = "0.1.0",
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        website_url: str | None = None,
+        icons: Sequence[t.Icon] | None = None,
+        instructions: str | None = None,
+        lifespan: Callable[[Server], AbstractAsyncContextManager[Any]] | None = None,
+        middleware: Sequence[Middleware] = (),
+        extensions: Sequence[Extension] = (),
+        revisions: Sequence[str] = REVISIONS,
+        page_size: int = 1000,
+        list_ttl_ms: int = 0,
+        timeout: float | None = None,
+        concurrency: int | None = None,
+        queue: int = 1000,
+        calls_per_peer: int = DEFAULT_MOST_CALLS,
+        threads: int = DEFAULT_THREADS,
+        park: bool = True,
+        asking_seconds: float = 900.0,
+        state_keys: Sequence[bytes] = (),
+        bus: ChangeBus | None = None,
+    ) -> None:
+        unknown = [r for r in revisions if r not in REVISIONS]
+        if unknown or not revisions:
+            raise ValueError(f"unknown revisions: {', '.join(unknown) or 'none given'}; there are {', '.join(REVISIONS)}")
+        self.info = t.Implementation(
+            name=name,
+            version=version,
+            title=title,
+            description=description,
+            website_url=website_url,
+            icons=list(icons) if icons else None,
+        )
+        self.bus: ChangeBus = bus or MemoryBus()
+        self.page_size, self.list_ttl_ms, self.threads = page_size, list_ttl_ms, threads
+        self.timeout, self.calls_per_peer = timeout, calls_per_peer
+        self.extensions = tuple(extensions)
+        self.tools: Shelf[ToolFeature] = Shelf("tool", lambda: self._changed("tools"))
+        self.resources: Shelf[ResourceFeature] = Shelf("resource", lambda: self._changed("resources"))
+        self.templates: Shelf[TemplateFeature] = Shelf("resource template", lambda: self._changed("resources"))
+        self.prompts: Shelf[PromptFeature] = Shelf("prompt", lambda: self._changed("prompts"))
+        self.listeners: set[Listener] = set()
+        self.rounds = Rounds(Seal(list(state_keys) or [_state_key()], seconds=asking_seconds), park=park)
+        self._completions: dict[tuple[str, str], CompletionFeature] = {}
+        self._completion: CompletionFeature | None = None
+        self._sorted_templates: list[TemplateFeature] | None = None
+        self._middleware = [*middleware, *(layer for extension in extensions for layer in extension.middleware)]
+        self._lifespan = Lifespan((lambda: lifespan(self)) if lifespan is not None else None)
+        self._limits = (concurrency, queue)
+        self._handlers = Handlers(self)
+        self._handler: Handler | None = None
+        methods = {method: params for extension in extensions for method, (params, _) in extension.methods.items()}
+        self.identity = Identity(self.info, self.capabilities, instructions=instructions, revisions=tuple(revisions), methods=methods)
+
+    # -- what there is -----------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self.info.name
+
+    @property
+    def state(self) -> Any:
+        """What the lifespan gave, while the server runs."""
+        return self._lifespan.state
+
+    def capabilities(self) -> t.ServerCapabilities:
+        """What the server offers now: of tools, prompts and resources those that it has or had (`STA-11`)."""
+        listed = t.ListChangedCapability(list_changed=True)
+        resources = len(self.resources) or len(self.templates) or "resources" in self._offered
+        return t.ServerCapabilities(
+            logging={},
+            completions={} if self._completes() else None,
+            prompts=listed if len(self.prompts) or "prompts" in self._offered else None,
+            resources=t.ResourcesCapability(subscribe=True, list_changed=True) if resources else None,
+            tools=listed if len(self.tools) or "tools" in self._offered else None,
+            extensions={extension.id: extension.settings for extension in self.extensions} or None,
+        )
+
+    _offered: frozenset[str] = frozenset()
+
+    def _completes(self) -> bool:
+        if self._completion is not None or self._completions:
+            return True
+        return any(f.strings.choices for f in self.prompts.all()) or any(f.strings.choices for f in self.templates.all())
+
+    # -- tools ---------------------------------------------------------------------------------------------
+
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+
+    @overload
+    def tool(
+        self,
+        name: str | None = None,
+        /,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: t.ToolAnnotations | None = None,
+        icons: Sequence[t.Icon] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        tags: Iterable[str] | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        concurrency: int | None = None,
+        queue: int = 1000,
+    ) -> Callable[[Function], Function]: ...
+
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
+        """Make a function a tool; with or without parentheses, `@server.tool` or `@server.tool("name", title=...)`.
+
+        The name is the function's, the description its docstring, the schemas come from its type hints. A plain function
+        runs in a thread, an `async` one in place; an async generator yields Progress and, last, the result.
+
+        Parameters: `annotations` are hints that must be true; `input_schema` (JSON Schema of an object) is for a function
+        that takes the arguments as one dict; `output_schema` for a result whose type Python does not know; `timeout` in
+        seconds; at most `concurrency` calls at once with `queue` more waiting. Raises TypeError or ValueError for what cannot
+        be a tool (2026-07-28, "Tools").
+        """
+        if callable(function):
+            self.add_tool(function, **options)
+            return function
+
+        def decorate(decorated: Function) -> Function:
+            self.add_tool(decorated, name=function, **options)
+            return decorated
+
+        return decorate
+
+    def add_tool(self, function: Callable[..., Any], *, replace: bool = False, **options: Any) -> None:
+        """Add a tool, also while the server runs; options as for `tool`. Raises ValueError where its name is taken, unless `replace`."""
+        self.tools.add(make_tool(function, Context, default_timeout=self.timeout, **options), replace=replace)
+
+    def remove_tool(self, name: str) -> None:
+        """Take a tool away, also while the server runs. Raises KeyError."""
+        self.tools.remove(name)
+
+    # -- resources ------------------------------------------------------------------------------------------
+
+    def resource(self, uri: str, /, **options: Any) -> Callable[[Function], Function]:
+        """Make a function a resource, or, where `uri` is an RFC 6570 template, a family of them.
+
+        The function's parameters are the template's variables. It returns text, bytes, media, `ResourceContents`, several of
+        these, data that becomes JSON, or None where there is no such resource. Options: `name`, `title`, `description`,
+        `mime_type`, `size` (bytes), `annotations`, `icons`, `meta`, `tags`, `timeout`, `concurrency`, `queue`, `ttl_ms` and
+        `cache_scope` (for how long and for whom a client may keep it) (2026-07-28, "Resources").
+        """
+
+        def decorate(function: Function) -> Function:
+            self.add_resource(uri, function, **options)
+            return function
+
+        return decorate
+
+    def add_resource(
+        self, uri: str, content: Callable[..., Any] | str | bytes | Path | t.ResourceContents, *, replace: bool = False, **options: Any
+    ) -> None:
+        """Add a resource, also while the server runs: a function, or its content as text, bytes or the path of a file.
+
+        Options as for `resource`. Raises ValueError where its URI is taken, unless `replace`.
+        """
+        template = Template(uri)
+        if template.literal:
+            self.resources.add(make_resource(uri, content, Context, default_timeout=self.timeout, **options), replace=replace)
+        elif callable(content):
+            self.templates.add(make_template(template, content, Context, default_timeout=self.timeout, **options), replace=replace)
+        else:
+            raise TypeError(f"{uri} is a template: it needs a function that reads what its variables name")
+
+    def remove_resource(self, uri: str) -> None:
+        """Take a resource or a template away, also while the server runs. Raises KeyError."""
+        (self.resources if self.resources.get(uri) is not None else self.templates).remove(uri)
+
+    def templates_by_specificity(self) -> list[TemplateFeature]:
+        """The templates, those first that say most about a URI."""
+        if self._sorted_templates is None:
+            self._sorted_templates = sorted(self.templates.all(), key=lambda feature: feature.template.specificity)
+        return self._sorted_templates
+
+    def may_subscribe(self, uri: str, caller: Caller) -> bool:
+        """Whether there is a resource to watch behind a URI."""
+        return self.resources.get(uri) is not None or any(f.template.match(uri) is not None for f in self.templates.all())
+
+    # -- prompts and completion ---------------------------------------------------------------------------------
+
+    @overload
+    def prompt(self, function: Function, /) -> Function: ...
+
+    @overload
+    def prompt(self, name: str | None = None, /, **options: Any) -> Callable[[Function], Function]: ...
+
+    def prompt(self, function: Any = None, /, **options: Any) -> Any:
+        """Make a function a prompt; with or without parentheses.
+
+        Its parameters are the prompt's arguments, strings on the wire that are read as the parameters' types. It returns a
+        string (one message of the user) or a list of strings, `user(...)`, `assistant(...)`, images and other content.
+        Options: `title`, `description`, `icons`, `meta`, `tags`, `timeout`, `concurrency`, `queue` (2026-07-28, "Prompts").
+        """
+        if callable(function):
+            self.add_prompt(function, **options)
+            return function
+
+        def decorate(decorated: Function) -> Function:
+            self.add_prompt(decorated, name=function, **options)
+            return decorated
+
+        return decorate
+
+    def add_prompt(self, function: Callable[..., Any], *, replace: bool = False, **options: Any) -> None:
+        """Add a prompt, also while the server runs; options as for `prompt`. Raises ValueError where its name is taken, unless `replace`."""
+        self.prompts.add(make_prompt(function, Context, default_timeout=self.timeout, **options), replace=replace)
+
+    def remove_prompt(self, name: str) -> None:
+        """Take a prompt away, also while the server runs. Raises KeyError."""
+        self.prompts.remove(name)
+
+    @overload
+    def completion(self, function: Function, /) -> Function: ...
+
+    @overload
+    def completion(
+        self, of: str | None = None, argument: str | None = None, /, *, timeout: float | None = None
+    ) -> Callable[[Function], Function]: ...
+
+    def completion(self, function: Any = None, argument: str | None = None, /, *, timeout: float | None = None) -> Any:
+        """Make a function suggest values: `@server.completion` for every argument, or for one of them with
+        `@server.completion("prompt name or URI template", "argument")`.
+
+        It takes what it wants of `value` (what was typed), `arguments` (what is known besides), `ref`, `argument`, `context`
+        and a Context, and returns strings, best first, of which 100 are sent, or None. Arguments whose type is a Literal or an
+        Enum need no function (2026-07-28, "Completion").
+        """
+        if callable(function):
+            self._completion = completion_of(function, Context, timeout or self.timeout)
+            return function
+        if (function is None) != (argument is None):
+            raise TypeError("name both what is completed and its argument, or neither")
+
+        def decorate(decorated: Function) -> Function:
+            made = completion_of(decorated, Context, timeout or self.timeout)
+            if argument is None:
+                self._completion = made
+            else:
+                self._completions[str(function), argument] = made
+            return decorated
+
+        return decorate
+
+    def completion_for(self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str) -> CompletionFeature | None:
+        """The function that suggests values for an argument, where there is one."""
+        of = ref.name if isinstance(ref, t.PromptReference) else ref.uri
+        return self._completions.get((of, argument)) or (self._completion if not self._has_choices(ref, argument) else None)
+
+    def _has_choices(self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str) -> bool:
+        feature: Any = self.prompts.get(ref.name) if isinstance(ref, t.PromptReference) else self.templates.get(ref.uri)
+        return feature is not None and argument in feature.strings.choices
+
+    # -- changes ---------------------------------------------------------------------------------------------------
+
+    def updated(self, uri: str) -> None:
+        """Say that what stands behind a resource's URI has changed; from any thread."""
+        self.bus.publish(Change("resource", uri))
+
+    def changed(self, what: str) -> None:
+        """Say that a list ("tools", "prompts", "resources") is not as it was, where adding and removing did not say so already."""
+        if what not in ("tools", "prompts", "resources"):
+            raise ValueError(f"{what!r} is no list; there are tools, prompts and resources")
+        self._changed(what)
+
+    def _changed(self, what: Any) -> None:
+        self._offered = self._offered | {what}
+        self._sorted_templates = None
+        self._handlers.forget_lists()
+        self.bus.publish(Change(what))
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    def use(self, *middleware: Middleware) -> None:
+        """Put more middleware around every exchange, inside of what is there; before the server runs."""
+        self._middleware += middleware
+        self._handler = None
+
+    async def handle(self, exchange: Exchange) -> AnyResult:
+        """Carry out one exchange, through all middleware: the server itself, in the one shape of the house."""
+        if self._handler is None:
+            self._handler = self._stacked()
+        return await self._handler(exchange)
+
+    def _stacked(self) -> Handler:
+        concurrency, queue = self._limits
+        if concurrency is None:
+            return stack(self._handlers.handle, *self._middleware)
+        from .middleware import limited  # late: only for servers that are limited
+
+        return stack(self._handlers.handle, limited(concurrency, queue, f"The server {self.name}"), *self._middleware)
+
+    @property
+    def handler(self) -> Handler:
+        """The handler with all middleware around it, for transports."""
+        if self._handler is None:
+            self._handler = self._stacked()
+        return self._handler
+
+    def extension_handler(self, method: str) -> Handler | None:
+        """The handler of an extension's method."""
+        return next((e.methods[method][1] for e in self.extensions if method in e.methods), None)
+
+    async def read_resource(self, uri: str, exchange: Exchange) -> t.ReadResourceResult:
+        """Read a resource on behalf of an exchange that runs. Raises McpError."""
+        result = await self._handlers.read_resource(replace(exchange, method="resources/read", params=t.ReadResourceRequestParams(uri=uri)))
+        if not isinstance(result, t.ReadResourceResult):
+            raise t.McpError(t.INTERNAL_ERROR, f"The resource {uri} asks for input, which another feature cannot give it.")
+        return result
+
+    async def serve(self, channel: Channel, *, principal: Principal | None = None) -> None:
+        """Serve one peer over a channel until it closes."""
+        await self._lifespan.enter()
+        try:
+            await serve(self.handler, self.identity, channel, principal=principal, most_calls=self.calls_per_peer)
+        finally:
+            await self._lifespan.leave()
+
+    def transport(self, *, principal: Principal | None = None, tap: Tap | None = None) -> Memory:
+        """A client's transport to this server within the process; `Client(server)` uses it."""
+        return Memory(
+            self.handler,
+            self.identity,
+            principal=principal,
+            most_calls=self.calls_per_peer,
+            enter=self._lifespan.enter,
+            leave=self._lifespan.leave,
+            tap=tap,
+        )
+
+    async def aclose(self) -> None:
+        """End every subscription in good order, give up parked calls and let the threads end."""
+        for listener in list(self.listeners):
+            listener.close()
+        await asyncio.sleep(0)
+        await self.rounds.aclose()
+        self._handlers.close()
+
+    def run(self, transport: str = "stdio", **options: Any) -> None:
+        """Serve until the peer has gone, or until interrupted.
+
+        `transport` is "stdio" (the default), "unix" (with `path`) or "tcp" (with `host`, loopback unless told otherwise, and
+        `port`). `limit` is the most bytes one message may have.
+        """
+        from .running import run  # late: signals and event loops, which a server in memory does not need
+
+        run(self, transport, **{"limit": DEFAULT_LIMIT, **options})
+
+
+def _state_key() -> bytes:
+    given = os.environ.get(STATE_KEY_VARIABLE)
+    return bytes.fromhex(given) if given else secrets.token_bytes(32)

@@ -1,0 +1,112 @@
+"""Running an author's function: in place or in a thread, within its limits, cancelled when nobody waits any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .. import types as t
+from ..exchange import Exchange
+from .context import Context, Progress
+from .features import Call
+from .workers import Workers
+
+if TYPE_CHECKING:
+    from .app import Server
+
+
+class Calling:
+    """Runs functions for one server in one event loop."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._workers: Workers | None = None
+
+    async def run(self, call: Call, values: dict[str, Any], x: Exchange) -> Any:
+        """Call the function with `values`, and with a Context where it wants one. Raises what it raises; TimedOut past its timeout."""
+        context: Context[Any] | None = None
+        if call.context is not None:
+            context = values[call.context] = Context(x, self._server, self._loop)
+        elif call.yields:
+            context = Context(x, self._server, self._loop)  # for the progress that it yields
+        if call.gate is None and call.timeout is None:
+            if call.waits:
+                return await call.function(**values)
+            return await self._run(call, values, context)
+        return await self._run_within_limits(call, values, context)
+
+    async def _run(self, call: Call, values: dict[str, Any], context: Context[Any] | None) -> Any:
+        if call.waits:
+            return await call.function(**values)
+        if call.yields:
+            return await _last(call.function(**values), context)
+        if self._workers is None:
+            self._workers = Workers(self._server.threads)
+        try:
+            return await self._workers.submit(partial(call.function, **values))
+        except asyncio.CancelledError:
+            if context is not None:
+                context.cancelled = True
+            raise
+
+    async def _run_within_limits(self, call: Call, values: dict[str, Any], context: Context[Any] | None) -> Any:
+        async with AsyncExitStack() as limits:
+            if call.gate is not None:
+                await limits.enter_async_context(call.gate)
+            if call.timeout is None:
+                return await self._run(call, values, context)
+            deadline = asyncio.timeout(call.timeout)
+            if context is not None:
+                context._pauses = pausing(deadline, call.timeout, self._loop.time)
+            try:
+                async with deadline:
+                    return await self._run(call, values, context)
+            except TimeoutError:
+                if deadline.expired():
+                    raise t.TimedOut(f"The call took longer than {call.timeout:g} seconds and was stopped.") from None
+                raise
+
+    def close(self) -> None:
+        """Let the threads end."""
+        if self._workers is not None:
+            self._workers.close()
+
+
+def pausing(deadline: asyncio.Timeout, seconds: float, now: Callable[[], float]) -> Callable[[bool], None]:
+    """Stop the clock while a person is asked, however many questions are open at once, and go on after."""
+    left, open_questions = seconds, 0
+
+    def pause(begins: bool) -> None:
+        nonlocal left, open_questions
+        open_questions += 1 if begins else -1
+        if deadline.expired():
+            return
+        if begins and open_questions == 1:
+            when = deadline.when()
+            left = max(0.0, when - now()) if when is not None else left
+            deadline.reschedule(None)
+        elif open_questions == 0:
+            deadline.reschedule(now() + left)
+
+    return pause
+
+
+async def _last(items: AsyncIterator[Any], context: Context[Any] | None) -> Any:
+    """What an async generator yields last; the Progress that it yields goes out as it comes."""
+    value: Any = None
+    try:
+        async for item in items:
+            if isinstance(item, Progress):
+                if context is not None:
+                    context.progress(item.progress, item.total, item.message)
+            else:
+                value = item
+    finally:
+        close = getattr(items, "aclose", None)
+        if close is not None:
+            await close()
+    return value

@@ -1,0 +1,46 @@
+"""Functions that suggest values for the arguments of prompts and templates."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from .. import types as t
+from .features import Call, call_of
+from .strings import is_context
+
+
+class CompletionFeature(Struct, frozen=True):
+    """A completion function and which of the things it may know it wants to be given."""
+
+    call: Call
+    wants: frozenset[str]
+
+    def values(self, p: t.CompleteRequestParams, given: Mapping[str, str]) -> dict[str, Any]:
+        """The arguments to call it with."""
+        all_there_is = {"value": p.argument.value, "ref": p.ref, "argument": p.argument, "arguments": dict(given), "context": p.context}
+        return {name: all_there_is[name] for name in self.wants}
+
+
+def completion_of(function: Callable[..., Any], context_type: type[Any], timeout: float | None) -> CompletionFeature:
+    """Take in a completion function. Raises TypeError for a parameter that it cannot be given.
+
+    Parameters are given by their names: `value` (what was typed), `arguments` (the others that are known, by name), `ref`,
+    `argument` and `context` (as the protocol has them), and one annotated with the Context.
+    """
+    wants: set[str] = set()
+    takes_context: str | None = None
+    hints = inspect.get_annotations(function, eval_str=False)
+    for name in inspect.signature(function).parameters:
+        hint = hints.get(name)
+        if is_context(hint, context_type):
+            takes_context = name
+        elif name in ("value", "ref", "argument", "arguments", "context"):
+            wants.add(name)
+        else:
+            raise TypeError(f"a completion function is given value, arguments, ref, argument, context or a Context, not {name!r}")
+    name = getattr(function, "__name__", "completion")
+    return CompletionFeature(call_of(function, takes_context, timeout=timeout, concurrency=None, queue=0, name=name), frozenset(wants))

@@ -1,0 +1,84 @@
+"""What authors return from resources and prompts, made into what the protocol wants."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from .. import types as t
+from .media import Audio, File, Image, guess_mime
+
+_BLOCKS = (t.TextContent, t.ImageContent, t.AudioContent, t.ResourceLink, t.EmbeddedResource)
+
+
+def user(*content: Any) -> list[t.PromptMessage]:
+    """Messages of the user, one for each given: strings, images, files, content blocks."""
+    return [t.PromptMessage(role="user", content=block(item)) for item in content]
+
+
+def assistant(*content: Any) -> list[t.PromptMessage]:
+    """Messages of the assistant, one for each given: strings, images, files, content blocks."""
+    return [t.PromptMessage(role="assistant", content=block(item)) for item in content]
+
+
+def block(value: Any) -> t.ContentBlock:
+    """One content block for what an author gave; plain data becomes its JSON."""
+    if isinstance(value, _BLOCKS):
+        return value
+    if isinstance(value, str):
+        return t.TextContent(value)
+    if isinstance(value, Image | Audio | File):
+        return value.content()
+    if isinstance(value, t.ResourceContents):
+        return t.EmbeddedResource(resource=value)
+    return t.TextContent(msgspec.json.encode(value).decode())
+
+
+def prompt_result(value: Any, description: str | None) -> t.GetPromptResult:
+    """The result of a prompt: a string is one message of the user; a list mixes strings, blocks and messages."""
+    if isinstance(value, t.GetPromptResult):
+        return value
+    items = value if isinstance(value, list | tuple) else [value]
+    messages: list[t.PromptMessage] = []
+    for item in items:
+        if isinstance(item, t.PromptMessage):
+            messages.append(item)
+        elif isinstance(item, list):
+            messages += item if all(isinstance(m, t.PromptMessage) for m in item) else user(*item)
+        else:
+            messages += user(item)
+    return t.GetPromptResult(messages=messages, description=description)
+
+
+def resource_result(value: Any, uri: str, mime_type: str | None) -> t.ReadResourceResult:
+    """The result of reading a resource: text, bytes, media, contents, several of them, or data that becomes JSON."""
+    if isinstance(value, t.ReadResourceResult):
+        return value
+    several: Sequence[Any] = value if isinstance(value, list | tuple) and _is_contents(value) else [value]
+    return t.ReadResourceResult(contents=[contents(item, uri, mime_type) for item in several])
+
+
+def _is_contents(values: Sequence[Any]) -> bool:
+    return bool(values) and all(isinstance(v, t.ResourceContents | bytes | Image | Audio | File) for v in values)
+
+
+def contents(value: Any, uri: str, mime_type: str | None) -> t.ResourceContents:
+    """One resource's content; the MIME type comes from the URI's name where none is given (`RES-02`)."""
+    if isinstance(value, t.ResourceContents):
+        return value
+    if isinstance(value, t.EmbeddedResource):
+        return value.resource
+    if isinstance(value, File):
+        return value.content().resource
+    if isinstance(value, Image | Audio):
+        media = value.content()
+        return t.ResourceContents(uri=uri, mime_type=mime_type or media.mime_type, blob=media.data)
+    if isinstance(value, bytes | bytearray | memoryview):
+        mime = mime_type or guess_mime(uri) or "application/octet-stream"
+        return t.ResourceContents(uri=uri, mime_type=mime, blob=base64.b64encode(value).decode())
+    if isinstance(value, str):
+        return t.ResourceContents(uri=uri, mime_type=mime_type or guess_mime(uri) or "text/plain", text=value)
+    return t.ResourceContents(uri=uri, mime_type=mime_type or "application/json", text=msgspec.json.encode(value).decode())

@@ -1,0 +1,295 @@
+"""A running call, as the author of a tool, resource or prompt sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import msgspec
+
+
+from .. import types as t
+from ..asking import missing_capability, required_capability
+from ..exchange import Caller, Exchange
+from ..types.lifecycle import LOGGING_LEVELS, LoggingLevel
+from ..wire.revisions import Era
+from .forms import form
+
+if TYPE_CHECKING:
+    from .app import Server
+
+State = TypeVar("State")
+T = TypeVar("T")
+_RANK = {level: n for n, level in enumerate(LOGGING_LEVELS)}
+
+
+class Log:
+    """Messages to the client's log, one method for each level; the client says from which level on it wants them."""
+
+    def __init__(self, context: Context[Any]) -> None:
+        self._context = context
+
+    def write(self, level: LoggingLevel, data: Any, logger: str | None = None) -> None:
+        """Send `data` (any JSON value) at a level; `logger` names the part of the server that speaks (2026-07-28, "Logging")."""
+        wanted = self._context.caller.log_level
+        if wanted is not None and _RANK[level] >= _RANK[wanted]:
+            self._context._notify("notifications/message", t.LoggingMessageNotificationParams(level=level, data=data, logger=logger))
+
+    def debug(self, data: Any, logger: str | None = None) -> None:
+        """Detail for whoever looks for a fault."""
+        self.write("debug", data, logger)
+
+    def info(self, data: Any, logger: str | None = None) -> None:
+        """What happens in the normal course."""
+        self.write("info", data, logger)
+
+    def notice(self, data: Any, logger: str | None = None) -> None:
+        """Normal but worth noting."""
+        self.write("notice", data, logger)
+
+    def warning(self, data: Any, logger: str | None = None) -> None:
+        """Something that may become a fault."""
+        self.write("warning", data, logger)
+
+    def error(self, data: Any, logger: str | None = None) -> None:
+        """Something failed."""
+        self.write("error", data, logger)
+
+    def critical(self, data: Any, logger: str | None = None) -> None:
+        """A part of the server failed."""
+        self.write("critical", data, logger)
+
+    def alert(self, data: Any, logger: str | None = None) -> None:
+        """Somebody must act at once."""
+        self.write("alert", data, logger)
+
+    def emergency(self, data: Any, logger: str | None = None) -> None:
+        """The server cannot be used."""
+        self.write("emergency", data, logger)
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """What an async generator yields to say how far it has come; `progress` grows, `total` is in the same unit."""
+
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+class Context(Generic[State]):
+    """One call while it runs. Ask for it with a parameter annotated `Context`, or `Context[State]` for the lifespan's state.
+
+    The methods that wait are coroutines; a plain function, which runs in a thread, waits with `ctx.wait(...)`.
+    """
+
+    def __init__(self, exchange: Exchange, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+        self._exchange, self._loop = exchange, loop
+        self._thread = threading.get_ident()
+        self._last_progress: float | None = None
+        self._pauses: Callable[[bool], None] | None = None
+        self.server = server
+        self.cancelled = False  # for plain functions to look at: nobody waits for the answer any more
+        self.log = Log(self)
+
+    # -- who and what ------------------------------------------------------------------------------
+
+    @property
+    def caller(self) -> Caller:
+        """Who asks, under which revision, with which capabilities."""
+        return self._exchange.caller
+
+    @property
+    def state(self) -> State:
+        """What the server's lifespan gave."""
+        state: State = self.server.state
+        return state
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The request's `_meta` as it was sent."""
+        decoded = msgspec.json.decode(self._exchange.params.meta)
+        return decoded if isinstance(decoded, dict) else {}
+
+    @property
+    def input_responses(self) -> dict[str, Any]:
+        """For tools that write InputRequiredResult by hand: the answers that came with this round, by key."""
+        return {key: msgspec.json.decode(raw) for key, raw in (self._exchange.params.input_responses or {}).items()}
+
+    @property
+    def request_state(self) -> str | None:
+        """For tools that write InputRequiredResult by hand: the state of the round before; it was sealed on its way."""
+        state: str | None = self._exchange.params.request_state
+        return state
+
+    # -- telling ------------------------------------------------------------------------------------
+
+    def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Say how far the call has come; a value that does not grow is not sent (`PRG-02`)."""
+        token = self._exchange.meta.progress_token
+        if token is None or (self._last_progress is not None and progress <= self._last_progress):
+            return
+        self._last_progress = progress
+        params = t.ProgressNotificationParams(progress_token=token, progress=progress, total=total, message=message)
+        self._notify("notifications/progress", params)
+
+    def updated(self, uri: str) -> None:
+        """Say that what stands behind a resource's URI has changed; whoever watches it is told."""
+        self.server.updated(uri)
+
+    def _notify(self, method: str, params: Any) -> None:
+        if threading.get_ident() == self._thread:
+            self._exchange.notify(method, params)
+        else:
+            self._loop.call_soon_threadsafe(self._exchange.notify, method, params)
+
+    async def drain(self) -> None:
+        """Wait until the client has taken in most of what was sent; for tools that tell much."""
+        await self._exchange.drain()
+
+    # -- asking ---------------------------------------------------------------------------------------
+
+    @overload
+    async def elicit(self, message: str, kind: type[T], *, key: str | None = None) -> T: ...
+
+    @overload
+    async def elicit(self, message: str, kind: Any, *, key: str | None = None) -> Any: ...
+
+    async def elicit(self, message: str, kind: Any, *, key: str | None = None) -> Any:
+        """Ask the person to fill in a form for `kind` (see Form), and return a value of that type.
+
+        Raises Declined or Cancelled where the person does not answer, Unanswerable where the client has nobody to ask; all
+        three are ToolErrors, so a tool that does not catch them ends there, with words for the model
+        (2026-07-28, "Elicitation"). `key` names the question on the wire.
+        """
+        asked = form(kind)
+        answer = await self._ask(t.ElicitRequest(t.ElicitRequestParams(message=message, mode="form", requested_schema=asked.schema)), key)
+        return asked.read(_accepted(answer, message).content)
+
+    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> None:
+        """Ask the person to visit a page (to sign in, to pay); returns once they agreed, which is not once they are done.
+
+        Never put a secret or a pre-authenticated link into `url`. Raises as `elicit` does (`ELI-17`, `ELI-27`).
+        """
+        answer = await self._ask(t.ElicitRequest(t.ElicitRequestParams(message=message, mode="url", url=url)), key)
+        _accepted(answer, message)
+
+    async def confirm(self, message: str, *, key: str | None = None) -> bool:
+        """Ask the person for a yes; True only where the form was accepted with it.
+
+        Raises Unanswerable where the client has nobody to ask: a confirmation is never skipped.
+        """
+        schema = {
+            "type": "object",
+            "properties": {"confirm": {"type": "boolean", "title": "Yes", "default": False}},
+            "required": ["confirm"],
+        }
+        answer = await self._ask(t.ElicitRequest(t.ElicitRequestParams(message=message, mode="form", requested_schema=schema)), key)
+        return isinstance(answer, t.ElicitResult) and answer.action == "accept" and (answer.content or {}).get("confirm") is True
+
+    async def sample(
+        self,
+        messages: str | Sequence[str | t.SamplingMessage],
+        *,
+        max_tokens: int = 1024,
+        system: str | None = None,
+        temperature: float | None = None,
+        stop: Sequence[str] | None = None,
+        preferences: t.ModelPreferences | None = None,
+        tools: Sequence[t.Tool] | None = None,
+        tool_choice: t.ToolChoice | None = None,
+        metadata: dict[str, Any] | None = None,
+        key: str | None = None,
+    ) -> t.CreateMessageResult:
+        """Ask the client's model; strings are messages of the user. `max_tokens` is the most it may say.
+
+        With `tools` the answer may hold tool uses, which are the caller's to carry out. Raises Declined where the person
+        refused, Unanswerable where the client has no model to ask (2026-07-28, "Sampling").
+        """
+        given = [messages] if isinstance(messages, str) else messages
+        params = t.CreateMessageRequestParams(
+            messages=[t.SamplingMessage(role="user", content=t.TextContent(m)) if isinstance(m, str) else m for m in given],
+            max_tokens=max_tokens,
+            system_prompt=system,
+            temperature=temperature,
+            stop_sequences=list(stop) if stop is not None else None,
+            model_preferences=preferences,
+            tools=list(tools) if tools is not None else None,
+            tool_choice=tool_choice,
+            metadata=metadata,
+        )
+        answer = await self._ask(t.CreateMessageRequest(params), key)
+        if not isinstance(answer, t.CreateMessageResult):
+            raise t.ProtocolError("The client answered a sampling request with something else.")
+        return answer
+
+    async def roots(self, *, key: str | None = None) -> list[t.Root]:
+        """The folders that the client lets the server work in (2026-07-28, "Roots"). Raises Unanswerable where it has none to name."""
+        answer = await self._ask(t.ListRootsRequest(t.ListRootsRequestParams()), key)
+        if not isinstance(answer, t.ListRootsResult):
+            raise t.ProtocolError("The client answered a request for its roots with something else.")
+        return answer.roots
+
+    async def once(self, name: str, do: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Do what must not happen twice, though a tool that asks may run again from the top; return its result.
+
+        `name` is unique in the call; the result must be JSON-able, for it is kept with the answers (`MRT-24`).
+        """
+
+        async def now() -> Any:
+            result = do(*args, **kwargs)
+            return await result if inspect.isawaitable(result) else result
+
+        return await self._exchange.asker.once(name, now)
+
+    async def read_resource(self, uri: str) -> list[t.ResourceContents]:
+        """Read a resource of this server, as a client would. Raises McpError where there is none."""
+        result = await self.server.read_resource(uri, self._exchange)
+        return result.contents
+
+    def wait(self, awaitable: Awaitable[T]) -> T:
+        """In a plain function: wait in this thread for one of the methods that wait. Raises what it raises."""
+        if threading.get_ident() == self._thread:
+            raise RuntimeError("ctx.wait is for plain functions, which run in a thread; an async function uses await")
+        return asyncio.run_coroutine_threadsafe(_coroutine(awaitable), self._loop).result()
+
+    async def _ask(self, request: t.InputRequest, key: str | None) -> t.InputResponse:
+        lacking = required_capability(request, self.caller.capabilities)
+        if lacking is not None:
+            raise t.Unanswerable(f"This tool needs to ask something that this client cannot be asked ({lacking[0]}).", lacking[0])
+        if self._pauses is not None:
+            self._pauses(True)
+        try:
+            return await self._exchange.asker.ask(request, key)
+        except t.McpError as bad:
+            if bad.code == t.USER_REJECTED:
+                raise t.Declined(f"The person refused: {bad.message}") from bad
+            raise
+        finally:
+            if self._pauses is not None:
+                self._pauses(False)
+
+
+async def _coroutine(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+def _accepted(answer: t.InputResponse, message: str) -> t.ElicitResult:
+    if not isinstance(answer, t.ElicitResult):
+        raise t.ProtocolError("The client answered an elicitation with something else.")
+    if answer.action == "decline":
+        raise t.Declined(f"The person declined to answer: {message}")
+    if answer.action == "cancel":
+        raise t.Cancelled(f"The person dismissed the question: {message}")
+    return answer
+
+
+def unanswerable(bad: t.Unanswerable, exchange: Exchange) -> t.McpError | None:
+    """How a question that the client cannot be asked ends the call: an error of its own in the stateless era, else as any ToolError."""
+    if exchange.caller.era is not Era.STATELESS or not bad.capability:
+        return None
+    name, _, mode = bad.capability.partition(".")
+    wanted: dict[str, Any] = {name: {mode: {}} if mode else {}}
+    return missing_capability(bad.capability, msgspec.convert(wanted, t.ClientCapabilities))

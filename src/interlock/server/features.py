@@ -1,0 +1,174 @@
+"""What a server offers: each feature with the words it is listed by and the function behind it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .. import types as t
+from .gate import Gate
+from .output import Output
+from .signature import Signature
+from .strings import Strings
+from .templates import Template
+
+TAGS = "interlock/tags"
+
+
+class Call(Struct, frozen=True):
+    """How a function is run: in place or in a thread, to its end or item by item, for how long, and how often at once."""
+
+    function: Callable[..., Any]
+    context: str | None = None  # the parameter that takes the Context
+    waits: bool = False  # a coroutine function
+    yields: bool = False  # an async generator function
+    timeout: float | None = None  # seconds
+    gate: Gate | None = None
+
+
+def call_of(
+    function: Callable[..., Any], context: str | None, *, timeout: float | None, concurrency: int | None, queue: int, name: str
+) -> Call:
+    """How `function` is to be run; `concurrency` calls at once and `queue` more waiting, where that is limited."""
+    if timeout is not None and timeout <= 0:
+        raise ValueError(f"the timeout of {name} must be more than 0 seconds")
+    inner = function
+    while isinstance(inner, partial):
+        inner = inner.func
+    if not inspect.isroutine(inner) and not inspect.isclass(inner):
+        inner = getattr(inner, "__call__", inner)  # noqa: B004 - an object that can be called: its method says how
+    return Call(
+        function,
+        context,
+        waits=inspect.iscoroutinefunction(inner),
+        yields=inspect.isasyncgenfunction(inner),
+        timeout=timeout,
+        gate=Gate(concurrency, queue, name) if concurrency is not None else None,
+    )
+
+
+class ToolFeature(Struct, frozen=True):
+    """A tool: its listing, how its arguments are read, how it is run, and how its value becomes a result."""
+
+    listing: t.Tool
+    call: Call
+    signature: Signature
+    output: Output
+    mirrors: Mapping[str, tuple[str, ...]]  # header name after "Mcp-Param-" -> path of the argument
+
+    @property
+    def key(self) -> str:
+        """What names it."""
+        return self.listing.name
+
+
+class ResourceFeature(Struct, frozen=True):
+    """A resource with a fixed URI: `content` where it is data, else the function that reads it."""
+
+    listing: t.Resource
+    call: Call | None = None
+    content: t.ResourceContents | None = None
+    ttl_ms: int = 0
+    cache_scope: t.CacheScope = "private"
+
+    @property
+    def key(self) -> str:
+        """What names it."""
+        return self.listing.uri
+
+
+class TemplateFeature(Struct, frozen=True):
+    """A family of resources: the template, how its variables are read, and the function that reads one."""
+
+    listing: t.ResourceTemplate
+    template: Template
+    call: Call
+    strings: Strings
+    ttl_ms: int = 0
+    cache_scope: t.CacheScope = "private"
+
+    @property
+    def key(self) -> str:
+        """What names it."""
+        return self.listing.uri_template
+
+
+class PromptFeature(Struct, frozen=True):
+    """A prompt: its listing, how its arguments are read, and the function that writes it."""
+
+    listing: t.Prompt
+    call: Call
+    strings: Strings
+
+    @property
+    def key(self) -> str:
+        """What names it."""
+        return self.listing.name
+
+
+class Keyed(Protocol):
+    """A feature, as far as a shelf cares."""
+
+    @property
+    def key(self) -> str:
+        """What names it."""
+        ...
+
+    @property
+    def listing(self) -> Any:
+        """How it is listed."""
+        ...
+
+
+F = TypeVar("F", bound=Keyed)
+
+
+class Shelf(Generic[F]):
+    """Features of one kind in the order in which they were added; `changed` is called after each change."""
+
+    def __init__(self, what: str, changed: Callable[[], None]) -> None:
+        self.what, self._changed = what, changed
+        self._features: dict[str, F] = {}
+
+    def add(self, feature: F, *, replace: bool = False) -> None:
+        """Put a feature up. Raises ValueError where its name is taken, unless `replace`."""
+        if feature.key in self._features and not replace:
+            raise ValueError(f"there is a {self.what} {feature.key!r} already; pass replace=True to put another in its place")
+        self._features[feature.key] = feature
+        self._changed()
+
+    def remove(self, key: str) -> None:
+        """Take a feature down. Raises KeyError where there is none of that name."""
+        if key not in self._features:
+            raise KeyError(f"there is no {self.what} {key!r}")
+        del self._features[key]
+        self._changed()
+
+    def get(self, key: str) -> F | None:
+        """The feature of that name."""
+        return self._features.get(key)
+
+    def all(self) -> Sequence[F]:
+        """All features, in order."""
+        return list(self._features.values())
+
+    def __iter__(self) -> Iterable[F]:  # type: ignore[override]  # an iterator, as of any collection
+        return iter(self._features.values())
+
+    def __len__(self) -> int:
+        return len(self._features)
+
+
+def with_tags(meta: t.JSONObject | None, tags: Iterable[str] | None) -> t.JSONObject | None:
+    """`_meta` with the author's tags in it."""
+    return {**(meta or {}), TAGS: sorted(tags)} if tags else meta
+
+
+def renamed(listing: Any, **changes: Any) -> Any:
+    """A listing with some of its words changed."""
+    return replace(listing, **changes)

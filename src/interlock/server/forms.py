@@ -1,0 +1,132 @@
+"""Questions to a person as a type: a flat JSON Schema out, a value of the type back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from .. import types as t
+
+_PRIMITIVES = frozenset({"string", "number", "integer", "boolean"})
+_WRAPPED = "value"
+
+
+class Form:
+    """A form for `kind`: a dataclass, TypedDict, NamedTuple, Struct, attrs class or pydantic model of primitive fields, a
+    primitive type, Literal or Enum by itself, or a JSON Schema that is flat already (`ELI-06`).
+
+    Raises TypeError for a type that a form cannot ask for.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        self._wrapped = False
+        if isinstance(kind, Mapping):
+            self.schema: t.JSONObject = {"type": "object", **kind}
+        elif hasattr(kind, "model_json_schema"):
+            self.schema = _inline(kind.model_json_schema())
+        else:
+            self.schema = _inline(msgspec.json.schema(kind))
+            if self.schema.get("type") != "object":
+                self._wrapped = True
+                self.schema = {"type": "object", "properties": {_WRAPPED: self.schema}, "required": [_WRAPPED]}
+        self.schema = _flattened(self.schema, kind)
+
+    def read(self, content: t.JSONObject | None) -> Any:
+        """The person's answer as a value of the type. Raises McpError (-32602) where it does not fit (`ELI-35`)."""
+        data = content or {}
+        if isinstance(self.kind, Mapping):
+            return self._checked(data)
+        try:
+            if hasattr(self.kind, "model_validate"):
+                return self.kind.model_validate(data)
+            return msgspec.convert(data[_WRAPPED] if self._wrapped else data, self.kind)
+        except KeyError:
+            raise t.McpError(t.INVALID_PARAMS, "The answer to the form is empty.") from None
+        except ValueError as bad:  # msgspec's and pydantic's errors are both ValueErrors
+            raise t.McpError(t.INVALID_PARAMS, f"The answer does not fit the form: {bad}") from None
+
+    def _checked(self, data: t.JSONObject) -> t.JSONObject:
+        from ..schema import compile  # late: most servers never need a validator for forms
+
+        violations = compile(self.schema).check(data)
+        if violations:
+            words = "; ".join(f"{v.path or '/'}: {v.message}" for v in violations)
+            raise t.McpError(t.INVALID_PARAMS, f"The answer does not fit the form: {words}")
+        return data
+
+
+@lru_cache(maxsize=256)
+def _form_of(kind: Any) -> Form:
+    return Form(kind)
+
+
+def form(kind: Any) -> Form:
+    """The form for a type, made once for each."""
+    try:
+        return _form_of(kind)
+    except TypeError as bad:
+        if "unhashable" in str(bad):
+            return Form(kind)
+        raise
+
+
+def _inline(schema: t.JSONObject) -> t.JSONObject:
+    """The schema with its references put in place: forms have none."""
+    definitions = schema.get("$defs", {})
+
+    def walk(node: Any, depth: int) -> Any:
+        if depth > 16:
+            raise TypeError("a form cannot ask for a type that contains itself")
+        if isinstance(node, dict):
+            if "$ref" in node:
+                rest = {key: value for key, value in node.items() if key != "$ref"}
+                return {**walk(definitions[node["$ref"].rpartition("/")[2]], depth + 1), **rest}
+            return {key: walk(value, depth + 1) for key, value in node.items() if key != "$defs"}
+        return [walk(item, depth + 1) for item in node] if isinstance(node, list) else node
+
+    inlined: t.JSONObject = walk(schema, 0)
+    return inlined
+
+
+def _flattened(schema: t.JSONObject, kind: Any) -> t.JSONObject:
+    properties = {name: _property(name, node, kind) for name, node in schema.get("properties", {}).items()}
+    flat: t.JSONObject = {"type": "object", "properties": properties}
+    if required := [name for name in schema.get("required", ()) if name in properties]:
+        flat["required"] = required
+    return flat
+
+
+def _property(name: str, node: t.JSONObject, kind: Any) -> t.JSONObject:
+    """One field as a form has it: a primitive, a choice, or a choice of several."""
+    node = dict(node)
+    for union in ("anyOf", "oneOf"):
+        options = [option for option in node.get(union, ()) if option.get("type") != "null"]
+        if options and not all("const" in option for option in options):
+            if len(options) != 1:
+                raise TypeError(f"a form cannot ask for {name!r} of {kind!r}: a field has one primitive type")
+            del node[union]
+            node = {**options[0], **node}
+            if node.get("default", ...) is None:
+                del node["default"]
+    if "enum" in node and "type" not in node:
+        values = [value for value in node["enum"] if value is not None]
+        if not all(isinstance(value, str) for value in values):
+            raise TypeError(f"a form cannot ask for {name!r} of {kind!r}: choices are strings")
+        node |= {"type": "string", "enum": values}
+    kinds = node.get("type")
+    if isinstance(kinds, list):
+        node["type"] = next((k for k in kinds if k != "null"), None)
+        if node.get("default", ...) is None:
+            del node["default"]
+    choice = node.get("type") == "array" and ("enum" in node.get("items", {}) or "anyOf" in node.get("items", {}))
+    if node.get("type") not in _PRIMITIVES and not choice:
+        raise TypeError(f"a form cannot ask for {name!r} of {kind!r}: fields are strings, numbers, booleans and choices of strings")
+    if choice:
+        node["items"].setdefault("type", "string") if "enum" in node["items"] else None
+    if node.get("type") == "string" and node.get("format") not in (None, "email", "uri", "date", "date-time"):
+        del node["format"]
+    return node

@@ -1,0 +1,313 @@
+"""What a server does for each method: the tool by name, the resource by URI, the lists, the subscriptions."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Awaitable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .. import types as t
+from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
+from ..types.errors import InterlockError
+from ..wire.revisions import R3, error_code
+from .calling import Calling
+from .changes import Listener
+from .content import prompt_result, resource_result
+from .context import unanswerable
+from .features import Call, PromptFeature, ResourceFeature, TemplateFeature, ToolFeature
+from .listing import Catalogue
+from .mirrors import check_mirrors
+from .output import OutputError
+from .signature import ArgumentsError
+
+if TYPE_CHECKING:
+    from .app import Server
+
+log = logging.getLogger("interlock.server")
+
+MOST_COMPLETIONS = 100
+
+
+class Handlers:
+    """The handlers of one server, by method."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._calling: Calling | None = None
+        self._catalogue = Catalogue(server)
+        self._by_method: dict[str, Handler] = {
+            "tools/call": self.call_tool,
+            "tools/list": partial(self._list, "tools"),
+            "resources/list": partial(self._list, "resources"),
+            "resources/templates/list": partial(self._list, "resource_templates"),
+            "prompts/list": partial(self._list, "prompts"),
+            "resources/read": self.read_resource,
+            "prompts/get": self.get_prompt,
+            "completion/complete": self.complete,
+            "subscriptions/listen": self.listen,
+            "server/discover": self.discover,
+        }
+
+    async def handle(self, x: Exchange) -> AnyResult:
+        """Carry out one exchange. Raises McpError for what cannot be."""
+        handler = self._by_method.get(x.method) or self._server.extension_handler(x.method)
+        if handler is None:
+            raise t.McpError(t.METHOD_NOT_FOUND, f"Method not found: {x.method}")
+        return await handler(x)
+
+    def forget_lists(self) -> None:
+        """Something was added or removed: the lists kept as bytes are out of date."""
+        self._catalogue.clear()
+
+    def close(self) -> None:
+        """Let the threads end."""
+        if self._calling is not None:
+            self._calling.close()
+            self._calling = None
+
+    # -- tools ---------------------------------------------------------------------------------------
+
+    async def call_tool(self, x: Exchange) -> AnyResult:
+        """`tools/call`."""
+        p: t.CallToolRequestParams = x.params
+        tool = self._server.tools.get(p.name)
+        if tool is None:
+            self._offered("tools", x)
+            raise t.McpError(t.INVALID_PARAMS, f"Unknown tool: {p.name}")
+        if x.headers is not None and tool.mirrors:
+            check_mirrors(tool.mirrors, x.headers, p.arguments)
+        try:
+            values = tool.signature.decode(p.arguments)
+        except ArgumentsError as bad:
+            if x.caller.revision <= R3:  # `TOL-16`
+                raise t.McpError(t.INVALID_PARAMS, f"Invalid arguments for tool {p.name}: {bad}") from None
+            return _failed(f"Invalid arguments for tool {p.name}: {bad}")
+        if tool.call.context is None:
+            return await self._run_tool(tool, values, x)
+        return await self._server.rounds.carry(x, lambda inner: self._run_tool(tool, dict(values), inner))
+
+    async def _run_tool(self, tool: ToolFeature, values: dict[str, Any], x: Exchange) -> AnyResult:
+        try:
+            value = await self._run(tool.call, values, x)
+            return tool.output.result(value)
+        except (t.McpError, t.ProtocolError):
+            raise
+        except t.Unanswerable as bad:
+            if (error := unanswerable(bad, x)) is not None:
+                raise error from None
+            return _failed(str(bad))
+        except (t.ToolError, t.TimedOut) as bad:
+            return _failed(str(bad))
+        except OutputError as bad:
+            return self._broke(tool.key, bad, f"The tool {tool.key} gave a result that does not fit what it declares")
+        except ExceptionGroup as group:
+            return self._sorted_out(tool.key, group)
+        except (Exception, SystemExit) as bad:
+            return self._broke(tool.key, bad, f"The tool {tool.key} failed")
+
+    def _sorted_out(self, name: str, group: ExceptionGroup[Exception]) -> AnyResult:
+        """A task group's errors: words for the model where all are meant for it, else a failure like any other."""
+        leaves = _leaves(group)
+        if all(isinstance(leaf, t.ToolError) for leaf in leaves):
+            return _failed("\n".join(dict.fromkeys(str(leaf) for leaf in leaves)))
+        for leaf in leaves:
+            if isinstance(leaf, t.McpError):
+                raise leaf
+        return self._broke(name, group, f"The tool {name} failed")
+
+    def _broke(self, name: str, bad: BaseException, words: str) -> t.CallToolResult:
+        """What nobody foresaw: a plain sentence for the model, the rest for the log, and a reference that joins the two (`ERR-20`)."""
+        reference = secrets.token_hex(4)
+        log.error("tool %s failed (reference %s)", name, reference, exc_info=bad)
+        return _failed(f"{words} (reference {reference}).")
+
+    async def _run(self, call: Call, values: dict[str, Any], x: Exchange) -> Any:
+        if call.waits and call.context is None and call.gate is None and call.timeout is None:
+            return await call.function(**values)
+        if self._calling is None:
+            self._calling = Calling(self._server)
+        return await self._calling.run(call, values, x)
+
+    # -- resources -------------------------------------------------------------------------------------
+
+    async def read_resource(self, x: Exchange) -> AnyResult:
+        """`resources/read`."""
+        self._offered("resources", x)
+        uri: str = x.params.uri
+        resource = self._server.resources.get(uri)
+        if resource is not None:
+            if resource.content is not None:
+                return _kept(t.ReadResourceResult(contents=[resource.content]), resource)
+            if resource.call is not None:
+                return await self._read(resource, resource.call, {}, resource.listing.mime_type, x)
+        for template in self._server.templates_by_specificity():
+            found = template.template.match(uri)
+            if found is not None:
+                return await self._read(template, template.call, template.strings.read(found), template.listing.mime_type, x)
+        raise t.McpError(error_code("resource_not_found", x.caller.revision), f"Resource not found: {uri}", {"uri": uri})
+
+    async def _read(
+        self, feature: ResourceFeature | TemplateFeature, call: Call, values: dict[str, Any], mime_type: str | None, x: Exchange
+    ) -> AnyResult:
+        async def run(inner: Exchange) -> AnyResult:
+            value = await self._guarded(f"the resource {x.params.uri}", self._run(call, dict(values), inner), inner)
+            if isinstance(value, t.InputRequiredResult):
+                return value
+            if value is None:
+                code = error_code("resource_not_found", x.caller.revision)
+                raise t.McpError(code, f"Resource not found: {x.params.uri}", {"uri": x.params.uri})
+            return _kept(resource_result(value, x.params.uri, mime_type), feature)
+
+        return await (run(x) if call.context is None else self._server.rounds.carry(x, run))
+
+    # -- prompts and completion ----------------------------------------------------------------------------
+
+    async def get_prompt(self, x: Exchange) -> AnyResult:
+        """`prompts/get`."""
+        p: t.GetPromptRequestParams = x.params
+        prompt = self._server.prompts.get(p.name)
+        if prompt is None:
+            self._offered("prompts", x)
+            raise t.McpError(t.INVALID_PARAMS, f"Unknown prompt: {p.name}")
+        values = prompt.strings.read(p.arguments or {})
+        call = prompt.call
+
+        async def run(inner: Exchange) -> AnyResult:
+            value = await self._guarded(f"the prompt {p.name}", self._run(call, dict(values), inner), inner)
+            return value if isinstance(value, t.InputRequiredResult) else prompt_result(value, prompt.listing.description)
+
+        return await (run(x) if call.context is None else self._server.rounds.carry(x, run))
+
+    async def _guarded(self, what: str, running: Awaitable[Any], x: Exchange) -> Any:
+        """Outside tools every misfortune is a JSON-RPC error, and what nobody foresaw is told to the log only."""
+        try:
+            return await running
+        except t.Unanswerable as bad:
+            raise (unanswerable(bad, x) or t.McpError(t.INVALID_REQUEST, str(bad))) from None
+        except t.ToolError as bad:
+            raise t.McpError(t.INTERNAL_ERROR, str(bad)) from None
+        except t.TimedOut as bad:
+            raise t.McpError(t.INTERNAL_ERROR, str(bad)) from None
+        except InterlockError:
+            raise
+        except (Exception, SystemExit) as bad:
+            reference = secrets.token_hex(4)
+            log.error("%s failed (reference %s)", what, reference, exc_info=bad)
+            raise t.McpError(t.INTERNAL_ERROR, f"{what[0].upper()}{what[1:]} failed (reference {reference}).") from None
+
+    async def complete(self, x: Exchange) -> AnyResult:
+        """`completion/complete`."""
+        self._offered("completions", x)
+        p: t.CompleteRequestParams = x.params
+        choices = self._choices(p)
+        given = p.context.arguments if p.context is not None and p.context.arguments is not None else {}
+        call = self._server.completion_for(p.ref, p.argument.name)
+        if call is not None:
+            values = call.values(p, given)
+            found = await self._guarded("the completion", self._run(call.call, values, x), x)
+        else:
+            found = _matching(choices or [], p.argument.value)
+        return t.CompleteResult(completion=_completion(found))
+
+    def _choices(self, p: t.CompleteRequestParams) -> list[str] | None:
+        """The values that the argument's type allows, where it names them. Raises McpError where there is no such argument (`CMP-04`)."""
+        feature: PromptFeature | TemplateFeature | None
+        if isinstance(p.ref, t.PromptReference):
+            feature, what = self._server.prompts.get(p.ref.name), f"prompt: {p.ref.name}"
+        else:
+            feature, what = self._server.templates.get(p.ref.uri), f"resource template: {p.ref.uri}"
+            if feature is None and self._server.resources.get(p.ref.uri) is not None:
+                return None
+        if feature is None:
+            raise t.McpError(t.INVALID_PARAMS, f"Unknown {what}")
+        if p.argument.name not in feature.strings.names:
+            raise t.McpError(t.INVALID_PARAMS, f"Unknown argument {p.argument.name} of {what}")
+        return feature.strings.choices.get(p.argument.name)
+
+    # -- lists, discovery, subscriptions ---------------------------------------------------------------------
+
+    async def _list(self, what: str, x: Exchange) -> AnyResult:
+        self._offered("resources" if what == "resource_templates" else what, x)
+        return RawResult(self._catalogue.page(what, x.params.cursor, x.caller.revision))
+
+    def _offered(self, capability: str, x: Exchange) -> None:
+        """A method whose capability is not offered does not exist (`ERR-10`)."""
+        if getattr(self._server.capabilities(), capability) is None:
+            raise t.McpError(t.METHOD_NOT_FOUND, f"Method not found: {x.method} (this server has no {capability})")
+
+    async def discover(self, x: Exchange) -> AnyResult:
+        """`server/discover`."""
+        server = self._server
+        return t.DiscoverResult(
+            supported_versions=list(reversed(server.identity.revisions)),
+            capabilities=server.capabilities(),
+            instructions=server.identity.instructions,
+            ttl_ms=server.list_ttl_ms,
+            cache_scope="public",
+        )
+
+    async def listen(self, x: Exchange) -> AnyResult:
+        """`subscriptions/listen`: stays open until the client or the server ends it."""
+        wanted = honoured(x.params.notifications, self._server, x.caller)
+        listener = Listener(wanted)
+        stop = self._server.bus.listen(listener.hear)
+        self._server.listeners.add(listener)
+        try:
+            x.notify("notifications/subscriptions/acknowledged", t.SubscriptionsAcknowledgedNotificationParams(notifications=wanted))
+            async for method, params in listener.notices():
+                x.notify(method, params)
+                await x.drain()
+        finally:
+            stop()
+            self._server.listeners.discard(listener)
+        return t.SubscriptionsListenResult()
+
+
+def honoured(wanted: t.SubscriptionFilter, server: Server, caller: Caller) -> t.SubscriptionFilter:
+    """The part of a filter that the server can serve (`LSN-03`): of lists those it offers, of URIs those that exist."""
+    capabilities = server.capabilities()
+    resources = capabilities.resources
+    uris = wanted.resource_subscriptions if resources is not None and resources.subscribe else None
+    return t.SubscriptionFilter(
+        tools_list_changed=(wanted.tools_list_changed and capabilities.tools is not None) or None,
+        prompts_list_changed=(wanted.prompts_list_changed and capabilities.prompts is not None) or None,
+        resources_list_changed=(wanted.resources_list_changed and resources is not None) or None,
+        resource_subscriptions=[uri for uri in uris if server.may_subscribe(uri, caller)] if uris is not None else None,
+    )
+
+
+def _kept(result: t.ReadResourceResult, feature: ResourceFeature | TemplateFeature) -> t.ReadResourceResult:
+    """The result with the feature's caching hints, where the author gave none of his own (`CAC-01`)."""
+    if result.ttl_ms is not None and result.cache_scope is not None:
+        return result
+    return t.ReadResourceResult(
+        contents=result.contents,
+        meta=result.meta,
+        ttl_ms=result.ttl_ms if result.ttl_ms is not None else feature.ttl_ms,
+        cache_scope=result.cache_scope or feature.cache_scope,
+    )
+
+
+def _failed(words: str) -> t.CallToolResult:
+    return t.CallToolResult(content=[t.TextContent(words)], is_error=True)
+
+
+def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
+    return [leaf for e in group.exceptions for leaf in (_leaves(e) if isinstance(e, BaseExceptionGroup) else [e])]
+
+
+def _matching(choices: list[str], typed: str) -> list[str]:
+    """Choices that begin with what was typed, then those that hold it, without regard to case (`CMP-05`)."""
+    low = typed.casefold()
+    first = [choice for choice in choices if choice.casefold().startswith(low)]
+    return first + [choice for choice in choices if choice not in first and low in choice.casefold()]
+
+
+def _completion(found: Any) -> t.Completion:
+    """What a completion function gave, cut to what the protocol allows (`CMP-02`)."""
+    if isinstance(found, t.Completion):
+        return found if len(found.values) <= MOST_COMPLETIONS else _completion(found.values)
+    values = [str(value) for value in found or ()]
+    return t.Completion(values=values[:MOST_COMPLETIONS], total=len(values), has_more=len(values) > MOST_COMPLETIONS)

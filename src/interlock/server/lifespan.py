@@ -1,0 +1,57 @@
+"""What lives as long as the server does: entered when the first peer comes, left when the last has gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+
+class Lifespan:
+    """One async context manager shared by all connections; a task of its own enters and leaves it, as context managers want."""
+
+    def __init__(self, make: Callable[[], AbstractAsyncContextManager[Any]] | None) -> None:
+        self._make = make
+        self._users = 0
+        self._task: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[Any] | None = None
+        self._over: asyncio.Event | None = None
+        self.state: Any = None
+
+    async def enter(self) -> None:
+        """One more user. Raises what entering the context manager raises."""
+        self._users += 1
+        if self._make is None:
+            return
+        if self._task is None:
+            self._ready, self._over = asyncio.get_running_loop().create_future(), asyncio.Event()
+            self._task = asyncio.create_task(self._live(self._make, self._ready, self._over))
+        try:
+            if self._ready is not None:
+                self.state = await asyncio.shield(self._ready)
+        except BaseException:
+            await self.leave()
+            raise
+
+    async def leave(self) -> None:
+        """One user less; the last one waits until the context manager is left. Raises what leaving it raises."""
+        self._users -= 1
+        if self._users > 0 or self._task is None or self._over is None:
+            return
+        task, self._task, self._ready = self._task, None, None
+        self._over.set()
+        await task
+
+    async def _live(self, make: Callable[[], AbstractAsyncContextManager[Any]], ready: asyncio.Future[Any], over: asyncio.Event) -> None:
+        try:
+            async with make() as state:
+                ready.set_result(state)
+                await over.wait()
+        except BaseException as bad:
+            if ready.done():
+                raise
+            ready.set_exception(bad)
+            ready.exception()
+        finally:
+            self.state = None

@@ -1,0 +1,253 @@
+"""Pictures, sound and files as authors hold them, made into content blocks; and MIME types from names and from bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode, urlsafe_b64encode
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote, unquote, urlsplit
+
+from msgspec import Struct
+
+from ..types import Annotations, AudioContent, EmbeddedResource, ImageContent, JSONObject, ResourceContents
+
+Source = bytes | bytearray | memoryview
+
+# What a model is likely to meet, the same on every machine. The standard library's table comes after it.
+_BY_SUFFIX = {
+    **dict.fromkeys(("txt", "log", "text", "ini", "cfg", "conf", "env", "lock", "rst", "adoc", "diff", "patch"), "text/plain"),
+    **dict.fromkeys(("md", "markdown", "mdx"), "text/markdown"),
+    **dict.fromkeys(("htm", "html"), "text/html"),
+    **dict.fromkeys(("yaml", "yml"), "application/yaml"),
+    **dict.fromkeys(("jpg", "jpeg"), "image/jpeg"),
+    **dict.fromkeys(("js", "mjs", "cjs"), "text/javascript"),
+    **dict.fromkeys(("sh", "bash", "zsh"), "text/x-sh"),
+    **dict.fromkeys(("c", "h"), "text/x-c"),
+    **dict.fromkeys(("cc", "cpp", "cxx", "hpp", "hh"), "text/x-c++"),
+    **dict.fromkeys(("py", "pyi"), "text/x-python"),
+    **dict.fromkeys(("ts", "tsx", "mts", "cts"), "text/x-typescript"),
+    **dict.fromkeys(("ogg", "oga", "opus"), "audio/ogg"),
+    "css": "text/css", "csv": "text/csv", "tsv": "text/tab-separated-values", "tex": "text/x-tex", "jsx": "text/jsx",
+    "go": "text/x-go", "rs": "text/x-rust", "java": "text/x-java", "kt": "text/x-kotlin", "rb": "text/x-ruby", "php": "text/x-php",
+    "lua": "text/x-lua", "swift": "text/x-swift", "r": "text/x-r", "vue": "text/x-vue", "svelte": "text/x-svelte",
+    "json": "application/json", "jsonl": "application/jsonl", "ndjson": "application/x-ndjson", "toml": "application/toml",
+    "xml": "application/xml", "sql": "application/sql", "ipynb": "application/x-ipynb+json", "graphql": "application/graphql",
+    "pdf": "application/pdf", "zip": "application/zip", "gz": "application/gzip", "tar": "application/x-tar", "wasm": "application/wasm",
+    "png": "image/png", "gif": "image/gif", "webp": "image/webp", "svg": "image/svg+xml", "avif": "image/avif", "ico": "image/x-icon",
+    "bmp": "image/bmp", "tif": "image/tiff", "tiff": "image/tiff", "heic": "image/heic",
+    "wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac", "m4a": "audio/mp4", "aac": "audio/aac",
+    "mp4": "video/mp4", "webm": "video/webm",
+}  # fmt: skip
+_BY_NAME = dict.fromkeys(("readme", "license", "licence", "notice", "changelog", "makefile", "dockerfile", ".gitignore"), "text/plain")
+
+_TEXT_BESIDE_TEXT = frozenset(
+    {"application/json", "application/yaml", "application/toml", "application/xml", "application/sql", "application/jsonl",
+     "application/x-ndjson", "application/graphql", "application/javascript", "image/svg+xml"},
+)  # fmt: skip
+
+# Where in the file, which bytes, what it is.
+_MAGIC = (
+    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
+    (0, b"\xff\xd8\xff", "image/jpeg"),
+    (0, b"GIF87a", "image/gif"),
+    (0, b"GIF89a", "image/gif"),
+    (8, b"WEBP", "image/webp"),
+    (8, b"WAVE", "audio/wav"),
+    (4, b"ftypavif", "image/avif"),
+    (4, b"ftypM4A ", "audio/mp4"),
+    (0, b"ID3", "audio/mpeg"),
+    (0, b"\xff\xfb", "audio/mpeg"),
+    (0, b"\xff\xf3", "audio/mpeg"),
+    (0, b"\xff\xf2", "audio/mpeg"),
+    (0, b"OggS", "audio/ogg"),
+    (0, b"fLaC", "audio/flac"),
+    (0, b"%PDF-", "application/pdf"),
+)
+
+
+def guess_mime(name_or_uri: str) -> str | None:
+    """The MIME type that the end of a file name or URI tells; None where it tells nothing. The query and the fragment do not count."""
+    if name_or_uri.startswith("data:"):
+        return name_or_uri[5:].partition(",")[0].partition(";")[0] or "text/plain"
+    path = name_or_uri
+    if "://" in path:
+        try:
+            path = unquote(urlsplit(path).path)
+        except ValueError:  # a host that is none, as in "x://[" - the name is to be read, not to be judged
+            path = path.partition("?")[0].partition("#")[0]
+    name = path.replace("\\", "/").rpartition("/")[2].lower()
+    stem, dot, suffix = name.rpartition(".")
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if not dot or not stem:
+        return None
+    return _BY_SUFFIX.get(suffix) or _standard(suffix)
+
+
+def _standard(suffix: str) -> str | None:
+    import mimetypes  # seldom needed, and reads files of the system when it is
+
+    return mimetypes.MimeTypes().types_map[True].get("." + suffix)
+
+
+def sniff(data: bytes) -> str | None:
+    """The MIME type that the first bytes of a picture, a sound or a PDF tell; None where they tell nothing."""
+    for offset, magic, mime in _MAGIC:
+        if data.startswith(magic, offset) and (offset != 8 or data.startswith(b"RIFF")):
+            return mime
+    return None
+
+
+def is_text(mime_type: str) -> bool:
+    """Whether content of this type is text, and so is sent as text."""
+    kind = mime_type.partition(";")[0].strip().lower()
+    return kind.startswith("text/") or kind in _TEXT_BESIDE_TEXT or kind.endswith(("+json", "+xml", "+yaml"))
+
+
+class _Medium(Struct, frozen=True):
+    """Bytes, or the file that has them, and of what type they are."""
+
+    data: Source | None = None
+    path: str | Path | None = None
+    format: str | None = None
+    mime_type: str | None = None
+    annotations: Annotations | None = None
+    meta: JSONObject | None = None
+
+    family: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        _one_source(self, Source)
+        if self.format is not None and self.mime_type is not None:
+            raise ValueError(f"{_called(self)} takes format= or mime_type=, not both")
+        if self.mime_type is not None:
+            self._fitting(self.mime_type)
+
+    def _fitting(self, mime_type: str) -> str:
+        if not mime_type.startswith(f"{self.family}/"):
+            raise ValueError(f"{_called(self)} cannot be {mime_type}: its MIME type starts with {self.family}/")
+        return mime_type
+
+    def _read(self) -> tuple[str, str]:
+        """The base64 of the bytes, and their MIME type."""
+        data = _bytes(self)
+        mime_type = self.mime_type or (self.format and self._of_format(self.format)) or self._guessed(data)
+        return b64encode(data).decode("ascii"), mime_type
+
+    def _of_format(self, format: str) -> str:
+        name = format.lower().lstrip(".")
+        known = _BY_SUFFIX.get(name, "")
+        return known if known.startswith(f"{self.family}/") else f"{self.family}/{name}"
+
+    def _guessed(self, data: bytes) -> str:
+        mime_type = (guess_mime(str(self.path)) if self.path is not None else None) or sniff(data)
+        if mime_type is None:
+            raise ValueError(f"{_called(self)}: neither the name nor the first bytes tell the type; say mime_type=")
+        return self._fitting(mime_type)
+
+
+class Image(_Medium, frozen=True):
+    """A picture to return from a tool or to put into a prompt: `Image(path="chart.png")`, `Image(data=png)`.
+
+    Give `data` or `path`, and one of `format` (like "png") and `mime_type` (like "image/png") where neither the name of the
+    file nor the first bytes tell the type. `annotations` and `meta` go into the content block.
+    Raises ValueError or TypeError where these do not go together. A file is read when the block is made.
+    """
+
+    family: ClassVar[str] = "image"
+
+    def content(self) -> ImageContent:
+        """The content block. Raises FileNotFoundError, or ValueError where the type is not known or is no picture's."""
+        data, mime_type = self._read()
+        return ImageContent(data=data, mime_type=mime_type, annotations=self.annotations, meta=self.meta)
+
+
+class Audio(_Medium, frozen=True):
+    """Sound to return from a tool or to put into a prompt: `Audio(path="bell.wav")`, `Audio(data=wav)`.
+
+    Takes what `Image` takes.
+    """
+
+    family: ClassVar[str] = "audio"
+
+    def content(self) -> AudioContent:
+        """The content block. Raises FileNotFoundError, or ValueError where the type is not known or is no sound's."""
+        data, mime_type = self._read()
+        return AudioContent(data=data, mime_type=mime_type, annotations=self.annotations, meta=self.meta)
+
+
+class File(Struct, frozen=True):
+    """A file to embed in a result or a prompt: text goes as text, anything else as a base64 blob.
+
+    Give `data` (bytes or str) or `path`. `uri` names the content for the reader; without it that is `file:///` and `name`
+    (or the name of the file, never its folder), and for nameless bytes a name made of their SHA-256 (RFC 6920).
+    `mime_type` is guessed from the name and the first bytes where it is not given.
+    Raises ValueError or TypeError where these do not go together. A file is read when the block is made.
+    """
+
+    data: Source | str | None = None
+    path: str | Path | None = None
+    uri: str | None = None
+    name: str | None = None
+    mime_type: str | None = None
+    annotations: Annotations | None = None
+    meta: JSONObject | None = None
+
+    def __post_init__(self) -> None:
+        _one_source(self, Source | str)
+
+    def content(self) -> EmbeddedResource:
+        """The content block. Raises FileNotFoundError where there is no such file."""
+        data = _bytes(self)
+        name = self.name or (Path(self.path).name if self.path is not None else None)
+        mime_type = self.mime_type or guess_mime(name or self.uri or "") or sniff(data)
+        text = _text(data) if mime_type is None or is_text(mime_type) else None
+        resource = ResourceContents(
+            uri=self.uri or (f"file:///{quote(name)}" if name else _named_by_hash(data)),
+            mime_type=mime_type or ("application/octet-stream" if text is None else "text/plain"),
+            text=text,
+            blob=b64encode(data).decode("ascii") if text is None else None,
+        )
+        return EmbeddedResource(resource=resource, annotations=self.annotations, meta=self.meta)
+
+
+def _one_source(medium: _Medium | File, kinds: Any) -> None:
+    if (medium.data is None) == (medium.path is None):
+        raise ValueError(f"{_called(medium)} takes data= or path=, {'one of them' if medium.data is None else 'not both'}")
+    if medium.data is not None and not isinstance(medium.data, kinds):
+        raise TypeError(f"{_called(medium)} takes its data as bytes, not {type(medium.data).__name__}; a file is named with path=")
+    if medium.path is not None and not isinstance(medium.path, str | Path):
+        raise TypeError(f"{_called(medium)} takes its path as str or Path, not {type(medium.path).__name__}")
+
+
+def _called(medium: _Medium | File) -> str:
+    return type(medium).__name__ if medium.path is None else f"{type(medium).__name__} of {medium.path}"
+
+
+def _bytes(medium: _Medium | File) -> bytes:
+    if isinstance(medium.data, str):
+        return medium.data.encode()
+    if medium.data is not None:
+        return bytes(medium.data)
+    path = Path(medium.path or "")
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{_called(medium)}: there is no such file") from None
+    except IsADirectoryError:
+        raise IsADirectoryError(f"{_called(medium)}: this is a folder") from None
+
+
+def _text(data: bytes) -> str | None:
+    """The bytes as text where they are UTF-8 and not binary all the same."""
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _named_by_hash(data: bytes) -> str:
+    return "ni:///sha-256;" + urlsafe_b64encode(hashlib.sha256(data).digest()).decode("ascii").rstrip("=")

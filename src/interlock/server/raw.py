@@ -1,0 +1,50 @@
+"""Tools whose arguments are described by a JSON Schema that Python's types do not know."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from .. import types as t
+from ..schema import SchemaError, compile
+from .signature import ArgumentsError
+from .strings import is_context
+
+
+class RawSignature:
+    """Checks the arguments against the author's schema and hands them on as one dict.
+
+    The function takes that dict as its first parameter, and may take a Context. Raises TypeError for any other function and
+    ValueError for a schema that cannot be used.
+    """
+
+    def __init__(self, function: Callable[..., Any], schema: Mapping[str, Any], context_type: type[Any]) -> None:
+        self.schema: t.JSONObject = dict(schema)
+        if self.schema.get("type") != "object":
+            raise ValueError('an input schema describes an object: it needs "type": "object" at its root')
+        try:
+            self._validator = compile(self.schema)
+        except SchemaError as bad:
+            raise ValueError(f"the input schema cannot be used: {bad}") from None
+        hints = inspect.get_annotations(function, eval_str=False)
+        names = list(inspect.signature(function).parameters)
+        self.context = next((name for name in names if is_context(hints.get(name), context_type)), None)
+        rest = [name for name in names if name != self.context]
+        if len(rest) != 1:
+            raise TypeError(f"a function with an input schema takes the arguments as one dict, not {', '.join(rest) or 'nothing'}")
+        self._parameter = rest[0]
+
+    def decode(self, raw: bytes | Raw) -> dict[str, Any]:
+        """The keyword values to call the function with. Raises ArgumentsError."""
+        try:
+            arguments = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise ArgumentsError("the arguments are not valid JSON") from None
+        violations = self._validator.check(arguments)
+        if violations:
+            raise ArgumentsError("; ".join(f"${v.path.replace('/', '.')}: {v.message}" for v in violations))
+        return {self._parameter: arguments}

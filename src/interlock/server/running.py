@@ -1,0 +1,97 @@
+"""Starting a server as a program: an event loop, the transport that was asked for, and an end in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..transport.channel import Channel
+
+if TYPE_CHECKING:
+    from .app import Server
+
+TRANSPORTS = ("stdio", "unix", "tcp")
+
+
+def run(server: Server, transport: str, **options: Any) -> None:
+    """Serve over a transport until its end or an interrupt. Raises ValueError for a transport that there is not."""
+    if transport == "stdio":
+        work = _stdio(server, **options)
+    elif transport == "unix":
+        work = _sockets(server, address=Path(options.pop("path")), **options)
+    elif transport == "tcp":
+        work = _sockets(server, address=(options.pop("host", "127.0.0.1"), int(options.pop("port"))), **options)
+    else:
+        raise ValueError(f"there is no transport {transport!r}; there are {', '.join(TRANSPORTS)}")
+    with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_until_told(server, work))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's event loop where it is installed, else asyncio's own."""
+    try:
+        import uvloop  # optional extra `speed`
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+async def _until_told(server: Server, work: Coroutine[Any, Any, None]) -> None:
+    """Do the work until it ends or a signal says so; then end subscriptions and parked calls in good order."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+    signals = (signal.SIGINT, signal.SIGTERM) if sys.platform != "win32" else ()
+    told = asyncio.Event()
+
+    def stop() -> None:
+        told.set()
+        loop.create_task(_stop(server, task))  # noqa: RUF006 - it is the last thing that this loop does
+
+    for number in signals:
+        loop.add_signal_handler(number, stop)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not told.is_set():
+            raise
+    finally:
+        await server.aclose()
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+async def _stop(server: Server, task: asyncio.Task[None]) -> None:
+    await server.aclose()
+    task.cancel()
+
+
+async def _stdio(server: Server, *, limit: int) -> None:
+    from ..transport.stdio import own_streams  # late: only for servers that are programs
+
+    _settle_memory()
+    async with own_streams(limit) as channel:
+        await server.serve(channel)
+
+
+async def _sockets(server: Server, *, address: Any, limit: int, on_ready: Callable[[Any], None] | None = None) -> None:
+    from ..transport.sockets import listen  # late: only for servers that listen
+
+    _settle_memory()
+
+    def talk(channel: Channel) -> Awaitable[None]:
+        return server.serve(channel)
+
+    await listen(address, talk, limit=limit, on_ready=on_ready)
+
+
+def _settle_memory() -> None:
+    """What exists now stays for good, so the collector need never look at it again: most of the tail latency of a server."""
+    gc.collect()
+    gc.freeze()

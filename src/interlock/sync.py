@@ -1,0 +1,158 @@
+"""A small blocking face for scripts and notebooks: the same Client without await."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, TypeVar
+
+from . import types as t
+from .client.app import Client as AsyncClient
+from .client.watch import Changed, Watch
+
+T = TypeVar("T")
+
+
+class Client:
+    """A client that blocks: parameters, methods, results and errors are those of `interlock.Client`.
+
+    It runs an event loop in a thread of its own, so it works where a loop runs already, as in a notebook. Functions given to it
+    (`elicit` and the like) are called in that thread. Use it as a context manager.
+    """
+
+    def __init__(self, target: Any, **options: Any) -> None:
+        self._target, self._options = target, options
+        self._client: AsyncClient | None = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="interlock-sync", daemon=True)
+
+    def __enter__(self) -> Client:
+        self._thread.start()
+        try:
+            self._client = self._run(self._open())
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if self._client is not None:
+                self._run(self._client.aclose())
+        finally:
+            self._client = None
+            self._stop()
+
+    async def _open(self) -> AsyncClient:
+        client = AsyncClient(self._target, **self._options)
+        await client.open()
+        return client
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._loop.close()
+
+    @property
+    def _open_client(self) -> AsyncClient:
+        if self._client is None:
+            raise t.Unreachable("The client is not open; use it in `with Client(...) as client`.")
+        return self._client
+
+    @property
+    def revision(self) -> str:
+        """The revision that was agreed on."""
+        return self._open_client.revision
+
+    @property
+    def server_info(self) -> t.Implementation | None:
+        """What the server says it is."""
+        return self._open_client.server_info
+
+    @property
+    def server_capabilities(self) -> t.ServerCapabilities:
+        """What the server offers."""
+        return self._open_client.server_capabilities
+
+    @property
+    def instructions(self) -> str | None:
+        """The server's hint on how to use it."""
+        return self._open_client.instructions
+
+    def list_tools(self) -> list[t.Tool]:
+        """All tools."""
+        return self._run(self._open_client.list_tools())
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> t.CallToolResult:
+        """Call a tool and return its result."""
+        return self._run(self._open_client.call_tool(name, arguments, **options))
+
+    def list_resources(self) -> list[t.Resource]:
+        """All resources."""
+        return self._run(self._open_client.list_resources())
+
+    def list_resource_templates(self) -> list[t.ResourceTemplate]:
+        """All resource templates."""
+        return self._run(self._open_client.list_resource_templates())
+
+    def read_resource(self, uri: str, **options: Any) -> t.ReadResourceResult:
+        """Read what stands behind a URI."""
+        return self._run(self._open_client.read_resource(uri, **options))
+
+    def list_prompts(self) -> list[t.Prompt]:
+        """All prompts."""
+        return self._run(self._open_client.list_prompts())
+
+    def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> t.GetPromptResult:
+        """A prompt with its arguments filled in."""
+        return self._run(self._open_client.get_prompt(name, arguments, **options))
+
+    def complete(self, ref: Any, argument: str, value: str = "", **options: Any) -> t.Completion:
+        """Suggestions for an argument."""
+        return self._run(self._open_client.complete(ref, argument, value, **options))
+
+    def ping(self, **options: Any) -> None:
+        """Make sure that the server answers."""
+        self._run(self._open_client.ping(**options))
+
+    def set_log_level(self, level: t.LoggingLevel) -> None:
+        """From which level on log messages are wanted from now on."""
+        self._run(self._open_client.set_log_level(level))
+
+    @contextmanager
+    def watch(self, *, tools: bool = False, prompts: bool = False, resources: bool | Sequence[str] = False) -> Iterator[Iterator[Changed]]:
+        """Listen to changes for as long as a block lasts; iterate over what it gives."""
+        watching = self._open_client.watch(tools=tools, prompts=prompts, resources=resources)
+        watch = self._run(watching.__aenter__())
+        try:
+            yield self._changes(watch)
+        finally:
+            self._run(_leave(watching))
+
+    def _changes(self, watch: Watch) -> Iterator[Changed]:
+        while True:
+            try:
+                yield self._run(_next(watch))
+            except StopAsyncIteration:
+                return
+
+
+async def _next(watch: Watch) -> Changed:
+    return await watch.__anext__()
+
+
+async def _leave(context: Any) -> None:
+    await context.__aexit__(None, None, None)

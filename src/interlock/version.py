@@ -1,0 +1,8 @@
+"""The version of this package."""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERSION: Final = "0.1.0"
+"""As it stands in the package's metadata too."""
