@@ -11,7 +11,6 @@ import msgspec
 import msgspec.inspect
 from msgspec import Raw
 
-
 _SCALARS = str | int | float | bool | None
 
 

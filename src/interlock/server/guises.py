@@ -89,8 +89,7 @@ def adapt(annotation: Any) -> Any:
         annotation, origin = list, list
     if origin is None or not parts:
         return annotation
-    adapted = tuple(part if part is ... else adapt(part) for part in parts)
-    return annotation if adapted == parts and origin is not list else operator.getitem(origin, adapted)
+    return operator.getitem(origin, tuple(part if part is ... else adapt(part) for part in parts))
 
 
 def _union(members: list[Any]) -> Any:

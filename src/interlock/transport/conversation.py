@@ -86,7 +86,7 @@ class Conversation:
         self._waiting: dict[t.RequestId, _Waiting] = {}
         self._answering: dict[t.RequestId, asyncio.Task[None]] = {}
         self._flush_is_due = False
-        self._heads: dict[Caller, bytes] = {}
+        self._heads: dict[int, tuple[Caller, bytes]] = {}  # by identity: a caller is said once for many requests
 
     # -- requests ------------------------------------------------------------------------------------
 
@@ -128,11 +128,12 @@ class Conversation:
     def _meta(self, x: Exchange, own: Raw) -> bytes:
         """The members of `_meta`, without braces: what the revision demands (encoded once for a caller), the progress token, `own`."""
         caller = x.caller
-        head = self._heads.get(caller)
-        if head is None:
+        known = self._heads.get(id(caller))
+        if known is None:
             if len(self._heads) > 64:
                 self._heads.clear()
-            head = self._heads[caller] = _head(caller)
+            known = self._heads[id(caller)] = (caller, _head(caller))
+        head = known[1]
         if own is t.NOTHING and x.notify is silent:
             return head
         token = b'"progressToken":' + encode_id(self.connection.next_id()) if x.notify is not silent else b""

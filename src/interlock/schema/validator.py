@@ -1,64 +1,36 @@
-"""JSON Schema, bounded: schemas made ready once, values checked against them, and nothing ever fetched."""
+"""Schemas made ready once, and values checked against them under bounds."""
 
 from __future__ import annotations
 
-import copy
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from .survey import MAX_DEPTH, SchemaError, Survey, depth, inside
+
 if TYPE_CHECKING:
     import jsonschema_rs
 
-__all__ = ["DIALECTS", "SchemaError", "Validator", "Violation", "compile", "defaults", "header_parameters"]
+__all__ = ["MAX_BYTES", "MAX_LOOKED_AT", "MAX_VIOLATIONS", "Validator", "Violation", "compile"]
 
-# The dialects understood, by name; `$schema` may say them with http or https, with or without a trailing `#` (`JSC-01` to `JSC-03`).
-DIALECTS: Mapping[str, str] = {
-    "2020-12": "https://json-schema.org/draft/2020-12/schema",
-    "2019-09": "https://json-schema.org/draft/2019-09/schema",
-    "draft-07": "http://json-schema.org/draft-07/schema#",
-}
-
-# Bounds (`JSC-08`). People stay far below them; a schema or a value made to exhaust the checker does not.
+# More bounds (`JSC-08`), beside those of the survey.
 MAX_BYTES = 1 << 20  # of a schema as JSON
-MAX_DEPTH = 128  # objects and lists inside one another, in a schema or in a value
-MAX_SUBSCHEMAS = 10_000
-MAX_WEIGHT = 1_000_000  # subschemas that may have a say on one path through a value
-MAX_WORK = 50_000_000  # weight times size of the value: beyond it there is no verdict
-MAX_ACCOUNT = 200_000  # the same, for giving an account of all that is wrong: each item costs a thousand times more than a verdict
-MAX_VIOLATIONS = 20
-MAX_REGEX_BYTES = 1 << 20  # one pattern, compiled
-MAX_BIG_REGEXES = 64  # patterns with large counts or Unicode classes, which are the ones that grow when compiled
+MAX_VIOLATIONS = 20  # told of one value
+MAX_WORK = 50_000_000  # weight of the schema times size of the value; beyond it there is no verdict
+MAX_ACCOUNT = 200_000  # the same for an account of all that is wrong, of which each item costs a thousand times more than a verdict
+MAX_REGEX_BYTES = 1 << 20  # of one pattern when it is compiled
+MAX_LARGE_REGEXES = 64  # patterns with large counts or Unicode classes, which are those that grow when they are compiled
 MAX_LOOK_AROUNDS = 8  # in one pattern
-MAX_LOOKED_AT = 1_000  # characters that a pattern with look-around is tried on
+MAX_BACKTRACKS = 10_000  # of such a pattern, or of one with back-references, on one text
+MAX_LOOKED_AT = 1_000  # characters that it is tried on
 _CACHED_BYTES = 1 << 16
-_MASK = "\x00"  # stands for the value in the checker's messages
+_MASK = "\x00"  # stands for the value in what the engine says
 
-# How a keyword's subschemas apply: to the same value, to values inside it (all of them, or one of them each), or not where they stand.
-_HERE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
-_BELOW = (
-    *("items", "additionalItems", "unevaluatedItems", "contains"),
-    *("patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"),
-)
-_APART = ("properties", "prefixItems")
-_ASIDE = ("$defs", "definitions", "contentSchema")
-_SUBSCHEMAS = frozenset(_HERE + _BELOW + _APART + _ASIDE)
-_BY_NAME = frozenset(("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"))
-_DATA = frozenset(("const", "enum", "default", "examples", "example"))
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-
-_METASCHEMA = re.compile(r"https?://json-schema\.org/draft(/2020-12|/2019-09|-07)/")
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, section 5.6.2
-_NOT_LINEAR = re.compile(r"\(\?<?[=!]|\\[1-9k]")
-_REGEX_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?<?[=!])?|\)", re.DOTALL)
-_BIG_REGEX = re.compile(r"\{\d*,?\d{3,}\}|\\[pP]")
-
-
-class SchemaError(ValueError):
-    """The schema itself is unusable; the message says why and what to do."""
+_LARGE = re.compile(r"\{\d*,?\d{3,}\}|\\[pP]")
+_REGEX_PARTS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\((?:\?<?[=!])?|\)", re.DOTALL)
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -73,7 +45,7 @@ class Validator:
 
     __slots__ = ("_engine", "_survey")
 
-    def __init__(self, engine: jsonschema_rs.Validator, survey: _Survey) -> None:
+    def __init__(self, engine: jsonschema_rs.Validator, survey: Survey) -> None:
         self._engine = engine
         self._survey = survey
 
@@ -95,7 +67,7 @@ class Validator:
         return [Violation("", trouble)] if trouble else self._account(value)
 
     def _refusal(self, value: Any) -> str:
-        if _too_deep(value):
+        if depth(value) > MAX_DEPTH:
             return f"The value is nested more than {MAX_DEPTH} levels deep."
         if self._survey.weight > 1_000 and self._survey.weight * _size(value) > MAX_WORK:
             return "The value is too large to be checked against so entangled a schema."
@@ -108,19 +80,19 @@ class Validator:
             return f"The value is not JSON: {error}"
 
     def _account(self, value: Any) -> list[Violation]:
-        """Collect violations as far as that is affordable: the engine finds all at once, and follows every branch of every choice."""
+        """Tell what is wrong as far as that is affordable, for the engine finds all at once and follows every branch of a choice."""
         survey, size = self._survey, _size(value)
-        work = survey.work(_depth(value))
+        work = survey.work(depth(value))
         try:
             if work * size <= MAX_ACCOUNT:
-                return [_violation(error) for error, _ in zip(self._engine.iter_errors(value), range(MAX_VIOLATIONS), strict=False)]
-            if work * size <= MAX_WORK and work * _largest(value, survey.choice) <= MAX_ACCOUNT:
+                violations = [_violation(error) for error, _ in zip(self._engine.iter_errors(value), range(MAX_VIOLATIONS), strict=False)]
+                if violations:
+                    return violations
+            elif work * size <= MAX_WORK and work * _largest(value, survey.choice) <= MAX_ACCOUNT:
                 self._engine.validate(value)
         except ValueError as error:
-            if hasattr(error, "instance_path"):
-                return [_violation(error)]
-            return [Violation("", f"The value is not JSON: {error}")]
-        return [Violation("", "The value does not match the schema. It is too large, or the schema too entangled, to say where.")]
+            return [_violation(error) if hasattr(error, "instance_path") else Violation("", f"The value is not JSON: {error}")]
+        return [Violation("", "The value does not match the schema; it is too large, or the schema too entangled, to say where.")]
 
 
 def compile(schema: Mapping[str, Any] | bool, *, formats: bool = True) -> Validator:
@@ -156,15 +128,16 @@ def _plain(value: Any) -> Any:
 @lru_cache(maxsize=256)
 def _compile(encoded: bytes, formats: bool) -> Validator:
     schema = msgspec.json.decode(encoded)
-    if _too_deep(schema):
+    if depth(schema) > MAX_DEPTH:
         raise SchemaError(f"The schema is nested too deeply; {MAX_DEPTH} levels are allowed.")
     if isinstance(schema, bool):
         schema = {} if schema else {"not": {}}
-    survey = _Survey(schema)
+    survey = Survey(schema)
     return Validator(_engine(schema, survey, formats), survey)
 
 
-def _engine(schema: dict[str, Any], survey: _Survey, formats: bool) -> jsonschema_rs.Validator:
+def _engine(schema: dict[str, Any], survey: Survey, formats: bool) -> jsonschema_rs.Validator:
+    looks = _check_patterns(survey)
     import jsonschema_rs as rs  # late: its loading would be half of the time that `import interlock` may take
 
     classes = {"2020-12": rs.Draft202012Validator, "2019-09": rs.Draft201909Validator, "draft-07": rs.Draft7Validator}
@@ -176,12 +149,14 @@ def _engine(schema: dict[str, Any], survey: _Survey, formats: bool) -> jsonschem
             retriever=_refuse,
             pattern_options=linear,
             mask=_MASK,
-            keywords={"pattern": _look_around(rs, survey.patterns)} if any(map(_NOT_LINEAR.search, survey.patterns)) else None,
+            keywords={"pattern": _pattern_keyword(rs, survey.patterns)} if looks else None,
         )
     except rs.ValidationError as error:
         where = f" (at {_pointer(error.instance_path)})" if error.instance_path else ""
-        if error.kind.name == "format":
-            raise SchemaError(f"The pattern {_short(error.instance)} is malformed, too large, or not linear{where}.") from None
+        if getattr(error.kind, "format", None) == "regex":
+            raise SchemaError(
+                f"The pattern {_short(error.instance)} is malformed, too large, or looks around where only `pattern` may{where}."
+            ) from None
         raise SchemaError(f"The schema is not valid {survey.dialect}: {_words(error)}{where}.") from None
 
 
@@ -189,15 +164,45 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"{uri} is not part of the schema, and nothing is fetched")
 
 
-def _look_around(rs: Any, patterns: Iterable[str]) -> type[jsonschema_rs.KeywordValidator]:
+def _check_patterns(survey: Survey) -> bool:
+    """Return whether a `pattern` needs look-around or back-references. Raises SchemaError for what cannot be afforded.
+
+    Compiling many large patterns cannot, nor can look-around inside look-around, which no limit on backtracking holds: each level
+    is another power of the length of the text.
+    """
+    if sum(1 for pattern in {**survey.patterns, **survey.name_patterns} if _LARGE.search(pattern)) > MAX_LARGE_REGEXES:
+        raise SchemaError(f"More than {MAX_LARGE_REGEXES} patterns have counts over 99 or Unicode classes; use fewer or smaller ones.")
+    return any([_looks(pattern) for pattern in survey.patterns])
+
+
+def _looks(pattern: str) -> bool:
+    groups: list[bool] = []
+    total = 0
+    refers = False
+    for found in _REGEX_PARTS.finditer(pattern):
+        part = found.group()
+        if part == ")":
+            groups = groups[:-1]
+        elif part[0] == "\\":
+            refers = refers or part[1] in "123456789k"
+        elif part[0] == "(":
+            looks = len(part) > 1
+            if looks and any(groups):
+                raise SchemaError(f"The pattern {_short(pattern)} has look-around inside look-around; write it flat.")
+            groups.append(looks)
+            total += looks
+    if total > MAX_LOOK_AROUNDS:
+        raise SchemaError(f"The pattern {_short(pattern)} looks around {total} times; {MAX_LOOK_AROUNDS} times are allowed.")
+    return refers or total > 0
+
+
+def _pattern_keyword(rs: Any, patterns: Iterable[str]) -> type[jsonschema_rs.KeywordValidator]:
     """Return the keyword `pattern` for a schema where some patterns are beyond the linear engine."""
     linear = rs.RegexOptions(size_limit=MAX_REGEX_BYTES)
-    backtracking = rs.FancyRegexOptions(backtrack_limit=10_000, size_limit=MAX_REGEX_BYTES)
+    backtracking = rs.FancyRegexOptions(backtrack_limit=MAX_BACKTRACKS, size_limit=MAX_REGEX_BYTES)
     ready: dict[str, tuple[Any, bool]] = {}
     for pattern in patterns:
-        looks = bool(_NOT_LINEAR.search(pattern))
-        if looks:
-            _check_look_around(pattern)
+        looks = _looks(pattern)
         try:
             engine = rs.Draft202012Validator({"pattern": pattern}, pattern_options=backtracking if looks else linear)
         except rs.ValidationError:
@@ -213,32 +218,11 @@ def _look_around(rs: Any, patterns: Iterable[str]) -> type[jsonschema_rs.Keyword
             if not isinstance(instance, str):
                 return
             if self.looks and len(instance) > MAX_LOOKED_AT:
-                raise ValueError(f"{_MASK} is longer than {MAX_LOOKED_AT} characters, on which {_short(self.value)} is not tried")
+                raise ValueError(f"{_MASK} is longer than {MAX_LOOKED_AT} characters, the most that {_short(self.value)} is tried on")
             if not self.engine.is_valid(instance):
                 raise ValueError(f"{_MASK} does not match {_short(self.value)}")
 
     return Pattern
-
-
-def _check_look_around(pattern: str) -> None:
-    """Refuse what a limit on backtracking does not bound: look-around inside look-around, each level another power of the length."""
-    groups: list[bool] = []
-    total = 0
-    for found in _REGEX_PARTS.finditer(pattern):
-        part = found.group()
-        if part == ")" and groups:
-            groups.pop()
-        elif part[0] == "(":
-            looks = len(part) > 1
-            total += looks
-            if looks and any(groups):
-                raise SchemaError(f"The pattern {_short(pattern)} has look-around inside look-around; write it flat.")
-            groups.append(looks)
-    if total > MAX_LOOK_AROUNDS:
-        raise SchemaError(f"The pattern {_short(pattern)} looks around {total} times; {MAX_LOOK_AROUNDS} are allowed.")
-
-
-# --- what the engine says, in our words ---------------------------------------------------------------------------------------
 
 
 def _violation(error: Any) -> Violation:
@@ -261,39 +245,19 @@ def _pointer(path: Iterable[str | int]) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
 
 
-# --- how deep and how large a value is ----------------------------------------------------------------------------------------
-
-
-def _inside(level: Iterable[Any]) -> list[Any]:
-    containers = (outer for outer in level if isinstance(outer, dict | list | tuple))
-    return [inner for outer in containers for inner in (outer.values() if isinstance(outer, dict) else outer)]
-
-
-def _depth(value: Any) -> int:
-    """Return how many containers stand inside one another, without recursion; MAX_DEPTH + 1 when there are more than MAX_DEPTH."""
-    level, depth = [value], 0
-    while depth <= MAX_DEPTH and (level := _inside(level)):
-        depth += 1
-    return depth
-
-
-def _too_deep(value: Any) -> bool:
-    return _depth(value) > MAX_DEPTH
-
-
 def _size(value: Any) -> int:
-    """Return about how many values there are inside one, long texts counted as several."""
+    """Return about how many values there are inside one, a long text counted as several."""
     try:
         return len(msgspec.json.encode(value)) // 4 + 1
     except (TypeError, ValueError, OverflowError):
-        return 1
+        return 1  # not JSON, which the engine will say better
 
 
-def _largest(value: Any, depth: int | None) -> int:
-    """Return the size of the largest part of `value` that stands `depth` levels inside; 0 for None."""
-    if depth is None:
+def _largest(value: Any, levels: int | None) -> int:
+    """Return the size of the largest part of `value` that stands `levels` inside; 0 for None."""
+    if levels is None:
         return 0
     level = [value]
-    for _ in range(depth):
-        level = _inside(level)
+    for _ in range(levels):
+        level = inside(level)
     return max(map(_size, level), default=0)

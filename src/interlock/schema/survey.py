@@ -1,0 +1,293 @@
+"""What a schema holds, found without trusting it: its dialect, its references resolved, its patterns, and what checking it can cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+__all__ = ["BY_NAME", "DATA", "DIALECTS", "MAX_DEPTH", "MAX_SUBSCHEMAS", "MAX_WEIGHT", "SchemaError", "Survey", "depth", "inside"]
+
+# The dialects understood, by name; `$schema` may say them with http or https, with or without a trailing `#` (`JSC-01` to `JSC-03`).
+DIALECTS: Mapping[str, str] = {
+    "2020-12": "https://json-schema.org/draft/2020-12/schema",
+    "2019-09": "https://json-schema.org/draft/2019-09/schema",
+    "draft-07": "http://json-schema.org/draft-07/schema#",
+}
+
+# Bounds (`JSC-08`). People stay far below them; a schema made to exhaust the checker does not.
+MAX_DEPTH = 128  # objects and lists inside one another, in a schema or in a value
+MAX_SUBSCHEMAS = 10_000
+MAX_WEIGHT = 1_000_000  # subschemas that may have a say on one path from a value's root to a leaf
+
+# How the subschemas of a keyword apply: to the same value, to values inside it (to each of them, or each to another one), or not
+# where they stand.
+Role = Literal["here", "below", "apart", "aside"]
+_ROLES: dict[str, Role] = {
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"), "here"),
+    **dict.fromkeys(("items", "additionalItems", "unevaluatedItems", "contains"), "below"),
+    **dict.fromkeys(("patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"), "below"),
+    **dict.fromkeys(("properties", "prefixItems"), "apart"),
+    **dict.fromkeys(("$defs", "definitions", "contentSchema"), "aside"),
+}
+
+# Keywords whose value is subschemas by name; and those whose value is data, and means nothing to a checker even if it looks like a
+# schema.
+BY_NAME = frozenset(("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"))
+DATA = frozenset(("const", "enum", "default", "examples", "example"))
+
+_METASCHEMA = re.compile(r"https?://json-schema\.org/draft(?:/2020-12|/2019-09|-07)/")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+class SchemaError(ValueError):
+    """The schema itself is unusable; the message says why and what to do."""
+
+
+class _Place:
+    """One subschema: the URI it stands under, and the subschemas that apply with it."""
+
+    __slots__ = ("apart", "aside", "base", "below", "here", "node")
+
+    def __init__(self, node: dict[str, Any], base: str) -> None:
+        self.node = node
+        self.base = base
+        self.here: list[_Place] = []
+        self.below: list[_Place] = []
+        self.apart: list[_Place] = []
+        self.aside: list[_Place] = []
+
+    def applied(self) -> list[_Place]:
+        """Every subschema that may have a say on a value or its parts when this one has."""
+        return [*self.here, *self.below, *self.apart]
+
+    def cost(self, here: Mapping[_Place, int], inner: Mapping[_Place, int], unknown: int) -> int:
+        """Return the subschemas that have a say on one path, given those of the places that apply with this one.
+
+        Where several places have each another value to look at, a path meets only one of them.
+        """
+        same = sum(here.get(place, unknown) for place in self.here)
+        below = sum(inner.get(place, unknown) for place in self.below)
+        return min(1 + same + below + max((inner.get(place, unknown) for place in self.apart), default=0), MAX_WEIGHT + 1)
+
+
+class Survey:
+    """A walk over a whole schema, a JSON tree of which no part is shared. Raises SchemaError where it cannot be used.
+
+    `dialect` is the name of the root's dialect, `patterns` and `name_patterns` the values of
+    `pattern` and the names in `patternProperties`, `weight` the most subschemas that may have a
+    say on one path through a value (recursion counted once), and `choice` how many levels inside a value the first `anyOf` or
+    `oneOf` applies, None if none does.
+    """
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self.patterns: dict[str, None] = {}
+        self.name_patterns: dict[str, None] = {}
+        self.dialect = _dialect(schema)
+        self._count = 0
+        self._places: dict[int, _Place] = {}
+        self._targets: dict[str, dict[str, Any]] = {}  # by URI, with or without the name of an anchor
+        self._dynamic: dict[str, list[_Place]] = {}  # by the name of a dynamic anchor, "" for `$recursiveAnchor`
+        self._references: list[tuple[_Place, str]] = []
+        self._root = self._visit(schema, "")
+        self._targets.setdefault("", schema)
+        # Resolving may lead to places that no keyword led to, with references of their own.
+        for place, keyword in self._references:
+            place.here.extend(self._resolve(place, keyword))
+        self._order, loops = _order(_order([self._root], _Place.applied)[0], lambda place: place.here)
+        if loops:
+            raise SchemaError("The schema refers to itself without going into the value, so that checking would never end.")
+        self.weight = self._weigh()
+        self.choice = self._first_choice()
+
+    def work(self, levels: int) -> int:
+        """Return the most subschemas that may have a say on one path through a value `levels` deep, recursion counted each time."""
+        inner: dict[_Place, int] = {}
+        for _ in range(levels + 1):
+            here: dict[_Place, int] = {}
+            for place in self._order:
+                here[place] = place.cost(here, inner, 0)
+            if here == inner:
+                break
+            inner = here
+        return inner[self._root]
+
+    def _weigh(self) -> int:
+        weights: dict[_Place, int] = {}
+        for place in _order([self._root], _Place.applied)[0]:
+            weights[place] = place.cost(weights, weights, 1)
+        weight = weights[self._root]
+        if weight > MAX_WEIGHT:
+            raise SchemaError(
+                f"More than {MAX_WEIGHT} subschemas apply at once to one value; give the schema fewer alternatives or references."
+            )
+        return weight
+
+    def _first_choice(self) -> int | None:
+        level, seen, levels = [self._root], set[_Place](), 0
+        while level:
+            now, _ = _order(level, lambda place: place.here)
+            now = [place for place in now if place not in seen]
+            if any("anyOf" in place.node or "oneOf" in place.node for place in now):
+                return levels
+            seen.update(now)
+            level, levels = [inner for place in now for inner in (*place.below, *place.apart)], levels + 1
+        return None
+
+    def _visit(self, node: dict[str, Any], base: str) -> _Place:
+        first = self._place(node, base)
+        stack = [first]
+        while stack:
+            place = stack.pop()
+            for keyword, value in place.node.items():
+                role = _ROLES.get(keyword)
+                if role is None:
+                    continue
+                for child in _children(keyword, value):
+                    self._count += 1
+                    if self._count > MAX_SUBSCHEMAS:
+                        raise SchemaError(f"The schema has more than {MAX_SUBSCHEMAS} subschemas.")
+                    if isinstance(child, dict) and id(child) not in self._places:
+                        stack.append(self._place(child, place.base))
+                    if isinstance(child, dict):
+                        getattr(place, role).append(self._places[id(child)])
+        return first
+
+    def _place(self, node: dict[str, Any], base: str) -> _Place:
+        """Enter a subschema into the books: its URI, anchors, references, dialect and pattern."""
+        identifier = node.get("$id")
+        if isinstance(identifier, str) and not (self.dialect == "draft-07" and "$ref" in node):
+            whole, _, anchor = _join(base, identifier).partition("#")
+            if anchor:
+                self._targets[f"{whole}#{anchor}"] = node  # how draft-07 names an anchor
+            else:
+                base = whole
+                self._targets[base] = node
+        place = self._places[id(node)] = _Place(node, base)
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            if isinstance(node.get(keyword), str):
+                self._targets[f"{base}#{node[keyword]}"] = node
+        if isinstance(node.get("$dynamicAnchor"), str):
+            self._dynamic.setdefault(node["$dynamicAnchor"], []).append(place)
+        if node.get("$recursiveAnchor") is True:
+            self._dynamic.setdefault("", []).append(place)
+        self._references += [(place, keyword) for keyword in ("$ref", "$dynamicRef", "$recursiveRef") if keyword in node]
+        if "$schema" in node:
+            _dialect(node)
+        if isinstance(node.get("pattern"), str):
+            self.patterns[node["pattern"]] = None
+        if isinstance(node.get("patternProperties"), dict):
+            self.name_patterns.update(dict.fromkeys(node["patternProperties"]))
+        return place
+
+    def _resolve(self, place: _Place, keyword: str) -> list[_Place]:
+        reference = place.node[keyword]
+        if not isinstance(reference, str):
+            raise SchemaError(f"{keyword} is a text, not {reference!r:.80}.")
+        uri = _join(place.base, reference)
+        resource, _, fragment = uri.partition("#")
+        found: Any = self._targets.get(resource)
+        if found is None and _METASCHEMA.match(resource):
+            return []  # built into the checker
+        if found is not None and fragment.startswith("/"):
+            found = _follow(found, fragment)
+        elif found is not None and fragment:
+            found = self._targets.get(uri)
+        if found is None:
+            raise SchemaError(
+                f"{keyword} {reference!r:.200} leads to nothing in the schema, and nothing outside is ever fetched: put what it means"
+                ' under "$defs" and refer to it as "#/$defs/name".'
+            )
+        targets = [self._places.get(id(found)) or self._visit(found, resource)] if isinstance(found, dict) else []
+        if keyword == "$ref":
+            return targets
+        # Where it leads depends on the road taken: any place of that name, so all of them count.
+        dynamic = self._dynamic.get(fragment, []) if keyword == "$dynamicRef" or not fragment else []
+        return [*targets, *(other for other in dynamic if other not in targets)]
+
+
+def inside(level: Iterable[Any]) -> list[Any]:
+    """Return what stands directly inside the objects and lists among some JSON values."""
+    containers = (outer for outer in level if isinstance(outer, dict | list | tuple))
+    return [inner for outer in containers for inner in (outer.values() if isinstance(outer, dict) else outer)]
+
+
+def depth(value: Any) -> int:
+    """Return how many levels of values stand inside a JSON value, found without recursion; at most MAX_DEPTH + 1."""
+    level, levels = [value], 0
+    while levels <= MAX_DEPTH and (level := inside(level)):
+        levels += 1
+    return levels
+
+
+def _dialect(node: Mapping[str, Any]) -> str:
+    """Return the name of the dialect that a schema declares, and write the declaration as the checker knows it."""
+    declared = node.get("$schema", DIALECTS["2020-12"])
+    wanted = re.sub(r"^https?:", "", declared).removesuffix("#") if isinstance(declared, str) else declared
+    for name, uri in DIALECTS.items():
+        if re.sub(r"^https?:", "", uri).removesuffix("#") == wanted:
+            if "$schema" in node and isinstance(node, dict):
+                node["$schema"] = uri
+            return name
+    raise SchemaError(f"The dialect {declared!r:.200} is not supported; $schema may be {', '.join(DIALECTS.values())}, or missing.")
+
+
+def _children(keyword: str, value: Any) -> list[Any]:
+    if keyword in BY_NAME:
+        value = list(value.values()) if isinstance(value, dict) else []
+    elif not isinstance(value, list):
+        value = [value]
+    return [child for child in value if isinstance(child, dict | bool)]
+
+
+def _order(starts: Iterable[_Place], edges: Callable[[_Place], list[_Place]]) -> tuple[list[_Place], bool]:
+    """Return every place that the edges lead to, each after those it leads to, and whether there is a loop."""
+    done: dict[_Place, bool] = {}
+    order: list[_Place] = []
+    looped = False
+    stack = list(starts)
+    while stack:
+        place = stack[-1]
+        if place not in done:
+            done[place] = False
+            for inner in edges(place):
+                if inner not in done:
+                    stack.append(inner)
+                looped = looped or done.get(inner) is False
+            continue
+        stack.pop()
+        if not done[place]:
+            done[place] = True
+            order.append(place)
+    return order, looped
+
+
+def _join(base: str, reference: str) -> str:
+    """Resolve a reference (RFC 3986, section 5) against a base of whatever scheme."""
+    from urllib.parse import urljoin  # late: it is slow to load, and most schemas have no references
+
+    if reference.startswith("#") or not reference:
+        return base + reference
+    if _SCHEME.match(reference):
+        return reference
+    scheme = _SCHEME.match(base)
+    if scheme is None:
+        return urljoin(base, reference)
+    rest = base[scheme.end() :]
+    # The standard function joins only under schemes it has heard of. Under one without a hierarchy (urn:) there is nothing to join.
+    return scheme.group() + urljoin("http:" + rest, reference)[len("http:") :] if rest.startswith("/") else reference
+
+
+def _follow(node: Any, pointer: str) -> Any:
+    """Return what a JSON pointer, the fragment of a URI, leads to; None if nothing."""
+    from urllib.parse import unquote  # late, as above
+
+    for token in unquote(pointer).split("/")[1:]:
+        token = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(node, dict):
+            node = node.get(token)
+        elif isinstance(node, list) and token.isdecimal() and int(token) < len(node):
+            node = node[int(token)]
+        else:
+            return None
+    return node
