@@ -144,7 +144,7 @@ class Rounds:
 
     def __init__(self, seal: Seal, *, park: bool = True, most: int = 1000, wall: Callable[[], float] = time.time) -> None:
         self.seal, self.park, self.most = seal, park, most
-        self._wall = wall
+        self.wall = wall
         self._parked: dict[str, _Parked] = {}
         self._done: OrderedDict[str, _Parked] = OrderedDict()
 
@@ -266,14 +266,14 @@ class Rounds:
         return replace(result, result_type="input_required", request_state=self._close(ticket, x))
 
     def _close(self, ticket: _Ticket, x: Exchange) -> str:
-        return self.seal.close(msgspec.to_builtins(ticket), _binding(x), self._wall())
+        return self.seal.close(msgspec.to_builtins(ticket), _binding(x), self.wall())
 
     def _open(self, x: Exchange) -> _Ticket:
         state = x.params.request_state
         if state is None:
             return _Ticket()
         try:
-            return msgspec.convert(self.seal.open(state, _binding(x), self._wall()), _Ticket)
+            return msgspec.convert(self.seal.open(state, _binding(x), self.wall()), _Ticket)
         except (BadSeal, msgspec.ValidationError) as bad:
             raise t.McpError(t.INVALID_PARAMS, f"Invalid requestState: {bad}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
@@ -54,6 +55,7 @@ class Client:
         cache: whether answers that the server allows to be kept are kept.
         max_rounds: how often one request may be answered with questions.
         probe_timeout: seconds to wait for a server to answer `server/discover` before it is taken for one of the handshake era.
+        clock: the time in seconds, by which kept answers grow old.
 
     Use it as an async context manager, from any task of one event loop.
     """
@@ -80,6 +82,7 @@ class Client:
         cache: bool = True,
         max_rounds: int = DEFAULT_MOST_ROUNDS,
         probe_timeout: float = DEFAULT_PROBE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         allowed = REVISIONS if revision is None else (revision,) if isinstance(revision, str) else tuple(revision)
         if unknown := [r for r in allowed if r not in REVISIONS]:
@@ -96,7 +99,7 @@ class Client:
         self._watches: set[Watch] = set()
         self._opened: Opened | None = None
         self._caller: Caller | None = None
-        layers = [*middleware, *([caching(self._book)] if cache else []), rounds(max_rounds)]
+        layers = [*middleware, *([caching(self._book, clock)] if cache else []), rounds(max_rounds)]
         self._handler: Handler = stack(self._carry, *layers)
 
     # -- opening and closing ------------------------------------------------------------------------------

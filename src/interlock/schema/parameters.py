@@ -50,9 +50,13 @@ def _next(node: Mapping[str, Any], where: str, path: tuple[str, ...] | None) -> 
         if keyword in BY_NAME and isinstance(value, Mapping):
             for name, child in value.items():
                 onward = (*path, name) if keyword == "properties" and path is not None else None
-                yield child, f"the property {'.'.join(onward)!r}" if onward else f"{where}, {keyword}", onward
+                yield child, f"the property {'.'.join(onward)!r}" if onward else _aside(where, keyword, path), onward
         else:
-            yield value, f"{where}, {keyword}", None
+            yield value, _aside(where, keyword, path), None
+
+
+def _aside(where: str, keyword: str, path: tuple[str, ...] | None) -> str:
+    return where if path is None else f"something under {keyword} of {where}"
 
 
 def _token(node: Mapping[str, Any], where: str, path: tuple[str, ...] | None) -> str:

@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-__all__ = ["BY_NAME", "DATA", "DIALECTS", "MAX_DEPTH", "MAX_SUBSCHEMAS", "MAX_WEIGHT", "SchemaError", "Survey", "depth", "inside"]
-
 # The dialects understood, by name; `$schema` may say them with http or https, with or without a trailing `#` (`JSC-01` to `JSC-03`).
 DIALECTS: Mapping[str, str] = {
     "2020-12": "https://json-schema.org/draft/2020-12/schema",
@@ -18,6 +16,7 @@ DIALECTS: Mapping[str, str] = {
 # Bounds (`JSC-08`). People stay far below them; a schema made to exhaust the checker does not.
 MAX_DEPTH = 128  # objects and lists inside one another, in a schema or in a value
 MAX_SUBSCHEMAS = 10_000
+MAX_STACK = 640  # subschemas at work inside one another; the engine recurses, and half a megabyte of stack must do
 MAX_WEIGHT = 1_000_000  # subschemas that may have a say on one path from a value's root to a leaf
 
 # How the subschemas of a keyword apply: to the same value, to values inside it (to each of them, or each to another one), or not
@@ -94,11 +93,21 @@ class Survey:
         # Resolving may lead to places that no keyword led to, with references of their own.
         for place, keyword in self._references:
             place.here.extend(self._resolve(place, keyword))
-        self._order, loops = _order(_order([self._root], _Place.applied)[0], lambda place: place.here)
+        places, recursive = _order([self._root], _Place.applied)
+        self._order, loops = _order(places, lambda place: place.here)
         if loops:
             raise SchemaError("The schema refers to itself without going into the value, so that checking would never end.")
-        self.weight = self._weigh()
+        self.weight = self._weigh(places)
         self.choice = self._first_choice()
+        # Without recursion the longest road ends somewhere; with it there is one on each level of the value.
+        self._height = max(_longest(self._order, lambda place: place.here).values())
+        self._length = 0 if recursive else _longest(places, _Place.applied)[self._root]
+        if self.stack(0) > MAX_STACK:
+            raise SchemaError(f"More than {MAX_STACK} subschemas lead to one another in a chain; make it shorter.")
+
+    def stack(self, levels: int) -> int:
+        """Return how many subschemas may be at work inside one another on a value `levels` deep."""
+        return self._length or self._height * (levels + 1)
 
     def work(self, levels: int) -> int:
         """Return the most subschemas that may have a say on one path through a value `levels` deep, recursion counted each time."""
@@ -112,9 +121,9 @@ class Survey:
             inner = here
         return inner[self._root]
 
-    def _weigh(self) -> int:
+    def _weigh(self, places: Iterable[_Place]) -> int:
         weights: dict[_Place, int] = {}
-        for place in _order([self._root], _Place.applied)[0]:
+        for place in places:
             weights[place] = place.cost(weights, weights, 1)
         weight = weights[self._root]
         if weight > MAX_WEIGHT:
@@ -260,6 +269,14 @@ def _order(starts: Iterable[_Place], edges: Callable[[_Place], list[_Place]]) ->
             done[place] = True
             order.append(place)
     return order, looped
+
+
+def _longest(order: Iterable[_Place], edges: Callable[[_Place], list[_Place]]) -> dict[_Place, int]:
+    """Return for each place the length of the longest road from it; `order` has each place after those it leads to."""
+    lengths: dict[_Place, int] = {}
+    for place in order:
+        lengths[place] = 1 + max((lengths[inner] for inner in edges(place)), default=0)
+    return lengths
 
 
 def _join(base: str, reference: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .survey import MAX_DEPTH, SchemaError, Survey, depth, inside
+from .survey import MAX_DEPTH, MAX_STACK, SchemaError, Survey, depth, inside
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -25,7 +25,7 @@ MAX_REGEX_BYTES = 1 << 20  # of one pattern when it is compiled
 MAX_LARGE_REGEXES = 64  # patterns with large counts or Unicode classes, which are those that grow when they are compiled
 MAX_LOOK_AROUNDS = 8  # in one pattern
 MAX_BACKTRACKS = 10_000  # of such a pattern, or of one with back-references, on one text
-MAX_LOOKED_AT = 1_000  # characters that it is tried on
+MAX_LOOKED_AT = 500  # characters that it is tried on
 _CACHED_BYTES = 1 << 16
 _MASK = "\x00"  # stands for the value in what the engine says
 
@@ -67,17 +67,20 @@ class Validator:
         return [Violation("", trouble)] if trouble else self._account(value)
 
     def _refusal(self, value: Any) -> str:
-        if depth(value) > MAX_DEPTH:
-            return f"The value is nested more than {MAX_DEPTH} levels deep."
+        levels = depth(value)
+        if levels > MAX_DEPTH:
+            return f"the value is nested more than {MAX_DEPTH} levels deep"
+        if self._survey.stack(levels) > MAX_STACK:
+            return f"the value is nested {levels} levels deep, too deep to be checked against so entangled a schema"
         if self._survey.weight > 1_000 and self._survey.weight * _size(value) > MAX_WORK:
-            return "The value is too large to be checked against so entangled a schema."
+            return "the value is too large to be checked against so entangled a schema"
         return ""
 
     def _verdict(self, value: Any) -> bool | str:
         try:
             return self._engine.is_valid(value)
         except ValueError as error:  # a type, a key or a text that JSON does not have
-            return f"The value is not JSON: {error}"
+            return f"the value is not JSON: {error}"
 
     def _account(self, value: Any) -> list[Violation]:
         """Tell what is wrong as far as that is affordable, for the engine finds all at once and follows every branch of a choice."""
@@ -85,14 +88,18 @@ class Validator:
         work = survey.work(depth(value))
         try:
             if work * size <= MAX_ACCOUNT:
-                violations = [_violation(error) for error, _ in zip(self._engine.iter_errors(value), range(MAX_VIOLATIONS), strict=False)]
+                violations: dict[Violation, None] = {}  # two roads to one place may find the same
+                for error in self._engine.iter_errors(value):
+                    violations[_violation(error)] = None
+                    if len(violations) == MAX_VIOLATIONS:
+                        break
                 if violations:
-                    return violations
+                    return list(violations)
             elif work * size <= MAX_WORK and work * _largest(value, survey.choice) <= MAX_ACCOUNT:
                 self._engine.validate(value)
         except ValueError as error:
-            return [_violation(error) if hasattr(error, "instance_path") else Violation("", f"The value is not JSON: {error}")]
-        return [Violation("", "The value does not match the schema; it is too large, or the schema too entangled, to say where.")]
+            return [_violation(error) if hasattr(error, "instance_path") else Violation("", f"the value is not JSON: {error}")]
+        return [Violation("", "the value does not match the schema; it is too large, or the schema too entangled, to say where")]
 
 
 def compile(schema: Mapping[str, Any] | bool, *, formats: bool = True) -> Validator:
@@ -102,7 +109,7 @@ def compile(schema: Mapping[str, Any] | bool, *, formats: bool = True) -> Valida
     nothing is ever fetched, and a reference that leads outside is refused. `formats` says whether `format` is checked or ignored.
 
     Patterns run in linear time. Those that need look-around or back-references run under a limit on backtracking, and match no
-    text longer than 1000 characters.
+    text longer than 500 characters.
     """
     if not isinstance(schema, Mapping | bool):
         raise SchemaError(f"A schema is an object or a boolean, not {type(schema).__name__}.")
@@ -130,13 +137,11 @@ def _compile(encoded: bytes, formats: bool) -> Validator:
     schema = msgspec.json.decode(encoded)
     if depth(schema) > MAX_DEPTH:
         raise SchemaError(f"The schema is nested too deeply; {MAX_DEPTH} levels are allowed.")
-    if isinstance(schema, bool):
-        schema = {} if schema else {"not": {}}
-    survey = Survey(schema)
+    survey = Survey({} if isinstance(schema, bool) else schema)
     return Validator(_engine(schema, survey, formats), survey)
 
 
-def _engine(schema: dict[str, Any], survey: Survey, formats: bool) -> jsonschema_rs.Validator:
+def _engine(schema: dict[str, Any] | bool, survey: Survey, formats: bool) -> jsonschema_rs.Validator:
     looks = _check_patterns(survey)
     import jsonschema_rs as rs  # late: its loading would be half of the time that `import interlock` may take
 
@@ -154,9 +159,9 @@ def _engine(schema: dict[str, Any], survey: Survey, formats: bool) -> jsonschema
     except rs.ValidationError as error:
         where = f" (at {_pointer(error.instance_path)})" if error.instance_path else ""
         if getattr(error.kind, "format", None) == "regex":
-            raise SchemaError(
-                f"The pattern {_short(error.instance)} is malformed, too large, or looks around where only `pattern` may{where}."
-            ) from None
+            raise SchemaError(f"The pattern {_short(error.instance)} is malformed, too large, or looks around in a name{where}.") from None
+        if error.kind.name == "$ref":
+            raise SchemaError(f"The schema leads outside itself, where nothing is ever fetched: {_words(error)}.") from None
         raise SchemaError(f"The schema is not valid {survey.dialect}: {_words(error)}{where}.") from None
 
 

@@ -16,8 +16,8 @@ from .. import types as t
 from ..asking import Rounds
 from ..exchange import AnyResult, Caller, Exchange, Handler, Middleware, Principal, stack
 from ..protocol.server import Identity
-from ..transport.channel import Channel
-from ..transport.memory import Memory, Tap
+from ..transport.channel import Channel, Tap
+from ..transport.memory import Memory
 from ..transport.serve import DEFAULT_MOST_CALLS, serve
 from ..wire.lines import DEFAULT_LIMIT
 from ..wire.revisions import REVISIONS

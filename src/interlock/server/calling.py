@@ -23,16 +23,16 @@ class Calling:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._workers: Workers | None = None
 
     async def run(self, call: Call, values: dict[str, Any], x: Exchange) -> Any:
         """Call the function with `values`, and with a Context where it wants one. Raises what it raises; TimedOut past its timeout."""
         context: Context[Any] | None = None
         if call.context is not None:
-            context = values[call.context] = Context(x, self._server, self._loop)
+            context = values[call.context] = Context(x, self._server, self.loop)
         elif call.yields:
-            context = Context(x, self._server, self._loop)  # for the progress that it yields
+            context = Context(x, self._server, self.loop)  # for the progress that it yields
         if call.gate is None and call.timeout is None:
             if call.waits:
                 return await call.function(**values)
@@ -61,7 +61,7 @@ class Calling:
                 return await self._run(call, values, context)
             deadline = asyncio.timeout(call.timeout)
             if context is not None:
-                context._pauses = pausing(deadline, call.timeout, self._loop.time)
+                context._pauses = pausing(deadline, call.timeout, self.loop.time)
             try:
                 async with deadline:
                     return await self._run(call, values, context)

@@ -198,4 +198,4 @@ def enc_hook(value: Any) -> Any:
         return dict(value)
     if isinstance(value, Sequence | Set):
         return list(value)
-    raise TypeError(f"a {_name(kind)} cannot be written as JSON")
+    raise TypeError(f"{_name(kind)} cannot be written as JSON")

@@ -75,8 +75,16 @@ class Sheet:
             return dict(_LEAVES[guise.type])
         return self._draw(mi.type_info(guise.type))
 
+    def is_object(self, drawn: JSONObject) -> bool:
+        """Whether all values of a drawn schema are objects."""
+        if "$ref" in drawn:
+            drawn = self._defs[drawn["$ref"].removeprefix(_REF)]
+        return drawn.get("type") == "object"
+
     def finish(self, root: JSONObject) -> JSONObject:
         """The root, never a reference itself, with the definitions that are needed: of what is used twice or contains itself."""
+        if not self._defs:
+            return root
         if "$ref" in root:
             name = root.pop("$ref").removeprefix(_REF)
             root = {**self._defs[name], **root}

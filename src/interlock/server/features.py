@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from .. import types as t
 from .gate import Gate
 from .output import Output
+from .raw import RawSignature
 from .signature import Signature
 from .strings import Strings
 from .templates import Template
@@ -57,7 +58,7 @@ class ToolFeature(Struct, frozen=True):
 
     listing: t.Tool
     call: Call
-    signature: Signature
+    signature: Signature | RawSignature
     output: Output
     mirrors: Mapping[str, tuple[str, ...]]  # header name after "Mcp-Param-" -> path of the argument
 
@@ -157,7 +158,7 @@ class Shelf(Generic[F]):
         """All features, in order."""
         return list(self._features.values())
 
-    def __iter__(self) -> Iterable[F]:  # type: ignore[override]  # an iterator, as of any collection
+    def __iter__(self) -> Iterator[F]:
         return iter(self._features.values())
 
     def __len__(self) -> int:

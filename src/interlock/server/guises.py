@@ -266,7 +266,7 @@ def _survey(annotation: Any, *, inside: bool, seen: set[int]) -> set[str]:
     if isinstance(kind, type) and kind not in _PLAIN:
         if _is_foreign(kind):
             return found | {"model"}
-        if _has_fields(kind):
+        if is_class_with_fields(kind):
             seen.add(id(annotation))
             for hint in field_hints(kind).values():
                 found |= _survey(hint, inside=True, seen=seen)
@@ -295,6 +295,7 @@ def _is_foreign(kind: type[Any]) -> bool:
     return hasattr(kind, "__get_pydantic_core_schema__") and not issubclass(kind, msgspec.Struct) and "pydantic" in sys.modules
 
 
-def _has_fields(kind: type[Any]) -> bool:
+def is_class_with_fields(kind: type[Any]) -> bool:
+    """Whether this is a dataclass, an attrs class, a Struct, a TypedDict or a NamedTuple."""
     marks = ("__dataclass_fields__", "__attrs_attrs__", "__struct_fields__", "__total__", "_fields")
     return any(hasattr(kind, mark) for mark in marks)

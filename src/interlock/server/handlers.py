@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable
@@ -126,9 +127,11 @@ class Handlers:
     async def _run(self, call: Call, values: dict[str, Any], x: Exchange) -> Any:
         if call.waits and call.context is None and call.gate is None and call.timeout is None:
             return await call.function(**values)
-        if self._calling is None:
-            self._calling = Calling(self._server)
-        return await self._calling.run(call, values, x)
+        calling = self._calling
+        if calling is None or calling.loop is not asyncio.get_running_loop():  # a server may outlive its loop, from test to test
+            self.close()
+            calling = self._calling = Calling(self._server)
+        return await calling.run(call, values, x)
 
     # -- resources -------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -30,9 +31,9 @@ def bare(function: Any) -> Any:
         elif hasattr(function, "__wrapped__") and not hasattr(function, "__signature__"):
             function = function.__wrapped__
         elif isinstance(function, type):
-            return function.__init__
-        elif not isinstance(function, FunctionType) and isinstance(getattr(type(function), "__call__", None), FunctionType):
-            function = type(function).__call__
+            return vars(function).get("__init__", function)
+        elif isinstance(call := vars(type(function)).get("__call__"), FunctionType):
+            function = call
         else:
             break
     return function
@@ -42,9 +43,7 @@ def signature_with_text(function: Callable[..., Any]) -> inspect.Signature:
     """`inspect.signature`, which from Python 3.14 on must be told that a name may be unknown. Raises TypeError where there is none."""
     options: dict[str, Any] = {}
     if sys.version_info >= (3, 14):
-        import annotationlib  # there is none before Python 3.14
-
-        options["annotation_format"] = annotationlib.Format.FORWARDREF
+        options["annotation_format"] = import_module("annotationlib").Format.FORWARDREF  # a module that is new in 3.14
     try:
         return inspect.signature(function, **options)
     except (TypeError, ValueError) as bad:

@@ -12,10 +12,12 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import Context as Variables
 from contextvars import copy_context
+from time import monotonic
 from typing import Any
 
 DEFAULT_THREADS = 64
 _PATIENCE = 0.002  # seconds that work may lie waiting before another thread is brought in
+_HOLD_BACK = 0.0005  # seconds that answers of a burst are held back, so that one wake-up serves them all
 
 
 class _Job:
@@ -46,8 +48,9 @@ class Workers:
         """Have `work` done in a thread, with the caller's context variables; cancelling the future drops its answer."""
         future: asyncio.Future[Any] = self._loop.create_future()
         self._jobs.append(_Job(work, future, copy_context()))
-        if self._nudge is None:
+        if len(self._idle) == self._started:  # nobody is at work who would come by
             self._wake(1)
+        if self._nudge is None:
             self._nudge = self._loop.call_later(_PATIENCE, self._bring_more, 1)
         return future
 
@@ -64,6 +67,7 @@ class Workers:
     def _bring_more(self, count: int) -> None:
         """Work is still lying there: the threads at work must be blocked, so bring twice as many as the last time."""
         self._nudge = None
+        self._collect()  # what is done while its thread is blocked by the next job
         if self._jobs and not self._closing:
             self._wake(count)
             self._nudge = self._loop.call_later(_PATIENCE, self._bring_more, min(count * 2, self.threads))
@@ -84,18 +88,15 @@ class Workers:
     def _work(self) -> None:
         bell = threading.Semaphore(0)
         jobs = self._jobs
+        since = 0.0  # when the first answer was finished that the loop has not been told of
         while True:
             try:
                 job = jobs.popleft()
             except IndexError:
-                with self._lock:
-                    if self._closing:
-                        self._started -= 1
-                        return
-                    if jobs:
-                        continue
-                    self._idle.append(bell)
-                bell.acquire()
+                if self._done and not self._tell():
+                    return
+                if not self._rest(bell):
+                    return
                 continue
             if job.future.cancelled():
                 continue
@@ -103,14 +104,34 @@ class Workers:
                 job.result = job.variables.run(job.work)
             except BaseException as bad:  # everything that a function raises belongs to whoever waits for it
                 job.error = bad
+            now = monotonic()
+            since = since if self._done else now
             self._done.append(job)
-            if not self._collecting:
-                self._collecting = True
-                try:
-                    self._loop.call_soon_threadsafe(self._collect)
-                except RuntimeError:
-                    return  # the loop has gone, and with it whoever waited
             del job
+            if now - since > _HOLD_BACK and not self._tell():
+                return
+
+    def _rest(self, bell: threading.Semaphore) -> bool:
+        """Sleep until there is work; False where the pool is closed."""
+        with self._lock:
+            if self._closing:
+                self._started -= 1
+                return False
+            if self._jobs:
+                return True
+            self._idle.append(bell)
+        bell.acquire()
+        return True
+
+    def _tell(self) -> bool:
+        """Have the loop collect what is done, once for all of it; False where the loop has gone, and with it whoever waited."""
+        if not self._collecting:
+            self._collecting = True
+            try:
+                self._loop.call_soon_threadsafe(self._collect)
+            except RuntimeError:
+                return False
+        return True
 
     def _collect(self) -> None:
         self._collecting = False

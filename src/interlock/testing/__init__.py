@@ -1,1 +1,83 @@
-"""What a test of a server or a client needs."""
+"""What a test of a server or a client needs: clients in memory, tapes, scripted answers, a clock, snapshots, contract checks.
+
+The pytest plugin that comes with the package gives the most of it as fixtures (see `interlock.testing.plugin`).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .blanks import Blanks
+    from .bus_contract import check_change_bus
+    from .catalogue import check_catalogue, take_catalogue
+    from .channel_contract import check_channel
+    from .clock import Clock
+    from .drift import Drift
+    from .pairs import MemoryChannel, channel_pair
+    from .playback import Playback, replay_to_client, replay_to_server
+    from .probe import probe_server
+    from .scripted import ScriptedAnswers
+    from .tape import Line, Tape, Taped
+    from .transport_contract import check_client_transport
+    from .ways import EVERY_WAY, WAYS, Way, connect, way
+
+# Loaded at first use: the pytest plugin stands below this module and must stay light.
+_ROOMS = {
+    "blanks": ("Blanks",),
+    "bus_contract": ("check_change_bus",),
+    "catalogue": ("check_catalogue", "take_catalogue"),
+    "channel_contract": ("check_channel",),
+    "clock": ("Clock",),
+    "drift": ("Drift",),
+    "pairs": ("MemoryChannel", "channel_pair"),
+    "playback": ("Playback", "replay_to_client", "replay_to_server"),
+    "probe": ("probe_server",),
+    "scripted": ("ScriptedAnswers",),
+    "tape": ("Line", "Tape", "Taped"),
+    "transport_contract": ("check_client_transport",),
+    "ways": ("EVERY_WAY", "WAYS", "Way", "connect", "way"),
+}
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "EVERY_WAY",
+    "WAYS",
+    "Blanks",
+    "Clock",
+    "Drift",
+    "Line",
+    "MemoryChannel",
+    "Playback",
+    "ScriptedAnswers",
+    "Tape",
+    "Taped",
+    "Way",
+    "channel_pair",
+    "check_catalogue",
+    "check_change_bus",
+    "check_channel",
+    "check_client_transport",
+    "connect",
+    "probe_server",
+    "replay_to_client",
+    "replay_to_server",
+    "take_catalogue",
+    "way",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its room at first use."""
+    room = _HOMES.get(name)
+    if room is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{room}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from ..wire.jsonrpc import Frame
+
+Tap = Callable[[str, Frame], None]
+"""Sees every frame as it goes by, with "client" or "server" as its sender; it must not raise."""
+
+
+@runtime_checkable
+class Pushing(Protocol):
+    """What a channel may offer besides: frames handed over in the turn of the loop in which they came, which spares a wake-up."""
+
+    def push(self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool) -> None:
+        """Instead of `receive`: call `take` with frames as they come ([] where some were lost), and `ended` once at the end.
+
+        With `patient`, no more is taken in while much is queued for writing.
+        """
+        ...
 
 
 class Channel(Protocol):
@@ -38,3 +55,19 @@ class Channel(Protocol):
     def lost(self) -> str:
         """Why frames were dropped on the way in (such as lines that were too long) since the last look; '' where none were."""
         ...
+
+
+async def pump(channel: Channel, take: Callable[[list[Frame]], None], *, patient: bool) -> None:
+    """Give `take` all that a channel receives until its end; with `patient` no more while much is queued for writing.
+
+    `take` is called with an empty list where frames were lost without others coming.
+    """
+    if isinstance(channel, Pushing):
+        over = asyncio.get_running_loop().create_future()
+        channel.push(take, lambda: None if over.done() else over.set_result(None), patient=patient)
+        await over
+        return
+    while frames := await channel.receive():
+        take(frames)
+        if patient:
+            await channel.drain()

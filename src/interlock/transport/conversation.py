@@ -261,8 +261,8 @@ class Conversation:
             self._flush_is_due = True
             self._loop.call_soon(self.flush)
 
-    async def close(self, why: Exception) -> None:
-        """No answer can come any more: whoever waits is told why."""
+    def fail_all(self, why: Exception) -> None:
+        """Whoever waits now, or asks from now on, is told why there is no answer."""
         if self.broken is None:
             self.broken = why
         self.connection.close()
@@ -271,6 +271,10 @@ class Conversation:
             if not call.future.done():
                 call.future.set_exception(why)
                 call.future.exception()  # it is no fault where nobody waits for it any more
+
+    async def close(self, why: Exception) -> None:
+        """No answer can come any more: whoever waits is told why."""
+        self.fail_all(why)
         tasks = list(self._answering.values())
         for task in tasks:
             task.cancel()

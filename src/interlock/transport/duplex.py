@@ -9,21 +9,23 @@ from typing import Any
 from .. import types as t
 from ..exchange import AnyResult, Exchange
 from ..protocol.opening import Opened
-from .channel import Channel
+from ..wire.jsonrpc import Frame
+from .channel import Channel, Tap, pump
 from .conversation import Conversation, Hello
 
 
 class Duplex:
-    """Carries exchanges over one channel, which it closes at the end."""
+    """Carries exchanges over one channel, which it closes at the end; `tap` sees every frame."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, *, tap: Tap | None = None) -> None:
         self.channel = channel
+        self._tap = tap
         self._conversation: Conversation | None = None
         self._pump: asyncio.Task[None] | None = None
 
     async def open(self, hello: Hello) -> Opened:
         """Agree on a revision with the server at the other end."""
-        self._conversation = Conversation(self.channel.send)
+        self._conversation = Conversation(self.channel.send if self._tap is None else self._send_tapped)
         self._pump = asyncio.create_task(self._receive(self._conversation))
         return await self._conversation.open(hello)
 
@@ -50,15 +52,27 @@ class Duplex:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._pump
 
+    def _send_tapped(self, frames: list[Frame]) -> None:
+        if self._tap is not None:
+            for frame in frames:
+                self._tap("client", frame)
+        self.channel.send(frames)
+
     async def _receive(self, conversation: Conversation) -> None:
         why: Exception = t.Unreachable("The server has closed the connection.")
+
+        def take(frames: list[Frame]) -> None:
+            nonlocal why
+            for frame in frames:
+                if self._tap is not None:
+                    self._tap("server", frame)
+                conversation.receive(frame)
+            if lost := self.channel.lost:  # whose answer it was is not known, so no one may go on waiting
+                why = t.Unreachable(f"A message of the server was lost: {lost}.")
+                conversation.fail_all(why)
+
         try:
-            while frames := await self.channel.receive():
-                for frame in frames:
-                    conversation.receive(frame)
-                if lost := self.channel.lost:
-                    why = t.Unreachable(f"A message of the server was lost: {lost}.")
-                    return  # whose answer it was is not known, so no one may go on waiting
+            await pump(self.channel, take, patient=False)
         except Exception as bad:
             why = t.Unreachable(f"The connection to the server broke: {bad}")
             why.__cause__ = bad

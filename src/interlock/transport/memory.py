@@ -11,10 +11,9 @@ from ..protocol.events import RequestReceived, Route
 from ..protocol.opening import Opened
 from ..protocol.server import Identity, ServerConnection
 from ..wire.jsonrpc import Frame
+from .channel import Tap
 from .conversation import Conversation, Hello
 from .serve import DEFAULT_MOST_CALLS, Serving
-
-Tap = Callable[[str, Frame], None]
 
 
 class Memory:
@@ -115,8 +114,7 @@ class Memory:
     def _to_server(self, out: list[Frame]) -> None:
         if self._serving is None:
             return
-        for frame in out:
-            if self._tap is not None:
+        if self._tap is not None:
+            for frame in out:
                 self._tap("client", frame)
-            self._serving.receive(frame)
-        self._serving.flush()
+        self._serving.receive(out)

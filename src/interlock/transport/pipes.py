@@ -54,6 +54,9 @@ class PipeChannel:
         self._read_size = _SMALL_READ
         self._ended = self._paused = self._write_closed = self._closed = False
         self._reader: asyncio.Future[None] | None = None
+        self._take: Callable[[list[Frame]], None] | None = None
+        self._on_end: Callable[[], None] | None = None
+        self._patient = False
         self._out: deque[memoryview] = deque()
         self.queued = 0
         self._room: asyncio.Event = asyncio.Event()
@@ -62,6 +65,18 @@ class PipeChannel:
             os.set_blocking(fd, False)
             _enlarge(fd)
         self._loop.add_reader(read_fd, self._readable)
+
+    def push(self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool) -> None:
+        """Instead of `receive`: call `take` with frames as they come, in the turn of the loop in which they came, and `ended` at the end.
+
+        `take` gets an empty list where a line was dropped. With `patient`, no more is read while much is queued for writing.
+        """
+        self._take, self._on_end, self._patient = take, ended, patient
+        if self._frames:
+            frames, self._frames, self._held = self._frames, [], 0
+            take(frames)
+        if self._ended:
+            ended()
 
     async def receive(self) -> list[Frame]:
         """The next frames; an empty list at the end."""
@@ -139,12 +154,23 @@ class PipeChannel:
         except OSError:
             chunk = b""
         if not chunk:
-            self._frames += self._splitter.close()
+            rest = self._splitter.close()
+            if self._take is None:
+                self._frames += rest
+            elif rest:
+                self._take(rest)
             self._end()
             return
         self._read_size = _LARGE_READ if len(chunk) >= _SMALL_READ else _SMALL_READ
         before = self._splitter.dropped
         frames = self._splitter.feed(chunk)
+        if self._take is not None:
+            if frames or self._splitter.dropped != before:
+                self._take(frames)
+                if self._patient and self.queued > HIGH_WATER and not self._ended:
+                    self._paused = True
+                    self._loop.remove_reader(self._read_fd)
+            return
         if frames:
             self._frames += frames
             self._held += len(chunk)
@@ -174,12 +200,17 @@ class PipeChannel:
                 out.popleft()
         self._loop.remove_writer(self._write_fd)
         self._room.set()
+        if self._take is not None and self._paused and not self._ended:
+            self._paused = False
+            self._loop.add_reader(self._read_fd, self._readable)
 
     def _end(self) -> None:
         if not self._ended:
             self._ended = True
             if not self._paused:
                 self._loop.remove_reader(self._read_fd)
+            if self._on_end is not None:
+                self._on_end()
         self._wake()
 
     def _close_write(self) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any
 
@@ -24,7 +25,7 @@ from ..protocol.events import (
 from ..protocol.server import Identity, ServerConnection
 from ..wire.jsonrpc import Frame
 from ..wire.revisions import Era
-from .channel import Channel
+from .channel import Channel, pump
 
 log = logging.getLogger("interlock.server")
 
@@ -54,12 +55,19 @@ class Serving:
         self._waiting: dict[t.RequestId, asyncio.Future[Any]] = {}
         self._loop = asyncio.get_running_loop()
         self._flush_is_due = False
+        self._taking = False  # frames are being taken in, and a flush follows
         self._closed = False
 
-    def receive(self, frame: Frame) -> None:
-        """Take in one frame of the peer; what it sets off runs on its own."""
-        for event in self.connection.receive(frame):
-            self.take(event)
+    def receive(self, frames: Iterable[Frame]) -> None:
+        """Take in frames of the peer; what they set off runs on its own, and what is answered at once is sent in one write."""
+        self._taking = True
+        try:
+            for frame in frames:
+                for event in self.connection.receive(frame):
+                    self.take(event)
+        finally:
+            self._taking = False
+        self.flush()
 
     def flush(self) -> None:
         """Send what is to be sent, now."""
@@ -102,7 +110,7 @@ class Serving:
             connection.fail(id, t.INTERNAL_ERROR, "Internal error")
         finally:
             self.running.pop(id, None)
-            if self.running:
+            if self.running or self._taking:
                 self._flush_soon()
             else:
                 self.flush()
@@ -116,13 +124,15 @@ class Serving:
                 words = f"The server is busy: {self.most_calls} requests are running on this connection. Try again later."
                 self.connection.fail(event.id, t.INTERNAL_ERROR, words, {"reason": "busy"})
             else:
-                self.running[event.id] = self._loop.create_task(self.run(event))
+                task = _start(self.run(event), self._loop)
+                if not task.done():
+                    self.running[event.id] = task
         elif type(event) is RequestCancelled:
             if event.reason:
                 log.debug("request %r was cancelled: %s", event.id, event.reason)
-            task = self.running.pop(event.id, None)
-            if task is not None:
-                task.cancel()
+            cancelled = self.running.pop(event.id, None)
+            if cancelled is not None:
+                cancelled.cancel()
         elif type(event) is ResponseReceived:
             self._settle(event)
         elif type(event) is NotificationReceived and self._on_notification is not None:
@@ -157,9 +167,22 @@ class Serving:
 
     def _flush_soon(self) -> None:
         """One write for all that happens in this turn of the loop."""
-        if not self._flush_is_due:
+        if not self._flush_is_due and not self._taking:
             self._flush_is_due = True
             self._loop.call_soon(self.flush)
+
+
+if sys.version_info >= (3, 12):
+
+    def _start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
+        """A task that begins at once: a call that never waits is answered in the turn of the loop in which it came."""
+        return asyncio.Task(work, loop=loop, eager_start=True)
+
+else:
+
+    def _start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
+        """A task that begins in the next turn of the loop."""
+        return loop.create_task(work)
 
 
 async def serve(
@@ -190,14 +213,14 @@ async def serve(
         most_calls=most_calls,
         on_notification=on_notification,
     )
+
+    def take(frames: list[Frame]) -> None:
+        if why := channel.lost:
+            connection.refuse_unread(why)
+        serving.receive(frames)
+
     try:
-        while frames := await channel.receive():
-            for frame in frames:
-                serving.receive(frame)
-            if why := channel.lost:
-                connection.refuse_unread(why)
-            serving.flush()
-            await channel.drain()
+        await pump(channel, take, patient=True)
     finally:
         await serving.aclose(grace)
         await channel.aclose()

@@ -18,6 +18,7 @@ from .. import types as t
 from ..exchange import AnyResult, Exchange
 from ..protocol.opening import Opened
 from ..wire.lines import DEFAULT_LIMIT
+from .channel import Tap
 from .conversation import Hello
 from .duplex import Duplex
 from .pipes import PipeChannel
@@ -30,15 +31,16 @@ async def connect(address: Address, *, limit: int = DEFAULT_LIMIT) -> PipeChanne
     """A channel to whoever listens at an address. Raises Unreachable."""
     loop = asyncio.get_running_loop()
     try:
+        target: Any = os.fspath(address) if not isinstance(address, tuple) else None
         if isinstance(address, tuple):
             found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
-            family, kind, protocol, _, _ = found[0]
+            family, kind, protocol, _, target = found[0]
             sock = socket.socket(family, kind, protocol)
         else:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.setblocking(False)
         try:
-            await loop.sock_connect(sock, found[0][4] if isinstance(address, tuple) else os.fspath(address))
+            await loop.sock_connect(sock, target)
         except BaseException:
             sock.close()
             raise
@@ -48,15 +50,15 @@ async def connect(address: Address, *, limit: int = DEFAULT_LIMIT) -> PipeChanne
 
 
 class Socket:
-    """A client's transport to a server that listens at a Unix or TCP address."""
+    """A client's transport to a server that listens at a Unix or TCP address; `tap` sees every frame."""
 
-    def __init__(self, address: Address, *, limit: int = DEFAULT_LIMIT) -> None:
-        self.address, self._limit = address, limit
+    def __init__(self, address: Address, *, limit: int = DEFAULT_LIMIT, tap: Tap | None = None) -> None:
+        self.address, self._limit, self._tap = address, limit, tap
         self._duplex: Duplex | None = None
 
     async def open(self, hello: Hello) -> Opened:
         """Connect and agree on a revision. Raises Unreachable."""
-        self._duplex = Duplex(await connect(self.address, limit=self._limit))
+        self._duplex = Duplex(await connect(self.address, limit=self._limit), tap=self._tap)
         return await self._duplex.open(hello)
 
     async def __call__(self, exchange: Exchange) -> AnyResult:

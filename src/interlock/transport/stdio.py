@@ -17,18 +17,33 @@ from .. import types as t
 from ..exchange import AnyResult, Exchange
 from ..protocol.opening import Opened
 from ..wire.lines import DEFAULT_LIMIT
+from .channel import Tap
 from .conversation import Hello
 from .duplex import Duplex
 from .pipes import PipeChannel, ThreadChannel, open_pipe_channel
 
 _STDERR_TAIL = 8 * 1024
 _INHERITED = frozenset(
-    "HOME LANG LC_ALL LC_CTYPE LOGNAME PATH SHELL TERM TMPDIR USER TZ VIRTUAL_ENV".split()
+    ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER", "TZ", "VIRTUAL_ENV"]
     if sys.platform != "win32"
-    else (
-        "APPDATA COMSPEC HOMEDRIVE HOMEPATH LOCALAPPDATA PATH PATHEXT PROGRAMDATA PROGRAMFILES "
-        "SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE WINDIR"
-    ).split()
+    else [
+        "APPDATA",
+        "COMSPEC",
+        "HOMEDRIVE",
+        "HOMEPATH",
+        "LOCALAPPDATA",
+        "PATH",
+        "PATHEXT",
+        "PROGRAMDATA",
+        "PROGRAMFILES",
+        "SYSTEMDRIVE",
+        "SYSTEMROOT",
+        "TEMP",
+        "TMP",
+        "USERNAME",
+        "USERPROFILE",
+        "WINDIR",
+    ]
 )
 
 
@@ -79,8 +94,8 @@ class Stdio:
     """A client's transport to a server that it starts as a child process.
 
     `command` and its arguments are run without a shell; `env` is added to a small safe set of inherited variables
-    (`inherit_env=True`: to all of them); `on_stderr` gets each line that the server writes to stderr. At the end the
-    child's stdin is closed; a child that is still there after `patience` seconds is terminated, and killed after as long again.
+    (`inherit_env=True`: to all of them); `on_stderr` gets each line that the server writes to stderr; `tap` sees
+    every frame. At the end the child's stdin is closed; a child that is still there after `patience` seconds is terminated, and killed after as long again.
     """
 
     def __init__(
@@ -93,13 +108,14 @@ class Stdio:
         on_stderr: Callable[[str], None] | None = None,
         patience: float = 2.0,
         limit: int = DEFAULT_LIMIT,
+        tap: Tap | None = None,
     ) -> None:
         if not command:
             raise ValueError("a command is needed to start a server")
         self.command = [os.fspath(part) for part in command]
         self.patience = patience
         self._env = {**(os.environ if inherit_env else inherited_environment()), **(env or {})}
-        self._cwd, self._on_stderr, self._limit = cwd, on_stderr, limit
+        self._cwd, self._on_stderr, self._limit, self._tap = cwd, on_stderr, limit, tap
         self._process: subprocess.Popen[bytes] | None = None
         self._duplex: Duplex | None = None
         self._stderr = _StderrTail(on_stderr)
@@ -122,7 +138,7 @@ class Stdio:
         channel = open_pipe_channel(os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno()), limit=self._limit)
         for stream in (process.stdin, process.stdout, process.stderr):
             stream.close()
-        self._duplex = Duplex(channel)
+        self._duplex = Duplex(channel, tap=self._tap)
         try:
             return await self._duplex.open(hello)
         except t.Unreachable as bad:

@@ -4,6 +4,7 @@ for an older revision, a cut compiled once for each type from the table of histo
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -88,19 +89,33 @@ def compile_cut(kind: Any, revision: str) -> Cut | None:
     fields = msgspec.structs.fields(kind)
     dead = {f.name: f.default for f in fields if not has(revision, field_span(kind, f.encode_name))}
     deep = {f.name: cut for f in fields if f.name not in dead and (cut := _field_cut(f.type, revision)) is not None}
-    reshape = RESHAPES.get(kind)
-    if not dead and not deep and (reshape is None or revision == NEWEST):
+    reshape = RESHAPES.get(kind) if revision != NEWEST else None
+    if not dead and not deep and reshape is None:
         return None
+
+    if not dead and reshape is None and len(deep) == 1:  # the newest revision's results: nothing to drop, one list to look through
+        ((only, look),) = deep.items()
+        return _one_field(attrgetter(only), only, look)
 
     def trim(value: Any) -> Any:
         if reshape is not None:
             value = reshape(value, revision)
-        changes = {name: default for name, default in dead.items() if getattr(value, name) is not default}
+        changes = {name: default for name, default in dead.items() if getattr(value, name) is not default} if dead else {}
         for name, deeper in deep.items():
             before = getattr(value, name)
             if before is not None and (after := deeper(before)) is not before:
                 changes[name] = after
         return replace(value, **changes) if changes else value
+
+    return trim
+
+
+def _one_field(read: Callable[[Any], Any], name: str, look: Cut) -> Cut:
+    def trim(value: Any) -> Any:
+        before = read(value)
+        if before is None or (after := look(before)) is before:
+            return value
+        return replace(value, **{name: after})
 
     return trim
 
@@ -113,11 +128,18 @@ def field_span(kind: type[Any], wire_name: str) -> tuple[str, str] | None:
 def _field_cut(annotation: Any, revision: str) -> Cut | None:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is list:
-        inner = _field_cut(arguments[0], revision)
-        return None if inner is None else _each(inner)
+        choices = _choices(arguments[0], revision)
+        return _each(choices) if choices else None
     if origin is dict:
         inner = _field_cut(arguments[1], revision)
         return None if inner is None else _each_value(inner)
+    choices = _choices(annotation, revision)
+    return (lambda value: cut(value) if (cut := choices.get(type(value))) is not None else value) if choices else None
+
+
+def _choices(annotation: Any, revision: str) -> dict[type, Cut]:
+    """The cuts for the values that an annotation allows, by their type; types that need none are left out."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
     members = arguments if origin in (Union, UnionType) else (annotation,)
     cuts: dict[type, Cut] = {}
     for member in members:
@@ -131,18 +153,21 @@ def _field_cut(annotation: Any, revision: str) -> Cut | None:
                 cuts[member] = stand_in
             elif (inner := compile_cut(member, revision)) is not None:
                 cuts[member] = inner
-    if not cuts:
-        return None
-    return lambda value: cut(value) if (cut := cuts.get(type(value))) is not None else value
+    return cuts
 
 
 def _unwrap(block: t.UnknownContent) -> Any:
     return block.block
 
 
-def _each(inner: Cut) -> Cut:
+def _each(cuts: dict[type, Cut]) -> Cut:
     def cut(items: list[Any]) -> list[Any]:
-        after = [inner(item) for item in items]
+        for item in items:
+            if type(item) in cuts:
+                break
+        else:
+            return items
+        after = [one(item) if (one := cuts.get(type(item))) is not None else item for item in items]
         return after if any(a is not b for a, b in zip(after, items, strict=True)) else items
 
     return cut

@@ -13,7 +13,7 @@ from ..types.errors import INVALID_REQUEST, PARSE_ERROR
 Frame = bytes
 
 
-class ErrorBody(Struct, frozen=True, omit_defaults=True):
+class ErrorBody(Struct, frozen=True):
     """The `error` of a JSON-RPC response."""
 
     code: int
@@ -29,24 +29,28 @@ class Envelope(Struct, frozen=True):
     id: RequestId | UnsetType | None = UNSET
     params: Raw = NOTHING
     result: Raw | UnsetType = UNSET
-    error: ErrorBody | UnsetType = UNSET
+    error: ErrorBody | UnsetType | None = UNSET  # some peers send null beside a result
 
 
 class _Trace(Struct, frozen=True):
     """What can still be learned from a message that is not an envelope."""
 
     id: Any = UNSET
+    method: Any = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
 
 
 class Malformed(Exception):
     """Bytes that are no JSON, or JSON that is not the shape it should be; the only exception that reading raises.
 
-    `code` is the JSON-RPC error to answer with and `id` the message's id where it could be read.
+    `code` is the JSON-RPC error to answer with and `id` the message's id where it could be read; `is_answer` says that it was
+    meant as a response, which is never answered.
     """
 
-    def __init__(self, code: int, message: str, id: RequestId | None = None) -> None:
+    def __init__(self, code: int, message: str, id: RequestId | None = None, *, is_answer: bool = False) -> None:
         super().__init__(message)
-        self.code, self.id = code, id
+        self.code, self.id, self.is_answer = code, id, is_answer
 
 
 _envelope = msgspec.json.Decoder(Envelope).decode
@@ -72,15 +76,16 @@ def open_envelope(frame: Frame) -> Envelope:
 def _explained(frame: Frame, why: str) -> Malformed:
     """A message that is JSON of a wrong shape, with its id where there is a usable one."""
     try:
-        id = _trace(frame).id
-    except READ_ERRORS:
-        id = None
-    usable = id if isinstance(id, int | str) and not isinstance(id, bool) else None
-    try:
         _json(frame)
     except READ_ERRORS:
-        return Malformed(PARSE_ERROR, "Parse error: the message is not valid JSON", usable)
-    return Malformed(INVALID_REQUEST, f"Invalid request: {why}", usable)
+        return Malformed(PARSE_ERROR, "Parse error: the message is not valid JSON")
+    try:
+        trace = _trace(frame)
+    except READ_ERRORS:
+        trace = _Trace()  # no object
+    id = trace.id if isinstance(trace.id, int | str) and not isinstance(trace.id, bool) else None
+    is_answer = trace.method is UNSET and not (trace.result is UNSET and trace.error is UNSET)
+    return Malformed(INVALID_REQUEST, f"Invalid request: {why}", id, is_answer=is_answer)
 
 
 def is_batch(frame: Frame) -> bool:
@@ -126,7 +131,11 @@ def stamped_response(id: RequestId, stamp: bytes, result: bytes) -> Frame:
 
 def failure(id: RequestId | None, code: int, message: str, data: Any = None) -> Frame:
     """An error response; without an id only where the request's could not be read (`RPC-09`)."""
-    error = encode_json(ErrorBody(code, message, data))
+    body = {"code": code, "message": message} if data is None else {"code": code, "message": message, "data": data}
+    try:
+        error = encode_json(body)
+    except Exception:  # an error must be told, even where its detail cannot be
+        error = encode_json({"code": code, "message": message.encode("utf-8", "replace").decode()})
     if id is None:
         return b'{"jsonrpc":"2.0","error":%b}' % error
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (encode_id(id), error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .jsonrpc import Frame
 
 DEFAULT_LIMIT = 64 * 1024 * 1024
+_CRUMB = 4096  # pieces smaller than this are put together, so that a line that comes byte by byte costs no more than its bytes
 
 
 class LineSplitter:
@@ -55,6 +56,8 @@ class LineSplitter:
             self._held = 0
             self._skipping = True
             self.dropped += 1
+        elif self._parts and len(self._parts[-1]) + len(part) <= _CRUMB:
+            self._parts[-1] += part
         else:
             self._parts.append(part)
 

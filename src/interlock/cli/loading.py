@@ -1,0 +1,119 @@
+"""Finding the server object in a Python file."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+
+from .. import Server
+
+PREFERRED = ("server", "mcp", "app")
+
+
+def split_target(text: str) -> tuple[Path, str | None]:
+    """`FILE[:object]` as a file and a name; the colon of a Windows drive is none of ours."""
+    path, colon, name = text.rpartition(":")
+    if colon and name.isidentifier() and path.endswith(".py"):
+        return Path(path), name
+    return Path(text), None
+
+
+def load_server(path: Path, name: str | None) -> Server:
+    """Import a file, under its own name and not as `__main__`, and return the server in it.
+
+    `name` is the object's; without one it is the only server there, or the one called `server`, `mcp` or `app`. A function by
+    that name is called for the server. Raises click.UsageError where there is none or more than one; whatever the file itself
+    raises comes through.
+    """
+    if not path.is_file():
+        raise click.UsageError(f"There is no file {path}.")
+    module = _import(path.resolve())
+    return _named(module, path, name) if name is not None else _only(module, path)
+
+
+def _named(module: ModuleType, path: Path, name: str) -> Server:
+    found = getattr(module, name, None)
+    if found is None:
+        raise click.UsageError(f"There is no {name} in {path}.{_hint(module)}")
+    if callable(found) and not isinstance(found, Server | type):
+        found = found()
+    if not isinstance(found, Server):
+        raise click.UsageError(f"{name} in {path} is {_kind(found)} and not an Interlock Server.{_hint(module)}")
+    return found
+
+
+def _only(module: ModuleType, path: Path) -> Server:
+    servers = _servers(module)
+    if not servers:
+        stranger = next((n for n in PREFERRED if hasattr(module, n)), None)
+        words = f" {stranger} in it is {_kind(getattr(module, stranger))}." if stranger else ""
+        raise click.UsageError(f"There is no Interlock Server in {path}.{words}")
+    if len({id(server) for server in servers.values()}) == 1:
+        return next(iter(servers.values()))
+    for name in PREFERRED:
+        if name in servers:
+            return servers[name]
+    raise click.UsageError(f"There is more than one server in {path}: {', '.join(servers)}. Say which: {path}:{next(iter(servers))}")
+
+
+def _servers(module: ModuleType) -> dict[str, Server]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, Server)}
+
+
+def _hint(module: ModuleType) -> str:
+    servers = _servers(module)
+    return f" The servers in it: {', '.join(servers)}." if servers else ""
+
+
+def _kind(value: Any) -> str:
+    kind = type(value)
+    return f"a {kind.__module__}.{kind.__qualname__}"
+
+
+def _import(path: Path) -> ModuleType:
+    """Run a file as a module. One that lies in a package gets its dotted name, so that relative imports work."""
+    name, top = path.stem, path.parent
+    while (top / "__init__.py").is_file():
+        name, top = f"{top.name}.{name}", top.parent
+    for folder in dict.fromkeys((str(top), str(path.parent))):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    sys.argv[:] = [str(path)]
+    if "." in name:
+        return importlib.import_module(name)
+    if name in sys.modules or name in sys.stdlib_module_names:
+        name = f"interlock_file_{name}"  # a file may be called like a module that is there already
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise click.UsageError(f"{path} is no Python file.")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextlib.contextmanager
+def wire_kept_clear() -> Iterator[None]:
+    """While a file is imported, what it prints goes to stderr and what it reads is empty: stdin and stdout are the wire."""
+    sys.stdout.flush()
+    kept_in, kept_out, stdout = os.dup(0), os.dup(1), sys.stdout
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout = stdout
+        os.dup2(kept_in, 0)
+        os.dup2(kept_out, 1)
+        os.close(kept_in)
+        os.close(kept_out)

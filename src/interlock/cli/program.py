@@ -1,0 +1,122 @@
+"""The command's front door: its help, its options, and subcommands that are loaded when they are called for."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final, NamedTuple, NoReturn
+
+import click
+
+from ..version import VERSION
+from . import exits
+
+
+class Row(NamedTuple):
+    """A subcommand: where it lives (module and name), what it does in half a line, and under which heading it is listed."""
+
+    module: str
+    attribute: str
+    words: str
+    heading: str
+
+
+_TALK, _MAKE = "Talk to a server", "Run and write servers"
+COMMANDS: Final[dict[str, Row]] = {
+    "run": Row(".running", "run", "Run the server in a Python file.", _MAKE),
+    "new": Row(".project", "new", "Start a small project with a server and its test.", _MAKE),
+    "install": Row(".install", "install", "Put a server into the configuration of a client.", _MAKE),
+    "serve": Row(".serving", "serve", "Run one of the servers that come with Interlock.", _MAKE),
+    "demo": Row(".serving", "demo", "Watch the protocol at work.", _MAKE),
+    "list": Row(".listing", "list_", "Show what a server offers.", _TALK),
+    "schema": Row(".listing", "schema", "Print the JSON Schemas of tools.", _TALK),
+    "call": Row(".calling", "call", "Call a tool.", _TALK),
+    "read": Row(".reading", "read", "Read a resource.", _TALK),
+    "prompt": Row(".prompting", "prompt", "Get a prompt with its arguments filled in.", _TALK),
+    "complete": Row(".prompting", "complete", "Ask for suggestions for an argument.", _TALK),
+    "ping": Row(".listing", "ping", "Make sure that a server answers.", _TALK),
+}
+
+
+class Program(click.Group):
+    """A group whose commands are imported when one is called, and not to list them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Load a command."""
+        row = COMMANDS.get(name)
+        if row is None:
+            return None
+        command: click.Command = getattr(import_module(row.module, __package__), row.attribute)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of a line; a name that is nearly one is pointed out."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            ctx.fail(f"There is no command {args[0]!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands under their headings, from the table alone."""
+        for heading in (_MAKE, _TALK):
+            with formatter.section(heading):
+                formatter.write_dl([(name, row.words) for name, row in COMMANDS.items() if row.heading == heading])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run, and exit with the codes of this program; an interrupt is 130 and not an error like others."""
+        run = super().main
+        if not standalone_mode:
+            return run(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        try:
+            code = run(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except click.ClickException as bad:
+            bad.show()
+            _exit(bad.exit_code)
+        except click.Abort:
+            click.echo("Interrupted.", err=True)
+            _exit(exits.INTERRUPTED)
+        _exit(code if isinstance(code, int) else exits.OK)
+
+
+def _exit(code: int) -> NoReturn:
+    """End, also where whoever reads our output has gone: then silently."""
+    try:
+        sys.stdout.flush()
+    except OSError as bad:
+        if bad.errno != errno.EPIPE:
+            raise
+        sys.stdout = None  # type: ignore[assignment]  # nobody may flush it again on the way out
+    sys.exit(code)
+
+
+@click.command(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog=exits.WORDS,
+    no_args_is_help=True,
+)
+@click.version_option(VERSION, "--version", prog_name="interlock", message="%(prog)s %(version)s")
+def program() -> None:
+    """Write, run and try out servers of the Model Context Protocol.
+
+    \b
+    interlock new hello && cd hello      a server of ten lines, with a test
+    interlock call server.py greet name=Ada
+    interlock call greet name=Ada -- uv run server.py
+    interlock install server.py --client claude-desktop
+    """

@@ -1,0 +1,116 @@
+"""`interlock run`: serve the server object of a Python file, and with `--reload` the newest version of it."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import click
+
+from . import exits
+from .loading import load_server, split_target, wire_kept_clear
+
+TRANSPORT_OPTIONS = (
+    click.option(
+        "--transport",
+        "-t",
+        type=click.Choice(["stdio", "unix", "tcp"]),
+        default="stdio",
+        show_default=True,
+        help="How clients reach the server.",
+    ),
+    click.option("--path", "socket_path", type=click.Path(), help="unix: the path of the socket."),
+    click.option("--host", default="127.0.0.1", show_default=True, help="tcp: the address to listen at; there is no authentication."),
+    click.option("--port", type=click.IntRange(0, 65535), help="tcp: the port; 0 takes any that is free."),
+)
+
+
+def with_transport_options(command: Any) -> Any:
+    """Give a command the options that say how clients reach a server."""
+    for option in reversed(TRANSPORT_OPTIONS):
+        command = option(command)
+    return command
+
+
+def transport_options(transport: str, socket_path: str | None, host: str, port: int | None) -> dict[str, Any]:
+    """The options of `Server.run` for a transport. Raises click.UsageError for what is missing or out of place."""
+    if transport == "unix":
+        if socket_path is None:
+            raise click.UsageError("--transport unix needs --path.")
+        return {"path": socket_path, "on_ready": _listening}
+    if transport == "tcp":
+        if port is None:
+            raise click.UsageError("--transport tcp needs --port.")
+        return {"host": host, "port": port, "on_ready": _listening}
+    if socket_path is not None or port is not None:
+        raise click.UsageError("--path is for --transport unix, --port for --transport tcp.")
+    return {}
+
+
+def _listening(address: Any) -> None:
+    where = f"tcp://{address[0]}:{address[1]}" if isinstance(address, tuple) else f"unix://{Path(address).resolve()}"
+    click.echo(f"Listening at {where}", err=True)
+
+
+@click.command("run", epilog=exits.WORDS)
+@click.argument("file", metavar="FILE[:OBJECT]")
+@with_transport_options
+@click.option("--reload", is_flag=True, help="Start the server anew when a file changes; the client's pipe stays open.")
+@click.option("--reload-dir", "folders", multiple=True, type=click.Path(exists=True, file_okay=False), help="Watch this folder too.")
+@click.option("--grace", type=click.FloatRange(0), default=10.0, show_default=True, help="Seconds that calls get to end before a reload.")
+def run(
+    file: str,
+    transport: str,
+    socket_path: str | None,
+    host: str,
+    port: int | None,
+    reload: bool,
+    folders: tuple[str, ...],
+    grace: float,
+) -> None:
+    """Run the server in a Python FILE, over stdio unless told otherwise.
+
+    OBJECT is the name of the server in it. Without one it is the only server in the file, or the one called server, mcp or app.
+    A function of that name is called for the server. The file's folder is on sys.path; what stands under
+    `if __name__ == "__main__":` is not run.
+
+    With --reload the pipe stays open: the server runs as a child, and when a .py file in the file's folder changes, a new child
+    takes over between two calls. The session goes on, subscriptions too, and the client is told that the lists have changed.
+    While the file has an error, requests are answered with it; the next save repairs it.
+
+    \b
+    interlock run weather.py
+    interlock run weather.py:mcp --reload
+    interlock run weather.py --transport tcp --port 8765
+    """
+    path, name = split_target(file)
+    options = transport_options(transport, socket_path, host, port)
+    if reload:
+        if transport != "stdio":
+            raise click.UsageError("--reload is for --transport stdio.")
+        if not path.is_file():
+            raise click.UsageError(f"There is no file {path}.")
+        from .reload import run_reloading  # late: a server that runs once needs none of it
+
+        sys.exit(run_reloading(path, name, [Path(folder) for folder in folders], grace))
+    try:
+        with wire_kept_clear():
+            server = load_server(path, name)
+    except click.ClickException:
+        raise
+    except Exception as bad:
+        # Of the file's own frames only: how it came to be imported is no news to its author.
+        traceback.print_exception(bad.with_traceback(_own_frames(bad, path)))
+        sys.exit(exits.TOOL_FAILED)
+    server.run(transport, **options)
+
+
+def _own_frames(bad: BaseException, path: Path) -> Any:
+    """The part of a traceback that begins in the file; all of it where the file is not in it (a syntax error)."""
+    trace = bad.__traceback__
+    wanted = str(path.resolve())
+    while trace is not None and trace.tb_frame.f_code.co_filename != wanted:
+        trace = trace.tb_next
+    return trace

@@ -1,0 +1,309 @@
+"""The weather in the USA, from the National Weather Service: alerts of a state, and the forecast of a place.
+
+`interlock serve weather` runs it over stdio. INTERLOCK_WEATHER_URL names another address that answers as
+https://api.weather.gov does, INTERLOCK_WEATHER_SECONDS how long one answer may take.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from interlock import Context, Server, ToolAnnotations, ToolError
+
+if TYPE_CHECKING:
+    from httpx2 import AsyncClient
+
+NWS = "https://api.weather.gov"
+ADDRESS_VARIABLE, SECONDS_VARIABLE = "INTERLOCK_WEATHER_URL", "INTERLOCK_WEATHER_SECONDS"
+SECONDS = 20.0
+MOST_BYTES = 8 * 1024 * 1024
+MOST_PERIODS = 5
+NO_ALERTS = "There are no active weather alerts for {state}."
+
+T = TypeVar("T")
+
+
+# -- what the service answers, as far as it is needed ----------------------------------------------------------
+
+
+class _Alert(Struct, rename="camel"):
+    event: str
+    headline: str | None = None
+    area_desc: str | None = None
+    severity: str | None = None
+    urgency: str | None = None
+    expires: str | None = None
+    description: str | None = None
+    instruction: str | None = None
+
+
+class _AlertFeature(Struct):
+    properties: _Alert
+
+
+class _Alerts(Struct):
+    features: list[_AlertFeature]
+
+
+class _City(Struct):
+    city: str
+    state: str
+
+
+class _Relative(Struct):
+    properties: _City
+
+
+class _Point(Struct, rename="camel"):
+    forecast: str
+    relative_location: _Relative | None = None
+
+
+class _PointAnswer(Struct):
+    properties: _Point
+
+
+class _Quantity(Struct):
+    value: float | None = None
+
+
+class _Period(Struct, rename="camel"):
+    name: str
+    start_time: str
+    temperature: float
+    temperature_unit: str
+    wind_speed: str = ""
+    wind_direction: str = ""
+    detailed_forecast: str = ""
+    probability_of_precipitation: _Quantity | None = None
+
+
+class _Periods(Struct):
+    periods: list[_Period]
+
+
+class _ForecastAnswer(Struct):
+    properties: _Periods
+
+
+class _Problem(Struct):
+    title: str = ""
+    detail: str = ""
+
+
+# -- what the tools give ------------------------------------------------------------------------------------------
+
+
+class Period(Struct, rename="camel"):
+    """The weather of one part of a day."""
+
+    name: str
+    starts: str
+    temperature: float
+    unit: str
+    wind: str
+    rain_percent: float | None
+    words: str
+
+
+class Forecast(Struct, rename="camel"):
+    """The weather to come at one place; the times are ISO 8601."""
+
+    place: str | None
+    latitude: float
+    longitude: float
+    periods: list[Period] = field(default_factory=list)
+
+
+# -- the service ---------------------------------------------------------------------------------------------------
+
+
+class _Absent(Exception):
+    """The service has nothing under that path, or refuses it; `words` are its own."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status, self.words = status, words
+
+
+class WeatherService:
+    """A client of the National Weather Service, or of an address that answers as it does.
+
+    Every misfortune is raised as a ToolError in words for the model.
+    """
+
+    def __init__(self, address: str = NWS, seconds: float = SECONDS) -> None:
+        self.address, self.seconds = address.rstrip("/"), seconds
+        self._client: AsyncClient | None = None
+
+    async def get(self, path: str, kind: type[T]) -> T:
+        """What the service has under `path`, read as `kind`. Raises _Absent for what it has not, ToolError for all else."""
+        status, body = await self._fetch(path)
+        if status in (400, 404):
+            problem = self._read(body, _Problem) if body else _Problem()
+            raise _Absent(status, problem.detail or problem.title)
+        if status == 429:
+            raise ToolError("The weather service gets too many requests. Try again in a minute.")
+        if status >= 500:
+            raise ToolError(f"The weather service has trouble of its own (HTTP {status}). Try again later.")
+        if status != 200:
+            raise ToolError(f"The weather service refused the request (HTTP {status}).")
+        return self._read(body, kind)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _fetch(self, path: str) -> tuple[int, bytes]:
+        client = self._client = self._client or self._opened()
+        import httpx2  # loaded already, or `_opened` has said what to install
+
+        host = urlsplit(self.address).netloc
+        try:
+            async with client.stream("GET", self.address + path) as response:
+                body = b""
+                async for chunk in response.aiter_bytes():
+                    body += chunk
+                    if len(body) > MOST_BYTES:
+                        raise ToolError(f"The weather service sent more than {MOST_BYTES} bytes, which is more than a forecast has.")
+                return response.status_code, body
+        except httpx2.TimeoutException:
+            raise ToolError(f"The weather service at {host} did not answer within {self.seconds:g} seconds. Try again later.") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL) as bad:
+            why = str(bad) or type(bad).__name__
+            raise ToolError(f"The weather service at {host} cannot be reached ({why}). Is there a connection to the network?") from None
+
+    def _opened(self) -> AsyncClient:
+        try:
+            import httpx2  # at the first call: it takes longer to load than all the rest
+        except ImportError:
+            raise ToolError("The weather server needs an HTTP client. Install it with: pip install 'interlock[http]'") from None
+        return httpx2.AsyncClient(
+            headers={"User-Agent": "interlock-weather/1.0", "Accept": "application/geo+json"},
+            timeout=self.seconds,
+            limits=httpx2.Limits(max_connections=10),
+            follow_redirects=True,  # the service sends coordinates on to the form it likes best
+            max_redirects=3,
+        )
+
+    def _read(self, body: bytes, kind: type[T]) -> T:
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+            raise ToolError(f"The weather service sent an answer that cannot be read ({bad}).") from None
+
+
+# -- the tools -----------------------------------------------------------------------------------------------------
+
+State = Annotated[str, Meta(pattern="^[A-Za-z]{2}$", examples=["CA", "NY"])]
+Latitude = Annotated[float, Meta(ge=-90, le=90, examples=[38.58])]
+Longitude = Annotated[float, Meta(ge=-180, le=180, examples=[-121.49])]
+
+
+async def get_alerts(state: State, ctx: Context[WeatherService]) -> str:
+    """The weather alerts that are in force in a state of the USA now.
+
+    Args:
+        state: two letters, such as CA or NY.
+    """
+    state = state.upper()
+    try:
+        answer = await ctx.state.get(f"/alerts/active/area/{state}", _Alerts)
+    except _Absent as bad:
+        raise ToolError(f"The National Weather Service knows no state {state}. {bad.words}".strip()) from None
+    alerts = [_alert(feature.properties) for feature in answer.features]
+    return "\n\n---\n\n".join(alerts) if alerts else NO_ALERTS.format(state=state)
+
+
+async def get_forecast(latitude: Latitude, longitude: Longitude, ctx: Context[WeatherService]) -> Forecast:
+    """The weather of the next days at a place in the USA.
+
+    Args:
+        latitude: degrees north; south is negative.
+        longitude: degrees east; west, as all of the USA, is negative.
+    """
+    where = f"{_degrees(latitude)},{_degrees(longitude)}"
+    try:
+        point = (await ctx.state.get(f"/points/{where}", _PointAnswer)).properties
+        # Only the path is taken from the answer: whatever it says, the request goes to the service that we were told to ask.
+        found = urlsplit(point.forecast)
+        answer = await ctx.state.get(found.path + (f"?{found.query}" if found.query else ""), _ForecastAnswer)
+    except _Absent as bad:
+        words = f"There is no forecast for {where}: the National Weather Service covers the USA and its territories only. {bad.words}"
+        raise ToolError(words.strip()) from None
+    city = point.relative_location.properties if point.relative_location is not None else None
+    return Forecast(
+        place=f"{city.city}, {city.state}" if city is not None else None,
+        latitude=latitude,
+        longitude=longitude,
+        periods=[_period(period) for period in answer.properties.periods[:MOST_PERIODS]],
+    )
+
+
+def _degrees(value: float) -> str:
+    """With the four digits that the service takes, and no zeros at the end, which it does not like."""
+    text = f"{value:.4f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _alert(alert: _Alert) -> str:
+    facts = [("Area", alert.area_desc), ("Severity", alert.severity), ("Urgency", alert.urgency), ("Until", alert.expires)]
+    lines = [alert.headline or alert.event, *(f"{name}: {value}" for name, value in facts if value)]
+    return "\n".join([*lines, *(f"\n{text.strip()}" for text in (alert.description, alert.instruction) if text)])
+
+
+def _period(period: _Period) -> Period:
+    rain = period.probability_of_precipitation
+    return Period(
+        name=period.name,
+        starts=period.start_time,
+        temperature=period.temperature,
+        unit=period.temperature_unit,
+        wind=f"{period.wind_speed} {period.wind_direction}".strip(),
+        rain_percent=rain.value if rain is not None else None,
+        words=period.detailed_forecast,
+    )
+
+
+def weather_server(address: str | None = None, seconds: float | None = None) -> Server:
+    """A weather server that asks `address`; the environment's, or the real service, where none is given.
+
+    `seconds` is how long one answer may take.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: Server) -> AsyncIterator[WeatherService]:
+        given = os.environ.get
+        service = WeatherService(address or given(ADDRESS_VARIABLE) or NWS, seconds or float(given(SECONDS_VARIABLE) or SECONDS))
+        try:
+            yield service
+        finally:
+            await service.aclose()
+
+    made = Server(
+        "weather",
+        "1.0.0",
+        title="Weather in the USA",
+        instructions="Ask for a forecast by latitude and longitude, for alerts by state. There is no weather here outside the USA.",
+        lifespan=lifespan,
+        list_ttl_ms=3_600_000,
+    )
+    only_reads = ToolAnnotations(read_only_hint=True, open_world_hint=True)
+    made.add_tool(get_alerts, title="Weather alerts of a state", annotations=only_reads)
+    made.add_tool(get_forecast, title="Weather forecast for a place", annotations=only_reads)
+    return made
+
+
+server = weather_server()
+
+if __name__ == "__main__":
+    server.run()

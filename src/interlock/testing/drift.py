@@ -1,0 +1,258 @@
+"""How far a catalogue has drifted from what it was: what breaks those who rely on it, and what does not.
+
+A schema of arguments breaks callers where it takes less than before; a schema of results breaks readers where it promises less.
+The rules look at the keywords that servers use; where two schemas differ in a way that no rule knows, the change is reported as
+compatible rather than guessed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+Schema = Any
+Catalogue = dict[str, dict[str, Any]]
+
+_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
+_LOWER = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
+_UPPER = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
+_ANY_CHANGE = ("pattern", "format", "multipleOf", "uniqueItems", "contentEncoding")
+_MOST_DEPTH = 32
+
+
+class Drift(Struct):
+    """What has changed: `breaking` those who rely on the catalogue, or `compatible` with them; one sentence each."""
+
+    breaking: list[str] = field(default_factory=list)
+    compatible: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.breaking or self.compatible)
+
+
+def drift(before: Catalogue, after: Catalogue) -> Drift:
+    """Compare two catalogues (see `interlock.testing.catalogue`)."""
+    found = Drift()
+    for kind, compare in (("tool", _tool), ("prompt", _prompt), ("resource", _listed), ("template", _listed)):
+        old, new = before.get(f"{kind}s", {}), after.get(f"{kind}s", {})
+        found.breaking += [f"{kind} {name}: it is gone" for name in old if name not in new]
+        found.compatible += [f"{kind} {name}: it is new" for name in new if name not in old]
+        for name in old:
+            if name in new:
+                compare(f"{kind} {name}", old[name], new[name], found)
+    return found
+
+
+def _tool(what: str, old: Any, new: Any, found: Drift) -> None:
+    breaks = list(narrowed(old["inputSchema"], new["inputSchema"]))
+    given, gives = old.get("outputSchema"), new.get("outputSchema")
+    if given is not None and gives is None:
+        breaks.append("its results have no schema any more")
+    elif given is not None:
+        breaks += weakened(given, gives)
+    found.breaking += [f"{what}: {change}" for change in breaks]
+    if not breaks:
+        for member, words in (("inputSchema", "what it takes"), ("outputSchema", "what it gives")):
+            if old.get(member) != new.get(member):
+                found.compatible.append(f"{what}: {words} has changed in a way that breaks nobody")
+    _listed(what, old, new, found, passed=("inputSchema", "outputSchema"))
+
+
+def _prompt(what: str, old: Any, new: Any, found: Drift) -> None:
+    before = {a["name"]: a for a in old.get("arguments", ())}
+    after = {a["name"]: a for a in new.get("arguments", ())}
+    found.breaking += [f"{what}: the argument {name} is gone" for name in before if name not in after]
+    for name, argument in after.items():
+        if argument.get("required") and not before.get(name, {}).get("required"):
+            found.breaking.append(f"{what}: the argument {name} is required now")
+        elif name not in before:
+            found.compatible.append(f"{what}: the argument {name} is new")
+    _listed(what, old, new, found, passed=("arguments",))
+
+
+def _listed(what: str, old: Any, new: Any, found: Drift, passed: tuple[str, ...] = ()) -> None:
+    """Everything else that is said of a feature: words, hints, MIME types."""
+    for member in sorted({*old, *new} - {*passed}):
+        if old.get(member) != new.get(member):
+            found.compatible.append(f"{what}: its {member} has changed")
+
+
+# -- arguments: what was taken before must be taken still ------------------------------------------------------------
+
+
+def narrowed(old: Schema, new: Schema) -> Iterator[str]:
+    """Where a schema no longer takes what it took, one sentence each."""
+    yield from _Pair(old, new).narrowed(old, new, "", 0)
+
+
+def weakened(old: Schema, new: Schema) -> Iterator[str]:
+    """Where a schema no longer promises what it promised, one sentence each."""
+    yield from _Pair(old, new).weakened(old, new, "", 0)
+
+
+class _Pair:
+    """Two schemas whose references lead into their own roots."""
+
+    def __init__(self, old_root: Schema, new_root: Schema) -> None:
+        self._old_root, self._new_root = old_root, new_root
+
+    def narrowed(self, old: Schema, new: Schema, at: str, depth: int) -> Iterator[str]:
+        old, new = _resolved(old, self._old_root), _resolved(new, self._new_root)
+        if old == new or new in (True, {}) or depth > _MOST_DEPTH:
+            return
+        alternatives, choices = _alternatives(old), _alternatives(new)
+        if len(alternatives) > 1 or len(choices) > 1:
+            for alternative in alternatives:
+                if all(any(True for _ in self.narrowed(alternative, choice, at, depth + 1)) for choice in choices):
+                    yield f"{_named(at)} no longer takes {_described(_resolved(alternative, self._old_root))}"
+            return
+        if gone := _types(old) - _types(new):
+            yield f"{_named(at)} no longer takes {_or(gone)}"
+            return
+        yield from _limits(old, new, at)
+        yield from self._members(old, new, at, depth)
+
+    def _members(self, old: Schema, new: Schema, at: str, depth: int) -> Iterator[str]:
+        before, after = _of(old, "properties"), _of(new, "properties")
+        for name, schema in before.items():
+            if name in after:
+                yield from self.narrowed(schema, after[name], f"{at}.{name}", depth + 1)
+            else:
+                yield f"{_named(f'{at}.{name}')} is gone"
+        required = set(_list(old, "required"))
+        yield from (f"{_named(f'{at}.{name}')} is required now" for name in _list(new, "required") if name not in required)
+        rest, now = _member(old, "additionalProperties", True), _member(new, "additionalProperties", True)
+        if now is False and rest is not False:
+            yield f"{_named(at)} no longer takes members that it does not name"
+        elif isinstance(rest, dict) and isinstance(now, dict):
+            yield from self.narrowed(rest, now, f"{at}.*", depth + 1)
+        if (items := _member(new, "items", True)) is not True:
+            yield from self.narrowed(_member(old, "items", True), items, f"{at}[]", depth + 1)
+
+    # -- results: what was promised before must be promised still --------------------------------------
+
+    def weakened(self, old: Schema, new: Schema, at: str, depth: int) -> Iterator[str]:
+        old, new = _resolved(old, self._old_root), _resolved(new, self._new_root)
+        if old == new or old in (True, {}) or depth > _MOST_DEPTH:
+            return
+        alternatives, choices = _alternatives(old), _alternatives(new)
+        if len(alternatives) > 1 or len(choices) > 1:
+            for choice in choices:
+                if all(any(True for _ in self.weakened(alternative, choice, at, depth + 1)) for alternative in alternatives):
+                    yield f"{_given(at)} may now be {_described(_resolved(choice, self._new_root))}"
+            return
+        if more := _types(new) - _types(old):
+            yield f"{_given(at)} may now be {_or(more)}"
+            return
+        before, after = _of(old, "properties"), _of(new, "properties")
+        required = set(_list(new, "required"))
+        for name, schema in before.items():
+            path = f"{at}.{name}"
+            if name not in after:
+                yield f"{_given(path)} is gone"
+                continue
+            if name in _list(old, "required") and name not in required:
+                yield f"{_given(path)} may now be missing"
+            yield from self.weakened(schema, after[name], path, depth + 1)
+        yield from self.weakened(_member(old, "items", True), _member(new, "items", True), f"{at}[]", depth + 1)
+
+
+# -- small things ------------------------------------------------------------------------------------------------
+
+
+def _limits(old: Schema, new: Schema, at: str) -> Iterator[str]:
+    """Limits that are new or tighter."""
+    before, after = _choices(old), _choices(new)
+    if after is not None:
+        gone = [value for value in before if value not in after] if before is not None else None
+        if gone is None:
+            yield f"{_named(at)} takes only {_or(map(repr, after))} now"
+        elif gone:
+            yield f"{_named(at)} no longer takes {_or(map(repr, gone))}"
+    for keywords, tighter in ((_LOWER, lambda was, is_: is_ > was), (_UPPER, lambda was, is_: is_ < was)):
+        for keyword in keywords:
+            was, now = _member(old, keyword), _member(new, keyword)
+            if now is not None and (was is None or tighter(was, now)):
+                yield f"{_named(at)} has a tighter {keyword}: {now}" + (f" (it was {was})" if was is not None else "")
+    for keyword in _ANY_CHANGE:
+        was, now = _member(old, keyword), _member(new, keyword)
+        if now not in (None, False) and now != was:
+            yield f"{_named(at)} has another {keyword}: {now}"
+
+
+def _resolved(schema: Schema, root: Schema) -> Schema:
+    for _ in range(_MOST_DEPTH):
+        reference = _member(schema, "$ref")
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            break
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        target = root
+        for step in reference.removeprefix("#").split("/")[1:]:
+            target = target.get(step.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, Mapping) else {}
+        schema = {**target, **rest} if isinstance(target, Mapping) else target
+    return schema
+
+
+def _alternatives(schema: Schema) -> list[Schema]:
+    for keyword in ("anyOf", "oneOf"):
+        options = _list(schema, keyword)
+        if options:
+            return options
+    return [schema]
+
+
+def _types(schema: Schema) -> frozenset[str]:
+    """The JSON types that a schema takes; one that takes numbers takes integers."""
+    if schema is False:
+        return frozenset()
+    kinds = _member(schema, "type")
+    found = set([kinds] if isinstance(kinds, str) else kinds) if kinds is not None else {*_TYPES}
+    if kinds is None and (choices := _choices(schema)) is not None:
+        found = {_type_of(value) for value in choices}
+    return frozenset(found | ({"integer"} if "number" in found else set()))
+
+
+def _type_of(value: Any) -> str:
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object", type(None): "null"}
+    return names[type(value)]
+
+
+def _choices(schema: Schema) -> list[Any] | None:
+    if isinstance(schema, Mapping) and "const" in schema:
+        return [schema["const"]]
+    choices = _member(schema, "enum")
+    return choices if isinstance(choices, list) else None
+
+
+def _described(schema: Schema) -> str:
+    choices = _choices(schema)
+    return _or(map(repr, choices)) if choices is not None else _or(_types(schema))
+
+
+def _member(schema: Schema, name: str, default: Any = None) -> Any:
+    return schema.get(name, default) if isinstance(schema, Mapping) else default
+
+
+def _of(schema: Schema, name: str) -> dict[str, Any]:
+    value = _member(schema, name)
+    return value if isinstance(value, dict) else {}
+
+
+def _list(schema: Schema, name: str) -> list[Any]:
+    value = _member(schema, name)
+    return value if isinstance(value, list) else []
+
+
+def _named(at: str) -> str:
+    return f"the argument {at.removeprefix('.')}" if at else "it"
+
+
+def _given(at: str) -> str:
+    return f"{at.removeprefix('.')} of its result" if at else "its result"
+
+
+def _or(words: Any) -> str:
+    items = sorted(map(str, words))
+    return " or ".join(items) if len(items) < len(_TYPES) else "anything"

@@ -1,0 +1,64 @@
+"""Two channels that are each other's peer, in memory: for tests of what stands on either end, without pipes or sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from ..wire.jsonrpc import Frame
+
+HIGH_WATER = 1024 * 1024
+
+
+class MemoryChannel:
+    """One end of a pair; what is sent lies queued until the other end takes it."""
+
+    def __init__(self) -> None:
+        self.queued = 0
+        self.lost = ""
+        self._peer: MemoryChannel = self
+        self._arrived: deque[Frame] = deque()
+        self._stirred, self._room = asyncio.Event(), asyncio.Event()
+        self._closed = False
+
+    async def receive(self) -> list[Frame]:
+        """The next frames; an empty list at the end."""
+        while not self._arrived:
+            if self._closed or self._peer._closed:
+                return []
+            self._stirred.clear()
+            await self._stirred.wait()
+        frames = list(self._arrived)
+        self._arrived.clear()
+        self._peer.queued = 0
+        self._peer._room.set()
+        return frames
+
+    def send(self, frames: list[Frame]) -> None:
+        """Hand frames to the other end."""
+        if self._closed or self._peer._closed:
+            return
+        self._peer._arrived.extend(frames)
+        self._peer._stirred.set()
+        self.queued += sum(map(len, frames))
+
+    async def drain(self) -> None:
+        """Wait until the other end has taken what lies there, where that is much."""
+        while self.queued > HIGH_WATER and not (self._closed or self._peer._closed):
+            self._room.clear()
+            await self._room.wait()
+
+    async def aclose(self) -> None:
+        """Close this end; the other one can still take what was sent."""
+        self._closed = True
+        for end in (self, self._peer):
+            end._stirred.set()
+            end._room.set()
+            end.queued = 0
+
+
+def channel_pair() -> tuple[MemoryChannel, MemoryChannel]:
+    """Two channels: what is sent into one comes out of the other."""
+    one, other = MemoryChannel(), MemoryChannel()
+    one._peer, other._peer = other, one
+    return one, other
