@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -60,7 +60,7 @@ class Direct:
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
         """Ask, and wait for the answer."""
         if isinstance(request, t.ElicitRequest) and request.params.mode == "url" and request.params.elicitation_id is None:
-            request = t.ElicitRequest(replace(request.params, elicitation_id=secrets.token_urlsafe(12)))  # `ELI-18`
+            request = t.ElicitRequest(replace(request.params, elicitation_id=os.urandom(12).hex()))  # `ELI-18`
         return await self._put(request)
 
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
@@ -112,7 +112,7 @@ class _Parked:
     """A running handler that outlives the request that began it, and the rounds it has gone through."""
 
     def __init__(self, x: Exchange, run: Handler, ticket: _Ticket) -> None:
-        self.name, self.run = secrets.token_urlsafe(12), _Run(Journal(ticket.journal), waits=True)
+        self.name, self.run = os.urandom(12).hex(), _Run(Journal(ticket.journal), waits=True)
         self.round = 0
         self.outcomes: dict[int, asyncio.Future[AnyResult]] = {}
         self.expiry: asyncio.TimerHandle | None = None
@@ -279,8 +279,11 @@ class Rounds:
 
 
 async def _carry_direct(x: Exchange, run: Handler) -> AnyResult:
-    """The handshake era: questions go straight to the peer; those written by hand are asked on the tool's behalf."""
-    result = await run(x)
+    """The handshake era: questions go straight to the peer; those written by hand are asked on the tool's behalf.
+
+    A state and answers that the peer itself put into its request are nothing of ours: the tool never sees them (`MRT-06`).
+    """
+    result = await run(replace(x, params=replace(x.params, input_responses=None, request_state=None)) if _brings(x) else x)
     for _ in range(MOST_ROUNDS):
         if not isinstance(result, t.InputRequiredResult):
             return result
@@ -302,14 +305,14 @@ def missing_capability(name: str, capabilities: t.ClientCapabilities) -> t.McpEr
 
 
 def _plain(params: Any, ticket: _Ticket) -> Any:
-    """The params as the handler may see them: its own state if it wrote one by hand, else none."""
+    """The params as the handler may see them: its own state if it wrote one by hand, answers without any state as they came."""
     if ticket.by_hand:
         return replace(params, request_state=ticket.author)
-    return (
-        params
-        if params.request_state is None and params.input_responses is None
-        else replace(params, request_state=None, input_responses=None)
-    )
+    return params if params.request_state is None else replace(params, request_state=None, input_responses=None)
+
+
+def _brings(x: Exchange) -> bool:
+    return x.params.input_responses is not None or x.params.request_state is not None
 
 
 def _binding(x: Exchange) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -145,16 +146,20 @@ json_values = st.recursive(
 )
 
 
+def refusal(read: Callable[[bytes], object], frame: bytes) -> int | None:
+    """The code that a frame is refused with, None where it is read."""
+    try:
+        read(frame)
+    except Malformed as bad:
+        return bad.code
+    return None
+
+
 @given(json_values)
 def test_any_json_opens_or_is_refused(value: Any) -> None:
     """There is no JSON for which opening does anything but return or raise Malformed."""
     frame = json.dumps(value).encode()
-    try:
-        open_envelope(frame)
-    except Malformed as bad:
-        assert bad.code == t.INVALID_REQUEST or "\\ud" in frame.decode()
-        return
-    assert value["jsonrpc"] == "2.0"
+    assert refusal(open_envelope, frame) in (t.INVALID_REQUEST, t.PARSE_ERROR)
 
 
 @given(st.binary(max_size=60))
@@ -162,10 +167,7 @@ def test_any_bytes_open_or_are_refused(frame: bytes) -> None:
     """The same for bytes that need not be JSON, alone and inside a message."""
     for whole in (frame, b'{"jsonrpc":"2.0","id":1,"method":"m","params":%b}' % frame, b"[" + frame + b"]"):
         for read in (open_envelope, open_batch):
-            try:
-                read(whole)
-            except Malformed as bad:
-                assert bad.code in (t.PARSE_ERROR, t.INVALID_REQUEST)
+            assert refusal(read, whole) in (None, t.PARSE_ERROR, t.INVALID_REQUEST)
 
 
 ids = st.integers(-(2**70), 2**70) | st.text()
@@ -180,7 +182,7 @@ def test_what_is_put_together_comes_apart_the_same(id: int | str, method: str, p
     told = open_envelope(jsonrpc.notification(method, body))
     assert (told.id, told.method, bytes(told.params)) == (UNSET, method, body)
     answered = open_envelope(jsonrpc.response(id, body))
-    assert (answered.id, answered.method, answered.result, answered.error) == (id, UNSET, body, UNSET)
+    assert (answered.id, answered.method, bytes(answered.result), answered.error) == (id, UNSET, body, UNSET)
     failed = open_envelope(jsonrpc.failure(id, code, method, data))
     assert failed.error == jsonrpc.ErrorBody(code, method, data)
     assert failed.result is UNSET

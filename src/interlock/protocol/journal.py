@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import msgspec
@@ -29,6 +28,8 @@ class Journal:
             self._claim(name)
             return name
         self._asked += 1
+        import hashlib  # late: only for calls that ask, which spares every other server its start-up
+
         digest = hashlib.blake2s(_sorted(request), digest_size=6).hexdigest()
         return f"{self._asked}.{digest}"
 

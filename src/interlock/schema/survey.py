@@ -19,14 +19,14 @@ MAX_SUBSCHEMAS = 10_000
 MAX_STACK = 640  # subschemas at work inside one another; the engine recurses, and half a megabyte of stack must do
 MAX_WEIGHT = 1_000_000  # subschemas that may have a say on one path from a value's root to a leaf
 
-# How the subschemas of a keyword apply: to the same value, to values inside it (to each of them, or each to another one), or not
-# where they stand.
-Role = Literal["here", "below", "apart", "aside"]
+# How the subschemas of a keyword apply: to the same value, to each item or one item each, to each property or one property each,
+# or not where they stand.
+Role = Literal["here", "each_item", "one_item", "each_property", "one_property", "aside"]
 _ROLES: dict[str, Role] = {
     **dict.fromkeys(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"), "here"),
-    **dict.fromkeys(("items", "additionalItems", "unevaluatedItems", "contains"), "below"),
-    **dict.fromkeys(("patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"), "below"),
-    **dict.fromkeys(("properties", "prefixItems"), "apart"),
+    **dict.fromkeys(("items", "additionalItems", "unevaluatedItems", "contains"), "each_item"),
+    **dict.fromkeys(("patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"), "each_property"),
+    **{"prefixItems": "one_item", "properties": "one_property"},
     **dict.fromkeys(("$defs", "definitions", "contentSchema"), "aside"),
 }
 
@@ -46,28 +46,37 @@ class SchemaError(ValueError):
 class _Place:
     """One subschema: the URI it stands under, and the subschemas that apply with it."""
 
-    __slots__ = ("apart", "aside", "base", "below", "here", "node")
+    __slots__ = ("aside", "base", "each_item", "each_property", "here", "node", "one_item", "one_property")
 
     def __init__(self, node: dict[str, Any], base: str) -> None:
         self.node = node
         self.base = base
         self.here: list[_Place] = []
-        self.below: list[_Place] = []
-        self.apart: list[_Place] = []
+        self.each_item: list[_Place] = []
+        self.one_item: list[_Place] = []
+        self.each_property: list[_Place] = []
+        self.one_property: list[_Place] = []
         self.aside: list[_Place] = []
+
+    def below(self) -> list[_Place]:
+        """Every subschema that may have a say on what is inside a value when this one has on the value."""
+        return [*self.each_item, *self.one_item, *self.each_property, *self.one_property]
 
     def applied(self) -> list[_Place]:
         """Every subschema that may have a say on a value or its parts when this one has."""
-        return [*self.here, *self.below, *self.apart]
+        return [*self.here, *self.below()]
 
     def cost(self, here: Mapping[_Place, int], inner: Mapping[_Place, int], unknown: int) -> int:
         """Return the subschemas that have a say on one path, given those of the places that apply with this one.
 
-        Where several places have each another value to look at, a path meets only one of them.
+        A path goes into an item or into a property, and of those that look at one each it meets only one.
         """
-        same = sum(here.get(place, unknown) for place in self.here)
-        below = sum(inner.get(place, unknown) for place in self.below)
-        return min(1 + same + below + max((inner.get(place, unknown) for place in self.apart), default=0), MAX_WEIGHT + 1)
+        total = 1 + sum(here.get(place, unknown) for place in self.here)
+        most = 0
+        for each, one in ((self.each_item, self.one_item), (self.each_property, self.one_property)):
+            met = sum(inner.get(place, unknown) for place in each)
+            most = max(most, met + max((inner.get(place, unknown) for place in one), default=0))
+        return min(total + most, MAX_WEIGHT + 1)
 
 
 class Survey:
@@ -140,7 +149,7 @@ class Survey:
             if any("anyOf" in place.node or "oneOf" in place.node for place in now):
                 return levels
             seen.update(now)
-            level, levels = [inner for place in now for inner in (*place.below, *place.apart)], levels + 1
+            level, levels = [inner for place in now for inner in place.below()], levels + 1
         return None
 
     def _visit(self, node: dict[str, Any], base: str) -> _Place:

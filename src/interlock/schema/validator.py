@@ -36,7 +36,7 @@ _REGEX_PARTS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\((?:\?<?[=!])?|\)", re.DOT
 class Violation(msgspec.Struct, frozen=True):
     """One thing that is wrong with a value."""
 
-    path: str  # a JSON pointer to the offending part, "" for the whole
+    path: str  # a JSON pointer to the offending part, "" for the whole; the engine leaves out property names that are empty
     message: str
 
 
@@ -159,7 +159,8 @@ def _engine(schema: dict[str, Any] | bool, survey: Survey, formats: bool) -> jso
     except rs.ValidationError as error:
         where = f" (at {_pointer(error.instance_path)})" if error.instance_path else ""
         if getattr(error.kind, "format", None) == "regex":
-            raise SchemaError(f"The pattern {_short(error.instance)} is malformed, too large, or looks around in a name{where}.") from None
+            never = ", or looks around, which only `pattern` may" if "patternProperties" in error.instance_path[-2:] else ""
+            raise SchemaError(f"The pattern {_short(error.instance)} is malformed or too large{never}{where}.") from None
         if error.kind.name == "$ref":
             raise SchemaError(f"The schema leads outside itself, where nothing is ever fetched: {_words(error)}.") from None
         raise SchemaError(f"The schema is not valid {survey.dialect}: {_words(error)}{where}.") from None
@@ -189,7 +190,7 @@ def _looks(pattern: str) -> bool:
         if part == ")":
             groups = groups[:-1]
         elif part[0] == "\\":
-            refers = refers or part[1] in "123456789k"
+            refers = refers or part[1] in "123456789"
         elif part[0] == "(":
             looks = len(part) > 1
             if looks and any(groups):

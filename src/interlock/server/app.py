@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec.structs import replace
 
@@ -32,6 +30,9 @@ from .lifespan import Lifespan
 from .making import make_prompt, make_resource, make_template, make_tool
 from .templates import Template
 from .workers import DEFAULT_THREADS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 STATE_KEY_VARIABLE = "INTERLOCK_STATE_KEY"
@@ -421,4 +422,4 @@ class Server:
 
 def _state_key() -> bytes:
     given = os.environ.get(STATE_KEY_VARIABLE)
-    return bytes.fromhex(given) if given else secrets.token_bytes(32)
+    return bytes.fromhex(given) if given else os.urandom(32)

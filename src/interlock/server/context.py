@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import msgspec
 
-
 from .. import types as t
 from ..asking import missing_capability, required_capability
 from ..exchange import Caller, Exchange
@@ -21,7 +20,9 @@ from .forms import form
 if TYPE_CHECKING:
     from .app import Server
 
-State = TypeVar("State")
+    State = TypeVar("State", default=Any)  # a plain `Context` is one whose state may be anything
+else:
+    State = TypeVar("State")  # Python knows defaults of type variables from 3.13 on only
 T = TypeVar("T")
 _RANK = {level: n for n, level in enumerate(LOGGING_LEVELS)}
 

@@ -11,6 +11,8 @@ import msgspec
 import msgspec.inspect
 from msgspec import Raw
 
+from ..types import JSONObject
+
 _SCALARS = str | int | float | bool | None
 
 
@@ -25,13 +27,15 @@ class Misfit(ValueError):
 class Foreign:
     """A type that pydantic reads, from the bytes of one argument. Validation is as the model says, lax where it is lax.
 
-    Raises TypeError where pydantic cannot.
+    `words` are keywords for its schema that pydantic does not know of. Raises TypeError where pydantic cannot.
     """
 
     type: Any = Raw
 
-    def __init__(self, annotation: Any) -> None:
+    def __init__(self, annotation: Any, words: JSONObject | None = None) -> None:
         import pydantic
+
+        self.words = words or {}
 
         try:
             self._adapter: Any = pydantic.TypeAdapter(annotation)
@@ -53,13 +57,13 @@ class Foreign:
         except ValueError:
             return self._write(self._checked(self._adapter.validate_python, value), mode="json", by_alias=True, warnings=False)
 
-    def schema(self, *, out: bool) -> dict[str, Any]:
+    def schema(self, *, out: bool) -> JSONObject:
         """The JSON Schema of what is read or, with `out`, of what is written. Raises TypeError where there is none."""
         try:
-            drawn: dict[str, Any] = self._adapter.json_schema(mode="serialization" if out else "validation")
+            drawn: JSONObject = self._adapter.json_schema(mode="serialization" if out else "validation")
         except self._unwritable as bad:
             raise TypeError(str(bad).partition("\n")[0]) from None
-        return drawn
+        return {**drawn, **self.words}
 
     def _checked(self, read: Callable[[Any], Any], value: Any) -> Any:
         try:

@@ -42,9 +42,9 @@ def guise_of(annotation: Any) -> Guise | Foreign:
         found = _survey(annotation, inside=False, seen=set())
     except RecursionError:
         raise TypeError("the type is made of itself by a `type` statement; write a class for it") from None
-    if found & {"model", "metadata"}:
+    if "metadata" in found or ("model" in found and "msgspec" not in found):
         try:
-            return Foreign(annotation)
+            return _foreign(annotation)
         except TypeError:
             if "metadata" in found:
                 raise
@@ -53,13 +53,17 @@ def guise_of(annotation: Any) -> Guise | Foreign:
     try:
         return Guise(adapt(annotation))
     except OnlyPydantic:
-        return Foreign(annotation)
+        return _foreign(annotation)
     except NameError as bad:
         raise TypeError(f"{bad} (classes that name each other must stand at the top of a module)") from None
     except TypeError:
         if "pydantic" in found:  # pydantic may limit what msgspec cannot: Field(ge=0) on a Decimal
-            return Foreign(annotation)
+            return _foreign(annotation)
         raise
+
+
+def _foreign(annotation: Any) -> Foreign:
+    return Foreign(annotation, words_of(annotation))
 
 
 def adapt(annotation: Any) -> Any:
@@ -68,10 +72,9 @@ def adapt(annotation: Any) -> Any:
         limits, words = _metadata(annotation.__metadata__)
         inner = _limited(adapt(annotation.__origin__), limits)
         return marked(inner, _meta({}, words)) if words else inner
-    annotation = unwrapped(annotation)
+    if (inner := _named_type(annotation)) is not annotation:
+        return adapt(inner)
     origin, parts = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return adapt(annotation)
     if annotation is object:
         return Any
     if isinstance(annotation, TypeVar):
@@ -150,15 +153,16 @@ def is_union(annotation: Any) -> bool:
 
 def unwrapped(annotation: Any) -> Any:
     """An annotation without Annotated, NewType and `type X = ...` around it."""
-    while True:
-        if get_origin(annotation) is Annotated:
-            annotation = annotation.__origin__
-        elif hasattr(annotation, "__supertype__"):
-            annotation = annotation.__supertype__
-        elif type(annotation).__name__ == "TypeAliasType":
-            annotation = annotation.__value__
-        else:
-            return annotation
+    while get_origin(annotation) is Annotated or _named_type(annotation) is not annotation:
+        annotation = annotation.__origin__ if get_origin(annotation) is Annotated else _named_type(annotation)
+    return annotation
+
+
+def _named_type(annotation: Any) -> Any:
+    """What a NewType or a `type` statement gives a name to; anything else as it is."""
+    if type(annotation).__name__ == "TypeAliasType":
+        return annotation.__value__
+    return getattr(annotation, "__supertype__", annotation)
 
 
 def field_hints(kind: Any) -> dict[str, Any]:
@@ -184,12 +188,13 @@ def is_field_info(value: Any) -> bool:
 
 def words_of(annotation: Any) -> dict[str, Any]:
     """What the metadata of an annotation says to a reader: title, description, examples and other keywords of a schema."""
-    if get_origin(annotation) is not Annotated:
-        return {}
-    try:
-        return _metadata(annotation.__metadata__)[1]
-    except TypeError:
-        return {}
+    words: dict[str, Any] = {}
+    for item in getattr(annotation, "__metadata__", ()):
+        try:
+            words.update(_metadata([item])[1])
+        except TypeError:  # a limit that is not ours
+            continue
+    return words
 
 
 def _home(kind: type[Any]) -> str:
@@ -250,24 +255,27 @@ def _gather_field(item: Any, limits: dict[str, Any], words: dict[str, Any]) -> N
     words.update(item.json_schema_extra or {})
 
 
-def _survey(annotation: Any, *, inside: bool, seen: set[int]) -> set[str]:
+def _survey(annotation: Any, *, inside: bool, seen: set[Any]) -> set[str]:
     """What in an annotation is not msgspec's own.
 
     `model`: a class that pydantic reads; `metadata`: metadata that only pydantic acts on; `pydantic`: metadata of pydantic
-    that can be translated; `limits`: annotated_types within a class, which msgspec would not see.
+    that can be translated; `msgspec`: limits that pydantic would not see; `limits`: annotated_types within a class, which
+    msgspec would not see.
     """
     found: set[str] = set()
     if get_origin(annotation) is Annotated:
         found.update(_survey_metadata(annotation.__metadata__, inside=inside))
-    annotation = unwrapped(annotation)
-    if get_origin(annotation) is Literal or id(annotation) in seen:
+        return found | _survey(annotation.__origin__, inside=inside, seen=seen)
+    if (inner := _named_type(annotation)) is not annotation:
+        return _survey(inner, inside=inside, seen=seen)
+    if get_origin(annotation) is Literal:
         return found
     kind = get_origin(annotation) or annotation
     if isinstance(kind, type) and kind not in _PLAIN:
         if _is_foreign(kind):
-            return found | {"model"}
-        if is_class_with_fields(kind):
-            seen.add(id(annotation))
+            return {"model"}
+        if is_class_with_fields(kind) and kind not in seen:
+            seen.add(kind)
             for hint in field_hints(kind).values():
                 found |= _survey(hint, inside=True, seen=seen)
     for part in get_args(annotation):
@@ -284,6 +292,8 @@ def _survey_metadata(metadata: Sequence[Any], *, inside: bool) -> Iterator[str]:
                 yield "metadata"
             else:
                 yield "metadata" if inside and limits else "pydantic"
+        elif isinstance(item, Meta) and any(getattr(item, name) is not None for name in LIMITS):
+            yield "msgspec"
         elif inside and type(item).__module__ == "annotated_types":
             yield "limits"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+import os
 from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -120,7 +120,7 @@ class Handlers:
 
     def _broke(self, name: str, bad: BaseException, words: str) -> t.CallToolResult:
         """What nobody foresaw: a plain sentence for the model, the rest for the log, and a reference that joins the two (`ERR-20`)."""
-        reference = secrets.token_hex(4)
+        reference = os.urandom(4).hex()
         log.error("tool %s failed (reference %s)", name, reference, exc_info=bad)
         return _failed(f"{words} (reference {reference}).")
 
@@ -196,7 +196,7 @@ class Handlers:
         except InterlockError:
             raise
         except (Exception, SystemExit) as bad:
-            reference = secrets.token_hex(4)
+            reference = os.urandom(4).hex()
             log.error("%s failed (reference %s)", what, reference, exc_info=bad)
             raise t.McpError(t.INTERNAL_ERROR, f"{what[0].upper()}{what[1:]} failed (reference {reference}).") from None
 

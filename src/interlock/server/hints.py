@@ -68,26 +68,28 @@ def hints_of(function: Callable[..., Any], extra: Mapping[str, Any] | None = Non
         written["return"] = signature.return_annotation
     plain = bare(function)
     try:
-        return _read(plain, written, {})
+        return _read(plain, written, {}, {})
     except Exception:  # whatever an annotation's text raises; below it is found out which one
-        names = {**(extra or {}), **_around(plain)}
+        near, far = _around(plain), dict(extra or {})
     hints: dict[str, Any] = {}
     for name, annotation in written.items():
         try:
-            hints.update(_read(plain, {name: annotation}, names))
+            hints.update(_read(plain, {name: annotation}, near, far))
         except Exception as bad:  # the text of an annotation may raise anything, and is the author's to mend
             hints[name] = Unresolved(getattr(annotation, "__forward_arg__", None) or str(annotation), str(bad) or type(bad).__name__)
     return hints
 
 
-def _read(plain: Any, annotations: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+def _read(plain: Any, annotations: Mapping[str, Any], near: dict[str, Any], far: dict[str, Any]) -> dict[str, Any]:
+    """Annotations evaluated where the function was written; `near` hides the names of its module, which hide `far`."""
+
     def holder() -> None: ...
 
     holder.__annotations__ = dict(annotations)
     if hasattr(plain, "__type_params__"):
         holder.__type_params__ = plain.__type_params__  # type: ignore[attr-defined, unused-ignore] # from Python 3.12 on
-    scope = {**names, **getattr(plain, "__globals__", {})} if names else getattr(plain, "__globals__", {})
-    return typing.get_type_hints(holder, scope, names and dict(names), include_extras=True)
+    module = getattr(plain, "__globals__", {})
+    return typing.get_type_hints(holder, {**far, **module} if far else module, near, include_extras=True)
 
 
 def _around(plain: Any) -> dict[str, Any]:

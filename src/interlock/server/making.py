@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from .. import types as t
 from ..schema import SchemaError, header_parameters
@@ -20,6 +21,9 @@ from .raw import RawSignature
 from .signature import Signature, signature_of
 from .strings import Strings
 from .templates import Template
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 log = logging.getLogger("interlock.server")
 _NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")
@@ -107,12 +111,12 @@ def make_resource(
     _check_uri(uri)
     call: Call | None = None
     data: t.ResourceContents | None = None
-    if isinstance(content, Path):
-        path = content
-        size = path.stat().st_size if size is None else size
-        mime_type = mime_type or guess_mime(path.name)
+    if isinstance(content, os.PathLike):
+        path = os.fspath(content)
+        size = os.stat(path).st_size if size is None else size
+        mime_type = mime_type or guess_mime(path)
         text = (mime_type or "").startswith("text/") or mime_type == "application/json"
-        content = (lambda: path.read_text(encoding="utf-8")) if text else path.read_bytes
+        content = partial(_read_file, path, text)
     if callable(content):
         strings = Strings(content, context_type)
         if strings.names:
@@ -241,6 +245,12 @@ def _function_name(function: Any) -> str | None:
     inner = getattr(function, "func", function)
     found = getattr(inner, "__name__", None)
     return found if isinstance(found, str) else None
+
+
+def _read_file(path: str, text: bool) -> str | bytes:
+    with open(path, "rb") as file:
+        data = file.read()
+    return data.decode("utf-8") if text else data
 
 
 def _check_uri(uri: str) -> None:

@@ -37,6 +37,9 @@ _BY_SUFFIX = {
     "png": "image/png", "gif": "image/gif", "webp": "image/webp", "svg": "image/svg+xml", "avif": "image/avif", "ico": "image/x-icon",
     "bmp": "image/bmp", "tif": "image/tiff", "tiff": "image/tiff", "heic": "image/heic",
     "wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac", "m4a": "audio/mp4", "aac": "audio/aac",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     "mp4": "video/mp4", "webm": "video/webm",
 }  # fmt: skip
 _BY_NAME = dict.fromkeys(("readme", "license", "licence", "notice", "changelog", "makefile", "dockerfile", ".gitignore"), "text/plain")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .app import Server
 
 TRANSPORTS = ("stdio", "unix", "tcp")
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # as malloc.h of glibc numbers them
 
 
 def run(server: Server, transport: str, **options: Any) -> None:
@@ -29,7 +30,9 @@ def run(server: Server, transport: str, **options: Any) -> None:
         work = _sockets(server, address=(options.pop("host", "127.0.0.1"), int(options.pop("port"))), **options)
     else:
         raise ValueError(f"there is no transport {transport!r}; there are {', '.join(TRANSPORTS)}")
-    with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    # On pipes uvloop gains little, and a stdio server is started for each of its peers: its start-up counts more.
+    loops = None if transport == "stdio" else _loop_factory()
+    with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=loops) as runner:
         runner.run(_until_told(server, work))
 
 
@@ -73,10 +76,13 @@ async def _stop(server: Server, task: asyncio.Task[None]) -> None:
 
 
 async def _stdio(server: Server, *, limit: int) -> None:
-    from ..transport.stdio import own_streams  # late: only for servers that are programs
+    from ..transport.pipes import PipeChannel  # late: only for servers that are programs
+    from ..transport.stdio import own_streams  # late: as above
 
     _settle_memory()
     async with own_streams(limit) as channel:
+        if isinstance(channel, PipeChannel):
+            channel.on_large = keep_freed_memory
         await server.serve(channel)
 
 
@@ -89,6 +95,17 @@ async def _sockets(server: Server, *, address: Any, limit: int, on_ready: Callab
         return server.serve(channel)
 
     await listen(address, talk, limit=limit, on_ready=on_ready)
+
+
+def keep_freed_memory() -> None:
+    """Tell the C library to keep what large messages leave behind: giving it back to the system and fetching it again costs five
+    times what the message itself does. At most 64 MiB; nothing happens where the library has no such setting."""
+    import ctypes  # late: only for servers that move large messages
+
+    with contextlib.suppress(OSError, AttributeError):
+        tune = ctypes.CDLL(None).mallopt
+        tune(_M_TRIM_THRESHOLD, 64 * 1024 * 1024)
+        tune(_M_MMAP_THRESHOLD, 32 * 1024 * 1024)
 
 
 def _settle_memory() -> None:

@@ -25,6 +25,7 @@ _decode_slices = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _ERRORS = (*READ_ERRORS, Misfit)
 _IMMUTABLE = (type(None), bool, int, float, str, bytes)
+_MOST_PROBLEMS = 20  # to tell at once: a model needs no more, and arguments may be made to have thousands
 _WHOLE = 2.0**53  # beyond it not every whole number is a float
 
 
@@ -158,7 +159,9 @@ class Signature:
         for name, by_schema in self._violations({name: pieces[name] for name in wrong}).items():
             if not isinstance(self._guise(name), Foreign):  # pydantic tells all by itself
                 wrong[name] = by_schema
-        return problems + [problem for found in wrong.values() for problem in found]
+        problems += [problem for found in wrong.values() for problem in found]
+        more = len(problems) - _MOST_PROBLEMS
+        return problems if more <= 0 else [*problems[:_MOST_PROBLEMS], f"and {more} more"]
 
     def _violations(self, pieces: Mapping[str, Raw]) -> dict[str, list[str]]:
         """What the schema says of arguments, for msgspec names only the first thing that is wrong. Empty where it says less."""
@@ -201,23 +204,23 @@ def signature_of(function: Callable[..., Any], *, context_type: type[Any], descr
     rest: Guise | Foreign | None = None
     closing: JSONObject | bool = False
     for where, parameter, annotation in _annotated(function, context_type):
-        if _is_context(annotation, context_type):
-            if context is not None:
-                raise TypeError(f"{where} is a second {context_type.__name__}; one is enough")
-            context = parameter.name
-            continue
         try:
             _check_kind(parameter)
+            if _is_context(annotation, context_type):
+                if context is not None:
+                    raise TypeError(f"it is a second {context_type.__name__}, and one is enough")
+                context = parameter.name
+                continue
             if parameter.kind is parameter.VAR_KEYWORD:
                 rest = guise_of(annotation)
                 closing = sheet.draw(rest) or True
                 continue
             made = _parameter(parameter, annotation)
+            if made.wire_name in properties:
+                raise TypeError(f"another one is called {made.wire_name!r} too")
             drawn = sheet.draw(made.guise)
         except TypeError as bad:
-            raise TypeError(f"{where} cannot be offered to a caller: {bad}") from None
-        if made.wire_name in properties:
-            raise TypeError(f"{where} has the alias {made.wire_name!r}, which another parameter has too")
+            raise TypeError(f"{where} cannot be used: {bad}") from None
         parameters.append(made)
         properties[made.wire_name] = _completed(drawn, made, words.get(parameter.name))
     required = [parameter.wire_name for parameter in parameters if parameter.required]

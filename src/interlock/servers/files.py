@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from msgspec import Meta, Struct
 
-from interlock import Context, ResourceLink, Server, ToolAnnotations, ToolError
+from interlock import Context, McpError, ResourceLink, Server, ToolAnnotations, ToolError, types
 
 ROOT_VARIABLE = "INTERLOCK_FILES_ROOT"
 MOST_BYTES = 256 * 1024  # of one file
@@ -66,7 +66,7 @@ class Folder:
     def read(self, path: str) -> str:
         """The text of a file. Raises FileNotFoundError for what there is not or must not be seen, ToolError for what is no text."""
         parts = Path(path).parts
-        if not parts or any(_unseen(part) for part in parts):
+        if not parts or "\0" in path or any(_unseen(part) for part in parts):
             raise FileNotFoundError(path)
         whole = self.root.joinpath(path).resolve()
         if not whole.is_relative_to(self.root) or not whole.is_file():
@@ -145,7 +145,11 @@ def folder_server(root: str | Path | None = None) -> Server:
     @made.prompt(title="Explain a file")
     def explain_file(path: str) -> str:
         """Ask for an explanation of one file."""
-        return f"Explain what this file is for, and how its parts work together.\n\n# {path}\n\n{folder.read(path)}"
+        try:
+            text = folder.read(path)
+        except FileNotFoundError:
+            raise McpError(types.INVALID_PARAMS, f"There is no file {path}") from None
+        return f"Explain what this file is for, and how its parts work together.\n\n# {path}\n\n{text}"
 
     @made.completion("explain_file", "path")
     def complete_prompt(value: str) -> list[str]:

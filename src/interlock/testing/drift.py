@@ -7,6 +7,7 @@ compatible rather than guessed at.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -171,10 +172,10 @@ def _limits(old: Schema, new: Schema, at: str) -> Iterator[str]:
             yield f"{_named(at)} takes only {_or(map(repr, after))} now"
         elif gone:
             yield f"{_named(at)} no longer takes {_or(map(repr, gone))}"
-    for keywords, tighter in ((_LOWER, lambda was, is_: is_ > was), (_UPPER, lambda was, is_: is_ < was)):
+    for keywords, tighter in ((_LOWER, operator.gt), (_UPPER, operator.lt)):
         for keyword in keywords:
             was, now = _member(old, keyword), _member(new, keyword)
-            if now is not None and (was is None or tighter(was, now)):
+            if now is not None and (was is None or tighter(now, was)):
                 yield f"{_named(at)} has a tighter {keyword}: {now}" + (f" (it was {was})" if was is not None else "")
     for keyword in _ANY_CHANGE:
         was, now = _member(old, keyword), _member(new, keyword)

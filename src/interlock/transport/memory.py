@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -39,6 +40,8 @@ class Memory:
         self._enter, self._leave, self._entered = enter, leave, False
         self._conversation: Conversation | None = None
         self._serving: Serving | None = None
+        self._inside: dict[asyncio.Future[None], asyncio.Task[Any]] = {}  # calls that run now, by their end, and whose tasks run them
+        self._thrown_out: set[asyncio.Task[Any]] = set()
 
     async def open(self, hello: Hello) -> Opened:
         """Agree on a revision with the server."""
@@ -64,14 +67,30 @@ class Memory:
         for frame in conversation.connection.outgoing():
             event = self._hand_over(serving, frame, id) or event
         if event is not None:
-            try:
-                await serving.run(event)
-            except BaseException:
-                conversation.give_up(id, "the client no longer waits for the answer")
-                conversation.flush()
-                raise
+            await self._run(event, serving, conversation)
         serving.flush()
         return await conversation.finish(id, future, exchange.method)
+
+    async def _run(self, event: RequestReceived, serving: Serving, conversation: Conversation) -> None:
+        """Run a call in the caller's own task, which `aclose` can throw out of it."""
+        task = asyncio.current_task()
+        assert task is not None
+        over = asyncio.get_running_loop().create_future()
+        self._inside[over] = task
+        try:
+            await serving.run(event)
+        except BaseException as bad:
+            conversation.give_up(event.id, "the client no longer waits for the answer")  # type: ignore[arg-type]  # an id of ours
+            conversation.flush()
+            if isinstance(bad, asyncio.CancelledError) and task in self._thrown_out:
+                raise t.Unreachable("The client was closed.") from None
+            raise
+        finally:
+            del self._inside[over]
+            over.set_result(None)
+            if task in self._thrown_out:
+                self._thrown_out.discard(task)
+                task.uncancel()
 
     def _hand_over(self, serving: Serving, frame: Frame, id: t.RequestId) -> RequestReceived | None:
         """Give one frame to the server; the request that we are about is not started but returned."""
@@ -79,10 +98,12 @@ class Memory:
             self._tap("client", frame)
         ours = None
         for event in serving.connection.receive(frame):
-            if type(event) is RequestReceived and event.id == id and len(serving.running) < serving.most_calls:
-                ours = event
-            else:
+            if type(event) is not RequestReceived or event.id != id:
                 serving.take(event)
+            elif len(serving.running) + len(self._inside) >= serving.most_calls:
+                serving.refuse(event)
+            else:
+                ours = event
         return ours
 
     def tell(self, method: str, params: Any) -> None:
@@ -97,6 +118,12 @@ class Memory:
         if conversation is not None:
             conversation.flush()
             await conversation.close(t.Unreachable("The client was closed."))
+        inside = {over: task for over, task in self._inside.items() if task is not asyncio.current_task()}
+        for task in set(inside.values()):
+            self._thrown_out.add(task)
+            task.cancel()
+        if inside:
+            await asyncio.wait(inside)
         if serving is not None:
             await serving.aclose()
         if self._entered:

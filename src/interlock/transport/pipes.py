@@ -57,6 +57,7 @@ class PipeChannel:
         self._take: Callable[[list[Frame]], None] | None = None
         self._on_end: Callable[[], None] | None = None
         self._patient = False
+        self.on_large: Callable[[], None] | None = None  # called once, when the first large message goes by
         self._out: deque[memoryview] = deque()
         self.queued = 0
         self._room: asyncio.Event = asyncio.Event()
@@ -103,6 +104,7 @@ class PipeChannel:
             chunks = [memoryview(b"\n".join(frames) + b"\n")]
         else:
             chunks = [part for frame in frames for part in (memoryview(frame), memoryview(b"\n"))]
+            self._note_large()
         idle = not self._out
         self._out.extend(chunks)
         self.queued += total + len(frames)
@@ -161,7 +163,11 @@ class PipeChannel:
                 self._take(rest)
             self._end()
             return
-        self._read_size = _LARGE_READ if len(chunk) >= _SMALL_READ else _SMALL_READ
+        if len(chunk) >= _SMALL_READ:
+            self._read_size = _LARGE_READ
+            self._note_large()
+        else:
+            self._read_size = _SMALL_READ
         before = self._splitter.dropped
         frames = self._splitter.feed(chunk)
         if self._take is not None:
@@ -222,6 +228,11 @@ class PipeChannel:
             if self._write_fd != self._read_fd:
                 os.close(self._write_fd)
         self._room.set()
+
+    def _note_large(self) -> None:
+        if self.on_large is not None:
+            self.on_large, noted = None, self.on_large
+            noted()
 
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():

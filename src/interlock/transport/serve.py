@@ -115,14 +115,18 @@ class Serving:
             else:
                 self.flush()
 
+    def refuse(self, event: RequestReceived) -> None:
+        """Answer a request that is one too many."""
+        words = f"The server is busy: {self.most_calls} requests are running on this connection. Try again later."
+        self.connection.fail(event.id, t.INTERNAL_ERROR, words, {"reason": "busy"})
+
     # -- events ------------------------------------------------------------------------------------
 
     def take(self, event: ServerEvent) -> None:
         """Act on one event of the connection."""
         if type(event) is RequestReceived:
             if len(self.running) >= self.most_calls and not isinstance(event.id, SessionListen):
-                words = f"The server is busy: {self.most_calls} requests are running on this connection. Try again later."
-                self.connection.fail(event.id, t.INTERNAL_ERROR, words, {"reason": "busy"})
+                self.refuse(event)
             else:
                 task = _start(self.run(event), self._loop)
                 if not task.done():

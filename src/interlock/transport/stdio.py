@@ -94,8 +94,9 @@ class Stdio:
     """A client's transport to a server that it starts as a child process.
 
     `command` and its arguments are run without a shell; `env` is added to a small safe set of inherited variables
-    (`inherit_env=True`: to all of them); `on_stderr` gets each line that the server writes to stderr; `tap` sees
-    every frame. At the end the child's stdin is closed; a child that is still there after `patience` seconds is terminated, and killed after as long again.
+    (`inherit_env=True`: to all of them); `on_stderr` gets each line that the server writes to stderr; `tap` sees every frame. At
+    the end the child's stdin is closed; a child that is still there after `patience` seconds is terminated, and killed after as
+    long again.
     """
 
     def __init__(

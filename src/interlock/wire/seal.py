@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-import hmac
-import secrets
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,12 +27,16 @@ class Seal:
     """Closes and opens state. The first key closes, every key opens, so that keys can be changed without a gap.
 
     `keys` are at least 16 random bytes each; `seconds` is how long a state may be used. Times are given by the caller.
+    `encrypt` is True or False, or None for where it can be. Raises ValueError for poor keys, and where encryption cannot be had.
     """
 
     def __init__(self, keys: Sequence[bytes], *, seconds: float = 900.0, encrypt: bool | None = None) -> None:
         if not keys or any(len(key) < 16 for key in keys):
             raise ValueError("a seal needs at least one key of 16 random bytes or more")
-        self._keys = [hashlib.blake2b(key, digest_size=32, person=b"interlock-seal").digest() for key in keys]
+        if encrypt and _aead() is None:
+            raise ValueError("state can only be encrypted where the cryptography package is installed (the extra `seal`)")
+        self._given = list(keys)
+        self._derived: list[bytes] = []
         self.seconds = seconds
         self._encrypt = encrypt
 
@@ -43,7 +45,7 @@ class Seal:
         body = _encode((now + self.seconds, payload))
         aead = _aead() if self._encrypt is not False else None
         if aead is not None:
-            nonce = secrets.token_bytes(_NONCE_BYTES)
+            nonce = os.urandom(_NONCE_BYTES)
             sealed = b"e" + nonce + aead(self._keys[0]).encrypt(nonce, body, binding)
         else:
             sealed = b"m" + _mac(self._keys[0], body, binding) + body
@@ -66,11 +68,20 @@ class Seal:
             raise BadSeal("it has expired; start the request again")
         return payload
 
+    @property
+    def _keys(self) -> list[bytes]:
+        """The keys, each stretched to 32 bytes that serve this purpose only."""
+        if not self._derived:
+            import hashlib  # late: only for calls that ask
+
+            self._derived = [hashlib.blake2b(key, digest_size=32, person=b"interlock-seal").digest() for key in self._given]
+        return self._derived
+
     def _open_body(self, sealed: bytes, binding: bytes) -> bytes | None:
         kind, rest = sealed[:1], sealed[1:]
         for key in self._keys:
             if kind == b"m" and len(rest) >= _MAC_BYTES:
-                if hmac.compare_digest(rest[:_MAC_BYTES], _mac(key, rest[_MAC_BYTES:], binding)):
+                if _same(rest[:_MAC_BYTES], _mac(key, rest[_MAC_BYTES:], binding)):
                     return rest[_MAC_BYTES:]
             elif kind == b"e" and (aead := _aead()) is not None and len(rest) > _NONCE_BYTES:
                 try:
@@ -80,7 +91,15 @@ class Seal:
         return None
 
 
+def _same(a: bytes, b: bytes) -> bool:
+    import hmac  # late: only for calls that ask
+
+    return hmac.compare_digest(a, b)
+
+
 def _mac(key: bytes, body: bytes, binding: bytes) -> bytes:
+    import hmac  # late: only for calls that ask
+
     return hmac.digest(key, len(binding).to_bytes(8, "big") + binding + body, "sha256")
 
 

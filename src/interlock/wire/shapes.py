@@ -58,11 +58,10 @@ def _blocks(content: Any) -> list[Any]:
 
 def reshape_elicitation(params: t.ElicitRequestParams, revision: str) -> t.ElicitRequestParams:
     """2025-06-18 knows fewer forms: choices by `enum` and `enumNames` only, defaults for booleans only (`ELI-09`)."""
-    if revision != R3 or params.requested_schema is None:
+    schema = params.requested_schema
+    if revision != R3 or schema is None or not isinstance(properties := schema.get("properties"), dict):
         return params
-    schema = dict(params.requested_schema)
-    schema["properties"] = {name: _early_property(p) for name, p in schema.get("properties", {}).items()}
-    return replace(params, requested_schema=schema)
+    return replace(params, requested_schema={**schema, "properties": {name: _early_property(p) for name, p in properties.items()}})
 
 
 def _early_property(schema: Any) -> Any:
@@ -71,7 +70,7 @@ def _early_property(schema: Any) -> Any:
     early = {key: value for key, value in schema.items() if key != "oneOf"}
     if early.get("type") != "boolean":
         early.pop("default", None)
-    if isinstance(choices := schema.get("oneOf"), list):
+    if isinstance(choices := schema.get("oneOf"), list) and all(isinstance(choice, dict) for choice in choices):
         early["enum"] = [choice.get("const") for choice in choices]
         early["enumNames"] = [choice.get("title", choice.get("const")) for choice in choices]
     return early

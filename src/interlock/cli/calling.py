@@ -1,0 +1,137 @@
+"""`interlock call`: call a tool and show what it gave."""
+
+from __future__ import annotations
+
+import base64
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from .. import Client
+from .. import types as t
+from . import exits
+from .options import TargetCommand, target_command
+from .screen import Bar, note, plain, print_json, say, size
+from .talking import Talk
+from .values import tool_arguments
+
+_VALUES = """\b
+Arguments:
+  key=text      a string where the tool's schema has one, else JSON where it reads
+                as JSON, else a string; several times for a list
+  key=@FILE     the text of a file; @- is stdin
+  key:=JSON     JSON, whatever the schema says
+  --json '{..}' all of them at once (--json alone writes the result as JSON);
+                also --arguments '{..}' or --arguments @FILE
+"""
+
+
+class CallCommand(TargetCommand):
+    """`--json` followed by an object is the arguments, `--json` by itself asks for JSON output."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give the first kind its other name."""
+        end = args.index("--") if "--" in args else len(args)
+        for n in range(end):
+            if args[n] == "--json" and n + 1 < end and args[n + 1].lstrip().startswith("{"):
+                args[n] = "--arguments"
+            elif args[n].startswith("--json="):
+                args[n] = args[n].replace("--json", "--arguments", 1)
+        return super().parse_args(ctx, args)
+
+
+@target_command("call", "TOOL [KEY=VALUE]...", epilog=_VALUES, kind=CallCommand)
+@click.option("--arguments", metavar="JSON", help="The arguments as one JSON object, or @FILE.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write an image, sound or file of the result there.")
+def call(talk: Talk, words: Sequence[str], arguments: str | None, output: Path | None) -> None:
+    """Call a TOOL and show its result.
+
+    \b
+    interlock call weather.py get_alerts state=CA
+    interlock call get_alerts state=CA -- node server.js
+    interlock call unix:///run/notes.sock add title=Milk tags=food tags=cold
+    interlock call weather.py get_alerts --json '{"state": "CA"}' --json
+    """
+    if not words or "=" in words[0]:
+        raise click.UsageError("Missing TOOL.")
+
+    async def work(client: Client) -> int:
+        tools = {tool.name: tool for tool in await client.list_tools()} if client.server_capabilities.tools is not None else {}
+        tool = tools.get(words[0])
+        if tool is None and (near := difflib.get_close_matches(words[0], tools, n=1)):
+            note(f"The server lists no tool {words[0]!r}. Did you mean {near[0]!r}?", fg="yellow")
+        given = tool_arguments(words[1:], arguments, tool.input_schema if tool is not None else {})
+        with Bar() as bar:
+            result = await client.call_tool(words[0], given, on_progress=bar.hear)
+        if talk.machine:
+            print_json(plain(result))
+        else:
+            show_result(result)
+        if output is not None:
+            save(result.content, output)
+        return exits.TOOL_FAILED if result.is_error else exits.OK
+
+    talk.run(work)
+
+
+def show_result(result: t.CallToolResult) -> None:
+    """A result for a person: its blocks; its structured content where no block says the same."""
+    if result.is_error:
+        note("The tool failed:", fg="red")
+    for block in result.content:
+        show_block(block)
+    structured = result.structured_content
+    if structured is not msgspec.UNSET and not _says_the_same(result, structured):
+        print_json(structured)
+
+
+def _says_the_same(result: t.CallToolResult, structured: Any) -> bool:
+    """Whether the text is what the structured content says, as it is or as JSON."""
+    value = structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
+    if result.text == value:
+        return True
+    try:
+        return msgspec.json.decode(result.text) in (value, structured)
+    except msgspec.DecodeError:
+        values = value if isinstance(value, list) else []
+        return bool(values) and [block.text for block in result.content if isinstance(block, t.TextContent)] == [
+            v if isinstance(v, str) else msgspec.json.encode(v).decode() for v in values
+        ]
+
+
+def show_block(block: t.ContentBlock) -> None:
+    """One block for a person: text as it is, anything else as a line that says what it is."""
+    match block:
+        case t.TextContent(text=text):
+            say(text)
+        case t.ImageContent(data=data, mime_type=kind) | t.AudioContent(data=data, mime_type=kind):
+            say(f"[{kind}, {size(len(data) * 3 // 4)}; -o FILE saves it]", dim=True)
+        case t.ResourceLink(uri=uri, name=name):
+            say(f"[{name}: {uri}; `interlock read` shows it]", dim=True)
+        case t.EmbeddedResource(resource=resource) if resource.text is not None:
+            say(f"[{resource.uri}]", dim=True)
+            say(resource.text)
+        case t.EmbeddedResource(resource=resource):
+            say(f"[{resource.uri}, {resource.mime_type or 'binary'}, {size(len(resource.blob or '') * 3 // 4)}; -o FILE saves it]", dim=True)
+        case _:
+            print_json(plain(block))
+
+
+def save(content: Sequence[t.ContentBlock], path: Path) -> None:
+    """Write the one block of a result that is a file; the text where there is none. Raises click.UsageError where there are several."""
+    files: list[bytes] = []
+    for block in content:
+        if isinstance(block, t.ImageContent | t.AudioContent):
+            files.append(base64.b64decode(block.data))
+        elif isinstance(block, t.EmbeddedResource):
+            files.append((block.resource.text or "").encode() if block.resource.blob is None else base64.b64decode(block.resource.blob))
+    if not files:
+        files = ["\n".join(block.text for block in content if isinstance(block, t.TextContent)).encode()]
+    if len(files) > 1:
+        raise click.UsageError(f"The result has {len(files)} files; -o takes one. Use --json.")
+    path.write_bytes(files[0])
+    note(f"Wrote {size(len(files[0]))} to {path}.")

@@ -1,0 +1,108 @@
+"""The options that all commands share which talk to a server, and how their target is told from their words."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ..types.lifecycle import LOGGING_LEVELS
+from ..wire.revisions import REVISIONS
+from . import exits
+from .answering import answers_given
+from .talking import Talk
+from .targets import reach_command, reach_config, reach_target
+
+_COMMAND: Final = "interlock.command"  # where the words after `--` wait in the context
+
+TARGETS: Final = """\b
+The server is told in one of three ways:
+  TARGET, the first word: a Python or JavaScript file, FILE:OBJECT (the server
+      object of that name), unix:///path/of/a/socket or tcp://host:port
+  -- COMMAND ARGS..., at the end: a command that is started
+  --config FILE --server NAME: an entry of a client's configuration
+A Python file that imports interlock is served by `interlock run`; any other is run as a script.
+"""
+
+_OPTIONS: Final = (
+    click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A client's configuration with servers."),
+    click.option("--server", "entry", metavar="NAME", help="Which server of the configuration."),
+    click.option("--revision", metavar="DATE", help=f"Speak this revision only: {', '.join(REVISIONS)}."),
+    click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="How long to wait.  [default: 300]"),
+    click.option("--json", "machine", is_flag=True, help="Write JSON for machines, errors too."),
+    click.option("-v", "--verbose", is_flag=True, help="Show each message, and what the server writes to stderr."),
+    click.option("--log-level", type=click.Choice(LOGGING_LEVELS), default="info", show_default=True, help="Show log messages from here on."),
+    click.option("--root", "roots", multiple=True, type=click.Path(exists=True, path_type=Path), help="A folder the server may work in."),
+    click.option("-y", "--yes", is_flag=True, help="Answer the server's questions with yes and with their defaults."),
+    click.option("--answers", metavar="JSON", help="Answer its questions: {field: value, ...}, or [answer, ...] in order; @FILE."),
+)
+
+
+class TargetCommand(click.Command):
+    """A command whose line may end with `-- COMMAND ARGS...`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the words after two dashes away, then parse the rest."""
+        if "--" in args:
+            cut = args.index("--")
+            command, args = args[cut + 1 :], args[:cut]
+            if not command:
+                raise click.UsageError("After -- comes the command that starts the server.", ctx)
+            ctx.meta[_COMMAND] = command
+        elif not args:
+            raise click.exceptions.NoArgsIsHelpError(ctx)
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """What stands after the name in the first line of the help."""
+        return ["[OPTIONS]", *[p for p in super().collect_usage_pieces(ctx) if p != "[OPTIONS]"], "[-- COMMAND [ARGS]...]"]
+
+
+def target_command(
+    name: str, words: str = "", *, epilog: str = "", kind: type[TargetCommand] = TargetCommand
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Make `function(talk, words, **own options)` a command that talks to a server; `words` names what comes after TARGET."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @functools.wraps(function)
+        def command(words: tuple[str, ...], **given: Any) -> None:
+            shared = {key: given.pop(key) for key in ("config", "entry", "revision", "timeout", "machine", "verbose", "log_level", "roots")}
+            answers = answers_given(given.pop("yes"), given.pop("answers"))
+            context = click.get_current_context()
+            config, entry = shared.pop("config"), shared.pop("entry")
+            started = context.meta.get(_COMMAND)
+            if started is not None and (config or entry):
+                raise click.UsageError("Give the server either by -- COMMAND or by --config and --server.")
+            if started is not None:
+                reach = reach_command(started)
+            elif config or entry:
+                reach = reach_config(config, entry)
+            elif words:
+                reach, words = reach_target(words[0]), words[1:]
+            else:
+                raise click.UsageError("Missing TARGET: a script, an address, or -- COMMAND at the end.")
+            if shared["revision"] is not None and shared["revision"] not in REVISIONS:
+                raise click.UsageError(f"There is no revision {shared['revision']}; there are {', '.join(REVISIONS)}.")
+            function(Talk(reach, answers=answers, **shared), words, **given)
+
+        made: Any = command
+        for option in reversed(_OPTIONS):
+            made = option(made)
+        made = click.argument("words", nargs=-1, metavar=f"[TARGET] {words}".strip())(made)
+        whole = click.command(name, cls=kind, help=inspect.getdoc(function), epilog=f"{TARGETS}\n{epilog}{exits.WORDS}")(made)
+        return whole
+
+    return decorate
+
+
+def exactly(words: Sequence[str], *names: str) -> tuple[str, ...]:
+    """The words of a command, one for each name. Raises click.UsageError where there are fewer or more."""
+    if len(words) < len(names):
+        raise click.UsageError(f"Missing {names[len(words)]}.")
+    if len(words) > len(names):
+        raise click.UsageError(f"Got unexpected words: {' '.join(words[len(names) :])}")
+    return tuple(words)

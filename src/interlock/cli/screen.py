@@ -1,0 +1,112 @@
+"""What a person sees: words and colours on a terminal, plain text elsewhere, JSON for machines."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from .. import types as t
+from ..wire.codec import encode
+
+# What must not reach a terminal from a stranger: everything that can move the cursor, hide text or ring the bell.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+
+
+def shown(text: str, *, err: bool = False) -> str:
+    """A stranger's text, made harmless where it goes to a terminal."""
+    stream = sys.stderr if err else sys.stdout
+    if not stream.isatty():
+        return text
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text.replace("\r\n", "\n"))
+
+
+def say(text: str = "", **style: Any) -> None:
+    """A line on stdout."""
+    click.echo(click.style(shown(text), **style) if style else shown(text))
+
+
+def note(text: str, **style: Any) -> None:
+    """A line on stderr, for people; it does not mix with a progress bar."""
+    bar = Bar.drawn
+    if bar is not None:
+        bar.erase()
+    click.echo(click.style(shown(text, err=True), **style) if style else shown(text, err=True), err=True)
+    if bar is not None:
+        bar.draw()
+
+
+def plain(value: Any) -> Any:
+    """A protocol value as plain data, the way the newest revision writes it, without what only the envelope needs."""
+    data = msgspec.json.decode(encode(value))
+    if isinstance(data, dict):
+        data.pop("resultType", None)
+        if isinstance(data.get("_meta"), dict):
+            data["_meta"].pop(_SERVER_INFO, None)
+            if not data["_meta"]:
+                del data["_meta"]
+    return data
+
+
+def print_json(data: Any) -> None:
+    """Data as JSON on stdout, indented; in colours where rich is installed and somebody looks."""
+    text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+    if sys.stdout.isatty():
+        try:
+            from rich.console import Console
+            from rich.json import JSON
+        except ImportError:
+            pass
+        else:
+            Console().print(JSON(text, ensure_ascii=True))
+            return
+    click.echo(text)
+
+
+def size(count: int) -> str:
+    """A number of bytes in words."""
+    return f"{count} bytes" if count < 1000 else f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
+
+
+class Bar:
+    """How far a call has come, in the last line of the terminal; silent where stderr is none."""
+
+    drawn: Bar | None = None
+
+    def __init__(self) -> None:
+        self._line = ""
+        self._shows = sys.stderr.isatty()
+
+    def __enter__(self) -> Bar:
+        Bar.drawn = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Bar.drawn = None
+        self.erase()
+
+    def hear(self, params: t.ProgressNotificationParams) -> None:
+        """Take in progress."""
+        if params.total:
+            share = min(max(params.progress / params.total, 0.0), 1.0)
+            done = round(share * 24)
+            self._line = f"[{'#' * done}{'.' * (24 - done)}] {share:4.0%}"
+        else:
+            self._line = f"[{params.progress:g}]"
+        if params.message:
+            self._line += " " + shown(params.message, err=True).partition("\n")[0][:60]
+        self.draw()
+
+    def draw(self) -> None:
+        """Show the line."""
+        if self._shows and self._line:
+            click.echo(f"\r\x1b[2K{self._line}", nl=False, err=True)
+
+    def erase(self) -> None:
+        """Take the line away."""
+        if self._shows and self._line:
+            click.echo("\r\x1b[2K", nl=False, err=True)

@@ -1,0 +1,114 @@
+"""One conversation of a command with a server: opened, used once, closed, and every misfortune turned into words and a code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec import Struct
+
+from .. import Answers, Client, Refused
+from .. import types as t
+from ..client.app import DEFAULT_TIMEOUT
+from ..wire.jsonrpc import Frame
+from . import exits
+from .answering import Answering, AnswersGiven
+from .screen import note, print_json
+from .targets import Reach
+
+Work = Callable[[Client], Awaitable[int | None]]
+
+
+class Talk(Struct):
+    """What a command was told about the conversation it is to have; `timeout` is in seconds, None for the client's own."""
+
+    reach: Reach
+    answers: AnswersGiven
+    revision: str | None
+    timeout: float | None
+    machine: bool
+    verbose: bool
+    log_level: t.LoggingLevel
+    roots: tuple[Path, ...]
+
+    def run(self, work: Work) -> None:
+        """Open a client, do the work with it, close it, and exit; the work returns its exit code (None: all is well)."""
+        code = self._guarded(lambda: asyncio.run(self._talk(work)))
+        if code:
+            click.get_current_context().exit(code)
+
+    async def _talk(self, work: Work) -> int | None:
+        answering = Answering(self.answers)
+        client = Client(
+            self.reach(self._show if self.verbose else None, self._show_stderr if self.verbose else None),
+            answers=Answers(elicit=answering.answer, roots=list(self.roots) or None),
+            on_log=_show_log,
+            name="interlock-cli",
+            revision=self.revision,
+            log_level=self.log_level,
+            timeout=self.timeout if self.timeout is not None else DEFAULT_TIMEOUT,
+        )
+        try:
+            async with asyncio.timeout(self.timeout):
+                await client.open()
+        except TimeoutError:
+            raise t.TimedOut(f"The server did not answer within {self.timeout:g} seconds.") from None
+        doing = asyncio.ensure_future(work(client))
+        try:
+            await asyncio.wait({doing, answering.unanswered}, return_when=asyncio.FIRST_COMPLETED)
+            if doing.done():
+                return doing.result()
+            self._fail("unanswered", answering.unanswered.result())
+            return exits.USAGE
+        finally:
+            doing.cancel()  # a question that nobody answers ends the call, at the server too
+            with contextlib.suppress(asyncio.CancelledError, t.InterlockError):
+                await doing
+            await client.aclose()
+
+    def _guarded(self, do: Callable[[], int | None]) -> int | None:
+        """The exit code of something that may go wrong in the ways that talking to a server can."""
+        try:
+            return do()
+        except t.McpError as bad:
+            self._fail("refused", bad.message, code=bad.code, data=bad.data)
+            return exits.REFUSED
+        except Refused as bad:
+            self._fail("protocol", str(bad))
+            return exits.REFUSED
+        except t.ProtocolError as bad:
+            self._fail("protocol", str(bad))
+            return exits.REFUSED
+        except t.Unreachable as bad:
+            self._fail("unreachable", str(bad))
+            return exits.UNREACHABLE
+
+    def _fail(self, kind: str, message: str, **detail: Any) -> None:
+        """Say what went wrong: to machines on stdout, to people on stderr."""
+        detail = {key: value for key, value in detail.items() if value is not None}
+        if self.machine:
+            print_json({"error": {"kind": kind, "message": message, **detail}})
+            return
+        code = f" (code {detail['code']})" if "code" in detail else ""
+        note(f"Error: {message}{code}", fg="red")
+        if "data" in detail:
+            note(f"  data: {detail['data']}", fg="red")
+
+    @staticmethod
+    def _show(sender: str, frame: Frame) -> None:
+        arrow, colour = ("-->", "cyan") if sender == "client" else ("<--", "magenta")
+        note(f"{arrow} {frame.decode('utf-8', 'replace')}", fg=colour)
+
+    @staticmethod
+    def _show_stderr(line: str) -> None:
+        note(f"  | {line}", dim=True)
+
+
+def _show_log(params: t.LoggingMessageNotificationParams) -> None:
+    data = params.data if isinstance(params.data, str) else click.unstyle(str(params.data))
+    colour = {"debug": "white", "info": "white", "notice": "blue", "warning": "yellow"}.get(params.level, "red")
+    note(f"[{params.level}] {params.logger + ': ' if params.logger else ''}{data}", fg=colour)

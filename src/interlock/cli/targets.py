@@ -1,0 +1,138 @@
+"""What a command talks to: a script, a command line, an entry of a configuration file, or the address of a socket."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import click
+
+from .. import ClientTransport, Socket, Stdio
+from ..client.targets import transport_to
+from ..transport.channel import Tap
+from .install.jsonc import NotJson, plain_value
+from .loading import split_target
+
+OnLine = Callable[[str], None]
+Reach = Callable[[Tap | None, OnLine | None], ClientTransport]
+"""Makes the transport to a target; the first argument sees every frame, the second each line that a child writes to stderr."""
+
+_SECTIONS: Final = ("mcpServers", "servers", "context_servers", "mcp_servers")
+_LIKELY_CONFIGS: Final = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
+
+
+def command_to_run(path: Path, name: str | None) -> list[str]:
+    """The command that serves the server object of a file over stdio. `-P`: the working folder must not shadow any module."""
+    return [sys.executable, "-P", "-m", "interlock", "run", f"{path}:{name}" if name else str(path)]
+
+
+def reach_command(command: Sequence[str]) -> Reach:
+    """Start a command that the person typed: it gets the whole environment, as in a shell."""
+    return lambda tap, on_stderr: Stdio(list(command), inherit_env=True, on_stderr=on_stderr, tap=tap)
+
+
+def reach_target(text: str) -> Reach:
+    """A script, `FILE:object`, `unix:///path`, `tcp://host:port`, or a command in quotes. Raises click.UsageError."""
+    path, name = split_target(text)
+    if path.suffix == ".py" and "://" not in text:
+        if not path.is_file():
+            raise click.UsageError(f"There is no file {path}.")
+        return reach_command(command_to_run(path, name) if name or uses_interlock(path) else [sys.executable, str(path)])
+    if path.suffix in (".js", ".mjs", ".cjs"):
+        if not path.is_file():
+            raise click.UsageError(f"There is no file {path}.")
+        return reach_command(["node", text])
+    if "://" in text:
+        return _reach_address(text)
+    if path.suffix in (".json", ".toml") and path.is_file():
+        raise click.UsageError(f"To take a server from a configuration write --config {text} [--server NAME].")
+    if path.is_file() and os.access(path, os.X_OK):
+        return reach_command([str(path.resolve())])
+    words = text.split()
+    if len(words) > 1 and shutil.which(words[0]):
+        raise click.UsageError(f"To start a command write it after two dashes, at the end: -- {text}")
+    raise click.UsageError(
+        f"{text} leads to no server: it is no script that is there, no unix:// or tcp:// address. "
+        "A command comes after two dashes, at the end; an entry of a configuration by --config FILE --server NAME."
+    )
+
+
+def _reach_address(text: str) -> Reach:
+    parts = urlsplit(text)
+    try:
+        if parts.scheme == "unix" and (path := parts.netloc + parts.path):
+            return lambda tap, on_stderr: Socket(path, tap=tap)
+        if parts.scheme == "tcp" and parts.hostname and parts.port:
+            host, port = parts.hostname, parts.port
+            return lambda tap, on_stderr: Socket((host, port), tap=tap)
+        transport_to(text)  # the client may know more schemes than these; what it does not know it says
+    except ValueError as bad:
+        raise click.UsageError(str(bad)) from None
+    return lambda tap, on_stderr: transport_to(text, on_stderr=on_stderr)
+
+
+def uses_interlock(path: Path) -> bool:
+    """Whether a script imports interlock, so that the server object in it can be run whether or not the script runs it itself."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return b"interlock" in path.read_bytes()  # the child will say what is wrong with it
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        if any(name.partition(".")[0] == "interlock" for name in names):
+            return True
+    return False
+
+
+# -- configuration files ---------------------------------------------------------------------------------
+
+
+def reach_config(config: Path | None, name: str | None) -> Reach:
+    """An entry of a configuration file: of the one that is there, or the one called `name`. Raises click.UsageError.
+
+    Such a server gets only the variables of its entry and a few harmless ones, as its client would start it.
+    """
+    path = config or next((p for p in map(Path, _LIKELY_CONFIGS) if p.is_file()), None)
+    if path is None:
+        raise click.UsageError(f"Say by --config in which file the server {name} is; here is none of {', '.join(_LIKELY_CONFIGS)}.")
+    entries = _entries(path)
+    if name is None:
+        if len(entries) != 1:
+            raise click.UsageError(f"There are {len(entries)} servers in {path}; say which by --server: {', '.join(entries) or 'none'}")
+        name = next(iter(entries))
+    if name not in entries:
+        raise click.UsageError(f"There is no server {name} in {path}; there is {', '.join(entries) or 'none'}.")
+    return _reach_entry(entries[name], f"The server {name} in {path}")
+
+
+def _entries(path: Path) -> Mapping[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        data = tomllib.loads(text) if path.suffix == ".toml" else plain_value(text)
+    except (OSError, UnicodeDecodeError, NotJson, tomllib.TOMLDecodeError) as bad:
+        raise click.UsageError(f"{path} cannot be read: {bad}") from None
+    for section in _SECTIONS:
+        if isinstance(data, Mapping) and isinstance(data.get(section), Mapping):
+            found: Mapping[str, Any] = data[section]
+            return found
+    raise click.UsageError(f"{path} holds no servers: it has none of {', '.join(_SECTIONS)}.")
+
+
+def _reach_entry(entry: Any, what: str) -> Reach:
+    if not isinstance(entry, Mapping) or not ("command" in entry or "url" in entry):
+        raise click.UsageError(f"{what} has neither a command nor a url: {json.dumps(entry)}")
+    if "command" not in entry:
+        return _reach_address(str(entry["url"]))
+    command = [str(entry["command"]), *(str(argument) for argument in entry.get("args") or ())]
+    env = {str(key): str(value) for key, value in (entry.get("env") or {}).items()}
+    return lambda tap, on_stderr: Stdio(command, env=env, cwd=entry.get("cwd"), on_stderr=on_stderr, tap=tap)

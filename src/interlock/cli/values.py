@@ -1,0 +1,126 @@
+"""`key=value` words and what they mean to a tool, by its schema."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+_WORD = re.compile(r"(?P<key>[^=]+?)(?P<sign>:=|=)(?P<text>.*)", re.DOTALL)
+
+
+def tool_arguments(words: Sequence[str], whole: str | None, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call: the JSON object `whole` (or @FILE), and over it the words. Raises click.UsageError.
+
+    `key=text` is a string where the schema has a string there, else JSON where it reads as JSON, else a string. `key=@FILE`
+    takes the text from a file (- is stdin), `key:=json` is JSON whatever the schema says. A key whose schema is an array may
+    come more than once.
+    """
+    arguments = _object(whole) if whole is not None else {}
+    for key, values in _collected(words).items():
+        kinds = _kinds(_property(schema, key), schema)
+        read = [_value(sign, text, kinds, key) for sign, text in values]
+        if kinds == {"array"} and not (len(read) == 1 and isinstance(read[0], list)):
+            items = _resolved(_property(schema, key), schema).get("items")
+            inner = _kinds(items if isinstance(items, Mapping) else {}, schema)
+            arguments[key] = [_value(sign, text, inner, key) for sign, text in values]
+        elif len(read) > 1:
+            raise click.UsageError(f"{key} is given {len(read)} times.")
+        else:
+            arguments[key] = read[0]
+    return arguments
+
+
+def string_arguments(words: Sequence[str]) -> dict[str, str]:
+    """The arguments of a prompt, which are strings: `key=text` or `key=@FILE`. Raises click.UsageError."""
+    arguments: dict[str, str] = {}
+    for key, values in _collected(words).items():
+        if len(values) > 1:
+            raise click.UsageError(f"{key} is given {len(values)} times.")
+        arguments[key] = _text(values[0][1])
+    return arguments
+
+
+def _collected(words: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+    collected: dict[str, list[tuple[str, str]]] = {}
+    for word in words:
+        found = _WORD.fullmatch(word)
+        if found is None:
+            raise click.UsageError(f"{word!r} is no argument: write key=value, key=@FILE or key:=JSON.")
+        collected.setdefault(found["key"], []).append((found["sign"], found["text"]))
+    return collected
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(_text(text))
+    except ValueError as bad:
+        raise click.UsageError(f"The arguments are no JSON: {bad}") from None
+    if not isinstance(value, dict):
+        raise click.UsageError("The arguments are no JSON object.")
+    return value
+
+
+def _value(sign: str, text: str, kinds: set[str], key: str) -> Any:
+    text = _text(text)
+    if sign == ":=":
+        try:
+            return json.loads(text)
+        except ValueError as bad:
+            raise click.UsageError(f"{key}:= is no JSON: {bad}") from None
+    if kinds == {"string"}:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _text(text: str) -> str:
+    """A text, or what is in the file that it names after @."""
+    if not text.startswith("@"):
+        return text
+    try:
+        return sys.stdin.read() if text == "@-" else Path(text[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as bad:
+        raise click.UsageError(f"{text[1:]} cannot be read as text: {bad}") from None
+
+
+# -- what a schema says of a property -----------------------------------------------------------------------
+
+
+def _property(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    properties = _resolved(schema, schema).get("properties")
+    found = properties.get(key) if isinstance(properties, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _resolved(node: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any]:
+    """A schema with its own `$ref` followed, as far as it stays within the document."""
+    reference = node.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#/") or depth > 16:
+        return node
+    target: Any = root
+    for part in reference[2:].split("/"):
+        target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+    return _resolved(target, root, depth + 1) if isinstance(target, Mapping) else node
+
+
+def _kinds(node: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> set[str]:
+    """The JSON types that a schema allows, null left out; none where it does not say."""
+    node = _resolved(node, root)
+    if isinstance(kind := node.get("type"), str | list):
+        return {k for k in ([kind] if isinstance(kind, str) else kind) if k != "null"}
+    values = node["enum"] if isinstance(node.get("enum"), list) else [node["const"]] if "const" in node else []
+    kinds = {"string" if isinstance(value, str) else "other" for value in values if value is not None}
+    for union in ("anyOf", "oneOf", "allOf"):
+        options = node.get(union)
+        for option in options if isinstance(options, list) and depth < 16 else ():
+            if isinstance(option, Mapping):
+                kinds |= _kinds(option, root, depth + 1)
+    return kinds

@@ -1,0 +1,136 @@
+"""The files server: what is in the folder can be read and found, and nothing else can."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock import Client, McpError, types
+from interlock.servers import files
+from interlock.servers.files import MOST_BYTES, Folder, folder_server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with something of every kind in it, and a secret beside it."""
+    root = tmp_path / "shown"
+    for name, text in {
+        "README.md": "# Shown\nA needle here.\n",
+        "src/a.py": "needle = 1\n",
+        "src/deep/b.py": "x = 2\n",
+        "a b%20c.txt": "odd name\n",
+        ".hidden/key": "needle\n",
+        ".env": "needle\n",
+        "node_modules/x.js": "needle\n",
+    }.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    (root / "picture.png").write_bytes(b"\x89PNG\0needle")
+    (root / "large.txt").write_text("needle\n" * (MOST_BYTES // 7 + 1), encoding="utf-8")
+    (tmp_path / "secret").write_text("needle", encoding="utf-8")
+    (root / "link").symlink_to(tmp_path / "secret")
+    (root / "linked").symlink_to(tmp_path, target_is_directory=True)
+    return root
+
+
+@pytest.fixture
+async def client(folder: Path) -> AsyncIterator[Client]:
+    """A client of a server over that folder."""
+    async with Client(folder_server(folder)) as opened:
+        yield opened
+
+
+async def test_lists_what_may_be_seen(client: Client) -> None:
+    """Neither hidden nor built files, nor links; a pattern is for names or whole paths."""
+
+    async def listed(**arguments: str) -> list[str]:
+        blocks = (await client.call_tool("list_files", arguments)).content
+        return [block.name for block in blocks if isinstance(block, types.ResourceLink)]
+
+    assert await listed() == ["README.md", "a b%20c.txt", "large.txt", "picture.png", "src/a.py", "src/deep/b.py"]
+    assert await listed(pattern="*.md") == ["README.md"]
+    assert await listed(pattern="src/*.py") == ["src/a.py", "src/deep/b.py"]
+    assert await listed(pattern="nothing") == []
+
+
+async def test_every_link_can_be_read(client: Client) -> None:
+    """The URI of a link leads to the file, however odd its name."""
+    (link,) = (await client.call_tool("list_files", {"pattern": "a b*"})).content
+    assert isinstance(link, types.ResourceLink)
+    assert link.uri == "file:///a%20b%2520c.txt"
+    (contents,) = (await client.read_resource(link.uri)).contents
+    assert contents.text == "odd name\n"
+    (python,) = (await client.read_resource("file:///src/deep/b.py")).contents
+    assert (python.mime_type, python.text) == ("text/x-python", "x = 2\n")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["secret", "../secret", "..%2Fsecret", "src/../../secret", "link", "linked/secret", ".env", ".hidden/key", "src", "", "/etc/passwd", "%2Fetc%2Fpasswd"],
+)
+async def test_what_must_not_be_read(client: Client, path: str) -> None:
+    """Outside, hidden, linked or no file: there is no such resource (`RES-21`)."""
+    with pytest.raises(McpError, match="not found"):
+        await client.read_resource(f"file:///{path}")
+
+
+@pytest.mark.parametrize("path, words", [("picture.png", "is no text"), ("large.txt", "more than")])
+async def test_what_is_not_read(client: Client, path: str, words: str) -> None:
+    """Binary and very large files are named and refused."""
+    with pytest.raises(McpError, match=words):
+        await client.read_resource(f"file:///{path}")
+
+
+async def test_search(client: Client) -> None:
+    """Lines with their places, from text that may be seen, whatever the case."""
+    found = (await client.call_tool("search_files", {"text": "NEEDLE"})).value()
+    assert found == {
+        "hits": [
+            {"path": "README.md", "line": 2, "text": "A needle here."},
+            {"path": "src/a.py", "line": 1, "text": "needle = 1"},
+        ],
+        "complete": True,
+    }
+    assert (await client.call_tool("search_files", {"text": ""})).is_error
+
+
+async def test_completion_and_prompt(client: Client) -> None:
+    """Paths complete, for the template and for the prompt, which holds the file."""
+    template = (await client.list_resource_templates())[0].uri_template
+    assert (await client.complete(template, "path", "src/")).values == ["src/a.py", "src/deep/b.py"]
+    assert (await client.complete("explain_file", "path", "R")).values == ["README.md"]
+    prompt = await client.get_prompt("explain_file", {"path": "src/a.py"})
+    assert "needle = 1" in str(prompt.messages[0].content)
+    with pytest.raises(McpError, match="There is no file \\.\\./secret"):
+        await client.get_prompt("explain_file", {"path": "../secret"})
+
+
+async def test_as_a_program(folder: Path) -> None:
+    """The module runs over stdio and takes the folder as its argument."""
+    async with Client([sys.executable, "-m", "interlock.servers.files", str(folder)]) as client:
+        assert (await client.read_resource("file:///src/a.py")).contents[0].text == "needle = 1\n"
+
+
+def test_the_server_of_the_module_shows_the_folder_it_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`server` is made when asked for: over the environment's folder. A folder that there is not is refused."""
+    monkeypatch.setenv(files.ROOT_VARIABLE, str(folder))
+    assert files.server.info.title == "The files of shown"
+    monkeypatch.setenv(files.ROOT_VARIABLE, str(folder / "README.md"))
+    with pytest.raises(NotADirectoryError):
+        files.__getattr__("server")
+
+
+@given(st.text(alphabet="./\\%2eEfFcC~ab\0 ", max_size=24))
+def test_no_path_leads_out(path: str) -> None:
+    """Whatever the path, what is read lies within the folder: the tests' own, in which nothing is called so."""
+    here = Folder(Path(__file__).parent)
+    for asked in (path, quote(path)):
+        with pytest.raises(FileNotFoundError):
+            here.read(asked)
