@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from interlock import ClientTransport, Duplex, Exchange, McpError, Socket, Stdio, Unreachable
+from interlock import ClientTransport, Duplex, McpError, Socket, Stdio, TextContent, Unreachable
+from interlock.client.rounds import rounds
 from interlock.exchange import silent
 from interlock.testing import channel_pair, check_client_transport, probe_server
 from interlock.transport.memory import Memory
-from interlock.wire.revisions import LAST_HANDSHAKE, NEWEST
+from interlock.types import CallToolResult
+from interlock.wire.revisions import NEWEST
 
 from .makers import addresses, served
 
@@ -34,12 +36,12 @@ async def in_memory(folder: Path) -> AsyncIterator[Make]:
 
 @asynccontextmanager
 async def over_a_channel(folder: Path) -> AsyncIterator[Make]:
-    """A Duplex over any channel."""
-    serving: set[asyncio.Task[None]] = set()
+    """A Duplex over a channel of somebody's own."""
+    serving: list[asyncio.Task[None]] = []
 
     async def make() -> ClientTransport:
         ours, theirs = channel_pair()
-        serving.add(asyncio.create_task(probe_server().serve(theirs)))
+        serving.append(asyncio.create_task(probe_server().serve(theirs)))
         return Duplex(ours)
 
     yield make
@@ -56,45 +58,158 @@ async def over_stdio(folder: Path) -> AsyncIterator[Make]:
     yield make
 
 
-def over_sockets(kind: str) -> Callable[[Path], object]:
-    """Lines over a socket of a kind."""
-
-    @asynccontextmanager
-    async def opened(folder: Path) -> AsyncIterator[Make]:
-        server, count = probe_server, 0
-        async with served_by_many(folder, kind) as next_address:
-
-            async def make() -> ClientTransport:
-                return Socket(await next_address(server()))
-
-            yield make
-            assert count == 0
-
-    return opened
-
-
 @asynccontextmanager
-async def served_by_many(folder: Path, kind: str):
-    """A fresh server, and with it a fresh address, each time."""
-    from contextlib import AsyncExitStack  # beside its only use
+async def over_sockets(folder: Path, kind: str) -> AsyncIterator[Make]:
+    """Lines over a socket, to a fresh server each time."""
+    async with AsyncExitStack() as servers:
+        rooms = iter(range(1000))
 
-    async with AsyncExitStack() as stack:
-        count = 0
-
-        async def next_address(server):
-            nonlocal count
-            count += 1
-            room = folder / str(count)
+        async def make() -> ClientTransport:
+            room = folder / str(next(rooms))
             room.mkdir()
-            return await stack.enter_async_context(served(server, addresses(room)[kind]))
+            return Socket(await servers.enter_async_context(served(probe_server(), addresses(room)[kind])))
 
-        yield next_address
+        yield make
 
 
-WAYS = {
+ROADS = {
     "memory": in_memory,
     "duplex": over_a_channel,
     "stdio": over_stdio,
-    "unix": over_sockets("unix"),
-    "tcp": over_sockets("tcp"),
+    "unix": lambda folder: over_sockets(folder, "unix"),
+    "tcp": lambda folder: over_sockets(folder, "tcp"),
 }
+
+
+@pytest.mark.parametrize("road", ROADS)
+async def test_transports_keep_their_promises(road: str, tmp_path):
+    """In memory, over any channel, to a child process, and to Unix and TCP sockets (`RPC-30`, `CAN-07`, `RPC-05`)."""
+    async with ROADS[road](tmp_path) as make:
+        await check_client_transport(make)
+
+
+# -- a check that cannot fail shows nothing ------------------------------------------------------------------------
+
+
+class Stubborn(Memory):
+    """Speaks the newest revision whatever is allowed."""
+
+    async def open(self, hello):
+        """Open as it likes."""
+        return await super().open(replace(hello, revisions=(NEWEST,)))
+
+
+class Polite(Memory):
+    """Takes errors for results."""
+
+    async def __call__(self, exchange):
+        """Never raises McpError."""
+        try:
+            return await super().__call__(exchange)
+        except McpError as bad:
+            return CallToolResult(content=[TextContent(bad.message)], is_error=True)
+
+
+class Muddled(Memory):
+    """Gives everybody the answer of the caller before."""
+
+    last = None
+
+    async def __call__(self, exchange):
+        """Give an answer, not always the right one."""
+        result = await super().__call__(exchange)
+        self.last, answer = result, self.last or result
+        return answer
+
+
+class Narrow(Memory):
+    """Cuts what is long."""
+
+    async def __call__(self, exchange):
+        """Cut the text."""
+        result = await super().__call__(exchange)
+        if isinstance(result, CallToolResult) and len(result.text) > 65536:
+            return replace(result, content=[TextContent(result.text[:65536])])
+        return result
+
+
+class Deaf(Memory):
+    """Drops notifications."""
+
+    async def __call__(self, exchange):
+        """Nobody hears anything."""
+        return await super().__call__(replace(exchange, notify=silent) if exchange.params.name == "count" else exchange)
+
+
+class Discreet(Memory):
+    """Tells nobody what belongs to no request."""
+
+    async def open(self, hello):
+        """Open, and hear nothing."""
+        return await super().open(replace(hello, notify=silent))
+
+
+class Meddling(Memory):
+    """Answers questions that came as a result."""
+
+    async def __call__(self, exchange):
+        """Carry the rounds."""
+        return await rounds()(super().__call__)(exchange)
+
+
+class Unstoppable(Memory):
+    """Lets calls run on that nobody waits for."""
+
+    async def __call__(self, exchange):
+        """Run it elsewhere."""
+        return await asyncio.shield(asyncio.ensure_future(super().__call__(exchange)))
+
+
+class Sleepy(Memory):
+    """Forgets at its closing that somebody waits."""
+
+    async def aclose(self):
+        """Let them wait."""
+        self._inside.clear()
+        waiting = self._conversation._waiting if self._conversation is not None else {}
+        waiting.clear()
+        self._conversation = self._serving = None
+
+
+class Undead(Memory):
+    """Opens again by itself."""
+
+    async def __call__(self, exchange):
+        """Call, closed or not."""
+        try:
+            return await super().__call__(exchange)
+        except Unreachable:
+            if exchange.params.name != "echo":
+                raise
+            return CallToolResult(content=[TextContent("?")])
+
+
+BROKEN = {
+    Stubborn: "was agreed on",
+    Polite: "an unknown tool is an error",
+    Muddled: "`echo` gave|got another's answer|an error",
+    Narrow: "came back changed",
+    Deaf: "its exchange had heard",
+    Discreet: "the Hello's notify heard",
+    Meddling: "comes back as it is",
+    Unstoppable: "cancels the call at the server",
+    Sleepy: "closing wakes whoever waits",
+    Undead: "a call after closing gave",
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
+async def test_broken_transports_are_caught(kind: type[Memory]):
+    """Each promise that is broken is the one that the error names."""
+
+    async def make() -> ClientTransport:
+        server = probe_server()
+        return kind(server.handler, server.identity)
+
+    with pytest.raises(AssertionError, match=BROKEN[kind]):
+        await check_client_transport(make, patience=1.0)

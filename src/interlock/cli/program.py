@@ -28,7 +28,7 @@ _TALK, _MAKE = "Talk to a server", "Run and write servers"
 COMMANDS: Final[dict[str, Row]] = {
     "run": Row(".running", "run", "Run the server in a Python file.", _MAKE),
     "new": Row(".project", "new", "Start a small project with a server and its test.", _MAKE),
-    "install": Row(".install", "install", "Put a server into the configuration of a client.", _MAKE),
+    "install": Row(".install.command", "install", "Put a server into the configuration of a client.", _MAKE),
     "serve": Row(".serving", "serve", "Run one of the servers that come with Interlock.", _MAKE),
     "demo": Row(".serving", "demo", "Watch the protocol at work.", _MAKE),
     "list": Row(".listing", "list_", "Show what a server offers.", _TALK),

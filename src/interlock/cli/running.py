@@ -92,7 +92,7 @@ def run(
             raise click.UsageError("--reload is for --transport stdio.")
         if not path.is_file():
             raise click.UsageError(f"There is no file {path}.")
-        from .reload import run_reloading  # late: a server that runs once needs none of it
+        from .reload.supervisor import run_reloading  # late: a server that runs once needs none of it
 
         sys.exit(run_reloading(path, name, [Path(folder) for folder in folders], grace))
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -66,8 +65,7 @@ class Talk(Struct):
             return exits.USAGE
         finally:
             doing.cancel()  # a question that nobody answers ends the call, at the server too
-            with contextlib.suppress(asyncio.CancelledError, t.InterlockError):
-                await doing
+            await asyncio.gather(doing, return_exceptions=True)
             await client.aclose()
 
     def _guarded(self, do: Callable[[], int | None]) -> int | None:

@@ -114,7 +114,8 @@ class Messages:
         if "method" in message:
             if "id" in message:
                 self._asked[sender, message["id"]] = (message["method"], time.perf_counter())
-            return message["method"], short(message.get("params", {})), ""
+            # Who asks, and under which revision, stands in the `_meta` of every request: it is shown once.
+            return message["method"], short(message.get("params", {}), meta=message["method"] == "server/discover"), ""
         other = "server" if sender == "client" else "client"
         method, since = self._asked.pop((other, message.get("id")), ("", time.perf_counter()))
         took = f"{(time.perf_counter() - since) * 1000:.1f} ms"
@@ -125,12 +126,10 @@ class Messages:
         return label, short(result), took
 
 
-def short(value: Any) -> str:
-    """JSON for a person: without what every message of the newest revision repeats, and with `…` for what is long."""
-    if isinstance(value, dict):
-        value = {key: item for key, item in value.items() if key not in ("_meta", "resultType")} | (
-            {"_meta": "…"} if "_meta" in value else {}
-        )
+def short(value: Any, *, meta: bool = False) -> str:
+    """JSON for a person: `…` for what is long, and for `_meta` unless it is wanted."""
+    if isinstance(value, dict) and "_meta" in value and not meta:
+        value = {**{key: item for key, item in value.items() if key != "_meta"}, "_meta": "…"}
     return msgspec.json.encode(_lightened(value)).decode().replace('"…"', "…")
 
 
