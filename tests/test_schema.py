@@ -96,6 +96,8 @@ def test_other_dialects_are_refused_by_name(declared: object, inner: bool) -> No
         ({"properties": {"a": {"minimum": "3"}}}, '"3" is not of type "number" (at /properties/a/minimum)'),
         ({"required": "a"}, "at /required"),
         ({"$ref": 7}, "$ref is a text, not 7"),
+        ({"$id": "http://["}, "Invalid URI reference"),
+        ({"$ref": "//["}, "leads to nothing"),
         ({"properties": []}, "at /properties"),
         ({"enum": {"a": 1}}, "at /enum"),
         ({"minLength": -1}, "at /minLength"),
@@ -144,6 +146,8 @@ LOCAL: dict[str, dict[str, Any]] = {
     "urn": {"$id": "urn:example:s", "$ref": "#/$defs/a", "$defs": {"a": TEXT}},
     "urn of another": {"$ref": "urn:example:t", "$defs": {"a": {"$id": "urn:example:t", **TEXT}}},
     "a scheme of one's own": {"$id": "weather://schemas/s", "$ref": "t", "$defs": {"a": {"$id": "t", **TEXT}}},
+    "another spelling": {"$ref": "HTTP://Example.com:80/a/../t", "$defs": {"a": {"$id": "http://example.com/t", **TEXT}}},
+    "a URI with an anchor": {"$ref": "t#a", "$defs": {"t": {"$id": "t", "$defs": {"x": {"$anchor": "a", **TEXT}}}}},
     "draft-07 anchor": {"$schema": DIALECTS["draft-07"], "$ref": "#a", "definitions": {"x": {"$id": "#a", **TEXT}}},
     "draft-07, $id beside $ref": {
         **{"$schema": DIALECTS["draft-07"], "$id": "https://example.com/s", "$ref": "#/definitions/a"},
@@ -363,6 +367,15 @@ def test_schemas_that_would_exhaust_the_checker_are_refused(name: str) -> None:
     schema, words = REFUSED[name]
     with pytest.raises(SchemaError, match=words):
         compile(schema)
+
+
+@pytest.mark.parametrize("other", ["http://example.com/t", "HTTP://Example.com:80/a/../%74"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_name_given_twice_hides_nothing(other: str, order: int) -> None:
+    """Of two subschemas with one URI the engine takes which it likes; the costs of both are counted (`JSC-08`)."""
+    named = [{"$id": "http://example.com/t", **TEXT}, {"$id": other, "$ref": "#/$defs/a0", "$defs": doubling(30)["$defs"]}]
+    with pytest.raises(SchemaError, match="subschemas apply at once"):
+        compile({"$ref": "http://example.com/t", "$defs": dict(zip("ab", named[::order], strict=True))})
 
 
 def test_a_schema_that_contains_itself_is_refused() -> None:

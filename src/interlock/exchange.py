@@ -56,6 +56,7 @@ class RawResult(Struct, frozen=True):
     body: bytes
 
 
+# What a handler gives: a result, or one that is bytes already.
 AnyResult = Result | RawResult
 Notify = Callable[[str, Any], None]
 
@@ -116,6 +117,7 @@ class Exchange(Struct):
     drain: Callable[[], Awaitable[None]] = ready
 
 
+# The one shape, and what goes around it.
 Handler = Callable[[Exchange], Awaitable[AnyResult]]
 Middleware = Callable[[Handler], Handler]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from interlock.testing import MemoryChannel, Tape, Taped, channel_pair, check_channel
@@ -114,8 +116,6 @@ class Endless(MemoryChannel):
 
     async def receive(self):
         """Waits for ever at the end."""
-        import asyncio  # beside its only use
-
         return await super().receive() or await asyncio.Event().wait()
 
 
@@ -146,8 +146,6 @@ class Losing(MemoryChannel):
 
     async def receive(self):
         """Receive, or note that nobody did."""
-        import asyncio  # beside its only use
-
         try:
             frames = await super().receive()
         except asyncio.CancelledError:

@@ -87,7 +87,11 @@ class WeatherSite:
 
     @staticmethod
     def _problem(status: int, title: str, detail: str) -> tuple[int, bytes, dict[str, str]]:
-        return status, json.dumps({"title": title, "status": status, "detail": detail}).encode(), {"Content-Type": "application/problem+json"}
+        return (
+            status,
+            json.dumps({"title": title, "status": status, "detail": detail}).encode(),
+            {"Content-Type": "application/problem+json"},
+        )
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         site = self

@@ -13,6 +13,7 @@ import pytest
 from interlock import Client, McpError, TimedOut, ToolError, types
 from interlock.servers.everything import COUNTER, server
 
+
 @pytest.fixture(params=["2026-07-28", "2025-11-25"])
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
     """A client that answers all questions, under the newest revision of each era."""

@@ -73,7 +73,20 @@ async def test_every_link_can_be_read(client: Client) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["secret", "../secret", "..%2Fsecret", "src/../../secret", "link", "linked/secret", ".env", ".hidden/key", "src", "", "/etc/passwd", "%2Fetc%2Fpasswd"],
+    [
+        "secret",
+        "../secret",
+        "..%2Fsecret",
+        "src/../../secret",
+        "link",
+        "linked/secret",
+        ".env",
+        ".hidden/key",
+        "src",
+        "",
+        "/etc/passwd",
+        "%2Fetc%2Fpasswd",
+    ],
 )
 async def test_what_must_not_be_read(client: Client, path: str) -> None:
     """Outside, hidden, linked or no file: there is no such resource (`RES-21`)."""

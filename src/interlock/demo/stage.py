@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 import time
 from typing import Any, TextIO
 
@@ -16,7 +17,8 @@ from ..wire.jsonrpc import Frame
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "magenta": "35"}
 _ASCII = {"→": ">", "←": "<", "✓": "ok", "✗": "failed:", "!": "!", "·": "-", "─": "-", "…": "...", "?": "?"}
 _HEAVY = ("data", "blob", "requestState")  # members that say little to a person and take much room
-_NARROWEST, _WIDEST = 60, 140
+_HOUSEKEEPING = ("resultType", "ttlMs", "cacheScope", "_meta")  # told last
+_NARROWEST, _WIDEST, _USUAL = 60, 160, 120
 
 
 class Counts(Struct):
@@ -35,7 +37,7 @@ class Stage:
         tty = self._out.isatty() and os.environ.get("TERM") != "dumb"
         self._colours = tty and not os.environ.get("NO_COLOR")
         self._plain = "utf" not in (getattr(self._out, "encoding", None) or "utf-8").lower()
-        self.width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((110, 24)).columns if tty else 110))
+        self.width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_USUAL, 24)).columns if tty else _USUAL))
 
     def line(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
         """One line of text; a part is plain, or text and its style."""
@@ -57,23 +59,35 @@ class Stage:
     def aim(self, words: str) -> None:
         """What the next messages are for."""
         self.line()
-        self.line(words, indent=3)
+        self._words("", words, "")
 
     def done(self, words: str) -> None:
         """What came of them, where it is what was wanted."""
-        self.line(("✓ ", "green"), (words, "green"), indent=3)
+        self._words("✓ ", words, "green")
 
     def remark(self, words: str) -> None:
         """What is worth knowing, and no fault of ours."""
-        self.line(("! ", "yellow"), (words, "yellow"), indent=3)
+        self._words("! ", words, "yellow")
 
     def failed(self, words: str) -> None:
         """What went wrong."""
-        self.line(("✗ ", "red"), (words, "red"), indent=3)
+        self._words("✗ ", words, "red")
 
     def asked(self, words: str) -> None:
         """A question to the person, or the answer."""
-        self.line(("? ", "magenta"), (words, "magenta"), indent=3)
+        self._words("? ", words, "magenta")
+
+    def heard(self, words: str) -> None:
+        """What a server says beside its answers."""
+        self._words("· ", words, "dim")
+
+    def _words(self, sign: str, words: str, style: str) -> None:
+        """Words of any length, a sign before the first line."""
+        lines = textwrap.wrap(_harmless(words), self.width - 6) or [""]
+        if len(lines) > 3:
+            lines = [*lines[:2], lines[2] + "..."]
+        for number, text in enumerate(lines):
+            self.line((sign if number == 0 else "  ", style), (text, style), indent=3)
 
     def _styled(self, text: str, style: str) -> str:
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if style and self._colours else text
@@ -91,7 +105,7 @@ class Messages:
         self.counts = Counts()
         self.revision = ""
         self._stage = stage
-        self._asked: dict[tuple[str, Any], tuple[str, float]] = {}  # sender and id -> method, time
+        self._asked: dict[tuple[str, Any], tuple[str, float]] = {}  # sender and id -> method, when
 
     def __call__(self, sender: str, frame: Frame) -> None:
         """Take in one frame, from "client" or "server"."""
@@ -102,34 +116,34 @@ class Messages:
         else:
             self.counts.received += 1
         arrow, style = ("→", "cyan") if sender == "client" else ("←", "yellow")
-        label, body, took = self._read(sender, message)
-        id = f"#{message['id']}" if "id" in message else ""
-        revision = self.revision or _announced(message)
-        self._stage.line(
-            (f"{revision:10} ", "dim"), (f"{arrow} ", style), (f"{label:24} ", "bold"), (f"{id:4} {took:>8}  ", "dim"), body, indent=3
-        )
+        self.revision = self.revision or _announced(message)
+        label, body = self._read(sender, message)
+        self._stage.line((f"{self.revision:10} ", "dim"), (f"{arrow} ", style), (f"{label:27} ", "bold"), body, indent=3)
 
-    def _read(self, sender: str, message: dict[str, Any]) -> tuple[str, str, str]:
-        """What to call a message, its short JSON, and how long its answer took."""
+    def _read(self, sender: str, message: dict[str, Any]) -> tuple[str, str]:
+        """What to call a message, with its id and how long its answer took, and its short JSON."""
+        id = f" #{message['id']}" if "id" in message else ""
         if "method" in message:
-            if "id" in message:
+            if id:
                 self._asked[sender, message["id"]] = (message["method"], time.perf_counter())
             # Who asks, and under which revision, stands in the `_meta` of every request: it is shown once.
-            return message["method"], short(message.get("params", {}), meta=message["method"] == "server/discover"), ""
+            return message["method"] + id, short(message.get("params", {}), meta=message["method"] == "server/discover")
         other = "server" if sender == "client" else "client"
-        method, since = self._asked.pop((other, message.get("id")), ("", time.perf_counter()))
+        _, since = self._asked.pop((other, message.get("id")), ("", time.perf_counter()))
         took = f"{(time.perf_counter() - since) * 1000:.1f} ms"
         if "error" in message:
-            return f"error of {method}", short(message["error"]), took
+            return f"error{id}  {took}", short(message["error"])
         result = message.get("result", {})
-        label = "input required" if result.get("resultType") == "input_required" else "result"
-        return label, short(result), took
+        label = "questions" if result.get("resultType") == "input_required" else "result"
+        return f"{label}{id}  {took}", short(result)
 
 
 def short(value: Any, *, meta: bool = False) -> str:
-    """JSON for a person: `…` for what is long, and for `_meta` unless it is wanted."""
-    if isinstance(value, dict) and "_meta" in value and not meta:
-        value = {**{key: item for key, item in value.items() if key != "_meta"}, "_meta": "…"}
+    """JSON for a person: `…` for what is long, and for `_meta` unless it is wanted; what all answers have comes last."""
+    if isinstance(value, dict):
+        value = {key: value[key] for key in sorted(value, key=_HOUSEKEEPING.__contains__)}
+        if "_meta" in value and not meta:
+            value["_meta"] = "…"
     return msgspec.json.encode(_lightened(value)).decode().replace('"…"', "…")
 
 

@@ -6,7 +6,6 @@ its requests, so that everything above sees stateless requests only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct
@@ -17,10 +16,10 @@ from ..exchange import NO_META, AnyResult, Caller, Principal, RawResult
 from ..wire import jsonrpc
 from ..wire.codec import decode, encode
 from ..wire.jsonrpc import Envelope, Frame, Malformed
-from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, R2, REVISIONS, STATELESS_REVISIONS, Era, Side, error_code, speaks
+from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, R2, STATELESS_REVISIONS, Era, error_code, speaks
 from .events import CallId, NotificationReceived, RequestCancelled, RequestReceived, ResponseReceived, Route, ServerEvent, SessionListen
+from .identity import SERVER_INFO, Identity
 
-SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 MOST_SUBSCRIPTIONS = 1000
 _LIST_CHANGES = t.SubscriptionFilter(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True)
@@ -28,40 +27,20 @@ _ANSWERED_HERE = frozenset({"initialize", "ping", "logging/setLevel", "resources
 _STATELESS = frozenset(STATELESS_REVISIONS)
 
 
-class Identity:
-    """What a server says of itself, shared by all its connections.
-
-    `capabilities` is asked each time, for features come and go; `methods` are those of extensions, with their params types.
-    """
-
-    def __init__(
-        self,
-        info: t.Implementation,
-        capabilities: Callable[[], t.ServerCapabilities],
-        *,
-        instructions: str | None = None,
-        revisions: tuple[str, ...] = REVISIONS,
-        methods: Mapping[str, type[Any]] | None = None,
-    ) -> None:
-        self.info, self.capabilities, self.instructions = info, capabilities, instructions
-        self.revisions = tuple(r for r in REVISIONS if r in revisions)
-        self.methods = methods or {}
-        self.stamp = b'"resultType":"complete","_meta":{"%b":%b}' % (SERVER_INFO.encode(), jsonrpc.encode_json(info))
-        self.requests: dict[str, type[Any]] = {m: row.params for m, row in METHODS.items() if row.result and row.sender is not Side.SERVER}
-        self.requests.update(self.methods)
-
-
 class _Asked(Struct):
     route: Route
     request: t.InputRequest
 
 
+class _Subscription(Struct):
+    listen: SessionListen
+    waiting: list[t.RequestId] | None  # the calls to answer once it is acknowledged; None after that
+
+
 class ServerConnection:
     """One peer. Give it frames with `receive` and send what `outgoing` returns; it never raises for anything a peer sends."""
 
-    def __init__(
-        self, identity: Identity, *, principal: Principal | None = None, session: str | None = None, shared: bool = True
-    ) -> None:
+    def __init__(self, identity: Identity, *, principal: Principal | None = None, session: str | None = None, shared: bool = True) -> None:
         self.identity = identity
         self._shared = shared  # all requests share one channel, as over stdio
         self._listens: set[CallId] = set()
@@ -69,7 +48,7 @@ class ServerConnection:
         self.remembered: Caller | None = None  # what `initialize` said: the whole of the handshake era's memory
         self._open: dict[CallId, Caller] = {}
         self._asked: dict[t.RequestId, _Asked] = {}
-        self._subscriptions: dict[str, tuple[SessionListen, t.RequestId | None]] = {}  # uri -> listen, subscribe call not yet answered
+        self._subscriptions: dict[str, _Subscription] = {}
         self._last_id = 0
         self._out: list[tuple[Route, Frame]] = []
 
@@ -82,6 +61,8 @@ class ServerConnection:
         except Malformed as bad:
             if jsonrpc.is_batch(frame):
                 return self._receive_batch(frame)
+            if bad.is_answer:
+                return self._receive_bad_answer(bad)
             self._refuse(bad.id, bad.code, str(bad))
             return []
         id = envelope.id
@@ -117,7 +98,10 @@ class ServerConnection:
     def respond(self, id: CallId, result: AnyResult) -> None:
         """Answer a request; ignored where it has been cancelled meanwhile. TypeError where the result is no JSON: then `fail` it."""
         caller = self._open.get(id)
-        if caller is None or isinstance(id, SessionListen):
+        if caller is None:
+            return
+        if isinstance(id, SessionListen):
+            self._end_session_listen(id, t.INTERNAL_ERROR, "The server has ended the subscription.")
             return
         if id in self._listens and isinstance(result, t.Result):
             result = replace(result, meta={**(result.meta or {}), SUBSCRIPTION_ID: id})
@@ -141,8 +125,13 @@ class ServerConnection:
 
     def fail(self, id: CallId, code: int, message: str, data: Any = None) -> None:
         """Answer a request with an error; ignored where it has been cancelled meanwhile."""
-        if self._open.pop(id, None) is None or isinstance(id, SessionListen):
+        if id not in self._open:
             return
+        if isinstance(id, SessionListen):
+            self._end_session_listen(id, code, message, data)
+            return
+        del self._open[id]
+        self._listens.discard(id)
         self._out.append((id, jsonrpc.failure(id, code, message, data)))
         if self._asked:
             self._withdraw_all(id)
@@ -210,7 +199,7 @@ class ServerConnection:
             supported = list(reversed(self.identity.revisions))
             data = {"supported": supported, "requested": revision}
             self._refuse(id, error_code("unsupported_protocol_version", STATELESS_REVISIONS[-1]), "Unsupported protocol version", data)
-        elif not (speaks(revision, method) and method in self.identity.requests) and method not in self.identity.methods:
+        elif not self._serves(revision, method):
             self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
         else:
             return Caller(revision, meta.client_capabilities, meta.client_info, meta.log_level, self.principal, self.session)
@@ -228,7 +217,7 @@ class ServerConnection:
                 words = "Invalid params: say who you are first: with `initialize`, or with the keys of _meta on each request"
                 self._refuse(id, t.INVALID_PARAMS, words, {"supported": list(reversed(self.identity.revisions))})
             return []
-        if not (speaks(caller.revision, method) and method in self.identity.requests) and method not in self.identity.methods:
+        if not self._serves(caller.revision, method):
             self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
             return []
         self._open[id] = caller
@@ -273,15 +262,21 @@ class ServerConnection:
             return [ResponseReceived(id, t.McpError(t.INVALID_PARAMS, f"The client's answer is malformed: {bad}"))]
         return [ResponseReceived(id, answer)]
 
+    def _receive_bad_answer(self, bad: Malformed) -> list[ServerEvent]:
+        """An answer that cannot be read: whoever waits for it hears so; an answer is never answered."""
+        if bad.id is None or self._asked.pop(bad.id, None) is None:
+            return []
+        return [ResponseReceived(bad.id, t.McpError(t.INVALID_PARAMS, f"The client's answer is malformed: {bad}"))]
+
     def _receive_batch(self, frame: Frame) -> list[ServerEvent]:
         """Only 2025-03-26 has batches (`RPC-13`, `RPC-16`); the answers go out one by one."""
-        if self.remembered is None or self.remembered.revision != R2:
-            self._refuse(None, t.INVALID_REQUEST, "Invalid request: this revision has no batches")
-            return []
         try:
             messages = jsonrpc.open_batch(frame)
         except Malformed as bad:
             self._refuse(None, bad.code, str(bad))
+            return []
+        if self.remembered is None or self.remembered.revision != R2:
+            self._refuse(None, t.INVALID_REQUEST, "Invalid request: this revision has no batches")
             return []
         events: list[ServerEvent] = []
         for message in messages:
@@ -316,11 +311,10 @@ class ServerConnection:
         return events
 
     def _end_session(self) -> list[ServerEvent]:
-        """A second `initialize` starts over: what the first had open is cancelled."""
+        """A second `initialize` starts over: what the first listened to is ended."""
         listens = [id for id in self._open if isinstance(id, SessionListen)]
         for listen in listens:
-            del self._open[listen]
-        self._subscriptions.clear()
+            self._end_session_listen(listen, t.INVALID_REQUEST, "Invalid request: the session was opened anew")
         return [RequestCancelled(listen) for listen in listens]
 
     def _answer_here(self, id: t.RequestId, method: str, params: Any, caller: Caller) -> list[ServerEvent]:
@@ -333,24 +327,28 @@ class ServerConnection:
             case "resources/subscribe":
                 return self._subscribe(id, params.uri)
             case "resources/unsubscribe":
+                subscription = self._subscriptions.get(params.uri)
+                if subscription is not None:
+                    self._end_session_listen(subscription.listen, t.INVALID_REQUEST, "Invalid request: unsubscribed meanwhile")
                 self.respond(id, t.EmptyResult())
-                listen, _ = self._subscriptions.pop(params.uri, (None, None))
-                if listen is not None and self._open.pop(listen, None) is not None:
-                    return [RequestCancelled(listen)]
+                return [] if subscription is None else [RequestCancelled(subscription.listen)]
         return []
 
     def _subscribe(self, id: t.RequestId, uri: str) -> list[ServerEvent]:
         resources = self.identity.capabilities().resources
         if resources is None or not resources.subscribe:
             self.fail(id, t.METHOD_NOT_FOUND, "Method not found: this server's resources cannot be subscribed to")
-        elif uri in self._subscriptions:
-            self.respond(id, t.EmptyResult())
+        elif (known := self._subscriptions.get(uri)) is not None:
+            if known.waiting is None:
+                self.respond(id, t.EmptyResult())
+            else:
+                known.waiting.append(id)
         elif len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
             words = f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once; unsubscribe from some first"
             self.fail(id, t.INVALID_PARAMS, words)
         else:
             events = self._listen(uri)
-            self._subscriptions[uri] = (events[0].id, id)  # type: ignore[assignment, union-attr]  # a listen of ours
+            self._subscriptions[uri] = _Subscription(events[0].id, [id])  # type: ignore[arg-type, union-attr]  # a listen of ours
             return events
         return []
 
@@ -371,17 +369,28 @@ class ServerConnection:
             plain = replace(params, meta=t.NOTHING)
             self._out.append((None, jsonrpc.notification(method, encode(plain, caller.revision))))
             return
-        if listen.uri is None or listen.uri not in self._subscriptions:
+        subscription = self._subscriptions.get(listen.uri) if listen.uri is not None else None
+        if subscription is None or subscription.waiting is None:
             return
-        _, waiting = self._subscriptions[listen.uri]
-        if waiting is None:
-            return
-        self._subscriptions[listen.uri] = (listen, None)
-        if listen.uri in (params.notifications.resource_subscriptions or ()):
-            self.respond(waiting, t.EmptyResult())
-        else:
-            del self._subscriptions[listen.uri]
-            self.fail(waiting, error_code("resource_not_found", caller.revision), f"Resource not found: {listen.uri}", {"uri": listen.uri})
+        waiting, subscription.waiting = subscription.waiting, None
+        honoured = listen.uri in (params.notifications.resource_subscriptions or ())
+        if not honoured:
+            del self._subscriptions[subscription.listen.uri or ""]
+        for id in waiting:
+            if honoured:
+                self.respond(id, t.EmptyResult())
+            else:
+                code = error_code("resource_not_found", caller.revision)
+                self.fail(id, code, f"Resource not found: {listen.uri}", {"uri": listen.uri})
+
+    def _end_session_listen(self, listen: SessionListen, code: int, message: str, data: Any = None) -> None:
+        """A listen exchange of ours is over; calls that still wait for it are refused."""
+        del self._open[listen]
+        subscription = self._subscriptions.get(listen.uri) if listen.uri is not None else None
+        if subscription is not None and subscription.listen is listen:
+            del self._subscriptions[listen.uri or ""]
+            for id in subscription.waiting or ():
+                self.fail(id, code, message, data)
 
     # -- small things ---------------------------------------------------------------------------
 
@@ -393,12 +402,22 @@ class ServerConnection:
     def _refuse(self, id: t.RequestId | None, code: int, message: str, data: Any = None) -> None:
         self._out.append((id, jsonrpc.failure(id, code, message, data)))
 
+    def _serves(self, revision: str, method: str) -> bool:
+        return (speaks(revision, method) and method in self.identity.requests) or method in self.identity.methods
+
     def _refuse_params(self, id: t.RequestId, method: str, envelope: Envelope, why: str) -> list[ServerEvent]:
-        """Params that cannot be read; a method that does not exist is the greater fault and is named first."""
-        if method not in self.identity.requests:
+        """Params that cannot be read; a revision or a method that does not exist is the greater fault and is named first."""
+        try:
+            meta = decode(decode(envelope.params, t.Params).meta, t.RequestMeta)
+        except Malformed:
+            meta = NO_META
+        if meta.protocol_version is not None:
+            if self._stateless_caller(id, method, meta) is None:
+                return []  # and has said why
+        elif method not in self.identity.requests or (self.remembered and not self._serves(self.remembered.revision, method)):
             self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
-        else:
-            self._refuse(id, t.INVALID_PARAMS, f"Invalid params: {why}")
+            return []
+        self._refuse(id, t.INVALID_PARAMS, f"Invalid params: {why}")
         return []
 
     def _end_listen(self, id: t.RequestId) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
@@ -37,6 +38,8 @@ DATA = frozenset(("const", "enum", "default", "examples", "example"))
 
 _METASCHEMA = re.compile(r"https?://json-schema\.org/draft(?:/2020-12|/2019-09|-07)/")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PORT = re.compile(r":\d*$")
+_NOWHERE = "json-schema:///"  # where a schema stands that does not say where
 
 
 class SchemaError(ValueError):
@@ -94,11 +97,12 @@ class Survey:
         self.dialect = _dialect(schema)
         self._count = 0
         self._places: dict[int, _Place] = {}
-        self._targets: dict[str, dict[str, Any]] = {}  # by URI, with or without the name of an anchor
+        # By URI, with or without the name of an anchor. Where a name is given twice the engine knows which it takes; all count here.
+        self._targets: dict[str, list[dict[str, Any]]] = {}
         self._dynamic: dict[str, list[_Place]] = {}  # by the name of a dynamic anchor, "" for `$recursiveAnchor`
         self._references: list[tuple[_Place, str]] = []
-        self._root = self._visit(schema, "")
-        self._targets.setdefault("", schema)
+        self._targets[_key(_NOWHERE)] = [schema]
+        self._root = self._visit(schema, _NOWHERE)
         # Resolving may lead to places that no keyword led to, with references of their own.
         for place, keyword in self._references:
             place.here.extend(self._resolve(place, keyword))
@@ -136,9 +140,7 @@ class Survey:
             weights[place] = place.cost(weights, weights, 1)
         weight = weights[self._root]
         if weight > MAX_WEIGHT:
-            raise SchemaError(
-                f"More than {MAX_WEIGHT} subschemas apply at once to one value; give the schema fewer alternatives or references."
-            )
+            raise SchemaError(f"More than {MAX_WEIGHT} subschemas apply at once to one value; use fewer alternatives and references.")
         return weight
 
     def _first_choice(self) -> int | None:
@@ -176,15 +178,12 @@ class Survey:
         identifier = node.get("$id")
         if isinstance(identifier, str) and not (self.dialect == "draft-07" and "$ref" in node):
             whole, _, anchor = _join(base, identifier).partition("#")
-            if anchor:
-                self._targets[f"{whole}#{anchor}"] = node  # how draft-07 names an anchor
-            else:
-                base = whole
-                self._targets[base] = node
+            base = base if anchor else whole  # draft-07 names an anchor like that
+            self._targets.setdefault(_key(whole, anchor), []).append(node)
         place = self._places[id(node)] = _Place(node, base)
         for keyword in ("$anchor", "$dynamicAnchor"):
             if isinstance(node.get(keyword), str):
-                self._targets[f"{base}#{node[keyword]}"] = node
+                self._targets.setdefault(_key(base, node[keyword]), []).append(node)
         if isinstance(node.get("$dynamicAnchor"), str):
             self._dynamic.setdefault(node["$dynamicAnchor"], []).append(place)
         if node.get("$recursiveAnchor") is True:
@@ -204,19 +203,18 @@ class Survey:
             raise SchemaError(f"{keyword} is a text, not {reference!r:.80}.")
         uri = _join(place.base, reference)
         resource, _, fragment = uri.partition("#")
-        found: Any = self._targets.get(resource)
-        if found is None and _METASCHEMA.match(resource):
-            return []  # built into the checker
-        if found is not None and fragment.startswith("/"):
-            found = _follow(found, fragment)
-        elif found is not None and fragment:
-            found = self._targets.get(uri)
-        if found is None:
+        if fragment.startswith("/"):
+            found = [node for root in self._targets.get(_key(resource), ()) if (node := _follow(root, fragment)) is not None]
+        else:
+            found = self._targets.get(_key(resource, fragment), [])
+        if not found and _METASCHEMA.match(resource):
+            return []  # the engine has it
+        if not found:
             raise SchemaError(
                 f"{keyword} {reference!r:.200} leads to nothing in the schema, and nothing outside is ever fetched: put what it means"
                 ' under "$defs" and refer to it as "#/$defs/name".'
             )
-        targets = [self._places.get(id(found)) or self._visit(found, resource)] if isinstance(found, dict) else []
+        targets = [self._places.get(id(node)) or self._visit(node, resource) for node in found if isinstance(node, dict)]
         if keyword == "$ref":
             return targets
         # Where it leads depends on the road taken: any place of that name, so all of them count.
@@ -296,12 +294,21 @@ def _join(base: str, reference: str) -> str:
         return base + reference
     if _SCHEME.match(reference):
         return reference
-    scheme = _SCHEME.match(base)
-    if scheme is None:
-        return urljoin(base, reference)
-    rest = base[scheme.end() :]
+    scheme, _, rest = base.partition(":")
     # The standard function joins only under schemes it has heard of. Under one without a hierarchy (urn:) there is nothing to join.
-    return scheme.group() + urljoin("http:" + rest, reference)[len("http:") :] if rest.startswith("/") else reference
+    try:
+        return scheme + urljoin("http:" + rest, reference).removeprefix("http") if rest.startswith("/") else reference
+    except ValueError:
+        return reference  # malformed; the engine says how
+
+
+def _key(uri: str, anchor: str = "") -> str:
+    """Return a name that is the same for all spellings of a URI that the engine may take to be the same, and a few more."""
+    from urllib.parse import unquote  # late, as above
+
+    scheme, _, rest = unquote(uri).lower().partition(":")
+    host, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
+    return f"{scheme}://{_PORT.sub('', host)}{posixpath.normpath('/' + path)}#{anchor}"
 
 
 def _follow(node: Any, pointer: str) -> Any:

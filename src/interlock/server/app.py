@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from .. import types as t
 from ..asking import Rounds
 from ..exchange import AnyResult, Caller, Exchange, Handler, Middleware, Principal, stack
-from ..protocol.server import Identity
+from ..protocol.identity import Identity
 from ..transport.channel import Channel, Tap
 from ..transport.memory import Memory
 from ..transport.serve import DEFAULT_MOST_CALLS, serve
@@ -197,7 +197,7 @@ class Server:
         return decorate
 
     def add_tool(self, function: Callable[..., Any], *, replace: bool = False, **options: Any) -> None:
-        """Add a tool, also while the server runs; options as for `tool`. Raises ValueError where its name is taken, unless `replace`."""
+        """Add a tool, also while the server runs; options as for `tool`. ValueError where its name is taken, unless `replace`."""
         self.tools.add(make_tool(function, Context, default_timeout=self.timeout, **options), replace=replace)
 
     def remove_tool(self, name: str) -> None:
@@ -276,7 +276,7 @@ class Server:
         return decorate
 
     def add_prompt(self, function: Callable[..., Any], *, replace: bool = False, **options: Any) -> None:
-        """Add a prompt, also while the server runs; options as for `prompt`. Raises ValueError where its name is taken, unless `replace`."""
+        """Add a prompt, also while the server runs; options as for `prompt`. ValueError where its name is taken, unless `replace`."""
         self.prompts.add(make_prompt(function, Context, default_timeout=self.timeout, **options), replace=replace)
 
     def remove_prompt(self, name: str) -> None:

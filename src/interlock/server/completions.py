@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +9,8 @@ from msgspec import Struct
 
 from .. import types as t
 from .features import Call, call_of
-from .strings import is_context
+from .hints import hints_of, signature_with_text
+from .signature import is_context
 
 
 class CompletionFeature(Struct, frozen=True):
@@ -33,8 +33,8 @@ def completion_of(function: Callable[..., Any], context_type: type[Any], timeout
     """
     wants: set[str] = set()
     takes_context: str | None = None
-    hints = inspect.get_annotations(function, eval_str=False)
-    for name in inspect.signature(function).parameters:
+    hints = hints_of(function, {context_type.__name__: context_type})
+    for name in signature_with_text(function).parameters:
         hint = hints.get(name)
         if is_context(hint, context_type):
             takes_context = name

@@ -27,7 +27,8 @@ class Misfit(ValueError):
 class Foreign:
     """A type that pydantic reads, from the bytes of one argument. Validation is as the model says, lax where it is lax.
 
-    `words` are keywords for its schema that pydantic does not know of. Raises TypeError where pydantic cannot.
+    `words` are keywords for its schema that pydantic does not know of; `name` is that of a class. Raises TypeError where
+    pydantic cannot.
     """
 
     type: Any = Raw
@@ -36,6 +37,7 @@ class Foreign:
         import pydantic
 
         self.words = words or {}
+        self.name: str | None = annotation.__name__ if isinstance(annotation, type) else None
 
         try:
             self._adapter: Any = pydantic.TypeAdapter(annotation)
@@ -63,7 +65,7 @@ class Foreign:
             drawn: JSONObject = self._adapter.json_schema(mode="serialization" if out else "validation")
         except self._unwritable as bad:
             raise TypeError(str(bad).partition("\n")[0]) from None
-        return {**drawn, **self.words}
+        return drawn
 
     def _checked(self, read: Callable[[Any], Any], value: Any) -> Any:
         try:

@@ -66,6 +66,7 @@ class Sheet:
         self._out = out
         self._defs: dict[str, JSONObject] = {}
         self._names: dict[Any, str] = {}
+        self._drawn: dict[str, JSONObject] = {}  # pydantic's definitions, as it drew them
 
     def draw(self, guise: Guise | Foreign) -> JSONObject:
         """The schema of a type. Raises TypeError where JSON has nothing for it."""
@@ -245,7 +246,11 @@ class Sheet:
         """What pydantic draws, with its definitions among ours and without its titles."""
         drawn = guise.schema(out=self._out)
         new: dict[str, JSONObject] = {name: _untitled(body, name) for name, body in drawn.pop("$defs", {}).items()}
-        names = {name: name if self._defs.get(name, body) == body else self._free(name) for name, body in new.items()}
+        drawn = _untitled(drawn, guise.name)
+        if guise.name is not None and drawn.get("type") == "object":
+            # So that a class which is used again is one definition, however it is used.
+            new[guise.name], drawn = drawn, {"$ref": _REF + guise.name}
+        names = {name: self._named_alike(name, body) for name, body in new.items()}
 
         def renamed(schema: JSONObject) -> JSONObject:
             if (reference := schema.get("$ref")) is not None:
@@ -254,7 +259,18 @@ class Sheet:
 
         for name, body in new.items():
             self._defs[names[name]] = renamed(body)
-        return renamed(_untitled(drawn, drawn.get("title") if "properties" in drawn or "enum" in drawn else None))
+        return {**renamed(drawn), **guise.words}
+
+    def _named_alike(self, name: str, body: JSONObject) -> str:
+        """The name under which this very definition stands already, or one that is free."""
+        number = 1
+        while (taken := name if number == 1 else f"{name}_{number}") in self._defs:
+            if self._drawn.get(taken) == body:
+                return taken
+            number += 1
+        self._drawn[taken] = body
+        self._defs[taken] = {}  # its place is kept until its references are renamed
+        return taken
 
 
 def jsonable(value: Any) -> tuple[bool, Any]:

@@ -107,7 +107,7 @@ def make_resource(
     ttl_ms: int = 0,
     cache_scope: t.CacheScope = "private",
 ) -> ResourceFeature:
-    """A resource with a fixed URI. Raises ValueError for a URI without a scheme, TypeError for a function that wants more than a Context."""
+    """A resource with a fixed URI. ValueError for a URI without a scheme, TypeError for a function that wants more than a Context."""
     _check_uri(uri)
     call: Call | None = None
     data: t.ResourceContents | None = None

@@ -59,7 +59,7 @@ def _same(header: str, value: Any) -> bool:
         return header == ("true" if value else "false")
     if isinstance(value, int):
         try:
-            return float(header) == value  # `XMH-21`
+            return bool(float(header) == value)  # `XMH-21`
         except ValueError:
             return False
     return header == value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,8 +10,8 @@ from msgspec import Raw
 
 from .. import types as t
 from ..schema import SchemaError, compile
-from .signature import ArgumentsError
-from .strings import is_context
+from .hints import hints_of, signature_with_text
+from .signature import ArgumentsError, is_context
 
 
 class RawSignature:
@@ -30,8 +29,8 @@ class RawSignature:
             self._validator = compile(self.schema)
         except SchemaError as bad:
             raise ValueError(f"the input schema cannot be used: {bad}") from None
-        hints = inspect.get_annotations(function, eval_str=False)
-        names = list(inspect.signature(function).parameters)
+        hints = hints_of(function, {context_type.__name__: context_type})
+        names = list(signature_with_text(function).parameters)
         self.context = next((name for name in names if is_context(hints.get(name), context_type)), None)
         rest = [name for name in names if name != self.context]
         if len(rest) != 1:

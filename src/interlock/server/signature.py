@@ -206,7 +206,7 @@ def signature_of(function: Callable[..., Any], *, context_type: type[Any], descr
     for where, parameter, annotation in _annotated(function, context_type):
         try:
             _check_kind(parameter)
-            if _is_context(annotation, context_type):
+            if is_context(annotation, context_type):
                 if context is not None:
                     raise TypeError(f"it is a second {context_type.__name__}, and one is enough")
                 context = parameter.name
@@ -270,10 +270,11 @@ def _bound(function: Any) -> set[str]:
     return names
 
 
-def _is_context(annotation: Any, context_type: type[Any]) -> bool:
+def is_context(annotation: Any, context_type: type[Any]) -> bool:
+    """Whether an annotation asks for the Context: plain, with its state's type, or in a union."""
     annotation = unwrapped(annotation)
     if is_union(annotation):
-        return any(_is_context(member, context_type) for member in get_args(annotation))
+        return any(is_context(member, context_type) for member in get_args(annotation))
     kind = get_origin(annotation) or annotation
     return isinstance(kind, type) and issubclass(kind, context_type)
 

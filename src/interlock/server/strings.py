@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
 from .. import types as t
 from .docstrings import parse
+from .hints import Unresolved, hints_of, named, signature_with_text
+from .signature import is_context
 
 
 class Strings:
@@ -26,11 +28,13 @@ class Strings:
         self.choices: dict[str, list[str]] = {}
         self._types: dict[str, Any] = {}
         described = parse(inspect.getdoc(function)).params
-        hints = _hints(function)
-        for name, parameter in inspect.signature(function).parameters.items():
+        hints = hints_of(function, {context_type.__name__: context_type})
+        for name, parameter in signature_with_text(function).parameters.items():
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise TypeError(f"parameter {name!r} of {function!r} cannot be given by name; use plain parameters")
             hint = hints.get(name, str)
+            if isinstance(hint, Unresolved):
+                raise TypeError(f"parameter {name!r} of {named(function)} is annotated {hint.text!r}, which cannot be read: {hint.reason}")
             if is_context(hint, context_type):
                 self.context = name
                 continue
@@ -69,24 +73,6 @@ class Strings:
             return msgspec.json.decode(value, type=kind) if isinstance(value, str) else msgspec.convert(value, kind)
         except (msgspec.DecodeError, TypeError):
             raise t.McpError(t.INVALID_PARAMS, f"Argument {name} does not fit: {why}") from None
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    target = function if inspect.isroutine(function) else getattr(function, "func", getattr(function, "__call__", function))  # noqa: B004 - see Call
-    try:
-        return get_type_hints(target, include_extras=True)
-    except NameError as bad:
-        raise TypeError(
-            f"the annotations of {function!r} cannot be read: {bad}; names used in them must exist when the server runs"
-        ) from None
-
-
-def is_context(hint: Any, context_type: type[Any]) -> bool:
-    """Whether an annotation asks for the Context, plain, with its state's type, or as a string."""
-    if isinstance(hint, str):
-        return hint.partition("[")[0].split("|")[0].strip().rpartition(".")[2] == context_type.__name__
-    candidates = (hint, get_origin(hint), *get_args(hint), *(get_origin(a) for a in get_args(hint)))
-    return any(candidate is context_type for candidate in candidates)
 
 
 def _plain(hint: Any) -> tuple[Any, str | None]:

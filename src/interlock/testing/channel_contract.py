@@ -22,12 +22,12 @@ async def check_channel(make_pair: MakePair, *, patience: float = 10.0) -> None:
     """
     for step in (_carries, _keeps_order, _carries_large, _survives_cancelling, _pushes_back, _ends, _outlives_its_peer):
         one, other = await make_pair()
-        try:
-            async with _within(patience, step.__doc__ or step.__name__):
+        async with _within(patience, step.__doc__ or step.__name__):
+            try:
                 await step(one, other)
-        finally:
-            await one.aclose()
-            await other.aclose()
+            finally:
+                await one.aclose()
+                await other.aclose()
 
 
 async def _carries(one: Channel, other: Channel) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, Handler, Principal, ready
 from ..protocol.events import RequestReceived, Route
+from ..protocol.identity import Identity
 from ..protocol.opening import Opened
-from ..protocol.server import Identity, ServerConnection
+from ..protocol.server import ServerConnection
 from ..wire.jsonrpc import Frame
 from .channel import Tap
 from .conversation import Conversation, Hello

@@ -242,7 +242,7 @@ class PipeChannel:
 def _enlarge(fd: int) -> None:
     """A larger pipe takes a large message in fewer turns; no matter where the system refuses."""
     if sys.platform == "linux" and stat.S_ISFIFO(os.fstat(fd).st_mode):
-        import fcntl  # POSIX only
+        import fcntl  # late: only POSIX has it
 
         with contextlib.suppress(OSError):
             fcntl.fcntl(fd, _F_SETPIPE_SZ, _LARGE_READ)

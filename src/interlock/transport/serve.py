@@ -22,7 +22,8 @@ from ..protocol.events import (
     ServerEvent,
     SessionListen,
 )
-from ..protocol.server import Identity, ServerConnection
+from ..protocol.identity import Identity
+from ..protocol.server import ServerConnection
 from ..wire.jsonrpc import Frame
 from ..wire.revisions import Era
 from .channel import Channel, pump

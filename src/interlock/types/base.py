@@ -9,10 +9,10 @@ from msgspec import Raw, Struct, field
 JSON = Any
 """Any JSON value as Python has it: None, bool, int, float, str, list, or dict with str keys."""
 
-JSONObject = dict[str, Any]
-RequestId = int | str
-ProgressToken = int | str
-Role = Literal["user", "assistant"]
+JSONObject = dict[str, Any]  # a JSON object as Python has it
+RequestId = int | str  # what names a request on its connection; "1" is not 1
+ProgressToken = int | str  # what names a request in its progress notifications
+Role = Literal["user", "assistant"]  # whose a message is
 
 NOTHING = Raw(b"{}")
 """The default of fields that keep their JSON unread; it is left out when a type is encoded."""
@@ -76,7 +76,7 @@ class PaginatedParams(Params, frozen=True, kw_only=True):
     cursor: str | None = None
 
 
-CacheScope = Literal["public", "private"]
+CacheScope = Literal["public", "private"]  # whether all may be served a kept result, or only the principal that got it
 
 
 class CacheableResult(Result, frozen=True, kw_only=True):

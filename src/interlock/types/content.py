@@ -82,6 +82,7 @@ class UnknownContent(WireType, frozen=True, kw_only=True, tag_field="type", tag=
     block: JSONObject
 
 
+# What a tool's result or a prompt's message may hold.
 ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | UnknownContent
 
 
@@ -95,6 +96,8 @@ class ToolResultContent(WireType, frozen=True, kw_only=True, tag_field="type", t
     meta: JSONObject | None = field(default=None, name="_meta")
 
 
+# What a sampling message may hold.
 SamplingContent = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent | UnknownContent
 
+# The kinds of block that the protocol knows, as `type` says them.
 ContentType = Literal["text", "image", "audio", "resource_link", "resource", "tool_use", "tool_result"]

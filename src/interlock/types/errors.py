@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+# The codes of JSON-RPC errors (2026-07-28, "Error Codes").
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
-RESOURCE_NOT_FOUND = -32002
+RESOURCE_NOT_FOUND = -32002  # handshake era; later -32602
 HEADER_MISMATCH = -32020
 MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
-URL_ELICITATION_REQUIRED = -32042
-USER_REJECTED = -1
+URL_ELICITATION_REQUIRED = -32042  # 2025-11-25 only
+USER_REJECTED = -1  # the person refused a sampling request (handshake era)
 
 
 class InterlockError(Exception):

@@ -123,6 +123,7 @@ class ListRootsRequest(WireType, frozen=True, tag_field="method", tag="roots/lis
     params: ListRootsRequestParams | None = None
 
 
+# What a server may ask of the other side, and what may come back.
 InputRequest = ElicitRequest | CreateMessageRequest | ListRootsRequest
 InputResponse = ElicitResult | CreateMessageResult | ListRootsResult
 

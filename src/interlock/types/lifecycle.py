@@ -8,6 +8,7 @@ from msgspec import field
 
 from .base import CacheableResult, Implementation, JSONObject, Params, ProgressToken, RequestId, Result, WireType
 
+# The levels of log messages, those of RFC 5424, the least urgent first.
 LoggingLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LOGGING_LEVELS: tuple[LoggingLevel, ...] = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 

@@ -13,6 +13,7 @@ R3: Final = "2025-06-18"
 R4: Final = "2025-11-25"
 R5: Final = "2026-07-28"
 
+# All revisions of the protocol, the oldest first.
 REVISIONS: Final = (R1, R2, R3, R4, R5)
 OLDEST, NEWEST = REVISIONS[0], REVISIONS[-1]
 LAST_HANDSHAKE: Final = R4

@@ -1,0 +1,1 @@
+"""Putting a server into the configuration files of clients, and nothing else in them changed."""

@@ -1,0 +1,1 @@
+"""Serving the newest version of a file behind one pipe."""

@@ -1,0 +1,115 @@
+"""The bus of one process passes the contract check, and the check catches buses that break a promise."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from interlock import Change
+from interlock.server.changes import MemoryBus
+from interlock.testing import check_change_bus
+
+
+async def test_the_bus_in_memory_keeps_its_promises():
+    """All who listen hear everything, in order, in their own loop (`LSN-13`)."""
+
+    async def make() -> MemoryBus:
+        return MemoryBus()
+
+    await check_change_bus(make)
+
+
+class Private(MemoryBus):
+    """Tells only the first who listens."""
+
+    def publish(self, change):
+        """Tell one."""
+        for loop, hear in list(self._listeners.values())[:1]:
+            loop.call_soon_threadsafe(hear, change)
+
+
+class Backwards(MemoryBus):
+    """Tells the last change first."""
+
+    def publish(self, change):
+        """Keep them back for a turn."""
+        self.held = [change, *getattr(self, "held", [])]
+        for loop, _ in list(self._listeners.values())[:1]:
+            loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self):
+        held, self.held = self.held, []
+        for change in held:
+            super().publish(change)
+
+
+class Clinging(MemoryBus):
+    """Goes on telling those who stopped."""
+
+    def listen(self, hear):
+        """Listen for ever."""
+        super().listen(hear)
+        return lambda: None
+
+
+class Local(MemoryBus):
+    """Calls listeners in the thread of the publisher."""
+
+    def publish(self, change):
+        """Tell them here and now."""
+        for _, hear in list(self._listeners.values()):
+            hear(change)
+
+
+class Echoing(MemoryBus):
+    """Tells everything twice."""
+
+    def publish(self, change):
+        """Tell it, and again."""
+        super().publish(change)
+        super().publish(change)
+
+
+class Lonely(MemoryBus):
+    """Raises where nobody listens."""
+
+    def publish(self, change: Change):
+        """Tell somebody."""
+        if not len(self):
+            raise LookupError("nobody listens")
+        super().publish(change)
+
+
+class Bound(MemoryBus):
+    """Cannot be used from other threads."""
+
+    def publish(self, change: Change):
+        """Tell them, in the loop's thread only."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        super().publish(change)
+
+
+BROKEN = {
+    Private: "all who listen hear all changes",
+    Backwards: "in order",
+    Clinging: "hears nothing more",
+    Local: "in the thread of its own loop",
+    Echoing: "all who listen hear all changes",
+    Lonely: "nobody listens",
+    Bound: "another thread publishes",
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
+async def test_broken_buses_are_caught(kind: type[MemoryBus]):
+    """Each promise that is broken is the one that the error names."""
+
+    async def make() -> MemoryBus:
+        return kind()
+
+    with pytest.raises(AssertionError, match=BROKEN[kind]):
+        await check_change_bus(make, patience=0.2)
