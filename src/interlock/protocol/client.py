@@ -87,6 +87,11 @@ class ClientConnection:
         if self._questions.pop(id, None) is not None:
             self._out.append(jsonrpc.failure(id, code, message, data))
 
+    @property
+    def has_outgoing(self) -> bool:
+        """Whether anything is to be sent."""
+        return bool(self._out)
+
     def outgoing(self) -> list[Frame]:
         """What is to be sent now."""
         out, self._out = self._out, []

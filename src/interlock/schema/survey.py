@@ -306,9 +306,9 @@ def _key(uri: str, anchor: str = "") -> str:
     """Return a name that is the same for all spellings of a URI that the engine may take to be the same, and a few more."""
     from urllib.parse import unquote  # late, as above
 
-    scheme, _, rest = unquote(uri).lower().partition(":")
+    scheme, _, rest = unquote(uri).partition(":")
     host, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
-    return f"{scheme}://{_PORT.sub('', host)}{posixpath.normpath('/' + path)}#{anchor}"
+    return f"{scheme.lower()}://{_PORT.sub('', host.lower())}{posixpath.normpath('/' + path)}#{anchor}"
 
 
 def _follow(node: Any, pointer: str) -> Any:

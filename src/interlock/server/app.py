@@ -387,7 +387,7 @@ class Server:
         try:
             await serve(self.handler, self.identity, channel, principal=principal, most_calls=self.calls_per_peer)
         finally:
-            await self._lifespan.leave()
+            await self._leave()
 
     def transport(self, *, principal: Principal | None = None, tap: Tap | None = None) -> Memory:
         """A client's transport to this server within the process; `Client(server)` uses it."""
@@ -397,9 +397,15 @@ class Server:
             principal=principal,
             most_calls=self.calls_per_peer,
             enter=self._lifespan.enter,
-            leave=self._lifespan.leave,
+            leave=self._leave,
             tap=tap,
         )
+
+    async def _leave(self) -> None:
+        """A peer has gone; with the last one go parked calls, threads and the lifespan."""
+        if self._lifespan.users == 1:
+            await self.aclose()
+        await self._lifespan.leave()
 
     async def aclose(self) -> None:
         """End every subscription in good order, give up parked calls and let the threads end."""

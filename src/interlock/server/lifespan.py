@@ -19,6 +19,11 @@ class Lifespan:
         self._over: asyncio.Event | None = None
         self.state: Any = None
 
+    @property
+    def users(self) -> int:
+        """How many peers are served now."""
+        return self._users
+
     async def enter(self) -> None:
         """One more user. Raises what entering the context manager raises."""
         self._users += 1

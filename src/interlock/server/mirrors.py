@@ -59,10 +59,10 @@ def _same(header: str, value: Any) -> bool:
         return header == ("true" if value else "false")
     if isinstance(value, int):
         try:
-            return bool(float(header) == value)  # `XMH-21`
+            return float(header) == value  # `XMH-21`
         except ValueError:
             return False
-    return header == value
+    return bool(header == value)
 
 
 def _mismatch(words: str) -> t.McpError:

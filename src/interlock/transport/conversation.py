@@ -150,6 +150,8 @@ class Conversation:
             return
         for event in events:
             self._take(event)
+        if self.connection.has_outgoing:  # an answer that needed no decision, as to a ping
+            self._flush_soon()
 
     def _take(self, event: Any) -> None:
         match event:

@@ -230,8 +230,8 @@ class PipeChannel:
         self._room.set()
 
     def _note_large(self) -> None:
-        if self.on_large is not None:
-            self.on_large, noted = None, self.on_large
+        noted, self.on_large = self.on_large, None
+        if noted is not None:
             noted()
 
     def _wake(self) -> None:
