@@ -8,7 +8,8 @@ from typing import Any
 from interlock import types as t
 from interlock.protocol.client import ClientConnection
 from interlock.protocol.events import RequestReceived
-from interlock.protocol.server import Identity, ServerConnection
+from interlock.protocol.identity import Identity
+from interlock.protocol.server import ServerConnection
 from interlock.wire.revisions import NEWEST, REVISIONS
 
 KEY = "io.modelcontextprotocol/"

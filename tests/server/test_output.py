@@ -24,7 +24,6 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field
 from interlock import types as t
 from interlock.schema import compile
 from interlock.server.context import Progress
-from interlock.server.customs import enc_hook
 from interlock.server.media import Audio, File, Image
 from interlock.server.output import Output, OutputError, output_of
 from tests.server.shapes import PLAIN, WRITTEN, Cat, Colour, Dog, Mixed, Node, Order, Pair, Point, Seat, Weather, typed
@@ -33,6 +32,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 WAV = b"RIFF\0\0\0\0WAVE"
 PICTURE = t.ImageContent(data="iVBORw0KGgo=", mime_type="image/png")
 LINK = t.ResourceLink(uri="docs://a", name="a")
+CONTENTS = t.ResourceContents(uri="a:b", text="c")
 NOT_SAID = object()
 
 
@@ -83,7 +83,7 @@ class Name(str):
         (bytes, b"\xff\0", [File(data=b"\xff\0").content()]),
         (t.ResourceLink, LINK, [LINK]),
         (t.ContentBlock, PICTURE, [PICTURE]),
-        (t.ResourceContents, t.ResourceContents(uri="a:b", text="c"), [t.EmbeddedResource(resource=t.ResourceContents(uri="a:b", text="c"))]),
+        (t.ResourceContents, CONTENTS, [t.EmbeddedResource(resource=CONTENTS)]),
         (list[t.ContentBlock], [PICTURE, LINK], [PICTURE, LINK]),
         (list[t.ContentBlock], [], []),
         (list[str | Image], ["see", Image(data=PNG)], [t.TextContent("see"), PICTURE]),
@@ -130,6 +130,9 @@ REPORT = {"temperature": 21.5, "colour": "blue"}
         (int | None, None, "null", None),
         (str | int, "a", "a", "a"),
         (Literal["a", "b"], "a", "a", "a"),
+        (Decimal, 3, "3", "3"),
+        (UUID, "0" * 32, str(UUID(int=0)), str(UUID(int=0))),
+        (set[int], [1, 1], "[1]", [1]),
         (Decimal, Decimal("1.50"), "1.50", "1.50"),
         (dt.date, dt.date(2026, 7, 28), "2026-07-28", "2026-07-28"),
         (UUID, UUID(int=1), str(UUID(int=1)), str(UUID(int=1))),
@@ -173,7 +176,7 @@ class Reading(BaseModel):
     "annotation, value, structured",
     [
         (Point, Point(1), {"x": 1, "y": 0.0, "names": []}),
-        (Point, {"x": 1}, {"x": 1}),
+        (Weather, {"temperature": 21.5, "more": 2}, REPORT),
         (Seat, {"row": 1, "letter": "A"}, {"row": 1, "letter": "A"}),
         (Weather, Weather(21.5), REPORT),
         (Node, Node(1, [Node(2)]), {"value": 1, "inner": [{"value": 2, "inner": []}]}),
@@ -266,8 +269,7 @@ def test_a_value_of_another_type_conforms_or_is_refused(kind: tuple[Any, Any], v
     except OutputError:
         return
     assert isinstance(made, t.CallToolResult)
-    # A set's JSON is read from a list with twins too; apart from that there is no difference between schema and decoder.
-    assert output.schema is None or all("unique" in v.message for v in compile(output.schema, formats=False).check(made.structured_content))
+    assert output.schema is None or compile(output.schema).check(made.structured_content) == []
 
 
 # What does not fit.
@@ -397,7 +399,7 @@ def test_an_explicit_schema_that_cannot_be_used() -> None:
     """It is refused when the tool is made, not when it is called."""
     with pytest.raises(ValueError, match="the output schema cannot be used"):
         returning(dict, output_schema={"type": "nothing"})
-    with pytest.raises(ValueError, match="nothing is fetched|never|outside|cannot be used"):
+    with pytest.raises(ValueError, match="the output schema cannot be used"):
         returning(dict, output_schema={"$ref": "https://example.com/schema.json"})
 
 
@@ -436,4 +438,4 @@ def tool() -> list[Point]: ...
 print(output_of(tool).result([Point(1)]).structured_content, "pydantic" in sys.modules, "jsonschema_rs" in sys.modules)
 """
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert printed == "{'result': [{'x': 1}]} False False\n"
+    assert printed == "{'result': [{'x': 1.0}]} False False\n"

@@ -21,6 +21,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from interlock.schema import compile
 from interlock.server.customs import enc_hook
+from interlock.server.hints import doc_of
 from interlock.server.signature import ArgumentsError, Signature, signature_of
 from tests.server.shapes import PLAIN, WRITTEN, Box, Cat, Colour, Dog, Node, Order, Point, Seat, Typed, Weather, json_values, spoilt, typed
 
@@ -372,6 +373,27 @@ def test_what_a_partial_binds_is_the_authors() -> None:
     assert refused(sign(functools.partial(function, secret="s")), {"a": 1, "secret": "x"}) == ["$.secret: unknown; the arguments are: a"]
 
 
+def test_the_docstring_of_whatever_can_be_called() -> None:
+    """That which the author wrote, and not that of what it is wrapped in."""
+
+    class Silent:
+        """The class."""
+
+        def __call__(self) -> None: ...
+
+    class Outspoken(Silent):
+        def __call__(self) -> None:
+            """The call."""
+
+    def function() -> None:
+        """The function."""
+
+    wrapped = functools.partial(functools.partial(function))
+    assert [doc_of(f) for f in (function, wrapped, Silent(), Outspoken(), Silent, lambda: None)] == [
+        *("The function.", "The function.", "The class.", "The call.", "The class.", None),
+    ]
+
+
 def test_rest_arguments() -> None:
     """`**kwargs` takes what is not named, of its type, and says so in the schema."""
 
@@ -562,6 +584,9 @@ def test_problems_are_bounded() -> None:
         problems = refused(taking(annotation), {"x": ["?"] * 5000})
         assert len(problems) <= 21
     assert problems[-1] == "and 4980 more"
+    unknown = refused(sign(add), {"a": 1, "x" * 5000: 1, **dict.fromkeys(map(str, range(1000)))})
+    assert len(unknown) == 1
+    assert len(unknown[0]) < 1100
 
 
 @pytest.mark.parametrize(
@@ -638,6 +663,7 @@ def test_pydantic_is_not_loaded_for_others() -> None:
     """Schemas, values and complaints of types that are not pydantic's do without it."""
     program = """
 import sys, dataclasses, typing, pathlib, msgspec
+from interlock.server.hints import doc_of
 from interlock.server.signature import signature_of, ArgumentsError
 @dataclasses.dataclass
 class Point: x: typing.Annotated[int, msgspec.Meta(ge=0)]

@@ -57,7 +57,7 @@ CALLS: dict[str, tuple[dict[str, Any], str | None]] = {
     "too_slow": ({}, None),
     "one_at_a_time": ({"seconds": 0}, "My turn is over."),
     "who_am_i": ({}, None),
-    "book_table": ({"day": "Friday"}, "Booked for Guest: 4 at the window on Friday; deposit number 1."),
+    "book_table": ({"day": "Friday"}, "Booked for Guest: 4 on Friday (window), deposit number 1."),
     "sign_in": ({}, "The person went to the page."),
     "ask_model": ({"question": "Well?"}, "Answer in one sentence. Yes."),
     "list_roots": ({}, '["file:///srv"]'),
@@ -142,17 +142,17 @@ async def test_what_nobody_foresaw_stays_inside(client: Client, caplog: pytest.L
     assert result.text.rpartition("reference ")[2].rstrip(").") in caplog.text
 
 
-async def test_progress_and_logs() -> None:
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
+async def test_progress_and_logs(revision: str) -> None:
     """Progress comes to who asked for it, messages from the wanted level on (`PRG-01`, `LOG-01`)."""
-    for revision in ("2026-07-28", "2025-11-25"):
-        seen: list[float] = []
-        said: list[Any] = []
-        async with Client(server, revision=revision, log_level="warning", on_log=lambda p: said.append(p.level)) as client:
-            await client.call_tool("work", {"steps": 3}, on_progress=lambda p: seen.append(p.progress))
-            await client.call_tool("count_down", {"start": 2}, on_progress=lambda p: seen.append(p.progress))
-            await client.call_tool("log_levels")
-        assert seen == [1, 2, 3, 1, 2]
-        assert said == ["warning", "error", "critical", "alert", "emergency"]
+    seen: list[float] = []
+    said: list[Any] = []
+    async with Client(server, revision=revision, log_level="warning", on_log=lambda p: said.append(p.level)) as client:
+        await client.call_tool("work", {"steps": 3}, on_progress=lambda p: seen.append(p.progress))
+        await client.call_tool("count_down", {"start": 2}, on_progress=lambda p: seen.append(p.progress))
+        await client.call_tool("log_levels")
+    assert seen == [1, 2, 3, 1, 2]
+    assert said == ["warning", "error", "critical", "alert", "emergency"]
 
 
 async def test_cancellation(client: Client) -> None:

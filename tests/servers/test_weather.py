@@ -45,7 +45,7 @@ async def test_the_tools_are_those_of_the_tutorial() -> None:
 
 async def test_alerts(site: WeatherSite) -> None:
     """All that a person needs of each alert, as text; a state in small letters will do."""
-    failed, text, data = await call(site.url, "get_alerts", {"state": "ca"})
+    failed, text, _ = await call(site.url, "get_alerts", {"state": "ca"})
     assert not failed
     assert text == (
         "Wind Advisory until this evening\nArea: Coast; Hills\nSeverity: Moderate\nUrgency: Expected\n"

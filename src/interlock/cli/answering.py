@@ -144,7 +144,7 @@ def _words(params: t.ElicitRequestParams, why: str) -> str:
     if params.mode == "url":
         return f'The server asks to open {params.url} ("{params.message}"), and {why}. Agree to it with --yes.'
     example = json.dumps({name: _sample(field) for name, field in _fields(params).items()}, ensure_ascii=False)
-    return f'The server asks "{params.message}", and {why}. Answer with --answers \'{example}\' or take the defaults with --yes.'
+    return f"The server asks \"{params.message}\", and {why}. Answer with --answers '{example}' or take the defaults with --yes."
 
 
 def _sample(field: Mapping[str, Any]) -> Any:

@@ -116,7 +116,9 @@ def show_block(block: t.ContentBlock) -> None:
             say(f"[{resource.uri}]", dim=True)
             say(resource.text)
         case t.EmbeddedResource(resource=resource):
-            say(f"[{resource.uri}, {resource.mime_type or 'binary'}, {size(len(resource.blob or '') * 3 // 4)}; -o FILE saves it]", dim=True)
+            say(
+                f"[{resource.uri}, {resource.mime_type or 'binary'}, {size(len(resource.blob or '') * 3 // 4)}; -o FILE saves it]", dim=True
+            )
         case _:
             print_json(plain(block))
 

@@ -18,14 +18,6 @@ from .. import Server
 PREFERRED = ("server", "mcp", "app")
 
 
-def split_target(text: str) -> tuple[Path, str | None]:
-    """`FILE[:object]` as a file and a name; the colon of a Windows drive is none of ours."""
-    path, colon, name = text.rpartition(":")
-    if colon and name.isidentifier() and path.endswith(".py"):
-        return Path(path), name
-    return Path(text), None
-
-
 def load_server(path: Path, name: str | None) -> Server:
     """Import a file, under its own name and not as `__main__`, and return the server in it.
 

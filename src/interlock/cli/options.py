@@ -35,7 +35,9 @@ _OPTIONS: Final = (
     click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="How long to wait.  [default: 300]"),
     click.option("--json", "machine", is_flag=True, help="Write JSON for machines, errors too."),
     click.option("-v", "--verbose", is_flag=True, help="Show each message, and what the server writes to stderr."),
-    click.option("--log-level", type=click.Choice(LOGGING_LEVELS), default="info", show_default=True, help="Show log messages from here on."),
+    click.option(
+        "--log-level", type=click.Choice(LOGGING_LEVELS), default="info", show_default=True, help="Show log messages from here on."
+    ),
     click.option("--root", "roots", multiple=True, type=click.Path(exists=True, path_type=Path), help="A folder the server may work in."),
     click.option("-y", "--yes", is_flag=True, help="Answer the server's questions with yes and with their defaults."),
     click.option("--answers", metavar="JSON", help="Answer its questions: {field: value, ...}, or [answer, ...] in order; @FILE."),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import errno
+import os
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -69,21 +69,12 @@ class Program(click.Group):
             with formatter.section(heading):
                 formatter.write_dl([(name, row.words) for name, row in COMMANDS.items() if row.heading == heading])
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
         """Run, and exit with the codes of this program; an interrupt is 130 and not an error like others."""
-        run = super().main
         if not standalone_mode:
-            return run(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            return super().main(*args, standalone_mode=False, **options)
         try:
-            code = run(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            code = super().main(*args, standalone_mode=False, **options)
         except click.ClickException as bad:
             bad.show()
             _exit(bad.exit_code)
@@ -100,7 +91,7 @@ def _exit(code: int) -> NoReturn:
     except OSError as bad:
         if bad.errno != errno.EPIPE:
             raise
-        sys.stdout = None  # type: ignore[assignment]  # nobody may flush it again on the way out
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # it is flushed once more on the way out
     sys.exit(code)
 
 

@@ -74,7 +74,5 @@ def _show(result: t.ReadResourceResult) -> int:
         if on_terminal:
             say(shown(contents.text or "").rstrip("\n"))
         else:
-            stream = click.get_binary_stream("stdout")
-            stream.write(data)
-            stream.flush()
+            click.echo(data, nl=False)
     return exits.OK

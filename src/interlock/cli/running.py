@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from . import exits
-from .loading import load_server, split_target, wire_kept_clear
+from .loading import load_server, wire_kept_clear
+from .location import split_target
 
 TRANSPORT_OPTIONS = (
     click.option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from .answering import Answering, AnswersGiven
 from .screen import note, print_json
 from .targets import Reach
 
-Work = Callable[[Client], Awaitable[int | None]]
+Work = Callable[[Client], Coroutine[Any, Any, int | None]]
 
 
 class Talk(Struct):
@@ -57,8 +57,9 @@ class Talk(Struct):
         except TimeoutError:
             raise t.TimedOut(f"The server did not answer within {self.timeout:g} seconds.") from None
         doing = asyncio.ensure_future(work(client))
+        open_ends: set[asyncio.Future[Any]] = {doing, answering.unanswered}
         try:
-            await asyncio.wait({doing, answering.unanswered}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(open_ends, return_when=asyncio.FIRST_COMPLETED)
             if doing.done():
                 return doing.result()
             self._fail("unanswered", answering.unanswered.result())

@@ -19,7 +19,7 @@ from .. import ClientTransport, Socket, Stdio
 from ..client.targets import transport_to
 from ..transport.channel import Tap
 from .install.jsonc import NotJson, plain_value
-from .loading import split_target
+from .location import split_target
 
 OnLine = Callable[[str], None]
 Reach = Callable[[Tap | None, OnLine | None], ClientTransport]

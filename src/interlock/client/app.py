@@ -186,7 +186,7 @@ class Client:
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
-        timeout: float | None | msgspec.UnsetType = UNSET,
+        timeout: float | msgspec.UnsetType | None = UNSET,
         on_progress: OnProgress | None = None,
         asker: Asker | None = None,
         meta: Mapping[str, Any] | None = None,
@@ -242,7 +242,7 @@ class Client:
         self,
         uri: str,
         *,
-        timeout: float | None | msgspec.UnsetType = UNSET,
+        timeout: float | msgspec.UnsetType | None = UNSET,
         asker: Asker | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> t.ReadResourceResult:
@@ -271,7 +271,7 @@ class Client:
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
-        timeout: float | None | msgspec.UnsetType = UNSET,
+        timeout: float | msgspec.UnsetType | None = UNSET,
         asker: Asker | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> t.GetPromptResult:
@@ -303,7 +303,7 @@ class Client:
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
-    async def ping(self, *, timeout: float | None | msgspec.UnsetType = UNSET) -> None:
+    async def ping(self, *, timeout: float | msgspec.UnsetType | None = UNSET) -> None:
         """Make sure that the server answers; in the stateless era, which has no ping, by `server/discover` (`PNG-04`)."""
         if self.caller.era is Era.HANDSHAKE:
             await self._request("ping", t.PingRequestParams(), t.EmptyResult, timeout)
@@ -325,7 +325,7 @@ class Client:
             self._transport.tell("notifications/roots/list_changed", t.RootsListChangedNotificationParams())
 
     async def request(
-        self, method: str, params: t.Params, *, timeout: float | None | msgspec.UnsetType = UNSET, on_progress: OnProgress | None = None
+        self, method: str, params: t.Params, *, timeout: float | msgspec.UnsetType | None = UNSET, on_progress: OnProgress | None = None
     ) -> t.Result:
         """Send any request of the protocol, one page of a list for instance, and return its result."""
         row = METHODS.get(method)
@@ -347,7 +347,7 @@ class Client:
         method: str,
         params: Any,
         kind: type[R],
-        timeout: float | None | msgspec.UnsetType = UNSET,
+        timeout: float | msgspec.UnsetType | None = UNSET,
         on_progress: OnProgress | None = None,
         asker: Asker | None = None,
     ) -> R:

@@ -10,6 +10,7 @@ from .. import types as t
 from .stage import Stage, short
 
 ANSWERS = {"guests": 2, "seat": "window", "name": "Ada", "confirm": True}
+_HINTS = {"boolean": "yes or no", "integer": "a number", "number": "a number"}
 
 
 class Scripted:
@@ -62,15 +63,11 @@ def _fields(params: t.ElicitRequestParams) -> dict[str, Any]:
 
 
 def _label(name: str, field: dict[str, Any]) -> str:
-    kind = field.get("type")
-    hint = (
-        ", ".join(field["enum"])
-        if "enum" in field
-        else {"boolean": "yes or no", "integer": "a number", "number": "a number"}.get(kind or "")
-    )
+    hint = ", ".join(field["enum"]) if "enum" in field else _HINTS.get(field.get("type", ""), "")
     default = field.get("default")
-    shown = {True: "yes", False: "no"}.get(default, default) if isinstance(default, bool) else default
-    return f"{field.get('title', name)}{f' ({hint})' if hint else ''}{f' [{shown}]' if default is not None else ''}"
+    if isinstance(default, bool):
+        default = "yes" if default else "no"
+    return f"{field.get('title', name)}{f' ({hint})' if hint else ''}{f' [{default}]' if default is not None else ''}"
 
 
 def _value(typed: str, field: dict[str, Any]) -> Any:

@@ -109,18 +109,16 @@ class Tour:
         first = min(links, key=lambda link: (link.size or 0) > 200_000)
         (contents,) = (await client.read_resource(first.uri)).contents
         text = contents.text or ""
-        self._check(
-            bool(text), f"{first.name}: {len(text)} characters of {contents.mime_type}, and the first line is: {text.partition(chr(10))[0]}"
-        )
+        opening = text.partition("\n")[0]
+        self._check(bool(text), f"{first.name}: {len(text)} characters of {contents.mime_type}, and the first line is: {opening}")
 
         word = Path(first.name).stem
         self.stage.aim(f"Search all files for {word!r}, and hear how far it has come.")
         heard: list[float] = []
         found = await client.call_tool("search_files", {"text": word}, on_progress=lambda p: heard.append(p.progress))
         hits = found.value()["hits"]
-        self._check(
-            not found.is_error, f"{len(hits)} lines, in {len({hit['path'] for hit in hits})} files, told of {len(heard)} times on the way"
-        )
+        files = len({hit["path"] for hit in hits})
+        self._check(not found.is_error, f"{len(hits)} lines, in {files} files, told of {len(heard)} times on the way")
 
         self.stage.aim("Complete a variable of the resource template, and get a prompt.")
         template = (await client.list_resource_templates())[0].uri_template

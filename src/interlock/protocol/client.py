@@ -125,7 +125,7 @@ class ClientConnection:
         id = envelope.id
         if id is UNSET or self._calls.close(id) is None or id is None:
             return []  # late, doubled or made up: nobody waits for it
-        if envelope.error is not UNSET:
+        if envelope.error:
             return [ResponseReceived(id, t.McpError(envelope.error.code, envelope.error.message, envelope.error.data))]
         if envelope.result is UNSET:
             return [ResponseReceived(id, t.McpError(t.INTERNAL_ERROR, "The server answered with neither a result nor an error."))]

@@ -25,6 +25,7 @@ MOST_SUBSCRIPTIONS = 1000
 _LIST_CHANGES = t.SubscriptionFilter(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True)
 _ANSWERED_HERE = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 _STATELESS = frozenset(STATELESS_REVISIONS)
+_NOT_FOR_LISTENERS = frozenset({"notifications/progress", "notifications/message"})  # `LSN-08`
 
 
 class _Asked(Struct):
@@ -141,10 +142,12 @@ class ServerConnection:
         caller = self._open.get(id)
         if caller is None:
             return
-        if type(id) is SessionListen:
+        if isinstance(id, SessionListen):
             self._notify_session(id, method, params, caller)
         elif speaks(caller.revision, method):
             if id in self._listens:  # `LSN-05`
+                if method in _NOT_FOR_LISTENERS:
+                    return
                 params = replace(params, meta=Raw(b'{"%b":%b}' % (SUBSCRIPTION_ID.encode(), jsonrpc.encode_id(id))))
             self._out.append((id, jsonrpc.notification(method, encode(params, caller.revision))))
 
@@ -245,19 +248,17 @@ class ServerConnection:
         return [NotificationReceived(str(method), params)]
 
     def _receive_response(self, envelope: Envelope) -> list[ServerEvent]:
-        id = envelope.id
-        if isinstance(id, int | str) and envelope.result is UNSET and envelope.error is UNSET:
+        id = envelope.id if isinstance(envelope.id, int | str) else None
+        if envelope.result is UNSET and envelope.error is UNSET:
             self._refuse(id, t.INVALID_REQUEST, "Invalid request: neither a method, nor a result, nor an error")
             return []
-        asked = self._asked.pop(id, None) if isinstance(id, int | str) else None
-        if asked is None or not isinstance(id, int | str):
-            if envelope.result is UNSET and envelope.error is UNSET:
-                self._refuse(None, t.INVALID_REQUEST, "Invalid request: neither a method, nor a result, nor an error")
+        asked = self._asked.pop(id, None) if id is not None else None
+        if asked is None or id is None:
             return []
-        if envelope.error is not UNSET:
+        if envelope.error:
             return [ResponseReceived(id, t.McpError(envelope.error.code, envelope.error.message, envelope.error.data))]
         try:
-            answer = decode(envelope.result, t.RESPONSE_TYPES[type(asked.request)])  # type: ignore[arg-type]  # UNSET was ruled out
+            answer = decode(b"null" if envelope.result is UNSET else envelope.result, t.RESPONSE_TYPES[type(asked.request)])
         except Malformed as bad:
             return [ResponseReceived(id, t.McpError(t.INVALID_PARAMS, f"The client's answer is malformed: {bad}"))]
         return [ResponseReceived(id, answer)]

@@ -35,6 +35,7 @@ _SIMPLE: dict[Any, JSONObject] = {
     mi.TimeType: {"type": "string"},
     mi.TimeDeltaType: {"type": "string"},
 }
+_OWN = (mi.AnyType, mi.NoneType, mi.BoolType, mi.IntType, mi.FloatType, mi.StrType, mi.ListType, mi.DictType, mi.UnionType, mi.LiteralType)
 _ASKED_FOR = {mi.DateTimeType: "date-time", mi.TimeType: "time", mi.TimeDeltaType: "duration"}
 _LEAVES: dict[Any, JSONObject] = {str: {"type": "string"}, int: {"type": "integer"}, float: {"type": "number"}, bool: {"type": "boolean"}}
 
@@ -66,7 +67,13 @@ class Sheet:
         self._out = out
         self._defs: dict[str, JSONObject] = {}
         self._names: dict[Any, str] = {}
+        self._written = False
         self._drawn: dict[str, JSONObject] = {}  # pydantic's definitions, as it drew them
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether all that was drawn is JSON's own: no classes, and nothing that JSON has to write as something else."""
+        return not self._defs and not self._written
 
     def draw(self, guise: Guise | Foreign) -> JSONObject:
         """The schema of a type. Raises TypeError where JSON has nothing for it."""
@@ -131,6 +138,7 @@ class Sheet:
         return {**self._bare(info), **words}
 
     def _bare(self, info: mi.Type) -> JSONObject:
+        self._written |= not isinstance(info, _OWN)
         match info:
             case mi.UnionType():
                 return self._any_of(info.types)

@@ -147,7 +147,7 @@ class Handlers:
                 return await self._read(resource, resource.call, {}, resource.listing.mime_type, x)
         for template in self._server.templates_by_specificity():
             found = template.template.match(uri)
-            if found is not None:
+            if found is not None and template.strings.required <= found.keys():  # a variable may be absent, a parameter may not
                 return await self._read(template, template.call, template.strings.read(found), template.listing.mime_type, x)
         raise t.McpError(error_code("resource_not_found", x.caller.revision), f"Resource not found: {uri}", {"uri": uri})
 

@@ -56,6 +56,15 @@ def named(function: Any) -> str:
     return str(getattr(plain, "__qualname__", None) or getattr(function, "__name__", None) or repr(function))
 
 
+def doc_of(function: Any) -> str | None:
+    """The docstring that was written for a function: not that of `partial`, and of a callable object that of its class at last."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if isinstance(function, type) or inspect.isroutine(function):
+        return inspect.getdoc(function)
+    return inspect.getdoc(bare(function)) or inspect.getdoc(type(function))
+
+
 def hints_of(function: Callable[..., Any], extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The annotations of the parameters and, as "return", of the result; Unresolved where one cannot be read.
 

@@ -166,8 +166,7 @@ def make_template(
     """A family of resources. Raises TypeError where the function's parameters are not the template's variables."""
     _check_uri(template.text)
     strings = Strings(function, context_type)
-    required = {argument.name for argument in strings.arguments if argument.required}
-    if not (required <= set(template.names) and set(template.names) <= strings.names):
+    if not (strings.required <= set(template.names) and set(template.names) <= strings.names):
         wants, has = ", ".join(sorted(strings.names)) or "nothing", ", ".join(template.names)
         raise TypeError(f"the function for {template.text} takes {wants}, but the template's variables are {has}")
     words = parse(inspect.getdoc(function)).summary_and_text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
@@ -20,7 +19,7 @@ from .customs import Foreign, Misfit, enc_hook
 from .docstrings import parse
 from .drawing import Sheet
 from .guises import Guise, guise_of, is_class_with_fields, is_union, one_of, unwrapped
-from .hints import Unresolved, hints_of, named
+from .hints import Unresolved, doc_of, hints_of, named
 from .media import Audio, File, Image, sniff
 
 _BLOCKS = (t.TextContent, t.ImageContent, t.AudioContent, t.ResourceLink, t.EmbeddedResource, t.UnknownContent)
@@ -97,19 +96,27 @@ class Prose(Output):
 
 
 class Typed(Output):
-    """Structured content of a declared type; what is not an object goes under the key `result`, for older revisions want an object."""
+    """Structured content of a declared type: that which the type declares, and no more.
 
-    def __init__(self, guise: Guise, schema: t.JSONObject, *, wrapped: bool) -> None:
+    What is not an object is `wrapped`, it goes under the key `result`, for older revisions want an object. Values that are
+    `bare` are their own JSON.
+    """
+
+    def __init__(self, guise: Guise, schema: t.JSONObject, *, wrapped: bool, bare: bool) -> None:
         super().__init__(schema)
         self._guise = guise
         self._wrapped = wrapped
+        self._bare = bare
 
     def _made(self, value: Any) -> t.CallToolResult:
         data = _encoded(value)
         try:
-            self._guise.decode(data)  # Python lets a float stand in an int's field; the schema has promised that it does not
+            # Python lets a float stand in an int's field, and a string in the place of a date; the schema has promised otherwise.
+            read = self._guise.decode(data)
         except (*READ_ERRORS, Misfit) as bad:
             raise OutputError(f"a result of type {type(value).__name__} does not fit the type that the tool declares: {bad}") from None
+        if not self._bare:
+            data = _encode(read)
         plain = _decode(data)
         return _structured(data, plain, {"result": plain} if self._wrapped else plain)
 
@@ -118,7 +125,7 @@ class Number(Typed):
     """An int, a float or a bool, which are quick to tell from what they are not."""
 
     def __init__(self, kind: type[Any], guise: Guise, schema: t.JSONObject) -> None:
-        super().__init__(guise, schema, wrapped=True)
+        super().__init__(guise, schema, wrapped=True, bare=True)
         self._kind = kind
         self._write: Callable[[Any], str] = {int: int.__repr__, float: _written, bool: _yes_or_no}[kind]
 
@@ -181,7 +188,7 @@ def output_of(function: Callable[..., Any], *, output_schema: Mapping[str, Any] 
         drawn = sheet.draw(guise)
     except TypeError as bad:
         raise TypeError(f"{named(function)}: what it returns cannot be described: {bad}; where that is meant, annotate Any") from None
-    words = parse(inspect.getdoc(function)).returns
+    words = parse(doc_of(function)).returns
     drawn = {**({"description": words} if words else {}), **drawn}
     wrapped = not sheet.is_object(drawn)
     schema = sheet.finish({"type": "object", "properties": {"result": drawn}, "required": ["result"]} if wrapped else drawn)
@@ -189,7 +196,7 @@ def output_of(function: Callable[..., Any], *, output_schema: Mapping[str, Any] 
         return Modelled(guise, schema, wrapped=wrapped)
     if annotation in (int, float, bool):
         return Number(annotation, guise, schema)
-    return Typed(guise, schema, wrapped=wrapped)
+    return Typed(guise, schema, wrapped=wrapped, bare=sheet.is_bare)
 
 
 # What an annotation promises.

@@ -26,6 +26,7 @@ _encode = msgspec.json.Encoder().encode
 _ERRORS = (*READ_ERRORS, Misfit)
 _IMMUTABLE = (type(None), bool, int, float, str, bytes)
 _MOST_PROBLEMS = 20  # to tell at once: a model needs no more, and arguments may be made to have thousands
+_LONGEST_PROBLEM = 1000  # characters
 _WHOLE = 2.0**53  # beyond it not every whole number is a float
 
 
@@ -147,7 +148,8 @@ class Signature:
         unknown = [name for name in pieces if self._guise(name) is None]
         if unknown:
             known = f"the arguments are: {', '.join(self.names)}" if self.names else "there are none"
-            problems.append(f"{', '.join(_place((name,))[:-1] for name in unknown)}: unknown; {known}")
+            places = [_place((name,))[:-1] for name in unknown[:_MOST_PROBLEMS]]
+            problems.append(f"{', '.join(places)}: unknown; {known}")
         problems += [
             f"{_place((p.wire_name,))} required, but missing" for p in self._parameters.values() if p.required and p.wire_name not in pieces
         ]
@@ -160,6 +162,7 @@ class Signature:
             if not isinstance(self._guise(name), Foreign):  # pydantic tells all by itself
                 wrong[name] = by_schema
         problems += [problem for found in wrong.values() for problem in found]
+        problems = [problem if len(problem) <= _LONGEST_PROBLEM else problem[:_LONGEST_PROBLEM] + "..." for problem in problems]
         more = len(problems) - _MOST_PROBLEMS
         return problems if more <= 0 else [*problems[:_MOST_PROBLEMS], f"and {more} more"]
 

@@ -50,9 +50,14 @@ class Strings:
         """The parameters' names, without the one for the Context."""
         return set(self._types)
 
+    @property
+    def required(self) -> set[str]:
+        """The parameters without a default."""
+        return {argument.name for argument in self.arguments if argument.required}
+
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The values to call the function with. Raises McpError (-32602) naming what is missing, unknown or unfit (`PRM-02`)."""
-        missing = [a.name for a in self.arguments if a.required and a.name not in given]
+        missing = [a.name for a in self.arguments if a.required and a.name not in given]  # in the function's order
         if missing:
             raise t.McpError(t.INVALID_PARAMS, f"Missing required argument{'s' * (len(missing) > 1)}: {', '.join(missing)}")
         unknown = [name for name in given if name not in self._types]

@@ -277,7 +277,7 @@ class Booking:
 async def book_table(day: str, ctx: Context[Board]) -> str:
     """Book a table: ask the person with a form, ask for a yes, and charge a deposit just once."""
     booking = await ctx.elicit(f"A table for {day}. How many of you?", Booking)
-    if not await ctx.confirm(f"Book a {booking.seat} table for {booking.guests} on {day}, with a deposit of 10?"):
+    if not await ctx.confirm(f"Book for {booking.guests} on {day} ({booking.seat}), with a deposit of 10?"):
         return "Nothing was booked."
 
     def charge() -> int:
@@ -285,7 +285,7 @@ async def book_table(day: str, ctx: Context[Board]) -> str:
         return ctx.state.charged
 
     number = await ctx.once("deposit", charge)
-    return f"Booked for {booking.name}: {booking.guests} at the {booking.seat} on {day}; deposit number {number}."
+    return f"Booked for {booking.name}: {booking.guests} on {day} ({booking.seat}), deposit number {number}."
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True, open_world_hint=True))

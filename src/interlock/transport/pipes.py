@@ -19,7 +19,6 @@ HIGH_WATER = 1024 * 1024  # bytes queued for writing beyond which `drain` waits
 READ_AHEAD = 8 * 1024 * 1024  # bytes received and not yet taken beyond which reading pauses
 _SMALL_READ, _LARGE_READ = 64 * 1024, 1024 * 1024
 _JOIN_UP_TO = 64 * 1024
-_F_SETPIPE_SZ = 1031  # Linux; fcntl.F_SETPIPE_SZ
 
 
 def open_pipe_channel(
@@ -64,7 +63,6 @@ class PipeChannel:
         self._room.set()
         for fd in (read_fd, write_fd):
             os.set_blocking(fd, False)
-            _enlarge(fd)
         self._loop.add_reader(read_fd, self._readable)
 
     def push(self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool) -> None:
@@ -237,15 +235,6 @@ class PipeChannel:
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
-
-
-def _enlarge(fd: int) -> None:
-    """A larger pipe takes a large message in fewer turns; no matter where the system refuses."""
-    if sys.platform == "linux" and stat.S_ISFIFO(os.fstat(fd).st_mode):
-        import fcntl  # late: only POSIX has it
-
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(fd, _F_SETPIPE_SZ, _LARGE_READ)
 
 
 class ThreadChannel:

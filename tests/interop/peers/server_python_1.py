@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import anyio
 from mcp.server.fastmcp import Context, FastMCP, Image
+from mcp.server.fastmcp.exceptions import ToolError
 from mcp.server.fastmcp.prompts.base import AssistantMessage, Message, UserMessage
 from mcp.types import (
     AudioContent,
@@ -79,7 +80,7 @@ async def links() -> list[TextContent | ResourceLink | EmbeddedResource]:
 @server.tool()
 async def fail() -> str:
     """Fail, always."""
-    raise ValueError("It is broken.")
+    raise ToolError("It is broken.")
 
 
 @server.tool()

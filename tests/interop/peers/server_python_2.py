@@ -1,37 +1,61 @@
 """The catalogue, served over stdio by the official Python SDK 2.x. Run by that SDK's own Python."""
 
-from __future__ import annotations
-
 import base64
+import warnings
 from dataclasses import dataclass
+from typing import Annotated
 
 import anyio
-from mcp.server.fastmcp import Context, FastMCP, Image
-from mcp.server.fastmcp.prompts.base import AssistantMessage, Message, UserMessage
-from mcp.types import (
-    AudioContent,
+from mcp.server.mcpserver import (
+    AcceptedElicitation,
+    AssistantMessage,
+    Audio,
+    CancelledElicitation,
+    Context,
+    DeclinedElicitation,
+    Elicit,
+    Image,
+    ListRoots,
+    MCPServer,
+    Message,
+    Resolve,
+    Sample,
+    UserMessage,
+)
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import (
     Completion,
     CompletionArgument,
     CompletionContext,
+    CreateMessageResult,
+    ElicitRequest,
+    ElicitRequestURLParams,
+    ElicitResult,
     EmbeddedResource,
+    EmptyResult,
     ImageContent,
+    InputRequiredResult,
+    ListRootsResult,
     PromptReference,
     ResourceLink,
     ResourceTemplateReference,
     SamplingMessage,
+    SetLevelRequestParams,
+    SubscribeRequestParams,
     TextContent,
     TextResourceContents,
+    UnsubscribeRequestParams,
 )
-from pydantic import AnyUrl, BaseModel
+from pydantic import BaseModel
 
-server = FastMCP("catalogue", instructions="Try everything.", log_level="ERROR")
-server._mcp_server.version = "1.2.3"
+warnings.simplefilter("ignore")  # what 2026-07-28 deprecates is still part of the older revisions
+
+server = MCPServer("catalogue", version="1.2.3", instructions="Try everything.", log_level="ERROR")
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
-INSIDE = EmbeddedResource(
-    type="resource", resource=TextResourceContents(uri=AnyUrl("note://inside"), mimeType="text/plain", text="inside")
-)
+INSIDE = EmbeddedResource(resource=TextResourceContents(uri="note://inside", mime_type="text/plain", text="inside"))
+VISIT, PAGE = "Please sign in", "https://example.com/sign-in"
 
 
 @dataclass
@@ -64,22 +88,21 @@ async def echo(text: str) -> str:
 
 
 @server.tool(structured_output=False)
-async def media() -> list[Image | AudioContent]:
+async def media() -> list[Image | Audio]:
     """Give a picture and a sound."""
-    return [Image(data=base64.b64decode(PIXEL), format="png"), AudioContent(type="audio", data=WAV, mimeType="audio/wav")]
+    return [Image(data=base64.b64decode(PIXEL), format="png"), Audio(data=base64.b64decode(WAV), format="wav")]
 
 
 @server.tool(structured_output=False)
 async def links() -> list[TextContent | ResourceLink | EmbeddedResource]:
     """Give a text, a link and a resource."""
-    link = ResourceLink(type="resource_link", uri=AnyUrl("note://board"), name="board")
-    return [TextContent(type="text", text="Two of them:"), link, INSIDE]
+    return [TextContent(text="Two of them:"), ResourceLink(uri="note://board", name="board"), INSIDE]
 
 
 @server.tool()
 async def fail() -> str:
     """Fail, always."""
-    raise ValueError("It is broken.")
+    raise ToolError("It is broken.")
 
 
 @server.tool()
@@ -99,32 +122,49 @@ async def count(to: int, ctx: Context) -> str:
     return f"counted to {to}"
 
 
+async def guest() -> Elicit[Guest]:
+    return Elicit("Who are you?", Guest)
+
+
 @server.tool()
-async def ask_guest(ctx: Context) -> str:
+async def ask_guest(
+    answer: Annotated[AcceptedElicitation[Guest] | DeclinedElicitation | CancelledElicitation, Resolve(guest)],
+) -> str:
     """Ask the person for a name and an age."""
-    answer = await ctx.elicit("Who are you?", Guest)
-    return f"accept {answer.data.name} {answer.data.age}" if answer.action == "accept" else answer.action
+    return f"accept {answer.data.name} {answer.data.age}" if isinstance(answer, AcceptedElicitation) else answer.action
 
 
-@server.tool()
-async def ask_visit(ctx: Context) -> str:
+@server.tool(structured_output=False)
+async def ask_visit(ctx: Context) -> str | InputRequiredResult:
     """Ask the person to visit a page."""
-    answer = await ctx.elicit_url("Please sign in", "https://example.com/sign-in", "sign-in-1")
+    if ctx.protocol_version != "2026-07-28":
+        answer = await ctx.elicit_url(VISIT, PAGE, "sign-in-1")
+    else:
+        answer = (ctx.input_responses or {}).get("visit")
+        if answer is None:
+            return InputRequiredResult(input_requests={"visit": ElicitRequest(params=ElicitRequestURLParams(message=VISIT, url=PAGE))})
+        answer = ElicitResult.model_validate(answer, from_attributes=True)
     return "visited" if answer.action == "accept" else "not visited"
 
 
+async def model(prompt: str) -> Sample:
+    return Sample([SamplingMessage(role="user", content=TextContent(text=prompt))], max_tokens=50)
+
+
 @server.tool()
-async def ask_model(prompt: str, ctx: Context) -> str:
+async def ask_model(prompt: str, said: Annotated[CreateMessageResult, Resolve(model)]) -> str:
     """Ask the client's model."""
-    message = SamplingMessage(role="user", content=TextContent(type="text", text=prompt))
-    said = await ctx.session.create_message([message], max_tokens=50, related_request_id=ctx.request_id)
     return said.content.text if isinstance(said.content, TextContent) else "no text"
 
 
+async def folders() -> ListRoots:
+    return ListRoots()
+
+
 @server.tool()
-async def ask_roots(ctx: Context) -> str:
+async def ask_roots(found: Annotated[ListRootsResult, Resolve(folders)]) -> str:
     """Ask which folders may be used."""
-    return " ".join(str(root.uri) for root in (await ctx.session.list_roots()).roots)
+    return " ".join(str(root.uri) for root in found.roots)
 
 
 cancelled = 0
@@ -151,8 +191,9 @@ async def cancellations() -> int:
 @server.tool()
 async def touch(ctx: Context) -> str:
     """Tell whoever watches that the board has changed."""
+    await ctx.notify_resource_updated("note://board")
     if "note://board" in watched:
-        await ctx.session.send_resource_updated(AnyUrl("note://board"))
+        await ctx.session.send_resource_updated("note://board")
     return "touched"
 
 
@@ -160,7 +201,9 @@ async def touch(ctx: Context) -> str:
 async def grow(ctx: Context) -> str:
     """Add a tool."""
     server.add_tool(echo, name="extra")
-    await ctx.session.send_tool_list_changed()
+    await ctx.notify_tools_changed()
+    if ctx.protocol_version != "2026-07-28":
+        await ctx.session.send_tool_list_changed()
     return "grown"
 
 
@@ -189,7 +232,7 @@ async def greet(name: str) -> list[Message]:
 @server.prompt()
 async def picture() -> list[Message]:
     """Look at a picture and a note."""
-    return [UserMessage(ImageContent(type="image", data=PIXEL, mimeType="image/png")), UserMessage(INSIDE)]
+    return [UserMessage(ImageContent(data=PIXEL, mime_type="image/png")), UserMessage(INSIDE)]
 
 
 @server.completion()
@@ -197,27 +240,31 @@ async def complete(
     ref: PromptReference | ResourceTemplateReference, argument: CompletionArgument, context: CompletionContext | None
 ) -> Completion:
     found = [name for name in ("ada", "alan", "grace") if name.startswith(argument.value)]
-    return Completion(values=found, total=len(found), hasMore=False)
+    return Completion(values=found, total=len(found), has_more=False)
 
 
 watched: set[str] = set()
-low = server._mcp_server
 
 
-@low.subscribe_resource()
-async def subscribe(uri: AnyUrl) -> None:
-    watched.add(str(uri))
+async def subscribe(ctx: object, params: SubscribeRequestParams) -> EmptyResult:
+    watched.add(str(params.uri))
+    return EmptyResult()
 
 
-@low.unsubscribe_resource()
-async def unsubscribe(uri: AnyUrl) -> None:
-    watched.discard(str(uri))
+async def unsubscribe(ctx: object, params: UnsubscribeRequestParams) -> EmptyResult:
+    watched.discard(str(params.uri))
+    return EmptyResult()
 
 
-@low.set_logging_level()
-async def set_level(level: str) -> None:
+async def set_level(ctx: object, params: SetLevelRequestParams) -> EmptyResult:
     """Taken note of and not acted upon: the SDK leaves filtering to the author."""
+    return EmptyResult()
 
+
+low = server._lowlevel_server  # the high face has no words for what 2026-07-28 has no more
+low.add_request_handler("resources/subscribe", SubscribeRequestParams, subscribe)
+low.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, unsubscribe)
+low.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
 
 if __name__ == "__main__":
     server.run()

@@ -244,7 +244,9 @@ def _insertion(text: str, root: Node, node: Node, key: str, value: Any) -> list[
     behind = last.comma + 1 if last.comma >= 0 else last.node.end
     commas = [] if last.comma >= 0 else [Edit(last.node.end, last.node.end, ",")]
     unit, indent = _style(text, root, node, last)
-    member = f"{json.dumps(key, ensure_ascii=False)}:{'' if unit is None and _tight(text, last) else ' '}{_rendered(value, text, unit, indent)}"
+    member = (
+        f"{json.dumps(key, ensure_ascii=False)}:{'' if unit is None and _tight(text, last) else ' '}{_rendered(value, text, unit, indent)}"
+    )
     if unit is None:
         gap = "" if _tight(text, last) else " "
         return [*commas, Edit(behind, behind, f"{gap}{member}")]

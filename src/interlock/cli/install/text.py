@@ -19,8 +19,8 @@ class Edit(NamedTuple):
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:
-    """The text with edits that do not overlap."""
-    for edit in sorted(edits, reverse=True):
+    """The text with edits that do not overlap; of two at one place the first comes first."""
+    for _, _, edit in sorted(((edit.start, n, edit) for n, edit in enumerate(edits)), reverse=True):
         text = text[: edit.start] + edit.new + text[edit.end :]
     return text
 

@@ -1,0 +1,110 @@
+"""The clients that servers can be put into: where each keeps its configuration, and how an entry looks there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+from .jsonc import JsonConfig
+from .toml import TomlConfig
+from .yaml import YamlConfig
+
+Entry = dict[str, Any]
+
+
+class Config(Protocol):
+    """The servers in one format of configuration. Texts in, texts out; each raises Uneditable for what it cannot edit safely."""
+
+    def source(self, text: str, name: str) -> str | None:
+        """An entry as it is written; None where there is none."""
+        ...
+
+    def add(self, text: str, name: str, entry: Entry) -> str:
+        """The text with an entry put in, or in the place of the one of that name."""
+        ...
+
+    def drop(self, text: str, name: str) -> str:
+        """The text without an entry; the same text where there is none."""
+        ...
+
+
+class Place(NamedTuple):
+    """A machine as far as paths depend on it."""
+
+    platform: str
+    home: Path
+    env: Mapping[str, str]
+
+    @property
+    def settings(self) -> Path:
+        """Where programs keep their settings."""
+        if self.platform == "win32":
+            return Path(self.env.get("APPDATA") or self.home / "AppData" / "Roaming")
+        if self.platform == "darwin":
+            return self.home / "Library" / "Application Support"
+        return self.dotted
+
+    @property
+    def dotted(self) -> Path:
+        """Where programs of the Unix manner keep them, on a Mac too."""
+        return Path(self.env.get("XDG_CONFIG_HOME") or self.home / ".config")
+
+
+def this_place() -> Place:
+    """The machine that this runs on."""
+    return Place(sys.platform, Path.home(), os.environ)
+
+
+class Client(NamedTuple):
+    """One client: its name for people, its file, the format of that, and how an entry is made of command, arguments and variables."""
+
+    title: str
+    path: Callable[[Place], Path]
+    config: Config
+    entry: Callable[[str, list[str], dict[str, str], str], Entry]
+
+
+def _plain(command: str, args: list[str], env: dict[str, str], name: str) -> Entry:
+    return {"command": command, "args": args, **({"env": env} if env else {})}
+
+
+def _typed(command: str, args: list[str], env: dict[str, str], name: str) -> Entry:
+    return {"type": "stdio", **_plain(command, args, env, name)}
+
+
+def _zed(command: str, args: list[str], env: dict[str, str], name: str) -> Entry:
+    return {"source": "custom", "command": command, "args": args, "env": env}
+
+
+def _goose(command: str, args: list[str], env: dict[str, str], name: str) -> Entry:
+    return {"enabled": True, "type": "stdio", "name": name, "cmd": command, "args": args, "envs": env, "timeout": 300}
+
+
+def _zed_path(place: Place) -> Path:
+    return (place.settings / "Zed" if place.platform == "win32" else place.dotted / "zed") / "settings.json"
+
+
+def _goose_path(place: Place) -> Path:
+    return (place.settings / "Block" / "goose" / "config" if place.platform == "win32" else place.dotted / "goose") / "config.yaml"
+
+
+def _codex_path(place: Place) -> Path:
+    return Path(place.env.get("CODEX_HOME") or place.home / ".codex") / "config.toml"
+
+
+_SERVERS, _SERVERS_WITH_COMMENTS = JsonConfig("mcpServers", comments=False), JsonConfig("mcpServers", comments=True)
+
+CLIENTS: Final[dict[str, Client]] = {
+    "claude-desktop": Client("Claude Desktop", lambda p: p.settings / "Claude" / "claude_desktop_config.json", _SERVERS, _plain),
+    "claude-code": Client("Claude Code", lambda p: p.home / ".claude.json", _SERVERS, _typed),
+    "cursor": Client("Cursor", lambda p: p.home / ".cursor" / "mcp.json", _SERVERS_WITH_COMMENTS, _plain),
+    "vscode": Client("VS Code", lambda p: p.settings / "Code" / "User" / "mcp.json", JsonConfig("servers", comments=True), _typed),
+    "codex": Client("Codex", _codex_path, TomlConfig("mcp_servers"), _plain),
+    "gemini": Client("Gemini CLI", lambda p: p.home / ".gemini" / "settings.json", _SERVERS_WITH_COMMENTS, _plain),
+    "goose": Client("Goose", _goose_path, YamlConfig("extensions"), _goose),
+    "windsurf": Client("Windsurf", lambda p: p.home / ".codeium" / "windsurf" / "mcp_config.json", _SERVERS_WITH_COMMENTS, _plain),
+    "zed": Client("Zed", _zed_path, JsonConfig("context_servers", comments=True), _zed),
+}

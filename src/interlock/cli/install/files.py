@@ -1,0 +1,134 @@
+"""A configuration file changed in one step: read, edited as text, its old state kept beside it, and the new one put in its place."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from .text import Uneditable
+
+_BOM = b"\xef\xbb\xbf"
+_ATTEMPTS = 5
+Change = Callable[[str | None], str | None]
+"""Makes the new text of a file (None: no file) from the old one."""
+
+
+class ConfigFile:
+    """One file. A link is followed: what it leads to is changed, the link stays."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(os.path.realpath(path.expanduser()))
+
+    def read(self) -> bytes | None:
+        """What is in it; None where there is no such file. Raises Uneditable where it is no ordinary file."""
+        try:
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as bad:
+            raise Uneditable(str(bad.strerror or bad)) from None
+
+    def planned(self, change: Change) -> tuple[bytes | None, bytes | None]:
+        """The bytes that are there and those that a change would make of them. Raises Uneditable."""
+        before = self.read()
+        return before, _changed(before, change)
+
+    def make(self, change: Change) -> tuple[bool, Path | None]:
+        """Make a change; return whether there was anything to do, and the path of the copy that was kept of the old state.
+
+        The new file has the mode of the old one and takes its place in one step. Where the file changes while we work, the
+        change is made anew on what is there then. Raises Uneditable, OSError.
+        """
+        for _ in range(_ATTEMPTS):
+            before, after = self.planned(change)
+            if before == after:
+                return False, None
+            backup = self._keep(before) if before is not None else None
+            if self._replace(before, after):
+                return True, backup
+            if backup is not None:
+                backup.unlink()
+        raise Uneditable("another program writes it all the time")
+
+    def backups(self) -> list[str]:
+        """The texts of the copies that were kept, the newest first; those that cannot be read are passed over."""
+        found = sorted(self.path.parent.glob(f"{_escaped(self.path.name)}.interlock-*.bak"), reverse=True)
+        texts = []
+        for path in found:
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                texts.append(path.read_bytes().removeprefix(_BOM).decode())
+        return texts
+
+    def _keep(self, data: bytes) -> Path:
+        """Write a copy beside the file, readable to the same people; the time is in its name, and a number where that is taken."""
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        for n in range(1000):
+            path = self.path.with_name(f"{self.path.name}.interlock-{stamp}-{n:03}.bak")
+            with contextlib.suppress(FileExistsError):
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+                with open(fd, "wb") as file:
+                    file.write(data)
+                os.chmod(path, self.path.stat().st_mode & 0o7777)
+                return path
+        raise Uneditable("there are too many copies of it already")
+
+    def _replace(self, before: bytes | None, after: bytes | None) -> bool:
+        """Put the new state in place; False where the file is not as it was when we read it."""
+        if after is None:
+            if self.read() == before:
+                self.path.unlink()
+                return True
+            return False
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        fd, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+        try:
+            with open(fd, "wb") as file:
+                file.write(after)
+                file.flush()
+                os.fsync(file.fileno())
+            if before is not None:
+                status = self.path.stat()
+                os.chmod(name, status.st_mode & 0o7777)
+                if hasattr(os, "chown"):
+                    with contextlib.suppress(OSError):
+                        os.chown(name, status.st_uid, status.st_gid)
+            if self.read() != before:
+                return False
+            os.replace(name, self.path)
+            return True
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+
+
+def _changed(before: bytes | None, change: Change) -> bytes | None:
+    if before is None:
+        after = change(None)
+        return None if after is None else after.encode()
+    bom = _BOM if before.startswith(_BOM) else b""
+    try:
+        text = before[len(bom) :].decode()
+    except UnicodeDecodeError:
+        raise Uneditable("it is not UTF-8") from None
+    after = change(text)
+    return None if after is None else bom + after.encode()
+
+
+def _escaped(name: str) -> str:
+    """A name in which nothing is special to a pattern."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def difference(path: Path, before: bytes | None, after: bytes | None) -> str:
+    """What a change does to a file, as a unified diff."""
+    old, new = (((data or b"").decode("utf-8", "replace")).splitlines(keepends=True) for data in (before, after))
+    names = ("/dev/null" if before is None else str(path), "/dev/null" if after is None else str(path))
+    lines = []
+    for line in difflib.unified_diff(old, new, *names):
+        lines.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
+    return "".join(lines)

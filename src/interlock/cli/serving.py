@@ -1,0 +1,79 @@
+"""`interlock serve` and `interlock demo`: the servers that come with Interlock, and the walk through the protocol."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Mapping
+from importlib import import_module, resources
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .. import Server
+from .running import transport_options, with_transport_options
+
+
+@click.command("serve")
+@click.argument("name", required=False)
+@with_transport_options
+@click.option("--list", "listing", is_flag=True, help="List the servers that there are.")
+def serve(name: str | None, transport: str, socket_path: str | None, host: str, port: int | None, listing: bool) -> None:
+    """Run one of the servers that come with Interlock; without a NAME, list them.
+
+    \b
+    interlock serve weather
+    interlock serve everything --transport tcp --port 8765
+    interlock call get_forecast latitude=37.8 longitude=-122.4 -- interlock serve weather
+    """
+    servers = servers_here()
+    if listing or name is None:
+        for known, words in servers.items():
+            click.echo(f"{click.style(known, fg='cyan')}  {words}")
+        if not servers:
+            click.echo("This installation has none.", err=True)
+        return
+    if name not in servers:
+        near = difflib.get_close_matches(name, servers, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"There is {', '.join(servers) or 'none'}."
+        raise click.UsageError(f"No server called {name} comes with Interlock. {hint}")
+    options = transport_options(transport, socket_path, host, port)
+    server: Any = import_module(f"interlock.servers.{name}").server
+    if not isinstance(server, Server):
+        raise click.ClickException(f"interlock.servers.{name} has no server object.")
+    server.run(transport, **options)
+
+
+def servers_here() -> Mapping[str, str]:
+    """The servers that come with Interlock and what each is for, by the first line of its file; nothing is imported."""
+    try:
+        folder = Path(str(resources.files("interlock.servers")))
+    except ModuleNotFoundError:
+        return {}
+    found = {}
+    for path in sorted(folder.iterdir()):
+        file = path / "__init__.py" if path.is_dir() else path
+        if file.suffix == ".py" and file.is_file() and not path.name.startswith("_"):
+            tree = ast.parse(file.read_bytes())
+            if _makes_a_server(tree):
+                found[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
+    return found
+
+
+def _makes_a_server(tree: ast.Module) -> bool:
+    """Whether a module has an object called `server` (and is not a part of another one)."""
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        if any(isinstance(target, ast.Name) and target.id == "server" for target in targets):
+            return True
+        if isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == "server" for alias in node.names):
+            return True
+    return False
+
+
+@click.command("demo", context_settings={"ignore_unknown_options": True})
+def demo() -> None:
+    """Watch the protocol at work: a client and three servers talk, and each message is shown as it goes by."""
+    code = import_module("interlock.demo").main()
+    click.get_current_context().exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,97 @@
+"""The cells of the matrix: a way to the server, a revision, and how questions are asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from interlock import Client, ClientTransport, Stdio
+from interlock.testing import ScriptedAnswers, Tape
+from interlock.wire.revisions import HANDSHAKE_REVISIONS, REVISIONS
+
+from .official import AT_HAND, Judge
+from .server import make_server
+
+TRANSPORTS = ("memory", "stdio")
+SERVER = Path(__file__).with_name("server.py")
+
+
+class Place(NamedTuple):
+    """Where a cell stands in the matrix."""
+
+    transport: str
+    revision: str
+    park: bool
+
+    def __str__(self) -> str:
+        return f"{self.transport}-{self.revision}-{'parked' if self.park else 'replayed'}"
+
+
+PLACES = [Place(transport, revision, park) for revision in REVISIONS for park in (True, False) for transport in TRANSPORTS]
+
+
+class Cell:
+    """One server and its client, both taped; `bare` is a second client, with nobody to answer questions."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.transport, self.revision, self.park = place
+        self.handshake = self.revision in HANDSHAKE_REVISIONS
+        self.tape = Tape()
+        self.client = self._client(answers=ScriptedAnswers(elicit={}, sample={}, roots=[]))
+        self._judges: dict[int, Judge] = {}
+        self._tapes = [self.tape]
+        self._judged: dict[int, int] = {}
+        self._bare: Client | None = None
+
+    def road(self, tape: Tape) -> ClientTransport:
+        """A new transport to a server of this cell's kind."""
+        if self.transport == "memory":
+            return make_server(park=self.park).transport(tap=tape.hear)
+        arguments = [] if self.park else ["--replayed"]
+        return Stdio([sys.executable, str(SERVER), *arguments], tap=tape.hear)
+
+    def _client(self, tape: Tape | None = None, **options: Any) -> Client:
+        return Client(self.road(tape or self.tape), revision=self.revision, log_level=None, timeout=20, **options)
+
+    async def bare(self) -> Client:
+        """A client that declares nothing."""
+        if self._bare is None:
+            tape = Tape()
+            self._tapes.append(tape)
+            self._bare = self._client(tape)
+            await self._bare.open()
+        return self._bare
+
+    async def aclose(self) -> None:
+        """Close both clients."""
+        for client in (self.client, self._bare):
+            if client is not None:
+                await client.aclose()
+
+    def problems(self) -> list[str]:
+        """What the official schema of the revision has against the messages since the last look."""
+        if not AT_HAND:
+            return []
+        found: list[str] = []
+        for tape in self._tapes:
+            judge = self._judges.setdefault(id(tape), Judge(self.revision))
+            seen = self._judged.get(id(tape), 0)
+            for line in tape.lines[seen:]:
+                found += [f"{problem}\n    {str(line)[:600]}" for problem in judge.problems(line)]
+            self._judged[id(tape)] = len(tape.lines)
+        return found
+
+    def since(self, start: int) -> Tape:
+        """The messages from a place on."""
+        return Tape(self.tape.lines[start:])
+
+
+Script = Callable[..., ScriptedAnswers]
+
+
+def says(**scripts: Any) -> ScriptedAnswers:
+    """Scripted answers for one call."""
+    return ScriptedAnswers(**scripts)
