@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .version import VERSION as __version__
+from . import version
 
 if TYPE_CHECKING:
     from .client.answers import Answers
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from .wire.revisions import REVISIONS
+
+__version__ = version.VERSION  # of this package
 
 # Each public name and the room it lives in: a server does not load the client, nor a client the server.
 _ROOMS = {

@@ -89,7 +89,7 @@ REFUSED: dict[str, tuple[bytes, int]] = {
     "a question, which only servers ask": (stamped(1, "roots/list"), t.METHOD_NOT_FOUND),
     "a notification's name": (stamped(1, "notifications/progress"), t.METHOD_NOT_FOUND),
     "params of a wrong shape": (stamped(1, "tools/call", {"name": 5}), t.INVALID_PARAMS),
-    "a progress token that is a fraction": (stamped(1, "tools/list", progressToken=1.5), t.INVALID_PARAMS),
+    "a progress token that is a fraction": (request(1, "tools/list", {"_meta": meta() | {"progressToken": 1.5}}), t.INVALID_PARAMS),
 }
 
 

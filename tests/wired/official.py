@@ -16,7 +16,8 @@ FOLDER = Path(__file__).resolve().parents[3] / "shared" / "spec" / "schema"
 AT_HAND = FOLDER.is_dir()
 
 # Definitions that stand for anything, or that describe JSON Schema: objects that hold more than their properties.
-OPEN = {"Result", "Notification", "Request", "Error", "PaginatedResult", "MetaObject", "RequestMetaObject", "NotificationMetaObject"}
+OPEN = {"Result", "Notification", "Request", "Error", "PaginatedResult"}
+OPEN_KINDS = ("Error", "Schema", "Capabilities", "MetaObject")
 NOT_OURS = ("Client", "Server", "JSONRPC")
 
 
@@ -108,11 +109,11 @@ def _validator(revision: str, name: str, closed: bool) -> Any:
 
 def _closed(name: str, definition: dict[str, Any]) -> dict[str, Any]:
     """A definition that takes no member it does not name: what an older revision never said is not said to it."""
-    if name in OPEN or "properties" not in definition or name.endswith(("Error", "Schema", "Capabilities", "Meta")):
+    if name in OPEN or "properties" not in definition or name.endswith(OPEN_KINDS):
         return definition
     closed = {**definition, "additionalProperties": False}
     if isinstance(params := definition["properties"].get("params"), dict) and "properties" in params:
-        shut = {**params, "additionalProperties": False}
+        shut = {**params, "additionalProperties": False, "properties": {"_meta": {}, **params["properties"]}}
         closed["properties"] = {**definition["properties"], "params": shut}
     if "method" in definition["properties"]:  # a request as the schema has it may lack what JSON-RPC adds
         closed["properties"] = {"jsonrpc": {}, "id": {}, **closed["properties"]}

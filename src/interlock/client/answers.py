@@ -86,7 +86,7 @@ class Answers:
 
 
 def check_tool_turns(messages: Sequence[t.SamplingMessage]) -> None:
-    """Each tool use is followed at once by a user message with exactly the matching results. Raises McpError (`SAM-14`, `SAM-15`, `SAM-24`)."""
+    """Each tool use is followed at once by a user message with exactly the matching results. McpError else (`SAM-14`, `SAM-15`)."""
     open_uses: set[str] = set()
     for message in messages:
         blocks = message.content if isinstance(message.content, list) else [message.content]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct
@@ -78,9 +79,10 @@ class ClientConnection:
         self._out.append(jsonrpc.notification(method, encode(params, self.revision)))
 
     def respond(self, id: t.RequestId, answer: t.InputResponse) -> None:
-        """Answer a question of the server; ignored where it took the question back."""
-        if self._questions.pop(id, None) is not None:
+        """Answer a question of the server; ignored where it took the question back. Raises where the answer is no JSON: then `fail` it."""
+        if id in self._questions:
             self._out.append(jsonrpc.response(id, encode(answer, self.revision)))
+            del self._questions[id]
 
     def fail(self, id: t.RequestId, code: int, message: str, data: Any = None) -> None:
         """Refuse a question of the server; ignored where it took the question back."""
@@ -109,10 +111,8 @@ class ClientConnection:
         """Take in one message. Raises Malformed for what is no JSON-RPC; the conversation can go on after that."""
         try:
             envelope = jsonrpc.open_envelope(frame)
-        except Malformed:
-            if not jsonrpc.is_batch(frame):
-                raise
-            return [event for message in jsonrpc.open_batch(frame) for event in self.receive(message)]
+        except Malformed as bad:
+            return self._receive_batch(frame) if jsonrpc.is_batch(frame) else self._receive_bad_answer(bad)
         if envelope.method is UNSET:
             return self._receive_response(envelope)
         if envelope.id is UNSET:
@@ -121,6 +121,14 @@ class ClientConnection:
             raise Malformed(t.INVALID_REQUEST, "a request with a null id")
         return self._receive_question(envelope.id, envelope.method, envelope.params)
 
+    def _receive_batch(self, frame: Frame) -> list[Any]:
+        """Message by message; what is wrong with one does not touch the others (`RPC-13`)."""
+        events: list[Any] = []
+        for message in jsonrpc.open_batch(frame):
+            with contextlib.suppress(Malformed):
+                events += [] if jsonrpc.is_batch(message) else self.receive(message)
+        return events
+
     def _receive_response(self, envelope: jsonrpc.Envelope) -> list[Any]:
         id = envelope.id
         if id is UNSET or self._calls.close(id) is None or id is None:
@@ -128,8 +136,14 @@ class ClientConnection:
         if envelope.error:
             return [ResponseReceived(id, t.McpError(envelope.error.code, envelope.error.message, envelope.error.data))]
         if envelope.result is UNSET:
-            return [ResponseReceived(id, t.McpError(t.INTERNAL_ERROR, "The server answered with neither a result nor an error."))]
+            return [ResponseReceived(id, t.ProtocolError("The server answered with neither a result nor an error."))]
         return [ResponseReceived(id, envelope.result)]
+
+    def _receive_bad_answer(self, bad: Malformed) -> list[Any]:
+        """An answer that cannot be read still ends the wait for it; anything else that is no message is the shell's to log."""
+        if bad.id is None or not bad.is_answer or self._calls.close(bad.id) is None:
+            raise bad
+        return [ResponseReceived(bad.id, t.ProtocolError(f"The server's answer cannot be read: {bad}"))]
 
     def _receive_notification(self, method: str, raw: Raw) -> list[Any]:
         row = METHODS.get(method)
@@ -164,6 +178,8 @@ class ClientConnection:
     def _receive_question(self, id: t.RequestId, method: str, raw: Raw) -> list[Any]:
         if era(self.revision) is Era.STATELESS:
             return []  # a server has no requests in this era, and a client no responses (`RPC-17`, `RPC-18`)
+        if id in self._questions:
+            return []  # an answer to it would be taken for the answer to the first
         if method == "ping":
             self._out.append(jsonrpc.response(id, b"{}"))
             return []

@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 from ..exchange import Caller
 from ..types.base import RequestId
-from ..types.errors import McpError
+from ..types.errors import McpError, ProtocolError
 from ..types.input import InputRequest, InputResponse
 from ..types.lifecycle import RequestMeta
 
@@ -45,10 +45,10 @@ class RequestCancelled(Struct, frozen=True):
 
 
 class ResponseReceived(Struct, frozen=True):
-    """An answer to a request of ours: `answer` is a response, raw JSON of a result, or the error."""
+    """An answer to a request of ours: a response, raw JSON of a result, the peer's error, or ProtocolError for one that is none."""
 
     id: RequestId
-    answer: InputResponse | Raw | McpError
+    answer: InputResponse | Raw | McpError | ProtocolError
 
 
 class QuestionReceived(Struct, frozen=True):

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from .. import types as t
-from ..wire.jsonrpc import encode_json
+from ..wire.jsonrpc import Frame, encode_json, request_reader
 from ..wire.revisions import METHODS, REVISIONS, Side
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+
+
+def _core_requests() -> dict[str, type[Any]]:
+    """The requests of the core protocol that a client sends, with their params types."""
+    return {method: row.params for method, row in METHODS.items() if row.result and row.sender is not Side.SERVER}
+
+
+@lru_cache(maxsize=1)
+def _core_reader() -> Callable[[Frame], Any]:
+    """The reader of the core protocol's requests, made once for all servers."""
+    return request_reader(_core_requests())
 
 
 class Identity:
@@ -31,5 +43,5 @@ class Identity:
         self.revisions = tuple(r for r in REVISIONS if r in revisions)
         self.methods = methods or {}
         self.stamp = b'"resultType":"complete","_meta":{"%b":%b}' % (SERVER_INFO.encode(), encode_json(info))
-        self.requests: dict[str, type[Any]] = {m: row.params for m, row in METHODS.items() if row.result and row.sender is not Side.SERVER}
-        self.requests.update(self.methods)
+        self.requests = {**_core_requests(), **self.methods}
+        self.read_request = _core_reader() if not self.methods else request_reader(self.requests)

@@ -66,6 +66,8 @@ def opening(
     if opened is not None:
         return opened
     if not handshake:
+        if silent:
+            raise t.TimedOut("The server did not answer `server/discover`.")
         raise Refused(f"The server does not speak {', '.join(stateless)}, and an older revision was not allowed.")
     return (yield from _greet(handshake, stateless, probed=not silent))
 

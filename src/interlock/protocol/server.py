@@ -15,7 +15,7 @@ from .. import types as t
 from ..exchange import NO_META, AnyResult, Caller, Principal, RawResult
 from ..wire import jsonrpc
 from ..wire.codec import decode, encode
-from ..wire.jsonrpc import Envelope, Frame, Malformed
+from ..wire.jsonrpc import READ_ERRORS, Envelope, Frame, Malformed
 from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, R2, STATELESS_REVISIONS, Era, error_code, speaks
 from .events import CallId, NotificationReceived, RequestCancelled, RequestReceived, ResponseReceived, Route, ServerEvent, SessionListen
 from .identity import SERVER_INFO, Identity
@@ -58,6 +58,14 @@ class ServerConnection:
     def receive(self, frame: Frame) -> list[ServerEvent]:
         """Take in one message; the answers that need no decision are put among the outgoing frames at once."""
         try:
+            request = self.identity.read_request(frame)
+            return self._receive_request(request.id, request.method, request.params, decode(request.params.meta, t.RequestMeta))
+        except (Malformed, *READ_ERRORS):
+            return self._receive_other(frame)
+
+    def _receive_other(self, frame: Frame) -> list[ServerEvent]:
+        """Whatever is no request that can be read in one pass: looked at piece by piece, to act on it or to say what is wrong with it."""
+        try:
             envelope = jsonrpc.open_envelope(frame)
         except Malformed as bad:
             if jsonrpc.is_batch(frame):
@@ -74,7 +82,7 @@ class ServerConnection:
         if id is None:
             self._refuse(None, t.INVALID_REQUEST, "Invalid request: the id must be a string or an integer, not null")
             return []
-        return self._receive_request(id, envelope)
+        return self._receive_unread_request(id, envelope)
 
     def refuse_unread(self, why: str) -> None:
         """A message was lost before it could be read, such as one over the size limit; whose it was is not known."""
@@ -172,7 +180,7 @@ class ServerConnection:
 
     # -- the three kinds of message ------------------------------------------------------------
 
-    def _receive_request(self, id: t.RequestId, envelope: Envelope) -> list[ServerEvent]:
+    def _receive_unread_request(self, id: t.RequestId, envelope: Envelope) -> list[ServerEvent]:
         method: str = envelope.method  # type: ignore[assignment]  # UNSET was ruled out by the caller of this
         kind = self.identity.requests.get(method, t.Params)
         try:
@@ -180,6 +188,9 @@ class ServerConnection:
             meta = decode(params.meta, t.RequestMeta)
         except Malformed as bad:
             return self._refuse_params(id, method, envelope, str(bad))
+        return self._receive_request(id, method, params, meta)
+
+    def _receive_request(self, id: t.RequestId, method: str, params: Any, meta: t.RequestMeta) -> list[ServerEvent]:
         if id in self._open:
             self._refuse(id, t.INVALID_REQUEST, "Invalid request: a request with this id is still open")
             return []

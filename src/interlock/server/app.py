@@ -28,7 +28,6 @@ from .features import PromptFeature, ResourceFeature, Shelf, TemplateFeature, To
 from .handlers import Handlers
 from .lifespan import Lifespan
 from .making import make_prompt, make_resource, make_template, make_tool
-from .templates import Template
 from .workers import DEFAULT_THREADS
 
 if TYPE_CHECKING:
@@ -228,6 +227,8 @@ class Server:
 
         Options as for `resource`. Raises ValueError where its URI is taken, unless `replace`.
         """
+        from .templates import Template  # late: a server without resources starts the quicker
+
         template = Template(uri)
         if template.literal:
             self.resources.add(make_resource(uri, content, Context, default_timeout=self.timeout, **options), replace=replace)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from enum import Enum
-from pathlib import PurePath
 from typing import Any, Literal, cast, get_args, get_origin
 
 import msgspec
@@ -172,7 +172,7 @@ def scalar_of(kind: Any) -> type[Any] | None:
     """The JSON scalar that a custom class is written as: str for paths and addresses, its base for a subclass of str, int or float."""
     if not isinstance(kind, type) or issubclass(kind, Enum):
         return None
-    if issubclass(kind, PurePath) or kind.__module__ == "ipaddress":
+    if _is_path(kind) or kind.__module__ == "ipaddress":
         return str
     return next((base for base in (str, int, float) if issubclass(kind, base) and kind is not base), None)
 
@@ -205,3 +205,9 @@ def enc_hook(value: Any) -> Any:
     if isinstance(value, Sequence | Set):
         return list(value)
     raise TypeError(f"{_name(kind)} cannot be written as JSON")
+
+
+def _is_path(kind: type[Any]) -> bool:
+    """Whether a type is one of pathlib's, which no author can have named without importing it: we need not."""
+    paths = sys.modules.get("pathlib")
+    return paths is not None and issubclass(kind, paths.PurePath)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +16,9 @@ from .output import Output
 from .raw import RawSignature
 from .signature import Signature
 from .strings import Strings
-from .templates import Template
+
+if TYPE_CHECKING:
+    from .templates import Template
 
 TAGS = "interlock/tags"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 import re
@@ -15,15 +14,17 @@ from ..schema import SchemaError, header_parameters
 from .content import contents
 from .docstrings import parse
 from .features import Call, PromptFeature, ResourceFeature, TemplateFeature, ToolFeature, call_of, with_tags
+from .hints import doc_of
 from .media import guess_mime
 from .output import output_of
 from .raw import RawSignature
 from .signature import Signature, signature_of
 from .strings import Strings
-from .templates import Template
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from .templates import Template
 
 log = logging.getLogger("interlock.server")
 _NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")
@@ -54,7 +55,7 @@ def make_tool(
         raise ValueError(f"{name!r} is no name for a tool: 1 to 128 of the characters A-Z a-z 0-9 _ - . /")
     if not _PORTABLE_NAME.fullmatch(name):
         log.warning("the tool name %r is legal, but some models and clients take only 64 of A-Z a-z 0-9 _ - .", name)
-    words = parse(inspect.getdoc(function))
+    words = parse(doc_of(function))
     signature: Signature | RawSignature
     if input_schema is not None:
         signature = RawSignature(function, input_schema, context_type)
@@ -121,7 +122,7 @@ def make_resource(
         strings = Strings(content, context_type)
         if strings.names:
             raise TypeError(f"the function for {uri} wants {', '.join(strings.names)}, but the URI has no variables for that")
-        description = description if description is not None else parse(inspect.getdoc(content)).summary_and_text or None
+        description = description if description is not None else parse(doc_of(content)).summary_and_text or None
         call = _call(content, strings, f"The resource {uri}", timeout, default_timeout, concurrency, queue)
         mime_type = mime_type or guess_mime(uri)
         name = name or _function_name(content)
@@ -169,7 +170,7 @@ def make_template(
     if not (strings.required <= set(template.names) and set(template.names) <= strings.names):
         wants, has = ", ".join(sorted(strings.names)) or "nothing", ", ".join(template.names)
         raise TypeError(f"the function for {template.text} takes {wants}, but the template's variables are {has}")
-    words = parse(inspect.getdoc(function)).summary_and_text
+    words = parse(doc_of(function)).summary_and_text
     listing = t.ResourceTemplate(
         uri_template=template.text,
         name=name or _function_name(function) or template.text,
@@ -202,7 +203,7 @@ def make_prompt(
     """A prompt. Raises TypeError for a function whose arguments cannot be given by name."""
     name = _named(function, name)
     strings = Strings(function, context_type)
-    words = parse(inspect.getdoc(function)).summary_and_text
+    words = parse(doc_of(function)).summary_and_text
     listing = t.Prompt(
         name=name,
         title=title,

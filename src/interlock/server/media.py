@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 from base64 import b64encode, urlsafe_b64encode
-from pathlib import Path
-from typing import Any, ClassVar
-from urllib.parse import quote, unquote, urlsplit
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
 from ..types import Annotations, AudioContent, EmbeddedResource, ImageContent, JSONObject, ResourceContents
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Source = bytes | bytearray | memoryview
 
@@ -75,6 +76,8 @@ def guess_mime(name_or_uri: str) -> str | None:
         return name_or_uri[5:].partition(",")[0].partition(";")[0] or "text/plain"
     path = name_or_uri
     if "://" in path:
+        from urllib.parse import unquote, urlsplit  # late: a server without resources starts the quicker
+
         try:
             path = unquote(urlsplit(path).path)
         except ValueError:  # a host that is none, as in "x://[" - the name is to be read, not to be judged
@@ -203,11 +206,11 @@ class File(Struct, frozen=True):
     def content(self) -> EmbeddedResource:
         """The content block. Raises FileNotFoundError where there is no such file."""
         data = _bytes(self)
-        name = self.name or (Path(self.path).name if self.path is not None else None)
+        name = self.name or (os.path.basename(os.fspath(self.path)) if self.path is not None else None)
         mime_type = self.mime_type or guess_mime(name or self.uri or "") or sniff(data)
         text = _text(data) if mime_type is None or is_text(mime_type) else None
         resource = ResourceContents(
-            uri=self.uri or (f"file:///{quote(name)}" if name else _named_by_hash(data)),
+            uri=self.uri or (_file_uri(name) if name else _named_by_hash(data)),
             mime_type=mime_type or ("application/octet-stream" if text is None else "text/plain"),
             text=text,
             blob=b64encode(data).decode("ascii") if text is None else None,
@@ -220,7 +223,7 @@ def _one_source(medium: _Medium | File, kinds: Any) -> None:
         raise ValueError(f"{_called(medium)} takes data= or path=, {'one of them' if medium.data is None else 'not both'}")
     if medium.data is not None and not isinstance(medium.data, kinds):
         raise TypeError(f"{_called(medium)} takes its data as bytes, not {type(medium.data).__name__}; a file is named with path=")
-    if medium.path is not None and not isinstance(medium.path, str | Path):
+    if medium.path is not None and not isinstance(medium.path, str | os.PathLike):
         raise TypeError(f"{_called(medium)} takes its path as str or Path, not {type(medium.path).__name__}")
 
 
@@ -233,9 +236,9 @@ def _bytes(medium: _Medium | File) -> bytes:
         return medium.data.encode()
     if medium.data is not None:
         return bytes(medium.data)
-    path = Path(medium.path or "")
     try:
-        return path.read_bytes()
+        with open(os.fspath(medium.path or ""), "rb") as file:
+            return file.read()
     except FileNotFoundError:
         raise FileNotFoundError(f"{_called(medium)}: there is no such file") from None
     except IsADirectoryError:
@@ -252,5 +255,13 @@ def _text(data: bytes) -> str | None:
         return None
 
 
+def _file_uri(name: str) -> str:
+    from urllib.parse import quote  # late, as above
+
+    return f"file:///{quote(name)}"
+
+
 def _named_by_hash(data: bytes) -> str:
+    import hashlib  # late, as above
+
     return "ni:///sha-256;" + urlsafe_b64encode(hashlib.sha256(data).digest()).decode("ascii").rstrip("=")

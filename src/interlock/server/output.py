@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
 from typing import Any, Literal, Never, NoReturn, TypeVar, get_args, get_origin
@@ -315,6 +314,8 @@ def _encoded(value: Any) -> bytes:
     try:
         data = _encode(value)
         if b"null" in data:  # as msgspec writes what is not finite
+            import json  # late: for this rare look only
+
             json.dumps(msgspec.to_builtins(value, enc_hook=enc_hook, str_keys=True), allow_nan=False, check_circular=False)
     except (TypeError, ValueError, RecursionError) as bad:
         finite = "Out of range float values" not in str(bad)

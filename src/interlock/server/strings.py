@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -11,7 +10,7 @@ import msgspec
 
 from .. import types as t
 from .docstrings import parse
-from .hints import Unresolved, hints_of, named, signature_with_text
+from .hints import Unresolved, doc_of, hints_of, named, signature_with_text
 from .signature import is_context
 
 
@@ -27,7 +26,7 @@ class Strings:
         self.arguments: list[t.PromptArgument] = []
         self.choices: dict[str, list[str]] = {}
         self._types: dict[str, Any] = {}
-        described = parse(inspect.getdoc(function)).params
+        described = parse(doc_of(function)).params
         hints = hints_of(function, {context_type.__name__: context_type})
         for name, parameter in signature_with_text(function).parameters.items():
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):

@@ -159,7 +159,7 @@ class Conversation:
                 waiting = self._waiting.pop(id, None)
                 if waiting is None or waiting.future.done():
                     return
-                if isinstance(answer, t.McpError):
+                if isinstance(answer, Exception):
                     waiting.future.set_exception(answer)
                     waiting.future.exception()  # no fault where the waiter has just gone
                 else:

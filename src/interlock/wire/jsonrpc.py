@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
 from typing import Any, Literal
 
 import msgspec
@@ -30,6 +33,22 @@ class Envelope(Struct, frozen=True):
     params: Raw = NOTHING
     result: Raw | UnsetType = UNSET
     error: ErrorBody | UnsetType | None = UNSET  # some peers send null beside a result
+
+
+def request_reader(params: Mapping[str, type[Any]]) -> Callable[[Frame], Any]:
+    """A decoder that reads a request in one pass, its params as the type that its method has in `params`.
+
+    What it returns has `id`, `params` and, as the tag of its type, the method. It raises one of READ_ERRORS for all that is no such
+    request; `open_envelope` says what it is then.
+    """
+    kinds: list[Any] = []
+    for method, kind in params.items():
+        fields: list[Any] = [("jsonrpc", Literal["2.0"]), ("id", RequestId)]
+        needs_none = not any(f.required for f in msgspec.structs.fields(kind))
+        fields.append(("params", kind, msgspec.field(default_factory=kind)) if needs_none else ("params", kind))
+        named = {"method": method}
+        kinds.append(msgspec.defstruct("Request", fields, tag_field="method", tag=method, frozen=True, kw_only=True, namespace=named))
+    return msgspec.json.Decoder(reduce(or_, kinds)).decode
 
 
 class _Trace(Struct, frozen=True):

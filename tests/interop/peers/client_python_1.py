@@ -1,0 +1,117 @@
+"""A client made with the official Python SDK 1.x that does what the test says. Run by that SDK's own Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+from mcp import ClientSession, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
+from steps import Steps, plain
+
+steps = Steps()
+REFUSED = types.ErrorData(code=-1, message="User rejected the request")
+
+
+async def elicit(context: Any, params: Any) -> Any:
+    answer = steps.answer("elicitation/create", params)
+    return types.ElicitResult.model_validate(answer) if answer else REFUSED
+
+
+async def sample(context: Any, params: Any) -> Any:
+    answer = steps.answer("sampling/createMessage", params)
+    return types.CreateMessageResult.model_validate(answer) if answer else REFUSED
+
+
+async def roots(context: Any) -> Any:
+    return types.ListRootsResult.model_validate(steps.answer("roots/list", None))
+
+
+async def log(params: Any) -> None:
+    steps.hear("notifications/message", params)
+
+
+async def hear(message: Any) -> None:
+    if isinstance(message, Exception):
+        steps.hear("exception", {"words": repr(message)})
+    elif isinstance(message, types.ServerNotification) and message.root.method != "notifications/message":
+        steps.hear(message.root.method, message.root.params)
+
+
+async def call(client: ClientSession, name: str, arguments: dict[str, Any] | None = None, progress: bool = False) -> Any:
+    """Call a tool; with `progress`, return what it reported too."""
+    reported: list[Any] = []
+
+    async def report(done: float, total: float | None, message: str | None) -> None:
+        reported.append([done, total, message])
+
+    result = await client.call_tool(name, arguments, progress_callback=report if progress else None)
+    return {**plain(result), "reported": reported} if progress else result
+
+
+async def call_and_cancel(client: ClientSession, name: str) -> str:
+    """Call a tool and give it up as soon as it reports progress; this SDK leaves the notification to its user."""
+    id = client._request_id
+    with anyio.CancelScope() as scope:
+
+        async def report(*_: Any) -> None:
+            scope.cancel()
+
+        await client.call_tool(name, progress_callback=report)
+    params = types.CancelledNotificationParams(requestId=id, reason="no longer wanted")
+    await client.send_notification(types.ClientNotification(types.CancelledNotification(params=params)))
+    return "given up" if scope.cancelled_caught else "answered"
+
+
+async def complete(client: ClientSession, argument: str, value: str, prompt: str = "", template: str = "") -> Any:
+    prompt_ref = types.PromptReference(type="ref/prompt", name=prompt)
+    ref = prompt_ref if prompt else types.ResourceTemplateReference(type="ref/resource", uri=template)
+    return await client.complete(ref, {"name": argument, "value": value})
+
+
+DO: dict[str, Any] = {
+    "call": call,
+    "call_and_cancel": call_and_cancel,
+    "complete": complete,
+    "list_tools": ClientSession.list_tools,
+    "list_resources": ClientSession.list_resources,
+    "list_resource_templates": ClientSession.list_resource_templates,
+    "list_prompts": ClientSession.list_prompts,
+    "read": ClientSession.read_resource,
+    "prompt": ClientSession.get_prompt,
+    "ping": ClientSession.send_ping,
+    "set_level": ClientSession.set_logging_level,
+    "subscribe": ClientSession.subscribe_resource,
+    "unsubscribe": ClientSession.unsubscribe_resource,
+    "roots_changed": ClientSession.send_roots_list_changed,
+}
+
+
+async def main() -> None:
+    first = await steps.first()
+    command, *arguments = first["command"]
+    async with (
+        stdio_client(StdioServerParameters(command=command, args=arguments)) as (read, write),
+        ClientSession(
+            read,
+            write,
+            elicitation_callback=elicit,
+            sampling_callback=sample,
+            sampling_capabilities=types.SamplingCapability(tools=types.SamplingToolsCapability()),
+            list_roots_callback=roots,
+            logging_callback=log,
+            message_handler=hear,
+        ) as client,
+    ):
+        opened = await client.initialize()
+
+        async def do(what: str, given: dict[str, Any]) -> Any:
+            if what == "who":
+                who = {"revision": opened.protocolVersion, "server": plain(opened.serverInfo), "instructions": opened.instructions}
+                return {**who, "capabilities": plain(opened.capabilities)}
+            return await DO[what](client, **given)
+
+        await steps.play(do)
+
+
+anyio.run(main)

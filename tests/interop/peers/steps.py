@@ -1,0 +1,79 @@
+"""What the client programs share: steps as JSON lines come in, and what was seen at each goes out, one line for a step.
+
+A step is `{"do": NAME, "with": {...}, "answers": {...}, "until": N}`: what to do and with what, how to answer the server's
+questions meanwhile, and how many messages of the server must have been heard before the step is over. The line that comes back
+has `saw` (what the call returned) or `error`, and what was `heard` and `asked` since the step before.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+
+PATIENCE = 20
+"""Seconds after which a step that is not over is given up."""
+
+
+class Steps:
+    """The conversation with the test: what was heard and asked, and the answers to give."""
+
+    def __init__(self) -> None:
+        self.heard: list[list[Any]] = []
+        self.asked: list[list[Any]] = []
+        self.answers: dict[str, Any] = {}
+        self._stirred = anyio.Event()
+
+    def hear(self, method: str, params: Any) -> None:
+        """A notification of the server came."""
+        self.heard.append([method, plain(params)])
+        self._stirred.set()
+
+    def answer(self, method: str, params: Any) -> Any:
+        """A question of the server came; return the answer that the step has for it."""
+        self.asked.append([method, plain(params)])
+        return self.answers.get(method)
+
+    async def first(self) -> dict[str, Any]:
+        """The first step, which says whom to talk to and how."""
+        return await self._next() or sys.exit("nothing to do")
+
+    async def play(self, do: Callable[[str, dict[str, Any]], Awaitable[Any]]) -> None:
+        """Carry out one step after the other until there are no more; say first that the conversation is open."""
+        self._say(saw="open")
+        while step := await self._next():
+            self.answers = step.get("answers", {})
+            try:
+                with anyio.fail_after(PATIENCE):
+                    saw = plain(await do(step["do"], step.get("with", {})))
+                    await self._wait_for(step.get("until", 0))
+                self._say(saw=saw)
+            except Exception as bad:
+                error = getattr(bad, "error", bad)
+                kind, code = type(bad).__name__, getattr(error, "code", None)
+                self._say(error={"kind": kind, "code": code, "message": str(bad), "data": plain(getattr(error, "data", None))})
+
+    async def _next(self) -> Any:
+        line = await anyio.to_thread.run_sync(sys.stdin.readline)
+        return json.loads(line) if line else None
+
+    async def _wait_for(self, count: int) -> None:
+        while len(self.heard) < count:
+            self._stirred = anyio.Event()
+            await self._stirred.wait()
+
+    def _say(self, **line: Any) -> None:
+        print(json.dumps({**line, "heard": self.heard, "asked": self.asked}), flush=True)
+        self.heard, self.asked = [], []
+
+
+def plain(value: Any) -> Any:
+    """A model of the SDK as the JSON it stands for."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(by_alias=True, mode="json", exclude_none=True)
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
