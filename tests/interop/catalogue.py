@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import sys
 from dataclasses import dataclass
 
 from interlock import (
+    REVISIONS,
     Audio,
     Cancelled,
     Context,
@@ -26,7 +28,8 @@ from interlock import (
     user,
 )
 
-server = Server("catalogue", "1.2.3", instructions="Try everything.")
+served = sys.argv[1:] if __name__ == "__main__" else []  # as a program it may be told to be a server of older days
+server = Server("catalogue", "1.2.3", instructions="Try everything.", revisions=served or REVISIONS)
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC")
 WAV = base64.b64decode("UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=")

@@ -67,7 +67,9 @@ def test_literals_are_read(text: str, value: object) -> None:
     assert read(text) == value
 
 
-@pytest.mark.parametrize("text", ["{ uri: string; }", "{ a: f(1) }", '{ "a": ... }', '{"a" 1}', "{ a, b }", '{"a": 1', "{ a: `x` }", '{"a": 1} 2'])
+@pytest.mark.parametrize(
+    "text", ["{ uri: string; }", "{ a: f(1) }", '{ "a": ... }', '{"a" 1}', "{ a, b }", '{"a": 1', "{ a: `x` }", '{"a": 1} 2']
+)
 def test_what_is_no_literal(text: str) -> None:
     """Types, calls, and texts that are cut short are no values."""
     with pytest.raises(NoLiteral):

@@ -245,7 +245,7 @@ values = st.dictionaries(
 def test_expansion_agrees_with_another_library(text: str, given_values: dict[str, Any]) -> None:
     """Our expansion and std-uritemplate's are the same on random templates and values; lists under a prefix we refuse."""
     many = {name for name, value in given_values.items() if isinstance(value, list | dict)}
-    if any(name + ":" in text for name in many):
+    if any(name + ":" in expression for expression in re.findall(r"\{[^}]*\}", text) for name in many):
         with pytest.raises(TemplateError, match="takes the beginning of a string"):
             Template(text).expand(given_values)
     else:

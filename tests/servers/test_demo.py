@@ -16,7 +16,7 @@ from interlock.demo.person import AtTerminal
 from interlock.demo.stage import Messages, Stage, short
 from interlock.servers.everything import server
 from interlock.servers.weather import ADDRESS_VARIABLE
-from tests.servers.conftest import WeatherSite
+from tests.servers.weather_site import WeatherSite
 
 NOBODY = "http://127.0.0.1:9"  # the discard port: nobody answers there
 

@@ -11,7 +11,7 @@ import pytest
 from interlock import Client, McpError
 from interlock.servers import weather
 from interlock.servers.weather import ADDRESS_VARIABLE, MOST_BYTES, SECONDS_VARIABLE, weather_server
-from tests.servers.conftest import WeatherSite
+from tests.servers.weather_site import WeatherSite
 
 HERE = {"latitude": 38.58, "longitude": -121.49}
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.machinery
 import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import click
@@ -83,12 +84,21 @@ def _import(path: Path) -> ModuleType:
         return importlib.import_module(name)
     if name in sys.modules or name in sys.stdlib_module_names:
         name = f"interlock_file_{name}"  # a file may be called like a module that is there already
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    loader = _Uncached(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None:
         raise click.UsageError(f"{path} is no Python file.")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    loader.exec_module(module)
     return module
+
+
+class _Uncached(importlib.machinery.SourceFileLoader):
+    """Compiles a file anew each time, as for a script: byte code kept of it may be a second old, and the same size."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return compile(self.get_data(path), path, "exec", dont_inherit=True)
 
 
 @contextlib.contextmanager

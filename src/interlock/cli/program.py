@@ -71,10 +71,11 @@ class Program(click.Group):
 
     def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
         """Run, and exit with the codes of this program; an interrupt is 130 and not an error like others."""
+        run: Any = super().main
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **options)
+            return run(*args, standalone_mode=False, **options)
         try:
-            code = super().main(*args, standalone_mode=False, **options)
+            code = run(*args, standalone_mode=False, **options)
         except click.ClickException as bad:
             bad.show()
             _exit(bad.exit_code)

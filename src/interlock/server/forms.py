@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
+from msgspec import defstruct
+from msgspec.structs import asdict
 
 from .. import types as t
+from ..wire.jsonrpc import READ_ERRORS
+from .customs import Foreign, Misfit
+from .drawing import Sheet
+from .guises import Guise, guise_of
 
 _PRIMITIVES = frozenset({"string", "number", "integer", "boolean"})
 _WRAPPED = "value"
@@ -24,29 +30,30 @@ class Form:
     def __init__(self, kind: Any) -> None:
         self.kind = kind
         self._wrapped = False
+        self._tuple = kind if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields") else None
+        self._guise: Guise | Foreign | None = None
         if isinstance(kind, Mapping):
-            self.schema: t.JSONObject = {"type": "object", **kind}
-        elif hasattr(kind, "model_json_schema"):
-            self.schema = _inline(kind.model_json_schema())
+            schema: t.JSONObject = {"type": "object", **kind}
         else:
-            self.schema = _inline(msgspec.json.schema(kind))
-            if self.schema.get("type") != "object":
+            self._guise = guise_of(kind if self._tuple is None else _by_name(kind))
+            sheet = Sheet()
+            schema = _inline(sheet.finish(sheet.draw(self._guise)))
+            if schema.get("type") != "object":
                 self._wrapped = True
-                self.schema = {"type": "object", "properties": {_WRAPPED: self.schema}, "required": [_WRAPPED]}
-        self.schema = _flattened(self.schema, kind)
+                schema = {"type": "object", "properties": {_WRAPPED: schema}, "required": [_WRAPPED]}
+        self.schema = _flattened(schema, kind)
 
     def read(self, content: t.JSONObject | None) -> Any:
         """The person's answer as a value of the type. Raises McpError (-32602) where it does not fit (`ELI-35`)."""
         data = content or {}
-        if isinstance(self.kind, Mapping):
+        if self._guise is None:
             return self._checked(data)
+        if self._wrapped and _WRAPPED not in data:
+            raise t.McpError(t.INVALID_PARAMS, "The answer to the form is empty.")
         try:
-            if hasattr(self.kind, "model_validate"):
-                return self.kind.model_validate(data)
-            return msgspec.convert(data[_WRAPPED] if self._wrapped else data, self.kind)
-        except KeyError:
-            raise t.McpError(t.INVALID_PARAMS, "The answer to the form is empty.") from None
-        except ValueError as bad:  # msgspec's and pydantic's errors are both ValueErrors
+            value = self._guise.decode(msgspec.json.encode(data[_WRAPPED] if self._wrapped else data))
+            return value if self._tuple is None else self._tuple(**asdict(value))
+        except (*READ_ERRORS, Misfit) as bad:
             raise t.McpError(t.INVALID_PARAMS, f"The answer does not fit the form: {bad}") from None
 
     def _checked(self, data: t.JSONObject) -> t.JSONObject:
@@ -57,6 +64,14 @@ class Form:
             words = "; ".join(f"{v.path or '/'}: {v.message}" for v in violations)
             raise t.McpError(t.INVALID_PARAMS, f"The answer does not fit the form: {words}")
         return data
+
+
+def _by_name(kind: Any) -> Any:
+    """A Struct with the fields of a NamedTuple, for a form has names and no order."""
+    hints = get_type_hints(kind, include_extras=True)
+    defaults = kind._field_defaults
+    fields: list[Any] = [(name, hints[name], *([defaults[name]] if name in defaults else [])) for name in kind._fields]
+    return defstruct(kind.__name__, fields, kw_only=True)
 
 
 @lru_cache(maxsize=256)
@@ -93,6 +108,8 @@ def _inline(schema: t.JSONObject) -> t.JSONObject:
 
 
 def _flattened(schema: t.JSONObject, kind: Any) -> t.JSONObject:
+    if not schema.get("properties") and schema.get("additionalProperties"):
+        raise TypeError(f"a form cannot ask for {kind!r}: its fields have no names")
     properties = {name: _property(name, node, kind) for name, node in schema.get("properties", {}).items()}
     flat: t.JSONObject = {"type": "object", "properties": properties}
     if required := [name for name in schema.get("required", ()) if name in properties]:

@@ -35,7 +35,7 @@ class Hello(Struct, kw_only=True):
     """What a client says of itself when a conversation is opened, and what it allows.
 
     `known` is a revision that this server spoke before; `probe_seconds` bounds the wait for the answer to `server/discover`
-    and `open_seconds` that for `initialize`. `asker` answers the server's questions that belong to no request of ours, and
+    where `initialize` can be tried after it, and `open_seconds` every other wait. `asker` answers the server's questions that belong to no request of ours, and
     `notify` hears its notifications of that kind.
     """
 
@@ -228,7 +228,7 @@ class Conversation:
         self.connection.revision = step.revision
         caller = Caller(step.revision, hello.capabilities, hello.info)
         if isinstance(step, Discover):
-            x, seconds = Exchange("server/discover", t.DiscoverRequestParams(), caller), step.seconds
+            x, seconds = Exchange("server/discover", t.DiscoverRequestParams(), caller), step.seconds or hello.open_seconds
         else:
             params = t.InitializeRequestParams(protocol_version=step.revision, capabilities=hello.capabilities, client_info=hello.info)
             x, seconds = Exchange("initialize", params, caller), hello.open_seconds

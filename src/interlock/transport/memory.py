@@ -101,7 +101,7 @@ class Memory:
         for event in serving.connection.receive(frame):
             if type(event) is not RequestReceived or event.id != id:
                 serving.take(event)
-            elif len(serving.running) + len(self._inside) >= serving.most_calls:
+            elif len(serving.running) + len(self._inside) >= serving.most_calls and serving.is_full(len(self._inside)):
                 serving.refuse(event)
             else:
                 ours = event

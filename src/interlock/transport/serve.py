@@ -116,6 +116,10 @@ class Serving:
             else:
                 self.flush()
 
+    def is_full(self, elsewhere: int = 0) -> bool:
+        """Whether as many requests run as may, `elsewhere` of them not in tasks of ours; listens on the peer's behalf do not count."""
+        return sum(not isinstance(id, SessionListen) for id in self.running) + elsewhere >= self.most_calls
+
     def refuse(self, event: RequestReceived) -> None:
         """Answer a request that is one too many."""
         words = f"The server is busy: {self.most_calls} requests are running on this connection. Try again later."
@@ -126,7 +130,7 @@ class Serving:
     def take(self, event: ServerEvent) -> None:
         """Act on one event of the connection."""
         if type(event) is RequestReceived:
-            if len(self.running) >= self.most_calls and not isinstance(event.id, SessionListen):
+            if len(self.running) >= self.most_calls and not isinstance(event.id, SessionListen) and self.is_full():
                 self.refuse(event)
             else:
                 task = _start(self.run(event), self._loop)

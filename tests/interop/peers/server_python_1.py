@@ -30,9 +30,7 @@ server._mcp_server.version = "1.2.3"
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
-INSIDE = EmbeddedResource(
-    type="resource", resource=TextResourceContents(uri=AnyUrl("note://inside"), mimeType="text/plain", text="inside")
-)
+INSIDE = EmbeddedResource(type="resource", resource=TextResourceContents(uri=AnyUrl("note://inside"), mimeType="text/plain", text="inside"))
 
 
 @dataclass

@@ -1,0 +1,364 @@
+"""What stands between a client and a server that comes and goes, without I/O: what is passed on, held, replayed and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from ... import types as t
+from ...version import VERSION
+from ...wire import jsonrpc
+from ...wire.jsonrpc import Envelope, Frame, Malformed
+from ...wire.revisions import NEWEST, R2
+
+MOST_HELD: Final = 10_000
+_OWN: Final = "interlock-reload-"  # how the ids of our own requests begin
+_SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
+_LISTS: Final = ("tools", "prompts", "resources")
+_PROBE_META: Final = {
+    "io.modelcontextprotocol/protocolVersion": NEWEST,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "interlock-reload", "version": VERSION},
+}
+
+
+class State(Enum):
+    """Where the server is in its life."""
+
+    STARTING = "starting"  # a child runs, and has not answered yet
+    UP = "up"
+    DRAINING = "draining"  # a newer file is there; calls that run may end first
+    STOPPED = "stopped"  # it ended by itself, and comes back for the next request
+    BROKEN = "broken"  # it cannot start; only a newer file helps
+
+
+class _Session(Struct):
+    """What the client said in the handshake era, and has to be said again to each new child."""
+
+    hello: bytes
+    revision: str
+    capabilities: Mapping[str, Any]
+    initialized: bool = False
+    level: bytes | None = None
+    subscribed: dict[str, bytes] = {}
+
+
+class _Listen(Struct):
+    """An open `subscriptions/listen` of the client, and whether it has been told that it is."""
+
+    frame: Frame
+    acknowledged: bool = False
+
+
+class Relay:
+    """One client, and one server after another.
+
+    The shell around it hands in frames and events, sends `to_client` and `to_child`, and starts a child whenever `wants_child`
+    is set: after it has ended the one that runs, and then it calls `child_started`.
+    """
+
+    def __init__(self) -> None:
+        self.state = State.STARTING
+        self.wants_child = False
+        self.to_client: list[Frame] = []
+        self.to_child: list[Frame] = []
+        self.trouble = ""  # why the server cannot start
+        self._running: dict[t.RequestId, Envelope] = {}
+        self._held: list[tuple[Envelope | None, Frame]] = []
+        self._session: _Session | None = None
+        self._listens: dict[t.RequestId, _Listen] = {}
+        self._asked: dict[int, t.RequestId] = {}  # our id of a child's question -> the child's
+        self._last_asked = 0
+        self._children = 0
+        self._probe = ""
+        self._awaited: set[t.RequestId] = set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no call runs (open subscriptions are none) and none is held."""
+        return not self._held and not self._calls()
+
+    # -- the client says ------------------------------------------------------------------------------
+
+    def from_client(self, frame: Frame) -> None:
+        """Take in a frame of the client."""
+        try:
+            envelope = jsonrpc.open_envelope(frame)
+        except Malformed:
+            if jsonrpc.is_batch(frame) and self._session is not None and self._session.revision == R2:
+                self._open_batch(frame)
+            else:
+                self._forward(None, frame)  # the server has the words for what is wrong with it
+            return
+        if envelope.method is UNSET:
+            self._answer_question(envelope)
+        elif isinstance(envelope.id, int | str):
+            self._forward(envelope, frame)
+        else:
+            self._take_notification(envelope, frame)
+
+    def _open_batch(self, frame: Frame) -> None:
+        try:
+            for message in jsonrpc.open_batch(frame):
+                self.from_client(message)
+        except Malformed:
+            self._forward(None, frame)
+
+    def _forward(self, envelope: Envelope | None, frame: Frame) -> None:
+        """Send a request on, keep it for later, or answer that it cannot be."""
+        if self.state is State.UP:
+            self._send(envelope, frame)
+        elif self.state is State.BROKEN:
+            self._refuse(envelope, f"The server cannot start: {self.trouble}. It is tried again when its file is saved.")
+        elif len(self._held) >= MOST_HELD:
+            self._refuse(envelope, "The server is being restarted, and too many requests wait for it.")
+        else:
+            self._held.append((envelope, frame))
+            if self.state is State.STOPPED:
+                self.wants_child = True
+
+    def _send(self, envelope: Envelope | None, frame: Frame) -> None:
+        if envelope is not None and isinstance(envelope.id, int | str):
+            self._running[envelope.id] = envelope
+            if envelope.method == "subscriptions/listen":
+                self._listens[envelope.id] = _Listen(frame)
+        self.to_child.append(frame)
+
+    def _refuse(self, envelope: Envelope | None, words: str) -> None:
+        id = envelope.id if envelope is not None and isinstance(envelope.id, int | str) else None
+        if envelope is None or id is not None:
+            self.to_client.append(jsonrpc.failure(id, t.INTERNAL_ERROR, words))
+
+    def _take_notification(self, envelope: Envelope, frame: Frame) -> None:
+        if envelope.method == "notifications/initialized" and self._session is not None:
+            self._session.initialized = True
+        if envelope.method == "notifications/cancelled":
+            id = _member(envelope.params, "requestId")
+            self._listens.pop(id, None)
+            self._running.pop(id, None)
+            kept = [(e, f) for e, f in self._held if e is None or e.id != id]
+            if len(kept) < len(self._held):
+                self._held = kept
+                return
+            self._settle()
+        if self.state in (State.UP, State.DRAINING):
+            self.to_child.append(frame)
+        elif self.state is not State.BROKEN and envelope.method != "notifications/cancelled":
+            self._held.append((envelope, frame))
+
+    def _answer_question(self, envelope: Envelope) -> None:
+        """The client's answer to a question goes to the child that asked it, if that is still there."""
+        id = self._asked.pop(envelope.id, None) if isinstance(envelope.id, int) else None
+        if id is None:
+            return
+        if envelope.error is not UNSET and envelope.error is not None:
+            self.to_child.append(jsonrpc.failure(id, envelope.error.code, envelope.error.message, envelope.error.data))
+        elif envelope.result is not UNSET:
+            self.to_child.append(jsonrpc.response(id, bytes(envelope.result)))
+
+    # -- the child says -----------------------------------------------------------------------------------
+
+    def from_child(self, frame: Frame) -> None:
+        """Take in a frame of the child that runs."""
+        try:
+            envelope = jsonrpc.open_envelope(frame)
+        except Malformed:
+            return  # a server of ours sends none
+        id = envelope.id
+        if envelope.method is UNSET:
+            self._take_answer(envelope, frame)
+        elif isinstance(id, int | str):
+            self._last_asked += 1
+            self._asked[self._last_asked] = id  # a new child counts from 1 again, and the client must not see an id twice
+            self.to_client.append(jsonrpc.request(self._last_asked, envelope.method, bytes(envelope.params)))
+        else:
+            self._tell(envelope, frame)
+
+    def _take_answer(self, envelope: Envelope, frame: Frame) -> None:
+        id = envelope.id
+        if id == self._probe:
+            self._take_probe(envelope)
+            return
+        if isinstance(id, int | str):
+            if id in self._awaited:
+                self._awaited.discard(id)
+                return
+            request = self._running.pop(id, None)
+            self._listens.pop(id, None)
+            if request is not None and envelope.result is not UNSET:
+                self._remember(request, envelope.result)
+        self.to_client.append(frame)
+        self._settle()
+
+    def _tell(self, envelope: Envelope, frame: Frame) -> None:
+        """A notification of the child. What a new child says again that the client knows already ends here."""
+        if envelope.method == "notifications/subscriptions/acknowledged":
+            id = _member(_member(envelope.params, "_meta"), _SUBSCRIPTION)
+            listen = self._listens.get(id)
+            if listen is not None and listen.acknowledged:
+                self._announce_to(id, _member(envelope.params, "notifications"))
+                return
+            if listen is not None:
+                listen.acknowledged = True
+        elif envelope.method == "notifications/cancelled":
+            asked = next((ours for ours, theirs in self._asked.items() if theirs == _member(envelope.params, "requestId")), None)
+            if asked is not None:
+                del self._asked[asked]
+                self.to_client.append(_cancelled(asked, _member(envelope.params, "reason")))
+                return
+        self.to_client.append(frame)
+
+    def _remember(self, request: Envelope, result: Raw) -> None:
+        """Keep what a session consists of."""
+        match request.method:
+            case "initialize":
+                capabilities = _member(result, "capabilities")
+                self._session = _Session(
+                    hello=bytes(request.params),
+                    revision=str(_member(result, "protocolVersion")),
+                    capabilities=capabilities if isinstance(capabilities, dict) else {},
+                )
+            case "logging/setLevel" if self._session is not None:
+                self._session.level = bytes(request.params)
+            case "resources/subscribe" if self._session is not None:
+                self._session.subscribed[str(_member(request.params, "uri"))] = bytes(request.params)
+            case "resources/unsubscribe" if self._session is not None:
+                self._session.subscribed.pop(str(_member(request.params, "uri")), None)
+
+    # -- what happens to the child --------------------------------------------------------------------------
+
+    def child_started(self) -> None:
+        """A new child runs: see whether it answers, by the session's own handshake where there is one."""
+        self._children += 1
+        self.state, self.wants_child, self.trouble = State.STARTING, False, ""
+        self.to_child.clear()
+        self._drop_questions()
+        self._awaited.clear()
+        self._probe = f"{_OWN}{self._children}"
+        if self._session is not None:
+            self.to_child.append(jsonrpc.request(self._probe, "initialize", self._session.hello))
+        else:
+            self.to_child.append(jsonrpc.request(self._probe, "server/discover", jsonrpc.encode_json({"_meta": _PROBE_META})))
+
+    def _take_probe(self, envelope: Envelope) -> None:
+        self._probe = ""
+        session = self._session
+        if session is not None:
+            revision = _member(envelope.result, "protocolVersion") if envelope.result is not UNSET else None
+            if revision != session.revision:
+                self.broke(f"its new version does not go on with the session, which speaks {session.revision}")
+                return
+            self._replay(session)
+        self.state = State.UP
+        for listen in self._listens.values():
+            self.to_child.append(listen.frame)
+        held, self._held = self._held, []
+        for waiting, frame in held:
+            self._send(waiting, frame)
+        if session is not None and session.initialized and self._children > 1:
+            self._announce(session)
+
+    def _replay(self, session: _Session) -> None:
+        """Say again what the client has said in its session; the answers go to nobody."""
+        if session.initialized:
+            self.to_child.append(jsonrpc.notification("notifications/initialized", b"{}"))
+        again = [("logging/setLevel", session.level)] if session.level is not None else []
+        again += [("resources/subscribe", params) for params in session.subscribed.values()]
+        for n, (method, params) in enumerate(again):
+            id = f"{_OWN}{self._children}-{n}"
+            self._awaited.add(id)
+            self.to_child.append(jsonrpc.request(id, method, params))
+
+    def changed(self) -> None:
+        """There is a newer file: a new child takes over, once no call runs any more."""
+        if self.state is State.UP:
+            self.state = State.DRAINING
+            self._settle()
+        elif self.state is not State.DRAINING:
+            self.state = State.STARTING if self.state is State.BROKEN else self.state
+            self.wants_child = True
+
+    def hurry(self) -> None:
+        """The calls that still run have had their time: they are answered now, and the new child comes."""
+        if self.state is State.DRAINING:
+            self._fail_calls("The server was restarted with a newer version of its file while this call ran.")
+            self._settle()
+
+    def child_ended(self, words: str) -> None:
+        """The child is gone, and nobody told it to go. `words` say how, without a full stop."""
+        if self.state is State.STARTING:
+            self.broke(words)
+            return
+        self._fail_calls(f"The server ended while this call ran: {words}.")
+        self._drop_questions()
+        self.wants_child = self.state is State.DRAINING or bool(self._held)
+        self.state = State.STOPPED
+
+    def broke(self, words: str) -> None:
+        """The child cannot serve; whoever waits is told so."""
+        self.state, self.trouble = State.BROKEN, words
+        held, self._held = self._held, []
+        for waiting, _ in held:
+            if waiting is None or isinstance(waiting.id, int | str):
+                self._refuse(waiting, f"The server cannot start: {words}. It is tried again when its file is saved.")
+        self._fail_calls(f"The server cannot start: {words}.")
+
+    def _settle(self) -> None:
+        """Where a newer file waits and no call runs, its turn has come."""
+        if self.state is State.DRAINING and not self._calls():
+            self.wants_child = True
+
+    def _calls(self) -> list[t.RequestId]:
+        return [id for id in self._running if id not in self._listens]
+
+    def _fail_calls(self, words: str) -> None:
+        for id in self._calls():
+            del self._running[id]
+            self.to_client.append(jsonrpc.failure(id, t.INTERNAL_ERROR, words))
+
+    def _drop_questions(self) -> None:
+        """Nobody waits any more for the answers to the questions of a child that is gone."""
+        for asked in self._asked:
+            self.to_client.append(_cancelled(asked, "the server was restarted"))
+        self._asked.clear()
+
+    # -- what the client must hear ---------------------------------------------------------------------------
+
+    def _announce(self, session: _Session) -> None:
+        """Tell a session that everything may be different."""
+        for kind in _LISTS:
+            capability = session.capabilities.get(kind)
+            if isinstance(capability, Mapping) and capability.get("listChanged"):
+                self.to_client.append(jsonrpc.notification(f"notifications/{kind}/list_changed", b"{}"))
+        for uri in session.subscribed:
+            self.to_client.append(jsonrpc.notification("notifications/resources/updated", jsonrpc.encode_json({"uri": uri})))
+
+    def _announce_to(self, id: t.RequestId, honoured: Any) -> None:
+        """Tell a subscription that everything it is about may be different."""
+        meta = {"_meta": {_SUBSCRIPTION: id}}
+        for kind in _LISTS:
+            if _member(honoured, f"{kind}ListChanged"):
+                self.to_client.append(jsonrpc.notification(f"notifications/{kind}/list_changed", jsonrpc.encode_json(meta)))
+        uris = _member(honoured, "resourceSubscriptions")
+        for uri in uris if isinstance(uris, list) else ():
+            params = jsonrpc.encode_json({**meta, "uri": uri})
+            self.to_client.append(jsonrpc.notification("notifications/resources/updated", params))
+
+
+def _member(data: Any, key: str) -> Any:
+    """A member of a JSON object, read or unread; None where there is none."""
+    if isinstance(data, Raw):
+        try:
+            data = msgspec.json.decode(data)
+        except jsonrpc.READ_ERRORS:
+            return None
+    return data.get(key) if isinstance(data, dict) else None
+
+
+def _cancelled(id: t.RequestId, reason: Any) -> Frame:
+    params = {"requestId": id, **({"reason": reason} if isinstance(reason, str) else {})}
+    return jsonrpc.notification("notifications/cancelled", jsonrpc.encode_json(params))

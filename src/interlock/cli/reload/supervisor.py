@@ -1,0 +1,190 @@
+"""The shell around the relay: owns stdin and stdout, watches the files, and has one child after another."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ... import Channel
+from ...transport.stdio import own_streams
+from ..targets import command_to_run
+from .child import Child
+from .relay import Relay, State
+from .watch import changes
+
+_STATE_KEY = "INTERLOCK_STATE_KEY"
+_PATIENCE = 3.0  # seconds until a child that does not end is made to
+
+
+def run_reloading(path: Path, name: str | None, folders: Sequence[Path], grace: float) -> int:
+    """Serve a file over our own stdin and stdout, always its newest version; return the exit code."""
+    watched = list(dict.fromkeys([path.resolve().parent, *(folder.resolve() for folder in folders)]))
+    # One key for all children: what one has sealed and sent through the client, such as a question, the next can open.
+    # And no byte code, which is told from newer source by the second only.
+    extra = {_STATE_KEY: os.environ.get(_STATE_KEY) or secrets.token_hex(32), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = command_to_run(path.resolve(), name)
+
+    async def serve() -> None:
+        async with own_streams() as channel:
+            await Supervisor(channel, command, extra, watched, grace).run()
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_until_told(serve()))
+    return 0
+
+
+async def _until_told(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work until it ends or a signal says so."""
+    task = asyncio.create_task(work)
+    if sys.platform != "win32":
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+class Supervisor:
+    """A client's channel, and the children that serve it. `grace` is how many seconds calls get to end before a reload."""
+
+    def __init__(self, channel: Channel, command: Sequence[str], extra: dict[str, str], folders: Sequence[Path], grace: float) -> None:
+        self._channel, self._command, self._extra, self._folders, self._grace = channel, command, extra, folders, grace
+        self._relay = Relay()
+        self._child: Child | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._changing: asyncio.Task[None] | None = None
+        self._hurry: asyncio.TimerHandle | None = None
+        self._stirred = asyncio.Event()
+        self._closing = False
+
+    async def run(self) -> None:
+        """Serve until the client has gone."""
+        watching = asyncio.create_task(self._watch())
+        await asyncio.sleep(0)  # the watch begins before the file is read
+        try:
+            self._relay.wants_child = True
+            self._act()
+            while frames := await self._channel.receive():
+                for frame in frames:
+                    self._relay.from_client(frame)
+                self._act()
+                if self._child is not None:
+                    await self._child.drain()
+            await self._finish()
+        finally:
+            watching.cancel()
+            await self._end_child()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        async for paths in changes(self._folders):
+            names = ", ".join(sorted(os.path.basename(path) for path in paths)[:3])
+            click.echo(f"interlock: {names} changed", err=True)
+            self._relay.changed()
+            self._act()
+
+    def _act(self) -> None:
+        """Send what is to be sent, and see to the child."""
+        relay = self._relay
+        if relay.to_client:
+            out, relay.to_client = relay.to_client, []
+            self._channel.send(out)
+        if relay.to_child and self._child is not None:
+            into, relay.to_child = relay.to_child, []
+            self._child.send(into)
+        if relay.wants_child:
+            if self._changing is None or self._changing.done():
+                self._changing = asyncio.create_task(self._change())
+        elif relay.state is State.DRAINING and self._hurry is None:
+            self._hurry = asyncio.get_running_loop().call_later(self._grace, self._on_hurry)
+        self._stirred.set()
+
+    def _on_hurry(self) -> None:
+        self._relay.hurry()
+        self._act()
+
+    async def _change(self) -> None:
+        """End the child that runs, and start another; again where the file has changed meanwhile."""
+        while self._relay.wants_child:
+            if self._hurry is not None:
+                self._hurry.cancel()
+                self._hurry = None
+            await self._stop_child()
+            try:
+                child = await Child.start(self._command, self._extra)
+            except OSError as bad:
+                self._relay.wants_child = False
+                self._relay.broke(f"{self._command[0]}: {bad.strerror or bad}")
+                break
+            self._relay.child_started()
+            self._child = child
+            self._reading = asyncio.create_task(self._read(child))
+            self._act()
+        self._act()
+
+    async def _read(self, child: Child) -> None:
+        """Take in what a child says, until its end."""
+        while frames := await child.receive():
+            for frame in frames:
+                self._relay.from_child(frame)
+            self._act()
+            await self._channel.drain()
+        if self._child is child:
+            self._child = None
+            words = await child.end(_PATIENCE)
+            if not self._closing:
+                click.echo(f"interlock: the server has ended: {words}", err=True)
+            self._relay.child_ended(words)
+            self._act()
+
+    async def _stop_child(self) -> None:
+        """End the child; what it says from now on is about a past that the client need not hear of."""
+        child, self._child = self._child, None
+        reading, self._reading = self._reading, None
+        if child is not None and reading is not None:
+            reading.cancel()
+        if reading is not None:
+            await asyncio.gather(reading, return_exceptions=True)
+        if child is not None:
+            draining = asyncio.create_task(_drained(child))
+            await child.end(_PATIENCE)
+            draining.cancel()
+            await asyncio.gather(draining, return_exceptions=True)
+
+    async def _finish(self) -> None:
+        """The client sends nothing more: what it has asked is still answered."""
+        self._closing = True
+        await self._until(lambda: self._relay.state in (State.UP, State.BROKEN) and not self._relay.wants_child, _PATIENCE + self._grace)
+        if self._child is not None:
+            self._child.finish()
+            await self._until(lambda: self._child is None and self._relay.idle, _PATIENCE)
+
+    async def _until(self, over: Callable[[], bool], seconds: float) -> None:
+        """Wait for something that changes when we act, so long and no longer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not over():
+                    self._stirred.clear()
+                    await self._stirred.wait()
+
+    async def _end_child(self) -> None:
+        if self._changing is not None:
+            self._changing.cancel()
+            await asyncio.gather(self._changing, return_exceptions=True)
+        if self._hurry is not None:
+            self._hurry.cancel()
+        await self._stop_child()
+
+
+async def _drained(child: Child) -> None:
+    """Read what a child says to nobody, so that a full pipe does not keep it from ending."""
+    while await child.receive():
+        pass

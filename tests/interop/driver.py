@@ -1,0 +1,89 @@
+"""Leads a client program of another maker through its steps: one JSON line to it for each, one line back (see `peers/steps.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PEERS = Path(__file__).parent / "peers"
+PATIENCE = 60
+"""Seconds to wait for a line; a step that hangs is given up by the program itself, and sooner."""
+
+MAN: dict[str, Any] = {
+    "elicitation/create": {"action": "accept", "content": {"name": "Ann", "age": 42}},
+    "sampling/createMessage": {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m", "stopReason": "endTurn"},
+    "roots/list": {"roots": [{"uri": "file:///srv/data"}]},
+}
+"""The person, the model and the folders on the client's side, where a step says nothing else."""
+
+
+@dataclass
+class Step:
+    """What the program saw at one step."""
+
+    heard: list[list[Any]]
+    asked: list[list[Any]]
+    saw: Any = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def result(self) -> Any:
+        """What the call returned; an AssertionError where it failed."""
+        assert self.error is None, self.error
+        return self.saw
+
+    @property
+    def text(self) -> str:
+        """The text of a tool's result."""
+        return "\n".join(block["text"] for block in self.result["content"] if block["type"] == "text")
+
+
+class Driver:
+    """A client program that is led."""
+
+    def __init__(self, process: asyncio.subprocess.Process, stderr: Any) -> None:
+        self._process, self._stderr = process, stderr
+
+    async def do(self, what: str, *, answers: dict[str, Any] = MAN, until: int = 0, **given: Any) -> Step:
+        """Have one thing done."""
+        return await self.say({"do": what, "with": given, "answers": answers, "until": until})
+
+    async def call(self, name: str, arguments: dict[str, Any] | None = None, *, answers: dict[str, Any] = MAN, until: int = 0) -> Step:
+        """Have a tool called."""
+        return await self.do("call", answers=answers, until=until, name=name, arguments=arguments or {})
+
+    async def say(self, line: dict[str, Any]) -> Step:
+        """Send one line and return the one that comes back."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(line).encode() + b"\n")
+        said = await asyncio.wait_for(self._process.stdout.readline(), PATIENCE)
+        if not said:
+            self._stderr.seek(0)
+            raise AssertionError(f"the client program has ended at {line}:\n{self._stderr.read()[-6000:].decode()}")
+        return Step(**json.loads(said))
+
+
+@contextlib.asynccontextmanager
+async def led(program: Sequence[str], **opening: Any) -> AsyncIterator[Driver]:
+    """A client program, started and told whom to talk to; at the end it must close the conversation and leave with 0."""
+    with tempfile.TemporaryFile() as stderr:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe, stderr=stderr, limit=16 * 1024 * 1024)
+        driver = Driver(process, stderr)
+        try:
+            await driver.say(opening)
+            yield driver
+            assert process.stdin is not None
+            process.stdin.close()
+            assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()

@@ -1,0 +1,119 @@
+"""Forms: from types to flat schemas, from answers to values, and what a form refuses to ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Literal, NamedTuple, TypedDict
+
+import msgspec
+import pydantic
+import pytest
+
+from interlock import McpError
+from interlock.server.forms import form
+
+
+class Meal(Enum):
+    """What there is to eat."""
+
+    FISH = "fish"
+    SOUP = "soup"
+
+
+@dataclass
+class Seat:
+    """A seat."""
+
+    row: Annotated[int, msgspec.Meta(ge=1, le=40, description="the row")]
+    letter: str = "A"
+    window: bool = False
+    meal: Meal | None = None
+
+
+class Contact(TypedDict):
+    """How to reach somebody."""
+
+    mail: Annotated[str, "where to write to"]
+
+
+class Trip(pydantic.BaseModel):
+    """A trip."""
+
+    city: str = pydantic.Field(description="where to", min_length=2)
+    nights: int = pydantic.Field(default=3, ge=1)
+
+
+class Pair(NamedTuple):
+    """Two, by name."""
+
+    first: str
+    second: int = 2
+
+
+class Tags(msgspec.Struct):
+    """Some of a few."""
+
+    tags: list[Literal["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    "kind, answer, value",
+    [
+        (Contact, {"mail": "x@example.org"}, {"mail": "x@example.org"}),
+        (Trip, {"city": "Rome"}, Trip(city="Rome", nights=3)),
+        (Tags, {"tags": ["b"]}, Tags(["b"])),
+        (Pair, {"first": "a"}, Pair("a", 2)),
+        (str, {"value": "yes"}, "yes"),
+        (int, {"value": 4}, 4),
+        (bool, {"value": True}, True),
+        (Meal, {"value": "soup"}, Meal.SOUP),
+        (Literal["x", "y"], {"value": "y"}, "y"),
+        ({"properties": {"n": {"type": "integer"}}, "required": ["n"]}, {"n": 1}, {"n": 1}),
+    ],
+)
+def test_an_answer_becomes_a_value_of_the_type(kind, answer, value):
+    """`ELI-06`, `ELI-35`: what was asked for as a type comes back as one."""
+    assert form(kind).read(answer) == value
+
+
+def test_a_class_becomes_a_flat_schema():
+    """`ELI-06`, `ELI-08`, `ELI-10`: primitives with their limits and words, choices by enum, optional fields not required."""
+    assert form(Seat).schema["properties"]["row"] == {"type": "integer", "minimum": 1, "maximum": 40, "description": "the row"}
+    assert form(Seat).schema["properties"]["meal"]["enum"] == ["fish", "soup"]
+    assert form(Seat).schema["required"] == ["row"]
+    assert form(Trip).schema["properties"]["city"] == {"type": "string", "minLength": 2, "description": "where to"}
+    assert form(Trip).schema["properties"]["nights"]["default"] == 3
+    assert form(Contact).schema["properties"]["mail"] == {"type": "string", "description": "where to write to"}
+    assert form(Tags).schema["properties"]["tags"] == {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}
+    assert "$defs" not in str([form(kind).schema for kind in (Seat, Trip, Contact, Tags, Meal)])
+
+
+@pytest.mark.parametrize(
+    "kind, answer",
+    [(Trip, {"city": "R"}), (Trip, {}), (Contact, {"mail": 3}), (int, {}), (int, {"value": "4"}), (Meal, {"value": "beef"}), (Tags, None)],
+)
+def test_an_answer_that_does_not_fit_is_an_error(kind, answer):
+    """`MRT-20`, `ELI-35`: an error of the protocol, never a value that the type forbids."""
+    with pytest.raises(McpError) as caught:
+        form(kind).read(answer)
+    assert caught.value.code == -32602
+
+
+class Nested(msgspec.Struct):
+    """Not flat."""
+
+    seat: Seat
+
+
+class Numbers(msgspec.Struct):
+    """A list that is no choice."""
+
+    numbers: list[int]
+
+
+@pytest.mark.parametrize("kind", [Nested, Numbers, list[str], dict[str, int], int | str])
+def test_what_is_not_flat_is_refused(kind):
+    """`ELI-06`: a form has primitive fields only, and the author hears of it when the question is made."""
+    with pytest.raises(TypeError, match="form cannot ask"):
+        form(kind)
