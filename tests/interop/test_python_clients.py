@@ -1,4 +1,4 @@
-"""The official Python SDK's clients, 2.x and 1.x, drive an Interlock server over stdio: every feature, in every revision and mode they offer."""
+"""The clients of the official Python SDK, 2.x and 1.x, drive an Interlock server over stdio: each feature, revision and mode they offer."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_the_list_of_tools(talk: Talk) -> None:
 
 
 async def test_structured_results(talk: Talk) -> None:
-    """Structured content where the revision has it, its JSON as text in any case; the client checks it against the schema (`TOL-09`, `TOL-11`)."""
+    """Structured content where the revision has it, and its JSON as text; the client checks it against the schema (`TOL-09`, `TOL-11`)."""
     added = await talk.client.call("add", {"a": 1, "b": 2})
     weather = await talk.client.call("weather", {"city": "Oslo"})
     assert (added.text, weather.text) == ("3", '{"city":"Oslo","celsius":21.5}')
@@ -240,7 +240,7 @@ async def test_resources(talk: Talk) -> None:
 
 
 async def test_prompts(talk: Talk) -> None:
-    """Listed and filled in, of several messages, with pictures and resources; without an argument that is required, refused (`PRM-02`, `PRM-03`)."""
+    """Listed and filled in, of several messages, with pictures and resources; refused without a required argument (`PRM-02`, `PRM-03`)."""
     prompts = {p["name"]: p for p in (await talk.client.do("list_prompts")).result["prompts"]}
     assert prompts["greet"]["arguments"] == [{"name": "name", "required": True}]
     greeting = (await talk.client.do("prompt", name="greet", arguments={"name": "Ann"})).result["messages"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -159,7 +158,7 @@ def test_an_answer_that_comes_twice_counts_once() -> None:
 def test_batches_are_understood_and_what_is_wrong_with_one_message_does_not_touch_the_others() -> None:
     """Also within a batch, and however deep it is (`RPC-13`, `RPC-14`)."""
     connection = waiting("tools/call", "tools/call", revision=R2)
-    frame = b"[%b]" % b",".join([answer(1, {}), b"5", b"{nope}"[:0] + b'"x"', b"[" * 200 + b"]" * 200, answer(2, {}), request(7, "ping")])
+    frame = b"[%b]" % b",".join([answer(1, {}), b"5", b'"x"', b"[" * 200 + b"]" * 200, answer(2, {}), request(7, "ping")])
     assert [event.id for event in connection.receive(frame)] == [1, 2]
     assert sent(connection) == [{"jsonrpc": "2.0", "id": 7, "result": {}}]
     for depth in (2, 300, 900, 50_000):
@@ -376,4 +375,3 @@ def test_notifications_go_out_in_the_words_of_the_revision(revision: str) -> Non
     assert first == {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
     assert ("message" in second["params"]) == (revision > R1)
     assert connection.has_outgoing is False
-    assert json.dumps(first)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.seeds import fragments
 from tests.seeds.play import play
-from tests.seeds.printed import printed, sessions
+from tests.seeds.printed import Printed, printed, sessions
 
 HERE = Path(__file__).parent
 SEEDS = HERE.parents[2] / "shared" / "seeds"
@@ -29,7 +29,7 @@ FRAGMENTS = [
 
 
 @pytest.mark.parametrize("session", SESSIONS)
-async def test_every_conversation_goes_as_printed(session: list[fragments.Printed]) -> None:
+async def test_every_conversation_goes_as_printed(session: list[Printed]) -> None:
     """Requests, answers and notifications of both sides (`LIF-01`, `TOL-02`, `RES-06`, `PRM-02`, `SAM-01`, `ROO-01`).
 
     Each message is sent or compared: only answers are not counted on their own, and a request whose answer is not printed.
@@ -40,7 +40,7 @@ async def test_every_conversation_goes_as_printed(session: list[fragments.Printe
 
 
 @pytest.mark.parametrize("items, number", FRAGMENTS)
-async def test_every_part_works_where_it_belongs(items: list[fragments.Printed], number: int) -> None:
+async def test_every_part_works_where_it_belongs(items: list[Printed], number: int) -> None:
     """Tools, templates, prompts, roots, sampling, elicitation, configuration: put to work, and out as they went in."""
     await fragments.check(items, number)
 
@@ -60,7 +60,7 @@ def test_no_message_was_passed_over() -> None:
 def test_our_own_texts_leave_no_shape_out() -> None:
     """What is shown with the documents is shown without them too: every method and every kind of part stands in a text of our own."""
 
-    def shapes(texts: list[list[fragments.Printed]]) -> set[str]:
+    def shapes(texts: list[list[Printed]]) -> set[str]:
         return {item.value.get("method", item.kind) for items in texts for item in items}
 
     assert shapes(list(TEXTS.values())) <= shapes([printed(path) for path in OWN.glob("*.txt")])

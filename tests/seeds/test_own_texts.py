@@ -9,7 +9,7 @@ import pytest
 from tests.seeds import fragments
 from tests.seeds.literals import NoLiteral, literals, read
 from tests.seeds.play import play
-from tests.seeds.printed import as_specified, kind_of, printed, sessions
+from tests.seeds.printed import Printed, as_specified, kind_of, printed, sessions
 
 TEXTS = {path.stem: printed(path) for path in sorted((Path(__file__).parent / "texts").glob("*.txt"))}
 SESSIONS = [pytest.param(session, id=session[0].where) for items in TEXTS.values() for session in sessions(items)]
@@ -22,7 +22,7 @@ FRAGMENTS = [
 
 
 @pytest.mark.parametrize("session", SESSIONS)
-async def test_every_conversation_goes_as_printed(session: list[fragments.Printed]) -> None:
+async def test_every_conversation_goes_as_printed(session: list[Printed]) -> None:
     """Requests, answers and notifications of both sides (`LIF-01`, `TOL-02`, `RES-06`, `PRM-02`, `SAM-01`, `ROO-01`)."""
     requests = [item.value for item in session if "method" in item.value]
     answered = {item.value["id"] for item in session if "result" in item.value}
@@ -30,7 +30,7 @@ async def test_every_conversation_goes_as_printed(session: list[fragments.Printe
 
 
 @pytest.mark.parametrize("items, number", FRAGMENTS)
-async def test_every_part_works_where_it_belongs(items: list[fragments.Printed], number: int) -> None:
+async def test_every_part_works_where_it_belongs(items: list[Printed], number: int) -> None:
     """Tools, templates, prompts, roots, sampling, elicitation, configuration: put to work, and out as they went in."""
     await fragments.check(items, number)
 
@@ -44,8 +44,8 @@ async def test_another_answer_is_noticed(path: str, value: object) -> None:
     printed_result = dict(session[number].value["result"])
     if path == "tools":  # the first answer builds the server, the second one is compared with it
         changed += [
-            fragments.Printed("message", {"jsonrpc": "2.0", "id": 99, "method": "ping"}, "here"),
-            fragments.Printed("message", {"jsonrpc": "2.0", "id": 99, "result": {"tools": value}}, "here"),
+            Printed("message", {"jsonrpc": "2.0", "id": 99, "method": "ping"}, "here"),
+            Printed("message", {"jsonrpc": "2.0", "id": 99, "result": {"tools": value}}, "here"),
         ]
     else:
         changed[number] = session[number]._replace(value={"jsonrpc": "2.0", "id": 3, "result": {**printed_result, "isError": "no"}})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,21 +32,31 @@ def entry(script: Path, **env: str) -> dict[str, Any]:
     return {"command": sys.executable, "args": [str(script)], "env": env}
 
 
+def text(path: Path) -> str:
+    """What a file holds."""
+    return path.read_text(encoding="utf-8")
+
+
+def exchange(path: Path, old: str, new: str) -> None:
+    """Put one piece of text in another's place; it must be there, and once."""
+    assert text(path).count(old) == 1
+    path.write_text(text(path).replace(old, new), encoding="utf-8")
+
+
 @pytest.fixture
 def quickstart(tmp_path: Path) -> Path:
     """The program of the document, its import line exchanged and nothing else."""
     documents = sorted(SEEDS.glob("004_*.txt"))
     if not documents:
         pytest.skip("the document with the quickstart is not beside this repository (../shared/seeds)")
-    text = documents[0].read_text(encoding="utf-8")
+    document = text(documents[0])
     pieces = []
     for first, last in PIECES:
-        begin = text.index(first)
-        pieces.append(text[begin : text.index(last, begin) + len(last)])
-    program = "\n\n".join(pieces) + "\n"
-    assert program.count(THEIR_IMPORT) == 1
+        begin = document.index(first)
+        pieces.append(document[begin : document.index(last, begin) + len(last)])
     path = tmp_path / "weather.py"
-    path.write_text(program.replace(THEIR_IMPORT, OUR_IMPORT), encoding="utf-8")
+    path.write_text("\n\n".join(pieces) + "\n", encoding="utf-8")
+    exchange(path, THEIR_IMPORT, OUR_IMPORT)
     return path
 
 
@@ -66,15 +77,14 @@ async def test_the_quickstart_runs(quickstart: Path, revision: str) -> None:
             await client.call_tool("get_alerts", {"state": "CA"}),
             await client.call_tool("get_forecast", {"latitude": 38, "longitude": -121}),
         ]
-    program = quickstart.read_text(encoding="utf-8")
+    program = text(quickstart)
     assert all(result.text in program and not result.is_error for result in sorry)
 
 
 async def test_the_quickstart_finds_the_weather(quickstart: Path, site: WeatherSite) -> None:
-    """With its address exchanged for that of a service on loopback (by replacing text), alerts and forecast come as the tutorial shapes them."""
-    program = quickstart.read_text(encoding="utf-8")
-    assert program.count(THEIR_BASE) == 1
-    quickstart.write_text(program.replace(THEIR_BASE, f'NWS_API_BASE = "{site.url}"'), encoding="utf-8")
+    """With its address exchanged (a piece of text) for one on loopback, alerts and forecast come as the tutorial shapes them."""
+    program = text(quickstart)
+    exchange(quickstart, THEIR_BASE, f'NWS_API_BASE = "{site.url}"')
     async with Client(entry(quickstart, NO_PROXY="127.0.0.1")) as client:
         alerts = (await client.call_tool("get_alerts", {"state": "CA"})).text
         quiet = (await client.call_tool("get_alerts", {"state": "NV"})).text
@@ -97,7 +107,8 @@ async def test_a_script_of_the_same_make(site: WeatherSite, tmp_path: Path) -> N
         assert (await client.call_tool("outlook", {"north": 1, "east": 2})).text == "The outlook cannot be had."
         assert outlook.description == "The outlook for a place."
     copy = tmp_path / "gales.py"
-    copy.write_text(script.read_text(encoding="utf-8").replace("https://gales.invalid", site.url), encoding="utf-8")
+    shutil.copy(script, copy)
+    exchange(copy, "https://gales.invalid", site.url)
     async with Client(entry(copy, NO_PROXY="127.0.0.1")) as client:
         assert (await client.call_tool("gales", {"region": "CA"})).text == "Wind Advisory in Coast; Hills\nFrost Advisory in places unknown"
         assert (await client.call_tool("outlook", {"north": 40.5, "east": -100})).text == "This Afternoon: 60°\nTonight: 61°"

@@ -29,7 +29,9 @@ async def client(request: pytest.FixtureRequest, way: str) -> AsyncIterator[Clie
         types.Root(uri="file:///Users/agent/travel-planning", name="Travel Planning Workspace"),
         types.Root(uri="file:///Users/agent/client-documents"),
     ]
-    async with Client(server, revision=request.param, elicit=answer, sample=lambda p: f"{p.max_tokens}: the early one", roots=roots) as made:
+    async with Client(
+        server, revision=request.param, elicit=answer, sample=lambda p: f"{p.max_tokens}: the early one", roots=roots
+    ) as made:
         yield made
 
 
@@ -69,7 +71,13 @@ async def test_completion(client: Client) -> None:
 async def test_the_prompt(client: Client) -> None:
     """Text, number and list arrive as what they are, though the wire has only strings (`PRM-02`, `PRM-05`)."""
     (prompt,) = await client.list_prompts()
-    assert (prompt.name, [(a.name, a.required) for a in prompt.arguments or ()][0]) == ("plan-vacation", ("destination", True))
+    assert prompt.name == "plan-vacation"
+    assert [(a.name, a.required) for a in prompt.arguments or ()] == [
+        ("destination", True),
+        ("duration", False),
+        ("budget", False),
+        ("interests", False),
+    ]
     arguments = {"destination": "Barcelona", "duration": 7, "budget": 3000, "interests": ["beaches", "architecture", "food"]}
     (message,) = (await client.get_prompt("plan-vacation", arguments)).messages
     assert isinstance(message.content, types.TextContent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +44,7 @@ class Cell:
         self._tapes = [self.tape]
         self._judged: dict[int, int] = {}
         self._bare: Client | None = None
+        self.excused = ""  # the sender whose messages are not judged in this test, because they are wrong on purpose
 
     def road(self, tape: Tape) -> ClientTransport:
         """A new transport to a server of this cell's kind."""
@@ -73,6 +73,7 @@ class Cell:
 
     def problems(self) -> list[str]:
         """What the official schema of the revision has against the messages since the last look."""
+        excused, self.excused = self.excused, ""
         if not AT_HAND:
             return []
         found: list[str] = []
@@ -80,18 +81,12 @@ class Cell:
             judge = self._judges.setdefault(id(tape), Judge(self.revision))
             seen = self._judged.get(id(tape), 0)
             for line in tape.lines[seen:]:
-                found += [f"{problem}\n    {str(line)[:600]}" for problem in judge.problems(line)]
+                problems = list(judge.problems(line))  # also where nobody wants to know them: the judge follows the conversation
+                if line.sender != excused:
+                    found += [f"{problem}\n    {str(line)[:600]}" for problem in problems]
             self._judged[id(tape)] = len(tape.lines)
         return found
 
     def since(self, start: int) -> Tape:
         """The messages from a place on."""
         return Tape(self.tape.lines[start:])
-
-
-Script = Callable[..., ScriptedAnswers]
-
-
-def says(**scripts: Any) -> ScriptedAnswers:
-    """Scripted answers for one call."""
-    return ScriptedAnswers(**scripts)

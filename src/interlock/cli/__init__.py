@@ -11,7 +11,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line (`sys.argv` unless told otherwise) and exit with its code; see `interlock --help` for the codes."""
     try:
-        from .program import program
+        from .program import program  # late: click is an extra, and its lack needs a plain word
     except ModuleNotFoundError as missing:
         if missing.name != "click":
             raise

@@ -72,8 +72,10 @@ def _makes_a_server(tree: ast.Module) -> bool:
     return False
 
 
-@click.command("demo", context_settings={"ignore_unknown_options": True})
-def demo() -> None:
+@click.command("demo")
+@click.option("--folder", type=click.Path(exists=True, file_okay=False), default=".", help="The folder to show; nothing is written.")
+@click.option("--interactive", is_flag=True, help="Answer the servers' questions yourself.")
+def demo(folder: str, interactive: bool) -> None:
     """Watch the protocol at work: a client and three servers talk, and each message is shown as it goes by."""
-    code = import_module("interlock.demo").main()
+    code = import_module("interlock.demo").main(["--folder", folder, *(["--interactive"] if interactive else [])])
     click.get_current_context().exit(code if isinstance(code, int) else 0)

@@ -124,8 +124,14 @@ class Watch:
         """The handshake era: lists are told of unasked, resources are subscribed to one by one."""
         capabilities = self._client.server_capabilities
         granted: list[str] = []
+        self.honoured = t.SubscriptionFilter(resource_subscriptions=granted)  # so far, should one of the next be refused
         for uri in self.wanted.resource_subscriptions or ():
-            await self._client.request("resources/subscribe", t.SubscribeRequestParams(uri=uri))
+            try:
+                await self._client.request("resources/subscribe", t.SubscribeRequestParams(uri=uri))
+            except t.McpError as bad:
+                if bad.code not in (t.RESOURCE_NOT_FOUND, t.INVALID_PARAMS):
+                    raise
+                continue  # there is no such resource: not granted, as in the stateless era
             granted.append(uri)
         tells = {
             what: bool(getattr(getattr(capabilities, what), "list_changed", False)) and bool(getattr(self.wanted, f"{what}_list_changed"))

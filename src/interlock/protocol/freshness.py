@@ -24,7 +24,8 @@ class Entry(Struct, frozen=True):
     until: float
 
 
-Key = tuple[str, str, str, str]
+Key = tuple[str, str | None, str, str]
+_EVERYBODY, _NOBODY = "", "\0"  # whose an answer is: for all, and for callers without a principal, who are one context of their own
 
 
 class Book:
@@ -36,7 +37,7 @@ class Book:
 
     def find(self, method: str, params: Any, revision: str, principal: str, now: float) -> Any | None:
         """The fresh answer to a request, or None. A private answer is only found by the principal that got it (`CAC-03`)."""
-        for who in (principal, ""):
+        for who in (principal or _NOBODY, _EVERYBODY):
             key = _key(method, params, revision, who)
             entry = self._entries.get(key) if key else None
             if entry is not None and key is not None:
@@ -55,7 +56,7 @@ class Book:
             or result.result_type not in (None, "complete")
         ):
             return
-        key = _key(method, params, revision, "" if result.cache_scope == "public" else principal or "\0")
+        key = _key(method, params, revision, _EVERYBODY if result.cache_scope == "public" else principal or _NOBODY)
         if key is None:
             return
         self._entries[key] = Entry(result, now + result.ttl_ms / 1000)
@@ -66,8 +67,8 @@ class Book:
     def outdate(self, method: str, params: Any = None) -> None:
         """A change notice: what it is about is stale at once (`CAC-09`)."""
         if method == "notifications/resources/updated":
-            uri = getattr(params, "uri", None)
-            self._drop(lambda key: key[0] == "resources/read" and (key[1] == uri or key[1].startswith(f"{str(uri).rstrip('/')}/")))
+            uri = str(getattr(params, "uri", None))
+            self._drop(lambda key: key[0] == "resources/read" and f"{key[1]}/".startswith(f"{uri.rstrip('/')}/"))
         else:
             stale = _OUTDATED_BY.get(method, ())
             self._drop(lambda key: key[0] in stale)
@@ -89,5 +90,5 @@ def _key(method: str, params: Any, revision: str, principal: str) -> Key | None:
         or getattr(params, "input_responses", None) is not None
     ):
         return None
-    asked = getattr(params, "uri", None) or getattr(params, "cursor", None)
-    return method, "" if asked is None else str(asked), revision, principal
+    asked = getattr(params, "uri", None) if method == "resources/read" else getattr(params, "cursor", None)
+    return method, asked, revision, principal  # an empty cursor is not the first page (`PAG-03`)

@@ -312,7 +312,8 @@ class ServerConnection:
             return []
         revision = hello.protocol_version if hello.protocol_version in spoken else spoken[-1]
         events = self._end_session()
-        self.remembered = Caller(revision, hello.capabilities, hello.client_info, "info", self.principal, self.session)
+        declared = decode(encode(hello.capabilities, revision), t.ClientCapabilities)  # what the revision lacks cannot be asked (`LIF-12`)
+        self.remembered = Caller(revision, declared, hello.client_info, "info", self.principal, self.session)
         reply = t.InitializeResult(
             protocol_version=revision,
             capabilities=self.identity.capabilities(),

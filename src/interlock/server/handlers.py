@@ -87,7 +87,10 @@ class Handlers:
             return _failed(f"Invalid arguments for tool {p.name}: {bad}")
         if tool.call.context is None:
             return await self._run_tool(tool, values, x)
-        return await self._server.rounds.carry(x, lambda inner: self._run_tool(tool, dict(values), inner))
+        try:
+            return await self._server.rounds.carry(x, lambda inner: self._run_tool(tool, dict(values), inner))
+        except t.Unanswerable as bad:  # a question written by hand
+            return _failed(str(bad))
 
     async def _run_tool(self, tool: ToolFeature, values: dict[str, Any], x: Exchange) -> AnyResult:
         try:
@@ -104,13 +107,16 @@ class Handlers:
         except OutputError as bad:
             return self._broke(tool.key, bad, f"The tool {tool.key} gave a result that does not fit what it declares")
         except ExceptionGroup as group:
-            return self._sorted_out(tool.key, group)
+            return self._sorted_out(tool.key, group, x)
         except (Exception, SystemExit) as bad:
             return self._broke(tool.key, bad, f"The tool {tool.key} failed")
 
-    def _sorted_out(self, name: str, group: ExceptionGroup[Exception]) -> AnyResult:
+    def _sorted_out(self, name: str, group: ExceptionGroup[Exception], x: Exchange) -> AnyResult:
         """A task group's errors: words for the model where all are meant for it, else a failure like any other."""
         leaves = _leaves(group)
+        for leaf in leaves:
+            if isinstance(leaf, t.Unanswerable) and (error := unanswerable(leaf, x)) is not None:
+                raise error from None
         if all(isinstance(leaf, t.ToolError) for leaf in leaves):
             return _failed("\n".join(dict.fromkeys(str(leaf) for leaf in leaves)))
         for leaf in leaves:
@@ -163,7 +169,7 @@ class Handlers:
                 raise t.McpError(code, f"Resource not found: {x.params.uri}", {"uri": x.params.uri})
             return _kept(resource_result(value, x.params.uri, mime_type), feature)
 
-        return await (run(x) if call.context is None else self._server.rounds.carry(x, run))
+        return await self._carried(call, run, x)
 
     # -- prompts and completion ----------------------------------------------------------------------------
 
@@ -181,7 +187,15 @@ class Handlers:
             value = await self._guarded(f"the prompt {p.name}", self._run(call, dict(values), inner), inner)
             return value if isinstance(value, t.InputRequiredResult) else prompt_result(value, prompt.listing.description)
 
-        return await (run(x) if call.context is None else self._server.rounds.carry(x, run))
+        return await self._carried(call, run, x)
+
+    async def _carried(self, call: Call, run: Handler, x: Exchange) -> AnyResult:
+        if call.context is None:
+            return await run(x)
+        try:
+            return await self._server.rounds.carry(x, run)
+        except t.Unanswerable as bad:  # a question written by hand
+            raise t.McpError(t.INVALID_REQUEST, str(bad)) from None
 
     async def _guarded(self, what: str, running: Awaitable[Any], x: Exchange) -> Any:
         """Outside tools every misfortune is a JSON-RPC error, and what nobody foresaw is told to the log only."""

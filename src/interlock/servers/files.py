@@ -170,8 +170,11 @@ def _hits(folder: Folder, path: str, wanted: str) -> list[Hit]:
     return [Hit(path, number, line.strip()[:200]) for number, line in enumerate(lines, 1) if wanted in line.casefold()]
 
 
+server: Server  # made when it is asked for, so that importing this module looks at no folder
+
+
 def __getattr__(name: str) -> Server:
-    """The `server` over the current folder is made when it is asked for, so that importing this module looks at no folder."""
+    """The `server` over the folder of the environment, or the current one."""
     if name == "server":
         return folder_server()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -35,8 +35,8 @@ class Hello(Struct, kw_only=True):
     """What a client says of itself when a conversation is opened, and what it allows.
 
     `known` is a revision that this server spoke before; `probe_seconds` bounds the wait for the answer to `server/discover`
-    where `initialize` can be tried after it, and `open_seconds` every other wait. `asker` answers the server's questions that belong to no request of ours, and
-    `notify` hears its notifications of that kind.
+    where `initialize` can be tried after it, and `open_seconds` every other wait. `asker` answers the server's questions that
+    belong to no request of ours, and `notify` hears its notifications of that kind.
     """
 
     info: t.Implementation

@@ -30,7 +30,7 @@ from .channel import Channel, pump
 
 log = logging.getLogger("interlock.server")
 
-DEFAULT_MOST_CALLS = 1000
+DEFAULT_MOST_CALLS = 4096
 MOST_QUEUED = 8 * 1024 * 1024  # bytes beyond which a peer that does not read is told less: no progress, no log
 _DROPPABLE = frozenset({"notifications/progress", "notifications/message"})
 Transmit = Callable[[list[tuple[Route, Frame]]], None]

@@ -183,6 +183,8 @@ class JsonConfig:
         if servers is None:
             edits = _insertion(text, root, root, self.section, {name: entry})
         elif (member := _member(servers, name)) is not None:
+            if member.node.plain() == entry:
+                return text
             style = _style(text, root, servers, member)
             edits = [Edit(member.node.start, member.node.end, _rendered(entry, text, *style))]
         else:

@@ -54,7 +54,10 @@ class TomlConfig:
         """The text with an entry put in behind the other servers, or in the place of the one of that name. Raises Uneditable."""
         newline = newline_of(text)
         table = _rendered((self.section, name), entry).replace("\n", newline)
-        if name in self._servers(_load(text)):
+        there = self._servers(_load(text))
+        if there.get(name) == entry:
+            return text
+        if name in there:
             first, *others = self._own(text, name)
             last = "" if text[: first.end].endswith("\n") else newline  # the last line of the file has no end
             edits = [Edit(first.start, first.end, table.removesuffix(last)), *(_without(text, other) for other in others)]

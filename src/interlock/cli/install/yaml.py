@@ -74,9 +74,8 @@ class YamlConfig:
         start = own.start
         if not text[: own.end].endswith("\n"):  # the last line has no end: that of the line before goes in its place
             start -= 2 if text[:start].endswith("\r\n") else 1
-        edits = [Edit(start, own.end, "")]
-        if len(items) == 1:
-            edits.append(Edit(section.value, section.value, " {}"))
+        edits = [Edit(section.value, section.value, " {}")] if len(items) == 1 else []
+        edits.append(Edit(start, own.end, ""))
         return self._checked(text, apply(text, edits), [item.name for item in items if item is not own])
 
     def _servers(self, text: str) -> tuple[Item | None, list[Item], int]:

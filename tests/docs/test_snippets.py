@@ -1,0 +1,101 @@
+"""What the README and the guide show works: every file that they print is written, and every command that they type is run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.docs.pages import TOP, Block, Command, agrees, blocks, commands, pages
+
+PAGES = {page.relative_to(TOP).as_posix(): page.read_text(encoding="utf-8") for page in pages()}
+WITH_CODE = [name for name, text in PAGES.items() if "```python" in text]
+
+# What a reader types but a test does not: it would install things, or never end.
+NOT_RUN = ("make ", "git clone ", "pip install ")
+
+
+@pytest.mark.parametrize("name", WITH_CODE)
+def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
+    """The files are written as they come, the commands are run where they stand, and print what is printed."""
+    ran: list[str] = []
+    files: dict[str, str] = {}
+    for block in blocks(PAGES[name], name):
+        if block.language == "python":
+            assert block.title, f"{block.where}: a snippet opens with a comment that names its file"
+            files[block.title] = block.text
+            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+        elif block.language == "console":
+            for command in commands(block):
+                if not command.line.startswith(NOT_RUN):
+                    ran.append(command.line)
+                    check(command, tmp_path)
+        elif block.language == "json":
+            msgspec.json.decode(block.text)
+    left = [title for title in files if not used(title, files, ran)]
+    assert not left, f"{name}: nothing runs {', '.join(left)}"
+
+
+def check(command: Command, folder: Path) -> None:
+    """Run a command in a folder, and compare what it prints. Its exit code stands in brackets at the end where it is not 0."""
+    words = shlex.split(command.line)
+    python = {"python": [], "interlock": ["-m", "interlock"], "pytest": ["-m", "pytest", "-p", "no:cacheprovider"]}
+    assert words[0] in python, f"{command.where}: there is no running {words[0]}"
+    environment = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "100", "NO_COLOR": "1", "NO_PROXY": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, *python[words[0]], *words[1:]],
+        cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False,
+    )  # fmt: skip
+    output = done.stdout + (f"[exit code {done.returncode}]" if done.returncode else "")
+    assert agrees(command.output, output), f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{output}\n{done.stderr}"
+
+
+def used(title: str, files: dict[str, str], ran: list[str]) -> bool:
+    """Whether a file was run, or is named by one that may have been."""
+    stem = title.removesuffix(".py")
+    if any(title in line or (stem.startswith("test_") and line.startswith("pytest")) for line in ran):
+        return True
+    return any(re.search(rf"\b(?:from|import) {stem}\b|{title}", text) for other, text in files.items() if other != title)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_for_make_exist(name: str) -> None:
+    """What is not run here is at least there: the targets of make."""
+    targets = set(re.findall(r"^([a-z]+):", (TOP / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for block in blocks(PAGES[name], name):
+        if block.language == "console":
+            for command in commands(block):
+                if command.line.startswith("make "):
+                    assert set(re.findall(r"[a-z]+", command.line)) - {"make"} <= targets, command.where
+
+
+def test_the_readme_has_its_ten_lines() -> None:
+    """Ten lines for a server, ten for a client, and the two commands."""
+    found = {block.title: block for block in blocks(PAGES["README.md"], "README.md") if block.title}
+    for title in ("server.py", "client.py"):
+        lines = [line for line in found[title].text.splitlines()[1:] if line.strip()]
+        assert len(lines) <= 10, title
+    assert "$ make demo" in PAGES["README.md"]
+    assert "$ make test" in PAGES["README.md"]
+
+
+def test_a_wrong_page_is_noticed(tmp_path: Path) -> None:
+    """The comparison can fail: other output, a failing program, a snippet without a name, a file that nothing runs."""
+    block = Block("console", "$ python hello.py\nhello\n", None, "here")
+    (command,) = commands(block)
+    (tmp_path / "hello.py").write_text("print('good-bye')", encoding="utf-8")
+    with pytest.raises(AssertionError, match="good-bye"):
+        check(command, tmp_path)
+    (tmp_path / "hello.py").write_text("print('hello'); raise SystemExit(3)", encoding="utf-8")
+    with pytest.raises(AssertionError, match="exit code 3"):
+        check(command, tmp_path)
+    assert not used("a.py", {"a.py": "", "b.py": "import ab"}, ["python b.py"])
+    assert used("a.py", {"a.py": "", "b.py": "from a import x"}, ["python b.py"])
+    assert agrees("one ... three", "one and two and three")
+    assert not agrees("one ... three", "one and two and three and four")

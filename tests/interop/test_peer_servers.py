@@ -1,0 +1,333 @@
+"""Interlock's client drives the catalogue as other makers serve it over stdio: the official SDKs of Python and TypeScript, and FastMCP."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import shutil
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from interlock import Client, McpError, Stdio, types
+from scripts import peers
+from tests.interop import catalogue
+from tests.interop.driver import PEERS
+
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+
+R1, R2, R3, R4, R5 = REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+PIXEL = base64.b64encode(catalogue.PIXEL).decode()
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Whose server it is, the newest revision that it speaks, and where it is not like the others.
+
+    `unfiltered`: sends log messages of every level in the handshake era, whatever was asked for.
+    `unwatched`: has no subscriptions. `unlisted`: does not declare in the handshake era that its lists change.
+    `lenient`: answers an unknown tool with a failed result; `codes` are those of a prompt that cannot be had.
+    """
+
+    name: str
+    newest: str = R5
+    unfiltered: bool = False
+    unwatched: bool = False
+    unlisted: bool = False
+    lenient: bool = False
+    codes: tuple[int, ...] = (-32602,)
+
+
+MAKERS = [
+    Maker("interlock"),
+    Maker("python-2", unfiltered=True, unlisted=True, lenient=True, codes=(0, -32603)),
+    Maker("python-1", R4, unfiltered=True, unlisted=True, lenient=True, codes=(0,)),
+    Maker("fastmcp", unwatched=True, lenient=True, codes=(-32602, -32603)),
+    Maker("typescript-2"),
+    Maker("typescript-1", R4, lenient=True),
+]
+TALKS = [(maker, revision) for maker in MAKERS for revision in (None, *REVISIONS[: REVISIONS.index(maker.newest)])]
+
+
+@dataclass
+class Talk:
+    """An open client, with what it was asked and told, and how it answers."""
+
+    maker: Maker
+    client: Client
+    forms: list[types.ElicitRequestParams] = field(default_factory=list)
+    samplings: list[types.CreateMessageRequestParams] = field(default_factory=list)
+    logged: list[tuple[str, Any]] = field(default_factory=list)
+    reply: Any = None
+
+    def elicit(self, params: types.ElicitRequestParams) -> Any:
+        self.forms.append(params)
+        return self.reply
+
+    def sample(self, params: types.CreateMessageRequestParams) -> str:
+        self.samplings.append(params)
+        return "Paris"
+
+    def log(self, message: types.LoggingMessageNotificationParams) -> None:
+        data = message.data["msg"] if isinstance(message.data, dict) else message.data  # FastMCP wraps what it logs
+        self.logged.append((message.level, data))
+
+    async def text(self, tool: str, **arguments: Any) -> str:
+        """The text that a tool gives, which must not fail."""
+        result = await self.client.call_tool(tool, arguments)
+        assert not result.is_error, result.text
+        return result.text
+
+
+def command_of(maker: str, installed: Callable[[str], Path]) -> list[str]:
+    """The command that starts a maker's server."""
+    if maker == "interlock":
+        return [sys.executable, catalogue.__file__]
+    if maker.startswith("typescript"):
+        place = installed("typescript")
+        program = PEERS / f"server_{maker.replace('-', '_')}.mjs"
+        shutil.copy2(program, place)  # Node looks for packages beside the program
+        return [str(peers.node()), str(place / program.name)]
+    return [str(installed(maker)), str(PEERS / f"server_{maker.replace('-', '_')}.py")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=TALKS, ids=lambda p: f"{p[0].name} {p[1] or 'auto'}")
+async def talk(request: pytest.FixtureRequest, installed: Callable[[str], Path]) -> AsyncIterator[Talk]:
+    """One conversation with one maker's server, in one revision, or in the one that they find out."""
+    maker, revision = request.param
+    talk = Talk(maker, None)  # type: ignore[arg-type]  # the client is made with the talk's own methods, so it comes second
+    talk.client = Client(
+        Stdio(command_of(maker.name, installed)),
+        revision=revision,
+        elicit=talk.elicit,
+        sample=talk.sample,
+        roots=["file:///srv/data"],
+        on_log=talk.log,
+        log_level="debug",
+        timeout=30,
+    )
+    async with talk.client:
+        assert talk.client.revision == (revision or maker.newest)
+        yield talk
+
+
+async def test_what_it_says_of_itself(talk: Talk) -> None:
+    """Name, version, instructions and capabilities come through in both eras."""
+    assert talk.client.server_info is not None
+    assert (talk.client.server_info.name, talk.client.server_info.version) == ("catalogue", "1.2.3")
+    assert talk.client.instructions == "Try everything."
+    can = talk.client.server_capabilities
+    assert None not in (can.tools, can.prompts, can.resources, can.logging)
+
+
+async def test_the_list_of_tools(talk: Talk) -> None:
+    """Each tool with its description and schema (`TOL-02`)."""
+    tools = {tool.name: tool for tool in await talk.client.list_tools()}
+    expected = {tool.key for tool in catalogue.server.tools.all()} - ({"touch"} if talk.maker.unwatched else set())
+    assert tools.keys() - {"extra"} == expected
+    assert tools["add"].description == "Add two integers."
+    assert [(name, p["type"]) for name, p in tools["add"].input_schema["properties"].items()] == [("a", "integer"), ("b", "integer")]
+    assert sorted(tools["add"].input_schema["required"]) == ["a", "b"]
+
+
+async def test_structured_results(talk: Talk) -> None:
+    """Structured content that fits the schema of its tool (`TOL-09`, `TOL-10`); without it the text says the same."""
+    await talk.client.list_tools()
+    added = await talk.client.call_tool("add", {"a": 1, "b": 2})
+    assert added.text == "3"
+    assert added.value() in (3, "3")
+    weather = await talk.client.call_tool("weather", {"city": "Oslo"})
+    if talk.maker.name != "interlock" or talk.client.revision >= R3:
+        assert (added.value(), weather.value()) == (3, {"city": "Oslo", "celsius": 21.5})
+
+
+@pytest.mark.parametrize(
+    "text", ["", "é ü 🎈", 'line\nline\r\n\u2028\u2029\x00\t"\\', "x" * 200_000], ids=["empty", "signs", "breaks", "long"]
+)
+async def test_text_survives(talk: Talk, text: str) -> None:
+    """Any text comes back as it went (`RPC-12`, `STD-01`)."""
+    assert await talk.text("echo", text=text) == text
+
+
+async def test_calls_side_by_side(talk: Talk) -> None:
+    """Forty calls at once, each with its own answer (`RPC-05`)."""
+    sums = await asyncio.gather(*(talk.text("add", a=n, b=n) for n in range(40)))
+    assert sums == [str(2 * n) for n in range(40)]
+
+
+async def test_content_of_each_kind(talk: Talk) -> None:
+    """Pictures, sounds, links and resources (`TOL-12`)."""
+    picture, sound = (await talk.client.call_tool("media")).content
+    assert isinstance(picture, types.ImageContent)
+    assert (picture.data, picture.mime_type) == (PIXEL, "image/png")
+    if isinstance(sound, types.TextContent):
+        assert talk.client.revision == R1
+    else:
+        assert isinstance(sound, types.AudioContent)
+        assert (base64.b64decode(sound.data), sound.mime_type) == (catalogue.WAV, "audio/wav")
+    text, link, inside = (await talk.client.call_tool("links")).content
+    assert text == types.TextContent("Two of them:")
+    assert isinstance(link, types.ResourceLink) or talk.client.revision < R3
+    assert isinstance(inside, types.EmbeddedResource)
+    assert inside.resource == types.ResourceContents(uri="note://inside", mime_type="text/plain", text="inside")
+
+
+async def test_failures(talk: Talk) -> None:
+    """A tool's misfortune is a result; what an unknown tool or wrong arguments are is the maker's choice, but never silence (`TOL-15`)."""
+    broken = await talk.client.call_tool("fail")
+    assert broken.is_error
+    assert "It is broken." in broken.text
+    for tool, arguments in (("nowhere", {}), ("add", {"a": "one"})):
+        try:
+            result = await talk.client.call_tool(tool, arguments)
+        except McpError as refused:
+            assert refused.code == -32602
+        else:
+            assert result.is_error
+            assert tool == "add" or talk.maker.lenient
+
+
+async def test_logging(talk: Talk) -> None:
+    """Every level while every level is wanted, then only warnings (`LOG-03`, `LOG-06`)."""
+    talk.logged.clear()
+    await talk.text("chatter")
+    assert talk.logged == [("debug", "one"), ("info", "two"), ("warning", "three")]
+    talk.logged.clear()
+    await talk.client.set_log_level("warning")
+    await talk.text("chatter")
+    await talk.client.set_log_level("debug")
+    assert talk.logged[-1] == ("warning", "three")
+    assert len(talk.logged) == (3 if talk.maker.unfiltered and talk.client.revision < R5 else 1)
+
+
+async def test_progress(talk: Talk) -> None:
+    """Each report reaches its call, in order (`PRG-02`)."""
+    heard: list[tuple[float, float | None]] = []
+    result = await talk.client.call_tool("count", {"to": 3}, on_progress=lambda p: heard.append((p.progress, p.total)))
+    assert result.text == "counted to 3"
+    assert heard == [(1, 3), (2, 3), (3, 3)]
+
+
+async def test_elicitation(talk: Talk) -> None:
+    """A form: accepted, declined, dismissed; where the revision has none, nobody is asked and the call fails (`LIF-12`)."""
+    for reply, text in (({"name": "Ann", "age": 42}, "accept Ann 42"), (False, "decline"), (None, "cancel")):
+        talk.reply = reply
+        talk.forms.clear()
+        result = await talk.client.call_tool("ask_guest")
+        if talk.client.revision < R3:
+            assert result.is_error
+            assert talk.forms == []
+        else:
+            assert result.text == text
+            (asked,) = talk.forms
+            assert asked.message == "Who are you?"
+            fields = (asked.requested_schema or {})["properties"]
+            assert {name: what["type"] for name, what in fields.items()} == {"name": "string", "age": "integer"}
+
+
+async def test_elicitation_by_url(talk: Talk) -> None:
+    """A page to visit, in the revisions that have it (`ELI-16`)."""
+    talk.reply = True
+    talk.forms.clear()
+    result = await talk.client.call_tool("ask_visit")
+    if talk.client.revision < R4:
+        assert result.is_error
+        assert talk.forms == []
+    else:
+        assert result.text == "visited"
+        assert [(asked.mode, asked.url) for asked in talk.forms] == [("url", "https://example.com/sign-in")]
+
+
+async def test_sampling(talk: Talk) -> None:
+    """The model's answer reaches the tool (`SAM-05`)."""
+    talk.samplings.clear()
+    assert await talk.text("ask_model", prompt="Where?") == "Paris"
+    (asked,) = talk.samplings
+    assert asked.max_tokens == 50
+    assert asked.messages == [types.SamplingMessage(role="user", content=types.TextContent("Where?"))]
+
+
+async def test_roots(talk: Talk) -> None:
+    """The folders reach the tool (`ROO-01`)."""
+    assert await talk.text("ask_roots") == "file:///srv/data"
+
+
+async def test_cancellation(talk: Talk) -> None:
+    """A call that is given up is cancelled in the server, and the conversation goes on (`CAN-05`, `STD-12`)."""
+    before = int(await talk.text("cancellations"))
+    waiting = asyncio.Event()
+    call = asyncio.create_task(talk.client.call_tool("wait", on_progress=lambda _: waiting.set()))
+    await asyncio.wait_for(waiting.wait(), 30)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    counts = [int(await talk.text("cancellations")) for _ in range(20)]  # the notice may still be under way at the first of them
+    assert counts[-1] == before + 1
+
+
+async def test_resources(talk: Talk) -> None:
+    """Listed and read, text and binary, static and by template (`RES-02`, `RES-07`, `RES-13`)."""
+    listed = {resource.uri: resource.mime_type for resource in await talk.client.list_resources()}
+    assert listed == {"note://board": "text/plain", "note://pixel": "image/png"}
+    assert [template.uri_template for template in await talk.client.list_resource_templates()] == ["note://people/{name}"]
+    for uri, mime_type, text, blob in (
+        ("note://board", "text/plain", "Nothing new.", None),
+        ("note://pixel", "image/png", None, PIXEL),
+        ("note://people/ada", "text/plain", "This is ada.", None),
+    ):
+        (contents,) = (await talk.client.read_resource(uri)).contents
+        assert (contents.uri, contents.mime_type, contents.text, contents.blob) == (uri, mime_type, text, blob)
+    with pytest.raises(McpError):
+        await talk.client.read_resource("note://none")
+
+
+async def test_prompts(talk: Talk) -> None:
+    """Listed and filled in, of several messages, with pictures and resources (`PRM-02`, `PRM-03`)."""
+    prompts = {prompt.name: prompt for prompt in await talk.client.list_prompts()}
+    assert [(argument.name, argument.required) for argument in prompts["greet"].arguments or ()] == [("name", True)]
+    greeting = (await talk.client.get_prompt("greet", {"name": "Ann"})).messages
+    assert [(message.role, message.content) for message in greeting] == [
+        ("user", types.TextContent("Greet Ann.")),
+        ("assistant", types.TextContent("Hello, Ann!")),
+    ]
+    picture, inside = [message.content for message in (await talk.client.get_prompt("picture")).messages]
+    assert picture == types.ImageContent(data=PIXEL, mime_type="image/png")
+    assert isinstance(inside, types.EmbeddedResource)
+    for name in ("greet", "nowhere"):
+        with pytest.raises(McpError) as refused:
+            await talk.client.get_prompt(name)
+        assert refused.value.code in talk.maker.codes
+
+
+async def test_completion(talk: Talk) -> None:
+    """For an argument of a prompt and for a variable of a template (`CMP-02`)."""
+    for of in ("greet", "note://people/{name}"):
+        assert (await talk.client.complete(of, "name", "a")).values == ["ada", "alan"]
+
+
+async def test_ping(talk: Talk) -> None:
+    """The server is there (`PNG-01`, `PNG-04`)."""
+    await talk.client.ping()
+
+
+async def test_subscriptions(talk: Talk) -> None:
+    """What is watched is told of, and a list that is kept is fetched again once it has changed (`SUB-02`, `LSN-06`)."""
+    if talk.maker.unwatched:
+        with pytest.raises(McpError) as refused:
+            async with talk.client.watch(resources=["note://board"]):
+                pass
+        assert refused.value.code == -32601
+        return
+    async with talk.client.watch(tools=True, resources=["note://board"]) as changes:
+        assert changes.honoured.resource_subscriptions == ["note://board"]
+        assert changes.honoured.tools_list_changed is (None if talk.maker.unlisted and talk.client.revision < R5 else True)
+        await talk.text("touch")
+        assert (await asyncio.wait_for(anext(changes), 30)).uri == "note://board"
+        await talk.text("grow")
+        assert (await asyncio.wait_for(anext(changes), 30)).kind == "tools"
+    assert "extra" in {tool.name for tool in await talk.client.list_tools()}
