@@ -47,13 +47,16 @@ def check(command: Command, folder: Path) -> None:
     words = shlex.split(command.line)
     python = {"python": [], "interlock": ["-m", "interlock"], "pytest": ["-m", "pytest", "-p", "no:cacheprovider"]}
     assert words[0] in python, f"{command.where}: there is no running {words[0]}"
-    environment = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "100", "NO_COLOR": "1", "NO_PROXY": "127.0.0.1"}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # where `make install` leaves the command
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(folder), "COLUMNS": "100", "NO_COLOR": "1"}
     done = subprocess.run(
         [sys.executable, *python[words[0]], *words[1:]],
         cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False,
     )  # fmt: skip
     output = done.stdout + (f"[exit code {done.returncode}]" if done.returncode else "")
-    assert agrees(command.output, output), f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{output}\n{done.stderr}"
+    assert agrees(command.output, output), (
+        f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{output}\n{done.stderr}"
+    )
 
 
 def used(title: str, files: dict[str, str], ran: list[str]) -> bool:

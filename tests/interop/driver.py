@@ -1,15 +1,18 @@
-"""Leads a client program of another maker through its steps: one JSON line to it for each, one line back (see `peers/steps.py`)."""
+"""Starts the programs of other makers, and leads a client through its steps: a JSON line to it for each, a line back (`peers/steps.py`)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import shutil
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from scripts import peers
 
 PEERS = Path(__file__).parent / "peers"
 PATIENCE = 60
@@ -21,6 +24,17 @@ MAN: dict[str, Any] = {
     "roots/list": {"roots": [{"uri": "file:///srv/data"}]},
 }
 """The person, the model and the folders on the client's side, where a step says nothing else."""
+
+
+def command_of(role: str, maker: str, installed: Callable[[str], Path]) -> list[str]:
+    """The command that starts a maker's program, "client" or "server"."""
+    program = PEERS / f"{role}_{maker.replace('-', '_')}"
+    if not maker.startswith("typescript"):
+        return [str(installed(maker)), str(program.with_suffix(".py"))]
+    place = installed("typescript")
+    for file in PEERS.glob("*.mjs"):
+        shutil.copy2(file, place)  # Node looks for packages beside the program
+    return [str(peers.node()), str(place / program.with_suffix(".mjs").name)]
 
 
 @dataclass

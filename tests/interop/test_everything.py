@@ -15,32 +15,10 @@ import pytest
 
 from interlock import REVISIONS, Caller, Client, Exchange, InputRequiredResult, McpError, types
 from tests.interop import everything
+from tests.interop.answers import ANSWERS, FORM
 
 PROGRAM = Path(everything.__file__)
 ERAS = ("2026-07-28", "2025-11-25")
-FORM = {"name": "Ann", "color": "red", "ok": True, "context": "a rainy day", "username": "ann", "email": "ann@example.com"}
-
-ANSWERS: dict[str, tuple[dict[str, Any], str]] = {
-    "test_simple_text": ({}, "This is a simple text response for testing."),
-    "test_sampling": ({"prompt": "Where?"}, "LLM response: Paris"),
-    "test_elicitation": ({"message": "Who?"}, 'User response: action=accept, content={"email": "ann@example.com", "username": "ann"}'),
-    "test_missing_capability": ({}, "Paris"),
-    "test_streaming_elicitation": ({}, "Hello, Ann!"),
-    "test_x_mcp_header": ({"region": "eu-west"}, "Region: eu-west"),
-    "json_schema_2020_12_tool": ({"email": "a@b.c"}, 'Valid: {"email": "a@b.c"}'),
-    "test_logging_tool": ({}, "The log has one message more, for whoever wants it."),
-    "test_tool_with_progress": ({}, "All of it is done."),
-    "test_reconnection": ({}, "Reconnection test completed successfully."),
-    "test_input_required_result_elicitation": ({}, "Hello, Ann!"),
-    "test_input_required_result_sampling": ({}, "Paris"),
-    "test_input_required_result_list_roots": ({}, "Roots: file:///srv/data"),
-    "test_input_required_result_request_state": ({}, "state-ok"),
-    "test_input_required_result_multiple_inputs": ({}, "Paris Ann has 1 roots."),
-    "test_input_required_result_multi_round": ({}, "Ann likes red."),
-    "test_input_required_result_tampered_state": ({}, "Nobody has touched the state."),
-    "test_input_required_result_capabilities": ({}, "Asked for a name and a greeting."),
-}
-
 OTHER_TOOLS = {
     *("test_image_content", "test_audio_content", "test_embedded_resource", "test_multiple_content_types", "test_error_handling"),
     *("test_tool_with_logging", "test_trigger_tool_change", "test_trigger_prompt_change"),

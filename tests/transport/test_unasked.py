@@ -39,25 +39,31 @@ class Script:
         self.to_client.put_nowait(b"")
 
 
-QUESTIONS = [
-    ("2025-11-25", "ping", {"result": {}}),
-    ("2025-11-25", "house/unknown", {"error": {"code": -32601, "message": "Method not found: house/unknown"}}),
-    ("2024-11-05", "elicitation/create", {"error": {"code": -32601, "message": "Method not found: elicitation/create"}}),
-    ("2025-11-25", "sampling/createMessage", {"error": {"code": -32602}}),
-]
+URL = {"mode": "url", "message": "Sign in", "url": "https://example.com", "elicitationId": "1"}
+TOOLS = {"messages": [], "maxTokens": 9, "tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+
+QUESTIONS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
+    "ping": ("2025-11-25", "ping", {}, {"result": {}}),
+    "unknown": ("2025-11-25", "house/unknown", {}, {"error": -32601}),
+    "too new": ("2024-11-05", "elicitation/create", {"message": "?", "requestedSchema": {}}, {"error": -32601}),
+    "without sense": ("2025-11-25", "sampling/createMessage", {}, {"error": -32602}),
+    "a page to visit": ("2025-06-18", "elicitation/create", URL, {"error": -32602}),
+    "tools for the model": ("2025-06-18", "sampling/createMessage", TOOLS, {"error": -32602}),
+}
 
 
-@pytest.mark.parametrize("revision, method, answer", QUESTIONS, ids=[q[1] for q in QUESTIONS])
-async def test_a_quiet_client_answers(revision: str, method: str, answer: dict[str, Any]) -> None:
-    """A ping, a request that the revision or nobody knows, and one without sense (`PNG-01`)."""
+@pytest.mark.parametrize("name", QUESTIONS)
+async def test_a_quiet_client_answers(name: str) -> None:
+    """A ping is answered; what nobody knows, what the revision lacks, what has no sense or was not declared is refused
+    (`PNG-01`, `ERR-18`, `SAM-13`)."""
+    revision, method, params, answer = QUESTIONS[name]
+    asked: list[Any] = []
     channel = Script()
     channel.say(id=1, result={"protocolVersion": revision, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}})
-    async with Client(channel, revision=revision):
+    async with Client(channel, revision=revision, elicit=asked.append, sample=asked.append):
         assert [(await channel.to_server.get())["method"] for _ in range(2)] == ["initialize", "notifications/initialized"]
-        channel.say(id="q", method=method, params={})
+        channel.say(id="q", method=method, params=params)
         said = await asyncio.wait_for(channel.to_server.get(), 10)
-        assert said.pop("id") == "q"
-        if "error" in answer:
-            assert said["error"].items() >= answer["error"].items()
-        else:
-            assert said["result"] == answer["result"]
+        assert said["id"] == "q"
+        assert said.get("result", said.get("error", {}).get("code")) == answer.get("result", answer.get("error"))
+    assert asked == []

@@ -6,7 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from interlock import Client, ClientTransport, Stdio
+from interlock.exchange import AnyResult, Exchange, Handler
 from interlock.testing import ScriptedAnswers, Tape
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, REVISIONS
 
@@ -31,6 +34,20 @@ class Place(NamedTuple):
 PLACES = [Place(transport, revision, park) for revision in REVISIONS for park in (True, False) for transport in TRANSPORTS]
 
 
+def _only(places: list[Place]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("whole_cell", places, indirect=True, ids=str, scope="session")
+
+
+def since(revision: str) -> pytest.MarkDecorator:
+    """For tests of what a revision brought: its cells and the later ones."""
+    return _only([place for place in PLACES if place.revision >= revision])
+
+
+def before(revision: str) -> pytest.MarkDecorator:
+    """For tests of what an older peer gets in its place: the cells before a revision."""
+    return _only([place for place in PLACES if place.revision < revision])
+
+
 class Cell:
     """One server and its client, both taped; `bare` is a second client, with nobody to answer questions."""
 
@@ -39,10 +56,11 @@ class Cell:
         self.transport, self.revision, self.park = place
         self.handshake = self.revision in HANDSHAKE_REVISIONS
         self.tape = Tape()
-        self.client = self._client(answers=ScriptedAnswers(elicit={}, sample={}, roots=[]))
+        self.client = self._client(answers=ScriptedAnswers(elicit={}, sample={}, roots=[]), middleware=[self._noting])
         self._judges: dict[int, Judge] = {}
         self._tapes = [self.tape]
         self._judged: dict[int, int] = {}
+        self.seen: list[str] = []  # what the client's middleware has seen
         self._bare: Client | None = None
         self.excused = ""  # the sender whose messages are not judged in this test, because they are wrong on purpose
 
@@ -55,6 +73,15 @@ class Cell:
 
     def _client(self, tape: Tape | None = None, **options: Any) -> Client:
         return Client(self.road(tape or self.tape), revision=self.revision, log_level=None, timeout=20, **options)
+
+    def _noting(self, handler: Handler) -> Handler:
+        """Middleware of the client: notes the methods that go out."""
+
+        async def handle(x: Exchange) -> AnyResult:
+            self.seen.append(x.method)
+            return await handler(x)
+
+        return handle
 
     async def bare(self) -> Client:
         """A client that declares nothing."""

@@ -17,7 +17,7 @@ AT_HAND = FOLDER.is_dir()
 
 # Definitions that stand for anything, or that describe JSON Schema: objects that hold more than their properties.
 OPEN = {"Result", "Notification", "Request", "Error", "PaginatedResult"}
-OPEN_KINDS = ("Error", "Schema", "Capabilities", "MetaObject")
+OPEN_KINDS = ("Error", "Capabilities", "MetaObject")
 NOT_OURS = ("Client", "Server", "JSONRPC")
 
 
@@ -84,7 +84,15 @@ class Judge:
 def _schema(revision: str) -> tuple[str, dict[str, Any]]:
     schema = json.loads((FOLDER / f"{revision}.json").read_text(encoding="utf-8"))
     key = "$defs" if "$defs" in schema else "definitions"
-    return key, schema[key]
+    return key, _amended(schema[key])
+
+
+def _amended(definitions: dict[str, Any]) -> dict[str, Any]:
+    """Where schema.json makes `integer` of what schema.ts calls `number`: answers to forms may be fractions (`X-05`)."""
+    if "ElicitResult" in definitions:
+        text = json.dumps(definitions["ElicitResult"])
+        definitions["ElicitResult"] = json.loads(text.replace('"integer"', '"number"'))
+    return definitions
 
 
 @cache
@@ -103,6 +111,7 @@ def _validator(revision: str, name: str, closed: bool) -> Any:
     key, definitions = _schema(revision)
     if closed:
         definitions = {n: _closed(n, definition) for n, definition in definitions.items()}
+        definitions["EmptyResult"] = {**definitions["Result"], "additionalProperties": False}
     dialect = "http://json-schema.org/draft-07/schema#" if key == "definitions" else "https://json-schema.org/draft/2020-12/schema"
     return jsonschema_rs.validator_for({"$schema": dialect, "$ref": f"#/{key}/{name}", key: definitions})
 

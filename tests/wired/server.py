@@ -117,6 +117,18 @@ class Person(msgspec.Struct):
     age: Annotated[int, msgspec.Meta(ge=0, le=150)] = 30
 
 
+class Survey(msgspec.Struct):
+    """A form with every kind of field."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=80, title="Your name")]
+    mail: Annotated[str, msgspec.Meta(extra_json_schema={"format": "email"})]
+    stars: Annotated[int, msgspec.Meta(ge=1, le=5)]
+    weight: float
+    colour: Literal["red", "blue"]
+    again: bool = False
+    size: Literal["S", "M", "L"] = "M"
+
+
 def make_server(*, park: bool = True) -> Server:
     """The server, fresh; `park` as for Server."""
     server = Server(
@@ -345,6 +357,18 @@ def _questions(server: Server) -> None:
         """Ask the person to visit a page."""
         await ctx.elicit_url("Please sign in.", "https://example.com/sign-in")
         return "visited"
+
+    @server.tool
+    async def survey(ctx: Context[State]) -> str:
+        """Ask for every kind of field."""
+        a = await ctx.elicit("Please fill in.", Survey)
+        return f"{a.name} {a.mail} {a.stars} {a.weight} {a.again} {a.colour} {a.size}"
+
+    @server.tool
+    async def colours(ctx: Context[State]) -> str:
+        """Ask for several of several."""
+        chosen = await ctx.elicit("Which colours?", list[Literal["red", "green", "blue"]])
+        return " and ".join(chosen)
 
     @server.tool
     async def charge(name: str, ctx: Context[State]) -> list[int]:

@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
-from interlock import Changed
-from interlock.types import UnsubscribeRequestParams
+from interlock import Changed, McpError
+from interlock.types import RESOURCE_NOT_FOUND, EmptyResult, SubscribeRequestParams, UnsubscribeRequestParams
+from interlock.wire.revisions import R5
 
-from .cells import Cell
+from .cells import Cell, before, since
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -64,23 +65,52 @@ async def test_watching_several_things(cell: Cell):
         assert await anext(tools) == Changed("tools")
 
 
-async def test_acknowledgement_comes_first(cell: Cell):
-    """In the newest revision the first word of a subscription is what it grants, and every word carries its id (`LSN-03`, `LSN-04`, `LSN-05`)."""
-    start = len(cell.tape)
+async def test_what_is_granted(cell: Cell):
+    """The client learns which part of its wish the server grants, in both eras alike (`LSN-06`, `SUB-01`)."""
     async with cell.client.watch(tools=True, resources=["note://one", "nothing://here"]) as changes, asyncio.timeout(10):
+        granted = changes.honoured
+        await cell.client.call_tool("touch", {"uri": "note://one"})
+        assert await anext(changes) == Changed("resource", "note://one")
+    assert (granted.tools_list_changed, granted.resource_subscriptions) == (True, ["note://one"])
+
+
+@since(R5)
+async def test_acknowledgement_comes_first(cell: Cell):
+    """The first word of a subscription is what it grants, and every word carries its id (`LSN-03`, `LSN-04`, `LSN-05`)."""
+    start = len(cell.tape)
+    async with cell.client.watch(tools=True, resources=["note://one"]) as changes, asyncio.timeout(10):
         await cell.client.call_tool("touch", {"uri": "note://one"})
         await anext(changes)
-        granted = changes.honoured
-    if cell.handshake:
-        return
-    assert (granted.tools_list_changed, granted.resource_subscriptions) == (True, ["note://one"])
     listen = next(m for m in cell.since(start).messages("client") if m["method"] == "subscriptions/listen")
     told = [m for m in cell.since(start).messages("server") if "method" in m]
     assert [m["method"] for m in told] == ["notifications/subscriptions/acknowledged", "notifications/resources/updated"]
     assert [m["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] for m in told] == [listen["id"]] * 2
 
 
+@since(R5)
+async def test_a_notice_makes_what_was_kept_stale(cell: Cell):
+    """What the client keeps is asked for anew once the server says that it has changed (`CAC-09`)."""
+    start = len(cell.tape)
+    await cell.client.read_resource("config://settings")
+    async with cell.client.watch(resources=["config://settings"]) as changes, asyncio.timeout(10):
+        await cell.client.call_tool("touch", {"uri": "config://settings"})
+        await anext(changes)
+    before = cell.since(start).methods("client").count("resources/read")
+    await cell.client.read_resource("config://settings")
+    await cell.client.read_resource("config://settings")
+    assert cell.since(start).methods("client").count("resources/read") == before + 1
+
+
+@before(R5)
 async def test_unsubscribing_from_what_was_never_subscribed(cell: Cell):
     """It is no fault (`SUB-01`)."""
-    if cell.handshake:
-        assert await cell.client.request("resources/unsubscribe", UnsubscribeRequestParams(uri="note://one")) is not None
+    assert await cell.client.request("resources/unsubscribe", UnsubscribeRequestParams(uri="note://one")) == EmptyResult()
+
+
+@before(R5)
+@pytest.mark.parametrize("uri", ["nothing://here", "note://a%2Fb"])
+async def test_subscribing_to_nothing(cell: Cell, uri: str):
+    """What does not exist cannot be watched (`RES-04`)."""
+    with pytest.raises(McpError, match="Resource not found") as caught:
+        await cell.client.request("resources/subscribe", SubscribeRequestParams(uri=uri))
+    assert caught.value.code == RESOURCE_NOT_FOUND

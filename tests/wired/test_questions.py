@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from interlock import McpError, ToolError
+from interlock import McpError
 from interlock import types as t
 from interlock.testing import ScriptedAnswers
-from interlock.wire.revisions import R2, R3, R4
+from interlock.wire.revisions import R3, R4, R5
 
-from .cells import Cell
+from .cells import Cell, before, since
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -19,21 +19,10 @@ def seats(*answers: object) -> ScriptedAnswers:
     return ScriptedAnswers(elicit=answers)
 
 
-async def unanswerable(cell: Cell, tool: str, arguments: dict | None, answers: ScriptedAnswers, capability: str) -> bool:
-    """Where the revision does not know the question: the call fails closed, and nobody was asked (`LIF-17`, `ERR-08`)."""
-    result = await cell.client.call_tool(tool, arguments, asker=answers)
-    assert result.is_error
-    assert capability in result.text
-    assert answers.asked == []
-    return True
-
-
+@since(R3)
 async def test_a_form_and_a_yes(cell: Cell):
     """One tool, two questions, one result: the answers arrive as typed values (`ELI-04`, `ELI-05`, `ELI-06`, `MRT-11`)."""
     answers = seats({"row": 7, "letter": "B"}, {"confirm": True})
-    if cell.revision < R3:
-        await unanswerable(cell, "book", {"day": "Monday"}, answers, "elicitation")
-        return
     start = len(cell.tape)
     result = await cell.client.call_tool("book", {"day": "Monday"}, asker=answers)
     assert result.text == "Booked B7 for Monday."
@@ -42,56 +31,71 @@ async def test_a_form_and_a_yes(cell: Cell):
     form = answers.asked[0].params.requested_schema  # type: ignore[union-attr]  # an elicitation
     assert form["properties"]["row"] == {"type": "integer"}
     assert form["required"] == ["row"]
-    methods = cell.since(start).methods()
-    if cell.handshake:
-        assert methods == ["tools/call", "elicitation/create", "elicitation/create"]
-    else:
-        assert methods == ["tools/call"] * 3
+    expected = ["tools/call", "elicitation/create", "elicitation/create"] if cell.handshake else ["tools/call"] * 3
+    assert cell.since(start).methods() == expected
 
 
+@since(R3)
+async def test_every_kind_of_field(cell: Cell):
+    """Strings, numbers, booleans and choices, in the words that each revision has for them (`ELI-08`, `ELI-09`, `ELI-10`, `ELI-11`)."""
+    answers = seats({"name": "Ada", "mail": "ada@example.com", "stars": 5, "weight": 1.5, "again": True, "colour": "blue", "size": "M"})
+    result = await cell.client.call_tool("survey", asker=answers)
+    assert result.text == "Ada ada@example.com 5 1.5 True blue M"
+    form = answers.asked[0].params.requested_schema  # type: ignore[union-attr]  # an elicitation
+    fields = form["properties"]
+    assert fields["mail"]["format"] == "email"
+    assert (fields["stars"]["minimum"], fields["stars"]["maximum"]) == (1, 5)
+    assert fields["colour"]["enum"] == ["blue", "red"]
+    assert fields["again"]["default"] is False
+    assert ("default" in fields["size"]) == (cell.revision >= R4)
+
+
+@since(R4)
+async def test_several_of_several(cell: Cell):
+    """A choice of several values, where the revision has that (`ELI-10`)."""
+    result = await cell.client.call_tool("colours", asker=seats({"value": ["red", "blue"]}))
+    assert result.text == "red and blue"
+
+
+@since(R3)
 @pytest.mark.parametrize(
-    "answers, words",
-    [
-        ([False], "The person declined to answer: Which seat?"),
-        ([None], "The person dismissed the question: Which seat?"),
-    ],
+    "answer, words",
+    [(False, "The person declined to answer: Which seat?"), (None, "The person dismissed the question: Which seat?")],
+    ids=["decline", "cancel"],
 )
-async def test_declining(cell: Cell, answers: list, words: str):
+async def test_declining(cell: Cell, answer: object, words: str):
     """Who declines or dismisses a question ends the tool, in words for the model (`ELI-13`, `ELI-14`)."""
-    if cell.revision >= R3:
-        result = await cell.client.call_tool("book", {"day": "Monday"}, asker=seats(*answers))
-        assert (result.is_error, result.text) == (True, words)
+    result = await cell.client.call_tool("book", {"day": "Monday"}, asker=seats(answer))
+    assert (result.is_error, result.text) == (True, words)
 
 
-@pytest.mark.parametrize("answer", [{"confirm": False}, False, None, {}])
+@since(R3)
+@pytest.mark.parametrize("answer", [{"confirm": False}, False, None, {}], ids=["no", "decline", "cancel", "nothing"])
 async def test_confirming_is_only_a_yes(cell: Cell, answer: object):
     """Anything but an accepted yes is a no (`ELI-14`)."""
-    if cell.revision >= R3:
-        result = await cell.client.call_tool("book", {"day": "Monday"}, asker=seats({"row": 1}, answer))
-        assert result.text == "Nothing was booked."
+    result = await cell.client.call_tool("book", {"day": "Monday"}, asker=seats({"row": 1}, answer))
+    assert result.text == "Nothing was booked."
 
 
+@since(R3)
 async def test_answers_that_do_not_fit(cell: Cell):
     """An answer is checked against the form (`ELI-35`, `MRT-20`)."""
-    if cell.revision >= R3:
-        with pytest.raises(McpError, match="does not fit the form") as caught:
-            await cell.client.call_tool("book", {"day": "Monday"}, asker=seats({"row": "first"}))
-        assert caught.value.code == t.INVALID_PARAMS
+    with pytest.raises(McpError, match="does not fit the form") as caught:
+        await cell.client.call_tool("book", {"day": "Monday"}, asker=seats({"row": "first"}))
+    assert caught.value.code == t.INVALID_PARAMS
 
 
+@since(R3)
 async def test_asking_from_a_thread(cell: Cell):
     """A plain function asks with `ctx.wait`; defaults stand where the person leaves them (`ELI-11`, `ELI-12`)."""
-    if cell.revision < R3:
-        return
     result = await cell.client.call_tool("book_in_thread", asker=seats({"name": "Ada"}))
     assert result.text == "Ada, 30"
 
 
+@since(R3)
 @pytest.mark.parametrize("how", ["gather", "group"])
 async def test_questions_together(cell: Cell, how: str):
     """Questions that are asked together travel together (`MRT-03`, `MRT-12`)."""
-    if cell.revision < R3:
-        return
     start = len(cell.tape)
     answers = ScriptedAnswers(elicit={"First": {"value": "Ada"}, "Last": {"value": "Lovelace"}})
     result = await cell.client.call_tool("several", {"how": how}, asker=answers)
@@ -101,22 +105,19 @@ async def test_questions_together(cell: Cell, how: str):
     assert calls == (1 if cell.handshake else 2)
 
 
-async def test_one_of_two_declined(cell: Cell):
-    """Where one of several questions is declined the tool ends in its words, with a task group too."""
-    if cell.revision < R3:
-        return
-    for how in ("gather", "group"):
-        answers = ScriptedAnswers(elicit={"First": {"value": "Ada"}, "Last": False})
-        result = await cell.client.call_tool("several", {"how": how}, asker=answers)
-        assert (result.is_error, result.text) == (True, "The person declined to answer: Last name?")
+@since(R3)
+@pytest.mark.parametrize("how", ["gather", "group"])
+async def test_one_of_two_declined(cell: Cell, how: str):
+    """Where one of several questions is declined the tool ends in its words, with a task group too (`ELI-14`)."""
+    answers = ScriptedAnswers(elicit={"First": {"value": "Ada"}, "Last": False})
+    result = await cell.client.call_tool("several", {"how": how}, asker=answers)
+    assert (result.is_error, result.text) == (True, "The person declined to answer: Last name?")
 
 
+@since(R4)
 async def test_pages_to_visit(cell: Cell):
-    """A page to visit, where the revision has that; with an id of its own only in the one that wants it (`ELI-17`, `ELI-18`, `ELI-19`)."""
+    """A page to visit; with an id of its own in the revision that wants it, and in no other (`ELI-17`, `ELI-18`, `ELI-19`)."""
     answers = seats(True)
-    if cell.revision < R4:
-        await unanswerable(cell, "visit", None, answers, "elicitation")
-        return
     assert (await cell.client.call_tool("visit", asker=answers)).text == "visited"
     asked = answers.asked[0].params
     assert isinstance(asked, t.ElicitRequestParams)
@@ -124,10 +125,16 @@ async def test_pages_to_visit(cell: Cell):
     assert (asked.elicitation_id is not None) == (cell.revision == R4)
 
 
+@since(R4)
+async def test_pages_not_visited(cell: Cell):
+    """Who will not visit the page ends the tool (`ELI-14`)."""
+    result = await cell.client.call_tool("visit", asker=seats(False))
+    assert (result.is_error, result.text) == (True, "The person declined to answer: Please sign in.")
+
+
+@since(R3)
 async def test_what_must_not_happen_twice(cell: Cell):
     """What goes through `ctx.once` happens once, though a replayed tool runs again from the top (`MRT-24`)."""
-    if cell.revision < R3:
-        return
     name = f"charge {len(cell.tape)}"
     result = await cell.client.call_tool("charge", {"name": name}, asker=seats({"value": True}, {"value": True}))
     replayed = not cell.handshake and not cell.park
@@ -145,19 +152,28 @@ async def test_sampling(cell: Cell):
     assert params.messages == [t.SamplingMessage(role="user", content=t.TextContent("Why?"))]
 
 
+@before(R5)
 async def test_sampling_refused(cell: Cell):
     """A person who refuses ends the tool in words for the model (`ERR-17`, `SAM-07`)."""
     refusal = ScriptedAnswers(sample=[McpError(t.USER_REJECTED, "Not today.")])
-    if cell.handshake:
-        result = await cell.client.call_tool("ponder", {"question": "Why?"}, asker=refusal)
-        assert (result.is_error, result.text) == (True, "The person refused: Not today.")
-    else:
-        with pytest.raises(McpError, match="Not today"):  # nothing was said to the server: the call ends at the client
-            await cell.client.call_tool("ponder", {"question": "Why?"}, asker=refusal)
+    result = await cell.client.call_tool("ponder", {"question": "Why?"}, asker=refusal)
+    assert (result.is_error, result.text) == (True, "The person refused: Not today.")
 
 
+@since(R5)
+async def test_sampling_refused_at_the_client(cell: Cell):
+    """The newest revision has no word for a refusal: the call ends at the client, and nothing more is sent (`SAM-04`)."""
+    refusal = ScriptedAnswers(sample=[McpError(t.USER_REJECTED, "Not today.")])
+    start = len(cell.tape)
+    with pytest.raises(McpError, match="Not today") as caught:
+        await cell.client.call_tool("ponder", {"question": "Why?"}, asker=refusal)
+    assert caught.value.code == t.USER_REJECTED
+    assert cell.since(start).methods("client") == ["tools/call"]
+
+
+@since(R4)
 async def test_sampling_with_tools(cell: Cell):
-    """Tools travel with a sampling request where the revision has that; else the call fails closed (`SAM-12`, `SAM-16`)."""
+    """Tools travel with a sampling request where the revision has that (`SAM-12`, `SAM-16`)."""
     use = t.CreateMessageResult(
         role="assistant",
         content=[t.TextContent("Let me see."), t.ToolUseContent(id="1", name="add", input={"a": 2, "b": 3})],
@@ -165,9 +181,6 @@ async def test_sampling_with_tools(cell: Cell):
         stop_reason="toolUse",
     )
     answers = ScriptedAnswers(sample=[use])
-    if cell.revision < R4:
-        await unanswerable(cell, "ponder_with_tools", None, answers, "sampling.tools")
-        return
     assert (await cell.client.call_tool("ponder_with_tools", asker=answers)).text == "toolUse: ['TextContent', 'ToolUseContent']"
     params = answers.asked[0].params
     assert isinstance(params, t.CreateMessageRequestParams)
@@ -181,10 +194,18 @@ async def test_roots(cell: Cell, tmp_path):
     assert result.text == f'["{tmp_path.as_uri()}","file:///elsewhere"]'
 
 
+async def test_roots_that_change(cell: Cell):
+    """A change of the roots is told where the era has a word for it, and to no other server (`ROO-02`)."""
+    start = len(cell.tape)
+    cell.client.roots_changed()
+    await cell.client.ping()
+    told = "notifications/roots/list_changed" in cell.since(start).methods("client")
+    assert told == cell.handshake
+
+
+@since(R3)
 async def test_prompts_and_resources_that_ask(cell: Cell):
     """Prompts and resources ask as tools do (`MRT-01`, `PRM-09`, `RES-16`)."""
-    if cell.revision < R3:
-        return
     written = await cell.client.get_prompt("curious", asker=seats({"value": "tides"}))
     assert written.messages[0].content == t.TextContent("Explain tides.")
     read = await cell.client.read_resource("book://12/ask", asker=seats({"value": "Ada"}))
@@ -193,38 +214,67 @@ async def test_prompts_and_resources_that_ask(cell: Cell):
         await cell.client.get_prompt("curious", asker=seats(False))
 
 
+@since(R3)
 async def test_questions_written_by_hand(cell: Cell):
     """A result that says what is needed works in the older revisions too, where it is asked on the tool's behalf (`TOL-22`, `MRT-02`)."""
-    if cell.revision < R3:
-        return
     result = await cell.client.call_tool("by_hand", asker=seats({"name": "Ada"}))
     assert result.text == "Ada (asked once)"
 
 
-@pytest.mark.parametrize(
-    "tool, arguments, capability",
-    [
-        ("book", {"day": "Monday"}, "elicitation"),
-        ("book_in_thread", {}, "elicitation"),
-        ("several", {"how": "group"}, "elicitation"),
-        ("visit", {}, "elicitation"),
-        ("by_hand", {}, "elicitation"),
-        ("ponder", {"question": "Why?"}, "sampling"),
-        ("folders", {}, "roots"),
-    ],
-)
+# -- where nobody can be asked -----------------------------------------------------------------------------------------
+
+ASKING = [
+    ("book", {"day": "Monday"}, "elicitation"),
+    ("book_in_thread", {}, "elicitation"),
+    ("several", {"how": "gather"}, "elicitation"),
+    ("several", {"how": "group"}, "elicitation"),
+    ("visit", {}, "elicitation"),
+    ("by_hand", {}, "elicitation"),
+    ("ponder", {"question": "Why?"}, "sampling"),
+    ("ponder_with_tools", {}, "sampling"),
+    ("folders", {}, "roots"),
+]
+
+
+@before(R5)
+@pytest.mark.parametrize("tool, arguments, capability", ASKING)
 async def test_clients_that_cannot_be_asked(cell: Cell, tool: str, arguments: dict, capability: str):
-    """A client that has declared nothing is asked nothing, and the call fails closed: an error of its own in the newest revision, else words (`LIF-17`, `ERR-08`, `MRT-05`, `ELI-03`, `STA-17`)."""
-    client = await cell.bare()
-    if cell.handshake:
-        result = await client.call_tool(tool, arguments)
-        assert result.is_error
-        assert capability in result.text
-    else:
-        with pytest.raises(McpError, match=capability) as caught:
-            await client.call_tool(tool, arguments)
-        assert caught.value.code == t.MISSING_CLIENT_CAPABILITY
-        assert capability in caught.value.data["requiredCapabilities"]
+    """Who has declared nothing is asked nothing, and the call fails closed, in words for the model (`LIF-17`, `ELI-03`, `SAM-03`)."""
+    result = await (await cell.bare()).call_tool(tool, arguments)
+    assert result.is_error
+    assert capability in result.text
+
+
+@since(R5)
+@pytest.mark.parametrize("tool, arguments, capability", ASKING)
+async def test_requests_that_cannot_be_asked(cell: Cell, tool: str, arguments: dict, capability: str):
+    """The same in the newest revision, where it is an error of its own that says what is lacking (`ERR-08`, `MRT-05`, `STA-17`)."""
+    with pytest.raises(McpError, match=capability) as caught:
+        await (await cell.bare()).call_tool(tool, arguments)
+    assert caught.value.code == t.MISSING_CLIENT_CAPABILITY
+    assert capability in caught.value.data["requiredCapabilities"]
+
+
+@before(R4)
+@pytest.mark.parametrize("tool, capability", [("visit", "elicitation"), ("ponder_with_tools", "sampling.tools")])
+async def test_questions_younger_than_the_revision(cell: Cell, tool: str, capability: str):
+    """What the revision does not know is not asked, whatever the client could do (`LIF-12`, `LIF-16`)."""
+    answers = ScriptedAnswers(elicit=[True], sample=["Yes."])
+    result = await cell.client.call_tool(tool, asker=answers)
+    assert result.is_error
+    assert capability in result.text
+    assert answers.asked == []
+
+
+@before(R3)
+@pytest.mark.parametrize("tool, arguments", [("book", {"day": "Monday"}), ("several", {"how": "group"}), ("by_hand", {})])
+async def test_forms_before_there_were_any(cell: Cell, tool: str, arguments: dict):
+    """Revisions without elicitation: nobody is asked, and the call fails closed (`LIF-12`)."""
+    answers = seats({}, {})
+    result = await cell.client.call_tool(tool, arguments, asker=answers)
+    assert result.is_error
+    assert "elicitation" in result.text
+    assert answers.asked == []
 
 
 async def test_prompts_that_cannot_ask(cell: Cell):
@@ -234,11 +284,3 @@ async def test_prompts_that_cannot_ask(cell: Cell):
         with pytest.raises(McpError, match="elicitation") as caught:
             await work
         assert caught.value.code == (t.INVALID_REQUEST if cell.handshake else t.MISSING_CLIENT_CAPABILITY)
-
-
-async def test_script_errors_reach_the_caller(cell: Cell):
-    """An answer that fails at the client is an error, not an answer."""
-    if cell.revision < R2:
-        return
-    with pytest.raises((McpError, ToolError)):
-        (await cell.client.call_tool("ponder", {"question": "Why?"}, asker=ScriptedAnswers(sample=[]))).value()

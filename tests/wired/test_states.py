@@ -1,4 +1,4 @@
-"""The sealed state of the newest revision, over its cells: it is bound to its request, and a false one is an error, not a second question."""
+"""The sealed state of the newest revision: it is bound to its request, and a false one is an error, not a second question."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from interlock import Client, InputRequiredResult, McpError
+from interlock import Client, InputRequiredResult, McpError, Principal
 from interlock import types as t
 from interlock.exchange import Exchange
 from interlock.testing import Clock, connect
-from interlock.wire.revisions import NEWEST
+from interlock.wire.revisions import NEWEST, R5
 
-from .cells import Cell
+from .cells import Cell, since
 from .server import make_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+stateless = since(R5)
 
 YES = {"value": {"action": "accept", "content": {"value": True}}}
 
@@ -47,10 +48,9 @@ def accepted(key: str, **content: Any) -> dict[str, Raw]:
     return {key: Raw(msgspec.json.encode({"action": "accept", "content": content}))}
 
 
+@stateless
 async def test_a_round_by_hand(cell: Cell):
     """A retry brings the answers and the state, with a new id, and gets the next question or the result (`MRT-14`, `MRT-18`)."""
-    if cell.handshake:
-        return
     key, state = await asked(cell.client, "book", {"day": "Monday"})
     second = await put(cell.client, call("book", {"day": "Monday"}, input_responses=accepted(key, row=3), request_state=state))
     assert isinstance(second, InputRequiredResult)
@@ -63,11 +63,10 @@ async def test_a_round_by_hand(cell: Cell):
     assert done.text == "Booked A3 for Monday."
 
 
+@stateless
 @pytest.mark.parametrize("change", ["first", "middle", "last", "cut", "made up", "empty"])
 async def test_tampered_states(cell: Cell, change: str):
     """A state that was changed is the error -32602 (`MRT-06`, `MRT-07`)."""
-    if cell.handshake:
-        return
     key, state = await asked(cell.client, "book", {"day": "Monday"})
     at = {"first": 0, "middle": len(state) // 2, "last": len(state) - 2}.get(change)
     if at is not None:
@@ -79,6 +78,7 @@ async def test_tampered_states(cell: Cell, change: str):
     assert caught.value.code == t.INVALID_PARAMS
 
 
+@stateless
 @pytest.mark.parametrize(
     "method, params",
     [
@@ -91,8 +91,6 @@ async def test_tampered_states(cell: Cell, change: str):
 )
 async def test_foreign_states(cell: Cell, method: str, params: Any):
     """A state is bound to its method, name and arguments: with another request it is an error (`MRT-08`, `MRT-17`)."""
-    if cell.handshake:
-        return
     _, state = await asked(cell.client, "book", {"day": "Monday"})
     false = msgspec.structs.replace(params, request_state=state)
     if getattr(params, "name", None) == "book_in_thread":
@@ -102,20 +100,18 @@ async def test_foreign_states(cell: Cell, method: str, params: Any):
     assert caught.value.code == t.INVALID_PARAMS
 
 
+@stateless
 async def test_other_arguments_in_another_order(cell: Cell):
     """The same arguments in another order are the same request."""
-    if cell.handshake:
-        return
     key, state = await asked(cell.client, "book", {"day": "Monday"})
     raw = Raw(b'{ "day" : "Monday" }')
     params = t.CallToolRequestParams(name="book", arguments=raw, input_responses=accepted(key, row=3), request_state=state)
     assert isinstance(await put(cell.client, params), InputRequiredResult)
 
 
+@stateless
 async def test_missing_and_unknown_answers(cell: Cell):
     """A needed answer that is missing is asked for again; unknown keys are ignored (`MRT-21`, `MRT-22`)."""
-    if cell.handshake:
-        return
     key, state = await asked(cell.client, "book", {"day": "Monday"})
     again = await put(cell.client, call("book", {"day": "Monday"}, input_responses=accepted("nobody asked", row=1), request_state=state))
     assert isinstance(again, InputRequiredResult)
@@ -127,11 +123,10 @@ async def test_missing_and_unknown_answers(cell: Cell):
     assert next(iter((second.input_requests or {}).values())).params.message == "Book A9 for Monday?"  # type: ignore[union-attr]  # a form
 
 
+@stateless
 @pytest.mark.parametrize("answer", [b"null", b"7", b'{"action":"perhaps"}', b'{"content":{}}', b"[]"])
 async def test_malformed_answers(cell: Cell, answer: bytes):
     """A malformed answer is an error, and never completes the call (`MRT-20`, `CFQ-06`)."""
-    if cell.handshake:
-        return
     cell.excused = "client"
     key, state = await asked(cell.client, "book", {"day": "Monday"})
     with pytest.raises(McpError, match="inputResponses") as caught:
@@ -139,10 +134,9 @@ async def test_malformed_answers(cell: Cell, answer: bytes):
     assert caught.value.code == t.INVALID_PARAMS
 
 
+@stateless
 async def test_a_retry_twice(cell: Cell):
     """The same retry sent twice does not run what happens once a second time, whichever of the two comes first (`MRT-09`, `CAN-08`)."""
-    if cell.handshake:
-        return
     name = f"twice {len(cell.tape)}"
     key, state = await asked(cell.client, "charge", {"name": name})
     retry = call("charge", {"name": name}, input_responses=accepted(key, value=True), request_state=state)
@@ -157,10 +151,9 @@ async def test_a_retry_twice(cell: Cell):
     assert done.text.startswith("[1,")
 
 
+@stateless
 async def test_another_worker_goes_on(cell: Cell):
     """A state that another process gave is good as long as both have the key: the tool runs again with the answers (`RPC-25`, `MRT-24`)."""
-    if cell.handshake:
-        return
     key, state = await asked(cell.client, "book", {"day": "Monday"})
     async with connect(make_server(), revision=NEWEST, answers=cell.client._answers) as elsewhere:
         second = await put(elsewhere, call("book", {"day": "Monday"}, input_responses=accepted(key, row=3), request_state=state))
@@ -168,6 +161,31 @@ async def test_another_worker_goes_on(cell: Cell):
         (other,) = second.input_requests or {}
         params = call("book", {"day": "Monday"}, input_responses=accepted(other, confirm=True), request_state=second.request_state)
         assert (await put(elsewhere, params)).text == "Booked A3 for Monday."
+
+
+@stateless
+async def test_what_was_done_elsewhere_is_not_done_again(cell: Cell):
+    """What `ctx.once` did under one worker is not done again under the next one (`MRT-24`)."""
+    server, name = make_server(), f"elsewhere {len(cell.tape)}"
+    key, state = await asked(cell.client, "charge", {"name": name})
+    async with connect(server, revision=NEWEST, answers=cell.client._answers) as elsewhere:
+        second = await put(elsewhere, call("charge", {"name": name}, input_responses=accepted(key, value=True), request_state=state))
+        (other,) = second.input_requests
+        params = call("charge", {"name": name}, input_responses=accepted(other, value=True), request_state=second.request_state)
+        assert (await put(elsewhere, params)).text == "[1,1,1]"
+        assert server.state.noted == {f"{name} runs": 1, f"{name} second": 1}
+
+
+async def test_the_state_of_another_principal():
+    """A state is bound to whom it was given: with another principal it is an error (`MRT-08`, `SEC-05`)."""
+    server = make_server()
+    for principal in (Principal(subject="ada"), None):
+        async with Client(server.transport(principal=principal), revision=NEWEST, elicit=lambda params: True) as client:
+            if principal is not None:
+                key, state = await asked(client, "book", {"day": "Monday"})
+                continue
+            with pytest.raises(McpError, match="requestState"):
+                await put(client, call("book", {"day": "Monday"}, input_responses=accepted(key, row=3), request_state=state))
 
 
 @pytest.mark.parametrize("park", [True, False], ids=["parked", "replayed"])

@@ -54,9 +54,11 @@ class Person:
 
     async def _field(self, name: str, field: Mapping[str, Any], required: bool, default: Any) -> Any:
         """One field, asked until its value fits; ... where it is left out."""
-        note(f"  {field.get('title') or name}{_remark(field, required)}")
+        title = str(field.get("title") or name)
         if field.get("type") == "boolean":
-            return await self._yes_or_no(f"  {name}", default if isinstance(default, bool) else None)
+            detail = f" ({field['description']})" if field.get("description") else ""
+            return await self._yes_or_no(f"  {title}{detail}", default if isinstance(default, bool) else None)
+        note(f"  {title}{_remark(field, required)}")
         checker = compile_schema({"type": "object", "properties": {name: dict(field)}})
         while True:
             offered = "" if default is ... else f" [{default if isinstance(default, str) else json.dumps(default, ensure_ascii=False)}]"

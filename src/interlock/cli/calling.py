@@ -15,7 +15,7 @@ from .. import Client
 from .. import types as t
 from . import exits
 from .options import TargetCommand, target_command
-from .screen import Bar, note, plain, print_json, say, size
+from .screen import Bar, note, plain, print_json, say, size, size_of
 from .talking import Talk
 from .values import tool_arguments
 
@@ -109,16 +109,14 @@ def show_block(block: t.ContentBlock) -> None:
         case t.TextContent(text=text):
             say(text)
         case t.ImageContent(data=data, mime_type=kind) | t.AudioContent(data=data, mime_type=kind):
-            say(f"[{kind}, {size(len(data) * 3 // 4)}; -o FILE saves it]", dim=True)
+            say(f"[{kind}, {size_of(data)}; -o FILE saves it]", dim=True)
         case t.ResourceLink(uri=uri, name=name):
             say(f"[{name}: {uri}; `interlock read` shows it]", dim=True)
         case t.EmbeddedResource(resource=resource) if resource.text is not None:
             say(f"[{resource.uri}]", dim=True)
             say(resource.text)
         case t.EmbeddedResource(resource=resource):
-            say(
-                f"[{resource.uri}, {resource.mime_type or 'binary'}, {size(len(resource.blob or '') * 3 // 4)}; -o FILE saves it]", dim=True
-            )
+            say(f"[{resource.uri}, {resource.mime_type or 'binary'}, {size_of(resource.blob or '')}; -o FILE saves it]", dim=True)
         case _:
             print_json(plain(block))
 

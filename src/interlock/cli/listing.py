@@ -81,7 +81,7 @@ def _line(item: Any) -> tuple[str, str, str]:
     """Name, what is in parentheses, and description of whatever is listed."""
     match item:
         case t.Tool():
-            return item.name, _parameters(item.input_schema), item.description or item.label
+            return item.name, _parameters(item.input_schema), item.description or (item.label if item.label != item.name else "")
         case t.Resource(uri=uri) | t.ResourceTemplate(uri_template=uri):
             return uri, item.mime_type or "", item.description or item.title or item.name
         case _:

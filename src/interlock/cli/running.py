@@ -55,7 +55,7 @@ def _listening(address: Any) -> None:
     click.echo(f"Listening at {where}", err=True)
 
 
-@click.command("run", epilog=exits.WORDS)
+@click.command("run")
 @click.argument("file", metavar="FILE[:OBJECT]")
 @with_transport_options
 @click.option("--reload", is_flag=True, help="Start the server anew when a file changes; the client's pipe stays open.")
@@ -80,6 +80,8 @@ def run(
     With --reload the pipe stays open: the server runs as a child, and when a .py file in the file's folder changes, a new child
     takes over between two calls. The session goes on, subscriptions too, and the client is told that the lists have changed.
     While the file has an error, requests are answered with it; the next save repairs it.
+
+    The exit code is 0 once the client has gone, 1 where the file cannot be run, 2 where it holds no server.
 
     \b
     interlock run weather.py

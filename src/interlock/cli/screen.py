@@ -72,6 +72,11 @@ def size(count: int) -> str:
     return f"{count} bytes" if count < 1000 else f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
 
 
+def size_of(base64: str) -> str:
+    """The size of what is written in base64, in words."""
+    return size(len(base64) * 3 // 4 - base64.count("=", max(len(base64) - 2, 0)))
+
+
 class Bar:
     """How far a call has come, in the last line of the terminal; silent where stderr is none."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from msgspec import Struct
 
 from .. import Answers, Client, Refused
@@ -95,7 +96,7 @@ class Talk(Struct):
         code = f" (code {detail['code']})" if "code" in detail else ""
         note(f"Error: {message}{code}", fg="red")
         if "data" in detail:
-            note(f"  data: {detail['data']}", fg="red")
+            note(f"  data: {msgspec.json.encode(detail['data']).decode()}", fg="red")
 
     @staticmethod
     def _show(sender: str, frame: Frame) -> None:

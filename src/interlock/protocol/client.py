@@ -11,7 +11,7 @@ from .. import types as t
 from ..wire import jsonrpc
 from ..wire.codec import decode, encode
 from ..wire.jsonrpc import Frame, Malformed
-from ..wire.revisions import INPUT_METHODS, METHODS, NEWEST, Era, era, speaks
+from ..wire.revisions import FIELDS, INPUT_METHODS, METHODS, NEWEST, Era, era, has, speaks
 from .calls import Calls
 from .events import ClientEvent, NotificationReceived, QuestionReceived, RequestCancelled, ResponseReceived
 
@@ -191,5 +191,19 @@ class ClientConnection:
         except Malformed as bad:
             self._out.append(jsonrpc.failure(id, t.INVALID_PARAMS, f"Invalid params: {bad}"))
             return []
+        if undeclared := _beyond(self.revision, request):
+            self._out.append(jsonrpc.failure(id, t.INVALID_PARAMS, f"Invalid params: {undeclared} was not declared"))
+            return []
         self._questions[id] = method
         return [QuestionReceived(id, request)]
+
+
+def _beyond(revision: str, request: t.InputRequest) -> str | None:
+    """The capability that a question needs and that the revision has no words for, so that it was not declared (`ERR-18`, `SAM-13`)."""
+    if isinstance(request, t.ElicitRequest):
+        by_url = request.params.mode == "url"
+        return "elicitation.url" if by_url and not has(revision, FIELDS[t.ElicitRequestParams, "url"]) else None
+    if isinstance(request, t.CreateMessageRequest):
+        with_tools = request.params.tools or request.params.tool_choice
+        return "sampling.tools" if with_tools and not has(revision, FIELDS[t.CreateMessageRequestParams, "tools"]) else None
+    return None

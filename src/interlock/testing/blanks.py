@@ -18,10 +18,11 @@ _MISSING: Any = object()
 
 
 class Blanks:
-    """What the blanks of one conversation have been filled with so far."""
+    """What the blanks of one conversation have been filled with so far; with `inventing` one that is sent first is its own name."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, inventing: bool = False) -> None:
         self.values: dict[str, Any] = {}
+        self._inventing = inventing
 
     def differences(self, expected: Any, actual: Any, at: str = "") -> Iterator[str]:
         """Where two JSON values differ, one line each; blanks of `expected` take what `actual` has. `at` is the path so far."""
@@ -50,6 +51,8 @@ class Blanks:
         return _BLANK.sub(lambda blank: str(self._value(blank[1])), value)
 
     def _value(self, name: str) -> Any:
+        if name not in self.values and self._inventing:
+            self.values[name] = name
         if name not in self.values:
             raise ValueError(f"the blank ${{{name}}} is to be sent before anything has filled it")
         return self.values[name]

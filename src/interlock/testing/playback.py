@@ -29,7 +29,7 @@ class Playback:
         self.tape, self.part, self.patience = tape, part, patience
         self.troubles: list[str] = []
         self._next = 0
-        self._blanks = Blanks()
+        self._blanks = Blanks(inventing=part == "server")  # what a server makes up, a client takes as it is
         self._heard: deque[Frame] = deque()  # what the peer said before it was its turn
         self._stirred = asyncio.Event()
         self._closed = False

@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 from mcp import Client, StdioServerParameters
+from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp_types import (
     CreateMessageResult,
     ElicitResult,
@@ -18,6 +19,8 @@ from mcp_types import (
 from steps import Steps, plain
 
 warnings.simplefilter("ignore")  # what 2026-07-28 deprecates is still part of the older revisions
+
+METHODS = {ResourceUpdated: "notifications/resources/updated", ToolsListChanged: "notifications/tools/list_changed"}
 
 steps = Steps()
 REFUSED = ErrorData(code=-1, message="User rejected the request")
@@ -77,7 +80,7 @@ async def listen(client: Client, wanted: dict[str, Any], tools: list[str]) -> An
         for tool in tools:
             await client.call_tool(tool)
             event = await anext(aiter(subscription))
-            events.append([type(event).__name__, getattr(event, "uri", None)])
+            events.append([METHODS[type(event)], getattr(event, "uri", None)])
         return {"honored": plain(subscription.honored), "events": events}
 
 

@@ -80,7 +80,8 @@ def _zed(command: str, args: list[str], env: dict[str, str], name: str) -> Entry
 
 
 def _goose(command: str, args: list[str], env: dict[str, str], name: str) -> Entry:
-    return {"enabled": True, "type": "stdio", "name": name, "cmd": command, "args": args, "envs": env, "timeout": 300}
+    entry = {"enabled": True, "type": "stdio", "name": name, "description": f"{name}, an MCP server", "cmd": command, "args": args}
+    return {**entry, "envs": env, "timeout": 300}
 
 
 def _zed_path(place: Place) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -77,6 +78,7 @@ class _Addition:
     def __init__(self, client: Client, name: str, entry: Entry, force: bool) -> None:
         self._config, self._name, self._entry, self._force = client.config, name, entry, force
         self.words = f"has {name}"
+        self.detail = f"\n  it will run: {shlex.join([str(entry.get('command') or entry.get('cmd')), *entry['args']])}"
 
     def __call__(self, text: str | None) -> str | None:
         there = None if text is None else self._config.source(text, self._name)
@@ -91,7 +93,7 @@ class _Removal:
 
     def __init__(self, client: Client, target: ConfigFile, name: str, force: bool) -> None:
         self._config, self._target, self._name, self._force = client.config, target, name, force
-        self.words = f"no longer has {name}"
+        self.words, self.detail = f"no longer has {name}", ""
 
     def __call__(self, text: str | None) -> str | None:
         there = None if text is None else self._config.source(text, self._name)
@@ -137,7 +139,7 @@ def _carry_out(client: Client, target: ConfigFile, edit: _Addition | _Removal, d
         click.echo(f"{client.title}: nothing to do, {target.path} {edit.words} already")
         return
     click.secho(f"{client.title} {edit.words}", fg="green")
-    click.echo(f"  {target.path}" + (f"\n  the file as it was: {backup}" if backup is not None else ""))
+    click.echo(f"  in: {target.path}" + (f"\n  as it was: {backup}" if backup is not None else "") + edit.detail)
 
 
 def _usual_name(path: Path) -> str:

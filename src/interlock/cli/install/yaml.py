@@ -47,6 +47,8 @@ class YamlConfig:
         """The text with an entry put in behind the others, or in the place of the one of that name. Raises Uneditable."""
         section, items, indent = self._servers(text)
         newline = newline_of(text)
+        if not text.endswith("\n") and _ends_in_block(text):
+            raise Uneditable("its last line is part of a block scalar and has no end")  # an end would become part of it
         lines = newline.join(_rendered({name: entry}, " " * indent))
         own = next((item for item in items if item.name == name), None)
         edits = []
@@ -149,6 +151,8 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         introduction = _INTRODUCTION.match(text, at + depth, at + len(line))
         value = introduction.end() if introduction is not None else at + depth
         if block := _BLOCK.match(text[value : at + len(line)]):
+            if not text[at + depth : value].strip() or text[at + depth] in "&!|>":
+                raise Uneditable(f"line {text.count(chr(10), 0, at) + 1} begins a block scalar away from its key")
             after = _block_end(text, after, end, depth, keep="+" in block["keep"])
         elif text[value : value + 1] and text[value] in "\"'[{":
             closed = _closed(text, value, end)
@@ -171,6 +175,18 @@ def _block_end(text: str, at: int, end: int, depth: int, *, keep: bool) -> int:
             last = after
         at = after
     return last
+
+
+def _ends_in_block(text: str) -> bool:
+    """Whether the text ends within a block scalar to whose value a line's end would be added."""
+    last = -1
+    for last, _ in _lines(text, 0, len(text)):
+        pass
+    line = _line(text, last) if last >= 0 else ""
+    depth = len(line) - len(line.lstrip(" "))
+    introduction = _INTRODUCTION.match(line, depth)
+    block = _BLOCK.match(line[introduction.end() :]) if introduction is not None else None
+    return block is not None and "-" not in block["keep"]
 
 
 _FLOW = re.compile(r""""(?:\\.|[^"\\])*"|'(?:[^']|'')*'|(?P<open>[\[{])|(?P<close>[\]}])|(?<=\s)\#[^\n]*|[^\[\]{}"'#]+|.""", re.DOTALL)

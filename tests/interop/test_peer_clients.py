@@ -1,4 +1,7 @@
-"""The clients of the official Python SDK, 2.x and 1.x, drive an Interlock server over stdio: each feature, revision and mode they offer."""
+"""Clients made with the official SDKs of Python and TypeScript drive an Interlock server over stdio.
+
+Each feature, in every mode that these clients offer, and in every revision: the server is told to be one of older days.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from tests.interop import catalogue
-from tests.interop.driver import PEERS, Driver, led
+from tests.interop.driver import Driver, command_of, led
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
 
@@ -40,6 +43,12 @@ WAYS = [
     *(Way("python-2", "auto", revision, (revision,)) for revision in (R4, R3, R2, R1)),
     Way("python-1", "legacy", R4),
     *(Way("python-1", "legacy", revision, (revision,)) for revision in (R3, R2, R1)),
+    Way("typescript-2", "auto", R5),
+    Way("typescript-2", R5, R5),
+    Way("typescript-2", "legacy", R4),
+    *(Way("typescript-2", "auto", revision, (revision,)) for revision in (R4, R3, R2, R1)),
+    Way("typescript-1", "legacy", R4),
+    *(Way("typescript-1", "legacy", revision, (revision,)) for revision in (R3, R2, R1)),
 ]
 
 
@@ -54,14 +63,17 @@ class Talk:
     def stateless(self) -> bool:
         return self.way.speaks == R5
 
+    @property
+    def of_python(self) -> bool:
+        return self.way.peer.startswith("python")
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=WAYS, ids=str)
 async def talk(request: pytest.FixtureRequest, installed: Callable[[str], Path]) -> AsyncIterator[Talk]:
     """One conversation for all tests of a way."""
     way: Way = request.param
-    program = [str(installed(way.peer)), str(PEERS / f"client_{way.peer.replace('-', '_')}.py")]
     server = [sys.executable, catalogue.__file__, *way.serves]
-    async with led(program, command=server, mode=way.mode, log_level="info") as client:
+    async with led(command_of("client", way.peer, installed), command=server, mode=way.mode, log_level="info") as client:
         yield Talk(way, client)
 
 
@@ -69,7 +81,7 @@ async def test_what_they_agree_on(talk: Talk) -> None:
     """The revision, and what the server says of itself (`LIF-03`, `LIF-06`, `LIF-15`)."""
     who = (await talk.client.do("who")).result
     assert who["revision"] == talk.way.speaks
-    if talk.way.mode == R5:
+    if talk.way.mode == R5 and talk.of_python:
         return  # pinned to a revision this client asks for nothing before the first call
     assert who["instructions"] == "Try everything."
     assert who["server"].items() >= {"name": "catalogue", "version": "1.2.3"}.items()
@@ -148,6 +160,8 @@ async def test_logging(talk: Talk) -> None:
 
 async def test_progress(talk: Talk) -> None:
     """Each report reaches the callback of its call, in order (`PRG-02`)."""
+    if not talk.of_python:
+        return  # that SDK loses reports that come together with the result; that others reach it `test_cancellation` shows
     step = await talk.client.do("call", name="count", arguments={"to": 3}, progress=True, until=3)
     words = [f"at {n}" if talk.way.speaks >= R2 else None for n in (1, 2, 3)]
     assert step.result["reported"] == [[n, 3, words[n - 1]] for n in (1, 2, 3)]
@@ -172,7 +186,7 @@ async def test_elicitation(talk: Talk) -> None:
 
 
 async def test_elicitation_by_url(talk: Talk) -> None:
-    """A page to visit, from 2025-11-25 on; in older revisions nobody is asked (`ELI-16`)."""
+    """A page to visit, from 2025-11-25 on; in older revisions nobody is asked (`ELI-03`, `ELI-17`)."""
     step = await talk.client.call("ask_visit")
     if talk.way.speaks < R4:
         assert step.result["isError"]
@@ -236,7 +250,8 @@ async def test_resources(talk: Talk) -> None:
     assert person == {"uri": "note://people/ada", "mimeType": "text/plain", "text": "This is ada."}
     missing = (await talk.client.do("read", uri="note://none")).error
     assert missing is not None
-    assert (missing["code"], missing["data"]) == (-32602 if talk.stateless else -32002, {"uri": "note://none"})
+    new_code = talk.stateless or talk.way.peer == "typescript-2"  # which reads the old code as the new one
+    assert (missing["code"], missing["data"]) == (-32602 if new_code else -32002, {"uri": "note://none"})
 
 
 async def test_prompts(talk: Talk) -> None:
@@ -275,7 +290,10 @@ async def test_subscriptions(talk: Talk) -> None:
         wanted: dict[str, Any] = {"tools_list_changed": True, "resource_subscriptions": ["note://board"]}
         step = await talk.client.do("listen", wanted=wanted, tools=["touch", "grow"])
         assert step.result["honored"] == {"toolsListChanged": True, "resourceSubscriptions": ["note://board"]}
-        assert step.result["events"] == [["ResourceUpdated", "note://board"], ["ToolsListChanged", None]]
+        assert step.result["events"] == [
+            ["notifications/resources/updated", "note://board"],
+            ["notifications/tools/list_changed", None],
+        ]
         return
     await talk.client.do("subscribe", uri="note://board")
     updated = await talk.client.call("touch", until=1)
