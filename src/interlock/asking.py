@@ -66,7 +66,7 @@ class Direct:
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
         """Do it; the tool runs once, and so does this."""
         if name not in self._once:
-            self._once[name] = await do()
+            self._once[name] = _as_json(await do())
         return self._once[name]
 
 
@@ -87,24 +87,32 @@ class _Run:
     def __init__(self, journal: Journal, *, waits: bool) -> None:
         self.journal, self._waits = journal, waits
         self.waiting: dict[str, tuple[t.InputRequest, asyncio.Future[t.InputResponse]]] = {}
+        self.malformed: t.McpError | None = None  # an answer that cannot be read: the client's fault, and none of the author's business
         self.stirred = asyncio.Event()
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
         key = self.journal.key(request, key)
         if key in self.journal.entries:
-            return _response(request, self.journal.entries[key])
+            try:
+                return _response(request, self.journal.entries[key])
+            except t.McpError as bad:
+                self.malformed = bad
+                raise NeedsInput(key) from None
         waiting: asyncio.Future[t.InputResponse] = asyncio.get_running_loop().create_future()
         self.waiting[key] = (request, waiting)
         self.stirred.set()
         if self._waits:
-            return await waiting
+            try:
+                return await waiting
+            finally:
+                self.waiting.pop(key, None)  # a question that its author has given up is not put again
         await asyncio.sleep(0)  # questions asked at the same time are collected before the tool is unwound
         raise NeedsInput(key)
 
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
         key = self.journal.once_key(name)
         if key not in self.journal.entries:
-            self.journal.entries[key] = msgspec.to_builtins(await do())
+            self.journal.entries[key] = _as_json(await do())
         return self.journal.entries[key]
 
 
@@ -118,7 +126,12 @@ class _Parked:
         self.expiry: asyncio.TimerHandle | None = None
         self.exchange = replace(x, asker=self.run, params=_plain(x.params, ticket))
         self.task = asyncio.ensure_future(run(self.exchange))
-        self.task.add_done_callback(lambda _: self.run.stirred.set())
+        self.task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Future[AnyResult]) -> None:
+        if not task.cancelled():
+            task.exception()  # whether anybody comes back for it is open
+        self.run.stirred.set()
 
     def hold(self, x: Exchange) -> None:
         """What the handler sends from now on goes the way of this exchange."""
@@ -204,20 +217,26 @@ class Rounds:
         run = parked.run
         self._parked[parked.name] = parked
         try:
-            if not parked.task.done() and (not run.waiting or parked.round == 0):
-                await run.stirred.wait()
-            await asyncio.sleep(0)  # questions asked together travel together
+            while True:
+                while not parked.task.done() and not run.waiting:
+                    run.stirred.clear()
+                    await run.stirred.wait()
+                await asyncio.sleep(0)  # questions asked together travel together
+                if parked.task.done() or run.waiting:
+                    break
         except asyncio.CancelledError:
             self._forget(parked)
             parked.task.cancel()
             raise
         if parked.task.done():
             self._forget(parked)
-            self._done[parked.name] = parked
-            while len(self._done) > 128:
-                self._done.popitem(last=False)
-            return self._finished(await parked.task, x)
-        run.stirred.clear()
+            if parked.round:  # there are tickets of it, and with one of them somebody may ask again
+                self._done[parked.name] = parked
+                while len(self._done) > 128:
+                    self._done.popitem(last=False)
+            if run.malformed is not None:
+                raise run.malformed
+            return self._finished(await parked.task, x, run)
         parked.hold(replace(x, notify=silent))
         parked.round += 1
         parked.expiry = asyncio.get_running_loop().call_later(self.seal.seconds, self._expire, parked)
@@ -235,17 +254,21 @@ class Rounds:
     # -- replayed -----------------------------------------------------------------------------------
 
     async def _replay(self, x: Exchange, run: Handler, ticket: _Ticket) -> AnyResult:
+        """Whatever a tool does while a question of it is open counts for nothing: it was unwound, or it has eaten NeedsInput."""
         asking = _Run(Journal(ticket.journal), waits=False)
+        result: AnyResult | None = None
         try:
             result = await run(replace(x, asker=asking, params=_plain(x.params, ticket)))
-        except NeedsInput:
-            return self._questions(asking, x, _Ticket())
-        except BaseExceptionGroup as group:  # several questions at once, from a task group
-            mine, rest = group.split(NeedsInput)
-            if mine is None or rest is not None:
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # several questions at once come as a group
+            if asking.malformed is None and not asking.waiting:
                 raise
+        if asking.malformed is not None:
+            raise asking.malformed
+        if asking.waiting or result is None:
             return self._questions(asking, x, _Ticket())
-        return self._finished(result, x)
+        return self._finished(result, x, asking)
 
     # -- tickets -------------------------------------------------------------------------------------
 
@@ -254,7 +277,7 @@ class Rounds:
         ticket.pending, ticket.journal = list(questions), run.journal.entries
         return t.InputRequiredResult(result_type="input_required", input_requests=questions, request_state=self._close(ticket, x))
 
-    def _finished(self, result: AnyResult, x: Exchange) -> AnyResult:
+    def _finished(self, result: AnyResult, x: Exchange, run: _Run) -> AnyResult:
         """What the handler gave; questions written by hand are checked and their state is sealed as ours is."""
         if not isinstance(result, t.InputRequiredResult):
             return result
@@ -262,7 +285,7 @@ class Rounds:
             lacking = required_capability(request, x.caller.capabilities)
             if lacking is not None:
                 raise missing_capability(*lacking)
-        ticket = _Ticket(author=result.request_state, by_hand=True)
+        ticket = _Ticket(journal=run.journal.entries, author=result.request_state, by_hand=True)
         return replace(result, result_type="input_required", request_state=self._close(ticket, x))
 
     def _close(self, ticket: _Ticket, x: Exchange) -> str:
@@ -329,6 +352,11 @@ def _json(raw: Raw) -> Any:
         return _decode_json(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise t.McpError(t.INVALID_PARAMS, "Invalid inputResponses: not valid JSON") from None
+
+
+def _as_json(value: Any) -> Any:
+    """What is kept of the result of `once`: the same whether the tool runs on or runs again."""
+    return _decode_json(msgspec.json.encode(value))
 
 
 def _response(request: t.InputRequest, value: Any) -> t.InputResponse:

@@ -31,7 +31,7 @@ class Principal(Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> str:
         """One string that is the same for the same principal and no other."""
-        return f"{self.issuer}\n{self.subject}\n{self.client}"
+        return repr((self.issuer, self.subject, self.client))  # no name, however it is chosen, can run into the next
 
 
 class Caller(Struct, frozen=True):

@@ -36,7 +36,7 @@ class Peer:
     An answer is a result as a dict, an McpError, SILENCE, a list of answers to be given in turn, or a function of the message.
     """
 
-    def __init__(self, revision: str = NEWEST, *, capabilities: dict[str, Any] | None = None, **on: Any) -> None:
+    def __init__(self, on: dict[str, Any] | None = None, revision: str = NEWEST, *, capabilities: dict[str, Any] | None = None) -> None:
         self.revision = revision
         self.channel, self.own = channel_pair()
         self.heard: list[dict[str, Any]] = []
@@ -47,8 +47,7 @@ class Peer:
         else:
             said = {"protocolVersion": revision, "capabilities": offered, "serverInfo": {"name": "peer", "version": "1"}}
             greeting = {"initialize": said, "server/discover": McpError(-32601, "no such method")}
-        self.on: dict[str, Any] = {**greeting, "ping": {}, "logging/setLevel": {}}
-        self.on |= {method.replace("_", "/"): answer for method, answer in on.items()}
+        self.on: dict[str, Any] = {**greeting, "ping": {}, "logging/setLevel": {}, **(on or {})}
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Peer:

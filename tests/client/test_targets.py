@@ -117,7 +117,10 @@ def test_what_leads_nowhere(target: Any, kind: type[Exception], words: str):
 
 async def test_what_an_entry_says_of_the_child(tmp_path: Path):
     """`env` is added to the few variables that are inherited, `cwd` is where the child stands."""
-    path = script(tmp_path, GREETER + "greet()\nm = read()\nanswer(m['id'], result={'tools': [], '_meta': {'env': dict(os.environ), 'cwd': os.getcwd()}})")
+    path = script(
+        tmp_path,
+        GREETER + "greet()\nm = read()\nanswer(m['id'], result={'tools': [], '_meta': {'env': dict(os.environ), 'cwd': os.getcwd()}})",
+    )
     os.environ["HOUSE_SECRET"] = "x"
     try:
         entry = {"command": sys.executable, "args": [path], "env": {"HOUSE_KEY": "k", "HOUSE_NUMBER": 7}, "cwd": str(tmp_path)}
@@ -233,7 +236,9 @@ async def test_an_opening_that_is_given_up_before_the_child_runs(tmp_path: Path)
 def test_lines_of_stderr_are_heard(tmp_path: Path):
     """`on_stderr` gets each line; what it says is no failure (`STD-05`)."""
     lines: list[str] = []
-    path = script(tmp_path, "import sys\nprint('one\\ntwo', file=sys.stderr)\n" + GREETER + "greet()\nanswer(read()['id'], result={})\nread()")
+    path = script(
+        tmp_path, "import sys\nprint('one\\ntwo', file=sys.stderr)\n" + GREETER + "greet()\nanswer(read()['id'], result={})\nread()"
+    )
 
     async def talk() -> None:
         async with Client(path, revision="2025-11-25", on_stderr=lines.append) as client:

@@ -78,6 +78,20 @@ def test_commands_for_make_exist(name: str) -> None:
                     assert set(re.findall(r"[a-z]+", command.line)) - {"make"} <= targets, command.where
 
 
+def test_snippets_are_well_kept(tmp_path: Path) -> None:
+    """The linter and the formatter of the project find nothing to say about them: no unused import, one style."""
+    for name, text in PAGES.items():
+        for block in blocks(text, name):
+            if block.title:
+                path = tmp_path / name / block.title
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(block.text, encoding="utf-8")
+    config = ["--config", str(TOP / "pyproject.toml"), "--no-cache", str(tmp_path)]
+    for command in (["check", "--output-format", "concise"], ["format", "--check"]):
+        done = subprocess.run([sys.executable, "-m", "ruff", *command, *config], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_readme_has_its_ten_lines() -> None:
     """Ten lines for a server, ten for a client, and the two commands."""
     found = {block.title: block for block in blocks(PAGES["README.md"], "README.md") if block.title}

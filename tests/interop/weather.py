@@ -1,4 +1,4 @@
-"""A server in the shape of the tutorials' first one, weather for two tools, with Interlock in the place of its import; its data are fixed."""
+"""A server in the shape of the tutorials' first one: two tools for the weather, with Interlock under the name that is imported there."""
 
 from __future__ import annotations
 

@@ -42,6 +42,9 @@ def reach_command(command: Sequence[str]) -> Reach:
 def reach_target(text: str) -> Reach:
     """A script, `FILE:object`, `unix:///path`, `tcp://host:port`, or a command in quotes. Raises click.UsageError."""
     path, name = split_target(text)
+    words = text.split()
+    if len(words) > 1 and not path.exists() and shutil.which(words[0]):
+        raise click.UsageError(f"To start a command write it after two dashes, at the end: -- {text}")
     if path.suffix == ".py" and "://" not in text:
         if not path.is_file():
             raise click.UsageError(f"There is no file {path}.")
@@ -56,9 +59,6 @@ def reach_target(text: str) -> Reach:
         raise click.UsageError(f"To take a server from a configuration write --config {text} [--server NAME].")
     if path.is_file() and os.access(path, os.X_OK):
         return reach_command([str(path.resolve())])
-    words = text.split()
-    if len(words) > 1 and shutil.which(words[0]):
-        raise click.UsageError(f"To start a command write it after two dashes, at the end: -- {text}")
     raise click.UsageError(
         f"{text} leads to no server: it is no script that is there, no unix:// or tcp:// address. "
         "A command comes after two dashes, at the end; an entry of a configuration by --config FILE --server NAME."

@@ -115,7 +115,7 @@ def _kinds(node: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> 
     """The JSON types that a schema allows, null left out; none where it does not say."""
     node = _resolved(node, root)
     if isinstance(kind := node.get("type"), str | list):
-        return {k for k in ([kind] if isinstance(kind, str) else kind) if k != "null"}
+        return {k for k in ([kind] if isinstance(kind, str) else kind) if isinstance(k, str) and k != "null"}
     values = node["enum"] if isinstance(node.get("enum"), list) else [node["const"]] if "const" in node else []
     kinds = {"string" if isinstance(value, str) else "other" for value in values if value is not None}
     for union in ("anyOf", "oneOf", "allOf"):

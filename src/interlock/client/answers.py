@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,16 @@ from .. import types as t
 
 ElicitFunction = Callable[[t.ElicitRequestParams], Any]
 SampleFunction = Callable[[t.CreateMessageRequestParams], Any]
-RootsGiven = Sequence[str | Path | t.Root] | Callable[[], Any]
+RootsGiven = str | Path | t.Root | Sequence[str | Path | t.Root] | Callable[[], Any]
 
 
 class Answers:
     """An asker that calls the author's functions.
 
     `elicit` gets the question's params and returns an ElicitResult, a dict (the accepted content), True/False (accept or
-    decline) or None (cancel); `sample` returns a CreateMessageResult or the model's text; `roots` are folders, Root objects or
-    a function that gives them. Functions may be plain or async. `url` says that `elicit` takes URL mode too, `tools` and
-    `context` that `sample` takes tools and includeContext.
+    decline) or None (cancel); `sample` returns a CreateMessageResult, the model's text or None (the person refused); `roots` are
+    folders, file:// URIs, Root objects or a function that gives them. Functions may be plain or async. `url` says that `elicit`
+    takes URL mode too, `tools` and `context` that `sample` takes tools and includeContext.
     """
 
     def __init__(
@@ -50,6 +50,8 @@ class Answers:
         if self._roots is None:
             raise t.McpError(t.METHOD_NOT_FOUND, "Roots not supported")  # `ROO-03`
         given = await _called(self._roots) if callable(self._roots) else self._roots
+        if isinstance(given, str | Path | t.Root):
+            given = [given]  # text is a sequence too: of letters, one of which is the root of everything
         return t.ListRootsResult(roots=[_root(root) for root in given])
 
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
@@ -69,33 +71,41 @@ class Answers:
             return t.ElicitResult(action="cancel")
         if answer is False:
             return t.ElicitResult(action="decline")
-        if answer is True:
-            return t.ElicitResult(action="accept", content=None if params.mode == "url" else _defaults(params))
-        return t.ElicitResult(action="accept", content={**_defaults(params), **dict(answer)})
+        if answer is not True and not isinstance(answer, Mapping):
+            raise TypeError(f"an elicit function returns an ElicitResult, a dict, True, False or None, not {type(answer).__name__}")
+        if params.mode == "url":
+            return t.ElicitResult(action="accept")  # `ELI-13`: only a form has content
+        return t.ElicitResult(action="accept", content={**_defaults(params), **({} if answer is True else answer)})
 
     async def _answer_sampling(self, params: t.CreateMessageRequestParams) -> t.CreateMessageResult:
         if self._sample is None:
             raise t.McpError(t.METHOD_NOT_FOUND, "Sampling not supported")
-        if params.tools and not self._tools:
+        if (params.tools is not None or params.tool_choice is not None) and not self._tools:
             raise t.McpError(t.INVALID_PARAMS, "Sampling with tools not supported")  # `SAM-13`
         check_tool_turns(params.messages)
         answer = await _called(self._sample, params)
         if isinstance(answer, t.CreateMessageResult):
             return answer
-        return t.CreateMessageResult(role="assistant", content=t.TextContent(str(answer)), model="unknown", stop_reason="endTurn")
+        if answer is None:
+            raise t.McpError(t.USER_REJECTED, "User rejected sampling request")  # `SAM-07`
+        if not isinstance(answer, str):
+            raise TypeError(f"a sample function returns a CreateMessageResult, text or None, not {type(answer).__name__}")
+        return t.CreateMessageResult(role="assistant", content=t.TextContent(answer), model="unknown", stop_reason="endTurn")
 
 
 def check_tool_turns(messages: Sequence[t.SamplingMessage]) -> None:
     """Each tool use is followed at once by a user message with exactly the matching results. McpError else (`SAM-14`, `SAM-15`)."""
-    open_uses: set[str] = set()
+    uses: list[str] = []  # of the message before
     for message in messages:
         blocks = message.content if isinstance(message.content, list) else [message.content]
         results = [block.tool_use_id for block in blocks if isinstance(block, t.ToolResultContent)]
         if results and (len(results) != len(blocks) or message.role != "user"):
             raise t.McpError(t.INVALID_PARAMS, "A message with tool results holds nothing else, and is the user's")
-        if set(results) != open_uses:
+        if sorted(results) != sorted(uses):
             raise t.McpError(t.INVALID_PARAMS, "Tool results do not match the tool uses of the message before")
-        open_uses = {block.id for block in blocks if isinstance(block, t.ToolUseContent)} if message.role == "assistant" else set()
+        uses = [block.id for block in blocks if isinstance(block, t.ToolUseContent)] if message.role == "assistant" else []
+    if uses:
+        raise t.McpError(t.INVALID_PARAMS, "Tool results are missing")
 
 
 def _defaults(params: t.ElicitRequestParams) -> t.JSONObject:
@@ -111,9 +121,12 @@ async def _called(function: Callable[..., Any], *args: Any) -> Any:
 
 def _root(given: Any) -> t.Root:
     if isinstance(given, t.Root):
-        return given
-    text = str(given)
-    if text.startswith("file://"):
-        return t.Root(uri=text)
-    path = Path(text).expanduser().resolve()
-    return t.Root(uri=path.as_uri(), name=path.name)
+        root = given
+    elif "://" in str(given):
+        root = t.Root(uri=str(given))
+    else:
+        path = Path(given).expanduser().resolve()
+        root = t.Root(uri=path.as_uri(), name=path.name)
+    if not root.uri.startswith("file://"):
+        raise ValueError(f"a root is a folder or a file:// URI, not {root.uri}")  # `ROO-05`
+    return root

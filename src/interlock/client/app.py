@@ -125,12 +125,12 @@ class Client:
         )
         try:
             self._opened = await self._transport.open(hello)
+            self._caller = Caller(self._opened.revision, self._answers.capabilities, self.info, self.log_level)
+            if self.log_level is not None and self._caller.era is Era.HANDSHAKE and self._opened.capabilities.logging is not None:
+                await self.set_log_level(self.log_level)
         except BaseException:
-            await self._transport.aclose()
+            await self.aclose()
             raise
-        self._caller = Caller(self._opened.revision, self._answers.capabilities, self.info, self.log_level)
-        if self.log_level is not None and self._caller.era is Era.HANDSHAKE and self._opened.capabilities.logging is not None:
-            await self.set_log_level(self.log_level)
 
     async def aclose(self) -> None:
         """End the conversation, and the server where it is a child process. May be called twice."""

@@ -28,8 +28,10 @@ def transport_to(target: Any, *, on_stderr: Callable[[str], None] | None = None)
         return Duplex(target)
     if isinstance(target, Mapping):
         return _from_config(target, on_stderr)
-    if isinstance(target, str | Path):
-        return _from_text(os.fspath(target), on_stderr)
+    if isinstance(target, Path):
+        return _from_script(str(target), on_stderr) or Stdio([str(target)], on_stderr=on_stderr)
+    if isinstance(target, str):
+        return _from_text(target, on_stderr)
     if isinstance(target, Sequence):
         return Stdio([os.fspath(part) for part in target], on_stderr=on_stderr)
     raise TypeError(
@@ -37,28 +39,47 @@ def transport_to(target: Any, *, on_stderr: Callable[[str], None] | None = None)
     )
 
 
+def _from_script(path: str, on_stderr: Callable[[str], None] | None) -> ClientTransport | None:
+    """The transport to a script, by the end of its name; None for what is no script."""
+    if path.endswith((".js", ".mjs", ".cjs")):
+        return Stdio(["node", path], on_stderr=on_stderr)
+    if not path.endswith(".py"):
+        return None
+    if not Path(path).is_file():
+        raise ValueError(f"there is no script {path}")
+    return Stdio([sys.executable, path], on_stderr=on_stderr)
+
+
 def _from_text(text: str, on_stderr: Callable[[str], None] | None) -> ClientTransport:
-    if text.endswith(".py"):
-        if not Path(text).is_file():
-            raise ValueError(f"there is no script {text}")
-        return Stdio([sys.executable, text], on_stderr=on_stderr)
-    if text.endswith((".js", ".mjs", ".cjs")):
-        return Stdio(["node", text], on_stderr=on_stderr)
-    parts = urlsplit(text)
-    if parts.scheme == "unix":
-        return Socket(parts.path)
-    if parts.scheme == "tcp" and parts.hostname and parts.port:
-        return Socket((parts.hostname, parts.port))
-    if parts.scheme in ("http", "https"):
-        raise ValueError(f"there is no HTTP transport in this version, so {text} cannot be reached")
     command = shlex.split(text)
     if not command:
         raise ValueError("an empty string leads nowhere")
-    return Stdio(command, on_stderr=on_stderr)
+    if len(command) > 1 and not Path(text).is_file():  # a command, though it may end in the name of a script
+        return Stdio(command, on_stderr=on_stderr)
+    if "://" in text:
+        return _from_url(text)
+    return _from_script(text, on_stderr) or Stdio(command, on_stderr=on_stderr)
 
 
-def _from_config(entry: Mapping[str, Any], on_stderr: Callable[[str], None] | None) -> ClientTransport:
+def _from_url(url: str) -> ClientTransport:
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        if parts.netloc or not parts.path:
+            raise ValueError(f"{url} names no path; a Unix socket is unix:///path")
+        return Socket(parts.path)
+    if parts.scheme == "tcp":
+        if not parts.hostname or not parts.port:
+            raise ValueError(f"{url} lacks a host and a port, as in tcp://127.0.0.1:8765")
+        return Socket((parts.hostname, parts.port))
+    if parts.scheme in ("http", "https"):
+        raise ValueError(f"there is no HTTP transport in this version, so {url} cannot be reached")
+    raise ValueError(f"there is no transport for {url}; there are unix:///path and tcp://host:port")
+
+
+def _from_config(entry: Any, on_stderr: Callable[[str], None] | None) -> ClientTransport:
     """An entry of an `mcpServers` configuration, or a configuration that has just one."""
+    if not isinstance(entry, Mapping):
+        raise TypeError(f"an entry of a configuration is an object, not {entry!r}")
     for whole in ("mcpServers", "servers"):
         if isinstance(entry.get(whole), Mapping):
             entries = entry[whole]
@@ -66,8 +87,11 @@ def _from_config(entry: Mapping[str, Any], on_stderr: Callable[[str], None] | No
                 raise ValueError(f"the configuration has {len(entries)} servers ({', '.join(entries)}); give one entry of it")
             return _from_config(next(iter(entries.values())), on_stderr)
     if "command" in entry:
-        command = [str(entry["command"]), *(str(argument) for argument in entry.get("args") or ())]
-        return Stdio(command, env=entry.get("env"), cwd=entry.get("cwd"), on_stderr=on_stderr)
+        arguments = entry.get("args") or ()
+        if isinstance(arguments, str):
+            raise TypeError(f"the args of a configuration entry are a list, not {arguments!r}")
+        env = {str(name): str(value) for name, value in (entry.get("env") or {}).items()}
+        return Stdio([str(entry["command"]), *map(str, arguments)], env=env, cwd=entry.get("cwd"), on_stderr=on_stderr)
     if "url" in entry:
-        return _from_text(str(entry["url"]), on_stderr)
+        return _from_url(str(entry["url"]))
     raise ValueError("a configuration entry needs a command or a url")

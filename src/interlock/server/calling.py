@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -31,8 +32,8 @@ class Calling:
         context: Context[Any] | None = None
         if call.context is not None:
             context = values[call.context] = Context(x, self._server, self.loop)
-        elif call.yields:
-            context = Context(x, self._server, self.loop)  # for the progress that it yields
+        elif not call.waits:
+            context = Context(x, self._server, self.loop)  # for the progress that it may yield
         if call.gate is None and call.timeout is None:
             if call.waits:
                 return await call.function(**values)
@@ -47,11 +48,14 @@ class Calling:
         if self._workers is None:
             self._workers = Workers(self._server.threads)
         try:
-            return await self._workers.submit(partial(call.function, **values))
+            value = await self._workers.submit(partial(call.function, **values))
         except asyncio.CancelledError:
             if context is not None:
-                context.cancelled = True
+                context.abandon()
             raise
+        if inspect.isawaitable(value):  # a plain function around an async one, as decorators make them
+            return await value
+        return await _last(value, context) if inspect.isasyncgen(value) else value
 
     async def _run_within_limits(self, call: Call, values: dict[str, Any], context: Context[Any] | None) -> Any:
         async with AsyncExitStack() as limits:
@@ -69,6 +73,9 @@ class Calling:
                 if deadline.expired():
                     raise t.TimedOut(f"The call took longer than {call.timeout:g} seconds and was stopped.") from None
                 raise
+            finally:
+                if context is not None:
+                    context._pauses = None  # a question that outlives the call stops no clock
 
     def close(self) -> None:
         """Let the threads end."""

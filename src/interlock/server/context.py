@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import msgspec
@@ -18,6 +19,9 @@ from ..wire.revisions import Era
 from .forms import form
 
 if TYPE_CHECKING:
+    from types import UnionType
+    from typing import _SpecialForm  # what a checker takes Literal[...] and the like for
+
     from .app import Server
 
     State = TypeVar("State", default=Any)  # a plain `Context` is one whose state may be anything
@@ -91,6 +95,7 @@ class Context(Generic[State]):
         self._thread = threading.get_ident()
         self._last_progress: float | None = None
         self._pauses: Callable[[bool], None] | None = None
+        self._waits: list[asyncio.Task[Any]] = []
         self.server = server
         self.cancelled = False  # for plain functions to look at: nobody waits for the answer any more
         self.log = Log(self)
@@ -156,7 +161,7 @@ class Context(Generic[State]):
     async def elicit(self, message: str, kind: type[T], *, key: str | None = None) -> T: ...
 
     @overload
-    async def elicit(self, message: str, kind: Any, *, key: str | None = None) -> Any: ...
+    async def elicit(self, message: str, kind: Mapping[str, Any] | UnionType | _SpecialForm, *, key: str | None = None) -> Any: ...
 
     async def elicit(self, message: str, kind: Any, *, key: str | None = None) -> Any:
         """Ask the person to fill in a form for `kind` (see Form), and return a value of that type.
@@ -251,10 +256,35 @@ class Context(Generic[State]):
         return result.contents
 
     def wait(self, awaitable: Awaitable[T]) -> T:
-        """In a plain function: wait in this thread for one of the methods that wait. Raises what it raises."""
+        """In a plain function: wait in this thread for one of the methods that wait.
+
+        Raises what it raises, and asyncio.CancelledError once nobody waits for the call any more.
+        """
         if threading.get_ident() == self._thread:
+            _drop(awaitable)
             raise RuntimeError("ctx.wait is for plain functions, which run in a thread; an async function uses await")
-        return asyncio.run_coroutine_threadsafe(_coroutine(awaitable), self._loop).result()
+        try:
+            return asyncio.run_coroutine_threadsafe(self._waited(awaitable), self._loop).result()
+        except concurrent.futures.CancelledError:
+            raise asyncio.CancelledError from None  # which an author's `except Exception` cannot eat
+
+    async def _waited(self, awaitable: Awaitable[T]) -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        if self.cancelled:
+            _drop(awaitable)
+            raise asyncio.CancelledError
+        self._waits.append(task)
+        try:
+            return await awaitable
+        finally:
+            self._waits.remove(task)
+
+    def abandon(self) -> None:
+        """Nobody waits for the answer any more: the thread of a plain function is woken from what it waits for."""
+        self.cancelled = True
+        for task in self._waits:
+            task.cancel()
 
     async def _ask(self, request: t.InputRequest, key: str | None) -> t.InputResponse:
         lacking = required_capability(request, self.caller.capabilities)
@@ -273,8 +303,10 @@ class Context(Generic[State]):
                 self._pauses(False)
 
 
-async def _coroutine(awaitable: Awaitable[T]) -> T:
-    return await awaitable
+def _drop(awaitable: Awaitable[Any]) -> None:
+    """Nothing will await it."""
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()
 
 
 def _accepted(answer: t.InputResponse, message: str) -> t.ElicitResult:

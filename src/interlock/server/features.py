@@ -137,19 +137,25 @@ class Shelf(Generic[F]):
     def __init__(self, what: str, changed: Callable[[], None]) -> None:
         self.what, self._changed = what, changed
         self._features: dict[str, F] = {}
+        self._places: dict[str, tuple[int, F]] = {}
+        self._last = 0
 
     def add(self, feature: F, *, replace: bool = False) -> None:
         """Put a feature up. Raises ValueError where its name is taken, unless `replace`."""
         if feature.key in self._features and not replace:
             raise ValueError(f"there is a {self.what} {feature.key!r} already; pass replace=True to put another in its place")
         self._features[feature.key] = feature
+        known = self._places.get(feature.key)
+        if known is None:
+            self._last += 1
+        self._places[feature.key] = known[0] if known else self._last, feature
         self._changed()
 
     def remove(self, key: str) -> None:
         """Take a feature down. Raises KeyError where there is none of that name."""
         if key not in self._features:
             raise KeyError(f"there is no {self.what} {key!r}")
-        del self._features[key]
+        del self._features[key], self._places[key]
         self._changed()
 
     def get(self, key: str) -> F | None:
@@ -159,6 +165,10 @@ class Shelf(Generic[F]):
     def all(self) -> Sequence[F]:
         """All features, in order."""
         return list(self._features.values())
+
+    def after(self, place: int) -> Sequence[tuple[int, F]]:
+        """The features that stand behind a place, each with its own; places count up from 1 and are never given twice."""
+        return [(own, feature) for own, feature in list(self._places.values()) if own > place]
 
     def __iter__(self) -> Iterator[F]:
         return iter(self._features.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from types import TracebackType
 
@@ -34,7 +35,8 @@ class Gate:
             if turn.done() and not turn.cancelled():
                 self._leave()
             else:
-                self._queue.remove(turn)
+                with contextlib.suppress(ValueError):  # whoever left in the same turn of the loop has passed it over already
+                    self._queue.remove(turn)
             raise
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -15,6 +15,7 @@ class Lifespan:
         self._make = make
         self._users = 0
         self._task: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[Any] | None = None
         self._over: asyncio.Event | None = None
         self.state: Any = None
@@ -29,10 +30,12 @@ class Lifespan:
         self._users += 1
         if self._make is None:
             return
-        if self._task is None:
-            self._ready, self._over = asyncio.get_running_loop().create_future(), asyncio.Event()
-            self._task = asyncio.create_task(self._live(self._make, self._ready, self._over))
         try:
+            while self._leaving is not None:  # whoever was last before us is still on the way out
+                await asyncio.wait({self._leaving})
+            if self._task is None:
+                self._ready, self._over = asyncio.get_running_loop().create_future(), asyncio.Event()
+                self._task = asyncio.create_task(self._live(self._make, self._ready, self._over))
             if self._ready is not None:
                 self.state = await asyncio.shield(self._ready)
         except BaseException:
@@ -44,9 +47,9 @@ class Lifespan:
         self._users -= 1
         if self._users > 0 or self._task is None or self._over is None:
             return
-        task, self._task, self._ready = self._task, None, None
+        self._leaving, self._task, self._ready = self._task, None, None
         self._over.set()
-        await task
+        await self._leaving
 
     async def _live(self, make: Callable[[], AbstractAsyncContextManager[Any]], ready: asyncio.Future[Any], over: asyncio.Event) -> None:
         try:
@@ -59,4 +62,4 @@ class Lifespan:
             ready.set_exception(bad)
             ready.exception()
         finally:
-            self.state = None
+            self.state = self._leaving = None

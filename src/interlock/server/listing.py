@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -33,18 +33,18 @@ class Catalogue:
 
     def page(self, what: str, cursor: str | None, revision: str) -> bytes:
         """One page, encoded for a revision. Raises McpError (-32602) for a cursor that is not ours (`PAG-05`)."""
-        key = (what, cursor, revision)
-        body = self._kept.get(key)
+        key, kept = (what, cursor, revision), self._kept
+        body = kept.get(key)
         if body is None:
             body = encode(self._page(what, cursor), revision)
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
-            self._kept[key] = body
+            if len(kept) >= _MOST_KEPT:
+                kept.clear()
+            kept[key] = body  # in vain where a thread has changed something meanwhile: then `kept` is thrown away already
         return body
 
     def clear(self) -> None:
         """Something changed."""
-        self._kept.clear()
+        self._kept = {}
 
     def _page(self, what: str, cursor: str | None) -> t.PaginatedResult:
         server = self._server
@@ -54,30 +54,29 @@ class Catalogue:
             "resources": server.resources,
             "resource_templates": server.templates,
         }[what]
-        features: Sequence[Any] = shelf.all()
-        start = _place(cursor, features)
-        end = start + server.page_size
+        found = shelf.after(_place(cursor))
+        page = found[: server.page_size]
         return _RESULTS[what](
-            **{what: [feature.listing for feature in features[start:end]]},
-            next_cursor=_cursor(end, features[end - 1].key) if end < len(features) else None,
+            **{what: [feature.listing for _, feature in page]},
+            next_cursor=_cursor(page[-1][0]) if len(page) < len(found) else None,
             ttl_ms=server.list_ttl_ms,
             cache_scope="public",
         )
 
 
-def _cursor(index: int, last: str) -> str:
-    """Where the next page begins: after the feature `last`, or at `index` where that has gone by then."""
-    return base64.urlsafe_b64encode(msgspec.json.encode([index, last])).decode()
+def _cursor(place: int) -> str:
+    """Where the next page begins: behind the place of this page's last feature, whatever comes and goes until it is asked for.
+
+    Workers that add the same features in the same order understand each other's cursors.
+    """
+    return base64.urlsafe_b64encode(b"%d" % place).decode()
 
 
-def _place(cursor: str | None, features: Sequence[Any]) -> int:
+def _place(cursor: str | None) -> int:
     if cursor is None:
         return 0
     try:
-        index, last = msgspec.json.decode(base64.b64decode(cursor, altchars=b"-_", validate=True), type=tuple[int, str])
+        place: int = msgspec.json.decode(base64.b64decode(cursor, altchars=b"-_", validate=True), type=Annotated[int, msgspec.Meta(ge=1)])
     except (binascii.Error, ValueError):
         raise t.McpError(t.INVALID_PARAMS, "Invalid cursor: it is not one that this server gave") from None
-    if 0 < index <= len(features) and features[index - 1].key == last:
-        return index
-    after = next((n + 1 for n, feature in enumerate(features) if feature.key == last), None)
-    return max(0, min(index, len(features)) if after is None else after)
+    return place

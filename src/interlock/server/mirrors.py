@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from msgspec import Raw
 from .. import types as t
 
 _HEAD, _TAIL = "=?base64?", "?="
+_WHOLE = re.compile(r"(-?[0-9]{1,40})(?:\.0{1,40})?")
 
 
 def check_mirrors(mirrors: Mapping[str, tuple[str, ...]], headers: Mapping[str, str], arguments: Raw) -> None:
@@ -57,11 +59,9 @@ def _at(values: Any, path: tuple[str, ...]) -> Any:
 def _same(header: str, value: Any) -> bool:
     if isinstance(value, bool):
         return header == ("true" if value else "false")
-    if isinstance(value, int):
-        try:
-            return float(header) == value  # `XMH-21`
-        except ValueError:
-            return False
+    if isinstance(value, int | float):
+        whole = _WHOLE.fullmatch(header)
+        return whole is not None and int(whole[1]) == value  # `XMH-21`
     return bool(header == value)
 
 

@@ -55,12 +55,13 @@ class Workers:
         return future
 
     def close(self) -> None:
-        """Let the threads end once they have done what they are at."""
+        """Let the threads end once they have done all that was submitted."""
         with self._lock:
             self._closing = True
             idle, self._idle = self._idle, []
         if self._nudge is not None:
             self._nudge.cancel()
+            self._nudge = None
         for bell in idle:
             bell.release()
 
@@ -68,7 +69,7 @@ class Workers:
         """Work is still lying there: the threads at work must be blocked, so bring twice as many as the last time."""
         self._nudge = None
         self._collect()  # what is done while its thread is blocked by the next job
-        if self._jobs and not self._closing:
+        if self._jobs:
             self._wake(count)
             self._nudge = self._loop.call_later(_PATIENCE, self._bring_more, min(count * 2, self.threads))
 
@@ -114,11 +115,11 @@ class Workers:
     def _rest(self, bell: threading.Semaphore) -> bool:
         """Sleep until there is work; False where the pool is closed."""
         with self._lock:
+            if self._jobs:
+                return True
             if self._closing:
                 self._started -= 1
                 return False
-            if self._jobs:
-                return True
             self._idle.append(bell)
         bell.acquire()
         return True
@@ -143,6 +144,8 @@ class Workers:
             if job.error is None:
                 job.future.set_result(job.result)
             elif isinstance(job.error, StopIteration):
-                job.future.set_exception(RuntimeError("a tool raised StopIteration"))
+                stopped = RuntimeError("a tool raised StopIteration")  # which a future cannot hold
+                stopped.__cause__ = job.error
+                job.future.set_exception(stopped)
             else:
                 job.future.set_exception(job.error)

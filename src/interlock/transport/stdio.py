@@ -128,8 +128,13 @@ class Stdio:
 
     async def open(self, hello: Hello) -> Opened:
         """Start the server and agree on a revision. Raises Unreachable where it cannot be started or ends at once."""
+        starting = asyncio.ensure_future(asyncio.to_thread(self._start))
         try:
-            self._process = await asyncio.to_thread(self._start)
+            self._process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError):
+                self._process = await starting  # the thread cannot be called back: `aclose` ends what it starts
+            raise
         except OSError as bad:
             raise t.Unreachable(f"The server could not be started: {' '.join(self.command)}: {bad.strerror or bad}") from bad
         process = self._process
@@ -170,6 +175,9 @@ class Stdio:
                 await duplex.aclose()
         finally:
             if process is not None:
+                for stream in (process.stdin, process.stdout, process.stderr):
+                    if stream is not None:
+                        stream.close()  # ours where the opening was given up; else closed long ago
                 await _end(process, self.patience)
                 self._process = None
             self._stderr.detach()

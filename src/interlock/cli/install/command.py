@@ -40,8 +40,8 @@ def install(
     """Put the server in FILE into the configuration of a client, which will start it by `interlock run`.
 
     Only the entry is written: every other byte of the file stays as it was, comments too. A copy of the old file is kept beside
-    it, and the new one takes its place in one step. A file that cannot be read with certainty is left alone. Doing it twice
-    changes nothing more; --remove undoes it.
+    it, and the new one takes its place in one step. A file that cannot be read with certainty is left alone, and the exit
+    code is 1. Doing it twice changes nothing more; --remove undoes it.
 
     \b
     interlock install weather.py --client claude-desktop --client cursor

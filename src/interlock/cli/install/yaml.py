@@ -179,10 +179,8 @@ def _block_end(text: str, at: int, end: int, depth: int, *, keep: bool) -> int:
 
 def _ends_in_block(text: str) -> bool:
     """Whether the text ends within a block scalar to whose value a line's end would be added."""
-    last = -1
-    for last, _ in _lines(text, 0, len(text)):
-        pass
-    line = _line(text, last) if last >= 0 else ""
+    begins = [at for at, _ in _lines(text, 0, len(text))]
+    line = _line(text, begins[-1]) if begins else ""
     depth = len(line) - len(line.lstrip(" "))
     introduction = _INTRODUCTION.match(line, depth)
     block = _BLOCK.match(line[introduction.end() :]) if introduction is not None else None

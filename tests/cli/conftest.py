@@ -1,0 +1,75 @@
+"""How a test uses the command: in its own process where it can, as a program where it must, always far from the person's own files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from interlock.cli.program import program
+from tests.cli.programs import EVERYDAY, QUESTIONS
+
+Command = Callable[..., Result]
+Program = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own for whatever looks for one, and the working folder."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "APPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("USERPROFILE", str(folder))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def interlock(home: Path) -> Command:
+    """The command, run in this process; gives click's result with stdout, stderr and exit code."""
+
+    def run(*words: str | Path, stdin: str = "") -> Result:
+        return CliRunner().invoke(program, [str(word) for word in words], input=stdin, catch_exceptions=False)
+
+    return run
+
+
+@pytest.fixture
+def program_run(home: Path) -> Program:
+    """The command as a program."""
+
+    def run(*words: str | Path, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "interlock", *map(str, words)],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, **env},
+        )
+
+    return run
+
+
+@pytest.fixture
+def everyday(tmp_path: Path) -> Path:
+    """A server with a little of everything."""
+    return _written(tmp_path / "everyday.py", EVERYDAY)
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """A server whose tools ask."""
+    return _written(tmp_path / "questions.py", QUESTIONS)
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path

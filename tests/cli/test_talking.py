@@ -1,0 +1,352 @@
+"""Talking to servers from the command line: every command, every kind of target, and every way it can go wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command, Program
+from tests.cli.programs import STRANGER
+
+HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Path:
+    """A script with a server that is not Interlock's."""
+    path = tmp_path / "stranger.py"
+    path.write_text(STRANGER, encoding="utf-8")
+    return path
+
+
+# -- what is shown ---------------------------------------------------------------------------------------
+
+
+def test_list_for_people(interlock: Command, everyday: Path) -> None:
+    """Names, what goes in, and the first line of what each is for."""
+    shown = interlock("list", everyday).stdout
+    assert shown.startswith("everyday 1.2 speaks 2026-07-28\nUse it every day.\n\nTools\n")
+    assert "  add (a: integer, b?: integer)\n      Add two numbers.\n  echo (text: string)\n" in shown
+    assert "The second line." not in shown
+    assert "Resource templates\n  note://{name}\n" in shown
+    assert "Resources\n  photo://one (image/jpeg)\n" in shown
+    assert "Prompts\n  greet (name, style?)\n      Greet somebody.\n" in shown
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
+def test_list_for_machines(interlock: Command, everyday: Path, revision: str) -> None:
+    """The protocol's own JSON, the same in both eras but for the revision."""
+    result = interlock("list", everyday, "--json", "--revision", revision)
+    assert (result.exit_code, result.stderr) == (0, "")
+    data = json.loads(result.stdout)
+    assert data["server"] == {"name": "everyday", "version": "1.2"}
+    assert (data["revision"], data["instructions"]) == (revision, "Use it every day.")
+    assert {"tools", "resources", "resourceTemplates", "prompts", "capabilities", "server", "revision", "instructions"} == data.keys()
+    assert data["tools"][0]["inputSchema"]["required"] == ["a"]
+
+
+def test_list_of_one_kind(interlock: Command, everyday: Path) -> None:
+    """Only what is asked for is asked of the server."""
+    result = interlock("list", everyday, "--prompts", "-v")
+    assert "Tools" not in result.stdout
+    assert "greet (name, style?)" in result.stdout
+    assert "prompts/list" in result.stderr
+    assert "tools/list" not in result.stderr
+
+
+def test_schema(interlock: Command, everyday: Path) -> None:
+    """Of one tool, or of all by name; one that is not there is the server's refusal."""
+    one = json.loads(interlock("schema", everyday, "add").stdout)
+    assert one["inputSchema"]["properties"]["b"] == {"type": "integer", "default": 2}
+    assert one["outputSchema"]["properties"]["result"] == {"type": "integer"}
+    assert json.loads(interlock("schema", everyday).stdout)["add"] == one
+    missing = interlock("schema", everyday, "nothing")
+    assert missing.exit_code == 3
+    assert "lists no tool nothing; it lists add, echo" in missing.stderr
+
+
+def test_ping(interlock: Command, everyday: Path) -> None:
+    """Who answered, in what time."""
+    result = interlock("ping", everyday)
+    assert result.stdout == "everyday 1.2 answered, speaking 2026-07-28\n"
+    assert re.fullmatch(r"\d+\.\d ms\n", result.stderr)
+    data = json.loads(interlock("ping", everyday, "--json", "--revision", HANDSHAKE).stdout)
+    assert data["revision"] == HANDSHAKE
+    assert data["milliseconds"] > 0
+
+
+CALLS: list[tuple[list[str], str]] = [
+    (["add", "a=1"], "3\n"),
+    (["add", "a=1", "b=5"], "6\n"),
+    (["add", "--json", '{"a": 40}'], "42\n"),
+    (["add", "--json={}", "a=1"], "3\n"),
+    (["add", "--arguments", '{"a": 40, "b": 0}', "b=1"], "41\n"),
+    (["echo", "text=7"], "7\n"),
+    (["echo", "text=a b=c"], "a b=c\n"),
+    (["picture"], "[image/png, 6 bytes; -o FILE saves it]\n"),
+    (["work"], "worked\n"),
+]
+
+
+@pytest.mark.parametrize("words, shown", CALLS, ids=lambda given: " ".join(given) if isinstance(given, list) else "")
+def test_call(interlock: Command, everyday: Path, words: list[str], shown: str) -> None:
+    """A tool's words, and only these, on stdout; code 0."""
+    result = interlock("call", everyday, *words)
+    assert (result.exit_code, result.stdout) == (0, shown), result.stderr
+
+
+def test_call_for_machines(interlock: Command, everyday: Path) -> None:
+    """The result as the protocol has it; an object after --json is arguments, --json alone is the output."""
+    result = interlock("call", everyday, "tagged", "--json", '{"depth": 2}', "tags=1", "tags=two", "--json")
+    assert json.loads(result.stdout)["structuredContent"] == {"tags": ["1", "two"], "depth": 2}
+    assert json.loads(result.stdout).keys() == {"content", "structuredContent"}
+
+
+def test_structured_content_is_shown_once(interlock: Command, everyday: Path) -> None:
+    """Its text is the same in other words, so that one is enough."""
+    assert json.loads(interlock("call", everyday, "tagged", "tags=a").stdout) == {"tags": ["a"], "depth": 0}
+
+
+def test_a_picture_is_saved(interlock: Command, everyday: Path) -> None:
+    """Its bytes, where -o says."""
+    result = interlock("call", everyday, "picture", "-o", "p.png")
+    assert Path("p.png").read_bytes() == b"\x89PNG\r\n"
+    assert "Wrote 6 bytes to p.png." in result.stderr
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
+def test_logs_go_to_stderr(interlock: Command, everyday: Path, revision: str) -> None:
+    """From the wanted level on, one line each; stdout is the result alone."""
+    result = interlock("call", everyday, "work", "--revision", revision)
+    assert (result.stdout, result.stderr) == ("worked\n", "[error] {'part': 'done'}\n")
+    assert "[debug] unheard" in interlock("call", everyday, "work", "--log-level", "debug", "--revision", revision).stderr
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
+def test_verbose_shows_every_frame(interlock: Command, everyday: Path, revision: str) -> None:
+    """Both ways, whole, with the opening."""
+    lines = interlock("call", everyday, "add", "a=1", "-v", "--revision", revision).stderr.splitlines()
+    frames = [(line[:3], json.loads(line[4:])) for line in lines if line.startswith(("-->", "<--"))]
+    sent = [frame["method"] for arrow, frame in frames if arrow == "-->"]
+    opening = ["server/discover"] if revision == STATELESS else ["initialize", "notifications/initialized", "logging/setLevel"]
+    assert sent == [*opening, "tools/list", "tools/call"]
+    answers = {frame["id"]: frame["result"] for arrow, frame in frames if arrow == "<--"}
+    assert answers[frames[-1][1]["id"]]["structuredContent"] == {"result": 3}
+
+
+def test_roots(interlock: Command, everyday: Path, tmp_path: Path) -> None:
+    """The folders that a server may work in are those that were named."""
+    result = interlock("call", everyday, "folders", "--root", tmp_path, "--root", ".")
+    assert json.loads(result.stdout) == [tmp_path.as_uri(), Path.cwd().as_uri()]
+
+
+def test_read(interlock: Command, everyday: Path) -> None:
+    """Text and bytes as they are, where no terminal is; -o to a file; JSON for machines."""
+    assert interlock("read", everyday, "note://milk").stdout == "a note on milk"
+    assert interlock("read", everyday, "photo://one").stdout_bytes == b"\xff\xd8\xff\x00"
+    assert interlock("read", everyday, "photo://one", "-o", "one.jpg").exit_code == 0
+    assert Path("one.jpg").read_bytes() == b"\xff\xd8\xff\x00"
+    (contents,) = json.loads(interlock("read", everyday, "photo://one", "--json").stdout)["contents"]
+    assert contents == {"uri": "photo://one", "mimeType": "image/jpeg", "blob": "/9j/AA=="}
+
+
+def test_prompt(interlock: Command, everyday: Path) -> None:
+    """Its messages; numbers are strings too."""
+    assert interlock("prompt", everyday, "greet", "name=7", "style=odd").stdout == "user:\nGreet 7 in a odd way.\n"
+    assert interlock("prompt", everyday, "greet").exit_code == 3
+    data = json.loads(interlock("prompt", everyday, "greet", "name=Bo", "--json").stdout)
+    assert data["messages"][0]["content"]["text"] == "Greet Bo in a plain way."
+
+
+def test_complete(interlock: Command, everyday: Path) -> None:
+    """Suggestions by what was typed and by what is known besides."""
+    assert interlock("complete", everyday, "greet", "style", "p").stdout.split() == ["plain", "polite", "pirate"]
+    assert interlock("complete", everyday, "greet", "style").stdout.split() == ["plain", "polite", "pirate"]
+    assert interlock("complete", everyday, "greet", "style", "po", "--with", "name=king").stdout == "polite\n"
+    assert json.loads(interlock("complete", everyday, "greet", "style", "pi", "--json").stdout)["values"] == ["pirate"]
+
+
+# -- targets ----------------------------------------------------------------------------------------------
+
+
+def test_the_object_of_a_file(interlock: Command, tmp_path: Path) -> None:
+    """`FILE:OBJECT` is the server of that name."""
+    (tmp_path / "two.py").write_text("from interlock import Server\na = Server('first')\nb = Server('second')\n")
+    assert interlock("ping", f"{tmp_path / 'two.py'}:b").stdout.startswith("second ")
+    assert interlock("ping", tmp_path / "two.py").exit_code == 4
+
+
+def test_another_script_is_run_as_it_is(interlock: Command, stranger: Path) -> None:
+    """One that does not import interlock; its era is found out."""
+    result = interlock("list", stranger)
+    assert result.stdout == "stranger 0 speaks 2024-11-05\n\nTools\n  arguments\n"
+    assert interlock("read", stranger, "a://b").exit_code == 3
+
+
+def test_a_command_after_two_dashes(interlock: Command, stranger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its words are its own, dashes too; it has the whole environment, as in a shell."""
+    monkeypatch.setenv("SECRET", "known")
+    result = interlock("call", "arguments", "x=1", "--json", "--", sys.executable, str(stranger), "--json", "-v", "a b")
+    params, words, secret = json.loads(json.loads(result.stdout)["content"][0]["text"])
+    assert params == {"name": "arguments", "arguments": {"x": 1}}
+    assert (words, secret) == (["--json", "-v", "a b"], "known")
+
+
+CONFIGS: dict[str, tuple[str, str]] = {
+    "mcpServers": ("c.json", '{{"mcpServers": {{"s": {entry}, "t": {{"command": "x"}}}}}}'),
+    "servers with comments": ("mcp.json", '// mine\n{{"servers": {{"s": {entry}, "t": {{}},}},}}\n'),
+    "context_servers": ("settings.json", '\ufeff{{"context_servers": {{"s": {entry}, "t": {{}}}}}}'),
+}
+
+
+@pytest.mark.parametrize("name, text", CONFIGS.values(), ids=CONFIGS)
+def test_an_entry_of_a_configuration(
+    interlock: Command, stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    """Started as its client would: with its own variables, and without those that may hold secrets."""
+    monkeypatch.setenv("SECRET", "known")
+    entry: dict[str, Any] = {"command": sys.executable, "args": [stranger.name, "a"], "cwd": str(tmp_path)}
+    config = tmp_path / name
+    for env, expected in (({}, None), ({"SECRET": "told"}, "told")):
+        config.write_text(text.format(entry=json.dumps({**entry, "env": env})), encoding="utf-8")
+        result = interlock("call", "arguments", "--config", config, "--server", "s")
+        assert json.loads(result.stdout) == [{"name": "arguments"}, ["a"], expected], result.stderr
+    assert "There are 2 servers" in interlock("list", "--config", config).stderr
+    assert f"There is no server u in {config}; there is s, t." in interlock("list", "--config", config, "--server", "u").stderr
+
+
+def test_a_toml_configuration(interlock: Command, stranger: Path, tmp_path: Path) -> None:
+    """As Codex has it; the only entry needs no name."""
+    config = tmp_path / "config.toml"
+    config.write_text(f"[mcp_servers.s]\ncommand = '{sys.executable}'\nargs = ['{stranger}']\n")
+    assert interlock("ping", "--config", config).stdout == "stranger 0 answered, speaking 2024-11-05\n"
+
+
+def test_a_configuration_in_the_folder(interlock: Command, stranger: Path) -> None:
+    """--server alone looks into the files that projects have."""
+    Path(".mcp.json").write_text(json.dumps({"mcpServers": {"s": {"command": sys.executable, "args": [str(stranger)]}}}))
+    assert interlock("ping", "--server", "s").exit_code == 0
+
+
+@pytest.mark.parametrize("text, words", [("{", "cannot be read"), ("{}", "holds no servers"), ('{"mcpServers": {"s": {}}}', "neither a command nor a url")])
+def test_a_configuration_that_leads_nowhere(interlock: Command, tmp_path: Path, text: str, words: str) -> None:
+    """Code 2, and why."""
+    (tmp_path / "c.json").write_text(text)
+    result = interlock("list", "--config", tmp_path / "c.json")
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+@pytest.fixture
+def listening(everyday: Path, tmp_path: Path) -> Iterator[list[str]]:
+    """The everyday server at a Unix and at a TCP socket."""
+    processes, addresses = [], []
+    for options in (["unix", "--path", str(tmp_path / "s")], ["tcp", "--port", "0"]):
+        command = [sys.executable, "-m", "interlock", "run", str(everyday), "--transport", *options]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        processes.append(process)
+        assert process.stderr is not None
+        addresses.append(process.stderr.readline().removeprefix("Listening at ").strip())
+    yield addresses
+    for process in processes:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def test_sockets(interlock: Command, listening: list[str], tmp_path: Path) -> None:
+    """`unix://` and `tcp://`, as themselves and in a configuration."""
+    for address in listening:
+        assert interlock("call", address, "add", "a=1").stdout == "3\n"
+        (tmp_path / "c.json").write_text(json.dumps({"mcpServers": {"s": {"url": address}}}))
+        result = interlock("call", "--config", tmp_path / "c.json", "add", "a=1", "-v")
+        assert result.stdout == "3\n"
+        assert "--> " in result.stderr
+
+
+# -- what goes wrong --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
+def test_exit_codes(interlock: Command, everyday: Path, revision: str) -> None:
+    """1: the tool failed. 3: the server refused. Words for people on stderr."""
+    failed = interlock("call", everyday, "fail", "--revision", revision)
+    assert (failed.exit_code, failed.stdout, failed.stderr) == (1, "no luck\n", "The tool failed:\n")
+    refused = interlock("call", everyday, "ad", "a=1", "--revision", revision)
+    assert refused.exit_code == 3
+    assert refused.stderr == "The server lists no tool 'ad'. Did you mean 'add'?\nError: Unknown tool: ad (code -32602)\n"
+    assert interlock("read", everyday, "no://where", "--revision", revision).exit_code == 3
+
+
+def test_errors_for_machines(interlock: Command, everyday: Path, tmp_path: Path) -> None:
+    """One JSON document on stdout, whatever happens, with the same codes."""
+    failed = interlock("call", everyday, "fail", "--json")
+    assert failed.exit_code == 1
+    assert json.loads(failed.stdout)["isError"] is True
+    refused = interlock("call", everyday, "nothing", "--json")
+    assert refused.exit_code == 3
+    assert json.loads(refused.stdout) == {"error": {"kind": "refused", "message": "Unknown tool: nothing", "code": -32602}}
+    gone = interlock("ping", f"unix://{tmp_path}/nobody", "--json")
+    assert gone.exit_code == 4
+    assert json.loads(gone.stdout)["error"]["kind"] == "unreachable"
+
+
+def test_a_server_that_dies_is_explained(interlock: Command) -> None:
+    """Code 4, its exit code and its last words."""
+    result = interlock("list", "--", sys.executable, "-c", "import sys; sys.exit('out of coffee')")
+    assert result.exit_code == 4
+    assert "exit code 1" in result.stderr
+    assert "out of coffee" in result.stderr
+    assert interlock("list", "--", "no-such-program-anywhere").exit_code == 4
+
+
+def test_a_server_that_shares_no_revision(interlock: Command, stranger: Path) -> None:
+    """Code 3, and which it speaks."""
+    result = interlock("list", stranger, "--revision", STATELESS)
+    assert result.exit_code == 3
+    assert "does not speak 2026-07-28" in result.stderr
+
+
+def test_timeouts(interlock: Command, everyday: Path) -> None:
+    """A silent server and a call that never ends: code 4, after the time that was given."""
+    silent = interlock("ping", "--timeout", "0.3", "--", sys.executable, "-c", "import sys; sys.stdin.read()")
+    assert silent.exit_code == 4
+    assert "within 0.3 seconds" in silent.stderr
+    endless = interlock("call", everyday, "hang", "--timeout", "1")
+    assert endless.exit_code == 4
+    assert "No answer to tools/call came within 1 seconds" in endless.stderr
+    port = socket.create_server(("127.0.0.1", 0))  # accepts, and never says a word
+    with port:
+        assert interlock("ping", f"tcp://127.0.0.1:{port.getsockname()[1]}", "--timeout", "0.3").exit_code == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups of Unix")
+def test_an_interrupt_is_130_and_leaves_nothing_running(everyday: Path, home: Path) -> None:
+    """Ctrl-C in the middle of a call: the call is given up and the child is gone."""
+    command = [sys.executable, "-m", "interlock", "call", str(everyday), "hang"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()  # the tool runs now
+        process.send_signal(signal.SIGINT)
+        rest = process.communicate(timeout=30)[1]
+    assert (process.returncode, rest.strip()) == (130, "Interrupted.")
+    child = int(said.rpartition(" ")[2])
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def test_a_reader_that_goes_away_is_no_traceback(program_run: Program, everyday: Path, home: Path) -> None:
+    """`interlock ... | head -1`."""
+    command = f"'{sys.executable}' -m interlock schema '{everyday}' | head -1"
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert result.stdout == "{\n"
+    assert result.stderr == ""

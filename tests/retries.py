@@ -1,0 +1,96 @@
+"""A client of the stateless era that goes through its rounds by hand, one retry at a time, for the tests of how questions travel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from interlock import types as t
+from interlock.asking import Rounds
+from interlock.exchange import AnyResult, Caller, Exchange, Principal
+from interlock.wire.revisions import NEWEST
+from interlock.wire.seal import Seal
+
+ABLE = t.ClientCapabilities(
+    elicitation=t.ElicitationCapability(form={}, url={}), sampling=t.SamplingCapability(tools={}), roots=t.RootsCapability()
+)
+KEY = b"k" * 32
+
+Tool = Callable[[Exchange], Awaitable[Any]]
+
+
+def form(message: str) -> t.ElicitRequest:
+    """A question to a person."""
+    return t.ElicitRequest(t.ElicitRequestParams(message=message, mode="form", requested_schema={"type": "object", "properties": {}}))
+
+
+def said(result: Any) -> str:
+    """The words of a finished call."""
+    assert isinstance(result, t.CallToolResult), result
+    return result.text
+
+
+def asked(result: Any) -> dict[str, str]:
+    """The questions of a round: message by key."""
+    assert isinstance(result, t.InputRequiredResult), result
+    assert result.result_type == "input_required"
+    questions = result.input_requests or {}
+    return {key: q.params.message if isinstance(q, t.ElicitRequest) else type(q).__name__ for key, q in questions.items()}
+
+
+def tool(body: Callable[[Exchange], Awaitable[str]]) -> Tool:
+    """An author's coroutine as the handler that a server makes of it: its string becomes a result."""
+
+    async def run(x: Exchange) -> AnyResult:
+        value: Any = await body(x)
+        return value if isinstance(value, t.Result) else t.CallToolResult(content=[t.TextContent(str(value))])
+
+    return run
+
+
+async def answer_of(x: Exchange, message: str, key: str | None = None) -> str:
+    """Ask on an exchange; the words that the person typed, or the action where they did not."""
+    response = await x.asker.ask(form(message), key)
+    assert isinstance(response, t.ElicitResult)
+    return str((response.content or {}).get("words", response.action))
+
+
+def words(text: str) -> dict[str, Any]:
+    """What a client answers to a form."""
+    return {"action": "accept", "content": {"words": text}}
+
+
+class Retries:
+    """One call and its retries. `told` is what the server notified, each with the number of the request that it came with."""
+
+    def __init__(self, rounds: Rounds, body: Callable[[Exchange], Awaitable[Any]], *, arguments: Any = None, principal: str = "") -> None:
+        self.rounds, self.body = rounds, tool(body)
+        who = Principal(subject=principal) if principal else None
+        self.caller = Caller(NEWEST, ABLE, principal=who)
+        self.params = t.CallToolRequestParams(name="x", arguments=Raw(json.dumps(arguments or {}).encode()))
+        self.sent = 0
+        self.told: list[tuple[int, Any]] = []
+
+    async def call(self, responses: Any = None, state: str | None = None, **changes: Any) -> AnyResult:
+        """Send the call; `responses` are the answers by key, `changes` whatever else is to be different about the exchange."""
+        self.sent += 1
+        number = self.sent
+        raw = None if responses is None else {key: Raw(json.dumps(value).encode()) for key, value in responses.items()}
+        params = replace(self.params, input_responses=raw, request_state=state)
+        x = Exchange("tools/call", params, self.caller, notify=lambda method, what: self.told.append((number, what)))
+        return await self.rounds.carry(replace(x, **changes), self.body)
+
+    async def retry(self, result: Any, *answers: str, **responses: Any) -> AnyResult:
+        """Answer the questions of a round, in order or by key, and send the call again."""
+        keys = list(result.input_requests or {})
+        given = dict(zip(keys, map(words, answers), strict=False)) | responses
+        return await self.call(given, result.request_state)
+
+
+def rounds(*, park: bool = True, keys: tuple[bytes, ...] = (KEY,), seconds: float = 900.0, **more: Any) -> Rounds:
+    """What a server has: with the same keys two of them stand for two workers, or one before and after a restart."""
+    return Rounds(Seal(list(keys), seconds=seconds), park=park, **more)
