@@ -95,7 +95,8 @@ def once(place: Path, locks: Sequence[Path], make: Callable[[Path], None]) -> Pa
         made = Path(workshop, "made")
         make(made)
         (made / ".made-from").write_text(digest)
-        _move_in(made, place, Path(workshop, "old"))
+        if _made_from(place) != digest:  # else somebody was quicker, and may be using it already
+            _move_in(made, place, Path(workshop, "old"))
     return place
 
 
@@ -106,7 +107,7 @@ def _made_from(place: Path) -> str:
 
 
 def _move_in(made: Path, place: Path, old: Path) -> None:
-    """Put what was made into its place; whoever comes second finds the other's there, which is as good."""
+    """Put what was made into its place, unless somebody does so at the same moment."""
     if place.exists():
         place.rename(old)
     try:

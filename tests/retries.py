@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -62,6 +63,23 @@ async def answer_of(x: Exchange, message: str, key: str | None = None) -> str:
 def words(text: str) -> dict[str, Any]:
     """What a client answers to a form."""
     return {"action": "accept", "content": {"words": text}}
+
+
+def by_hand(state: str | None, *messages: str) -> t.InputRequiredResult:
+    """What a tool returns that manages its rounds itself."""
+    return t.InputRequiredResult(input_requests={message: form(message) for message in messages} or None, request_state=state)
+
+
+async def manual(x: Exchange) -> Any:
+    """A tool of that kind: its state says how far it is."""
+    given = {key: msgspec.json.decode(raw) for key, raw in (x.params.input_responses or {}).items()}
+    match x.params.request_state:
+        case None:
+            return by_hand("one", "first?")
+        case "one":
+            return by_hand(f"two {given['first?']['content']['words']}", "second?") if "first?" in given else by_hand("one", "first?")
+        case state:
+            return f"{state} {given['second?']['content']['words']}"
 
 
 class Retries:

@@ -98,7 +98,7 @@ if __name__ == "__main__":
     raise SystemExit("this part is not for `interlock run`")
 '''
 
-QUESTIONS = '''
+QUESTIONS = """
 from dataclasses import dataclass
 from typing import Literal
 
@@ -132,7 +132,7 @@ async def confirm(ctx: Context) -> str:
 async def sign_in(ctx: Context) -> str:
     await ctx.elicit_url("Sign in first.", "https://example.com/sign-in")
     return "signed in"
-'''
+"""
 
 # A server that owes nothing to this library: one that answers by hand, of the handshake era, and only as a script.
 STRANGER = """
@@ -147,7 +147,11 @@ for line in sys.stdin:
     elif message["method"] == "tools/list":
         result = {"tools": [{"name": "arguments", "inputSchema": {"type": "object"}}]}
     elif message["method"] == "tools/call":
-        result = {"content": [{"type": "text", "text": json.dumps([message["params"], sys.argv[1:], os.environ.get("SECRET")])}]}
+        params = message["params"]
+        told = [params.get("arguments"), sys.argv[1:], os.environ.get("SECRET")]
+        result = {"content": [{"type": "text", "text": json.dumps(told)}]}
+    elif message["method"] == "ping":
+        result = {}
     else:
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no such method"}}), flush=True)
         continue

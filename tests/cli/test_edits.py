@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.cli.install.jsonc import JsonConfig, plain_value
@@ -75,7 +75,8 @@ JSONC_CASES = {
     ),
     "the same words in a remark and a string": (
         '{\n  // "mcpServers": {}\n  "a": "\\"mcpServers\\": { // }"\n}\n',
-        '{\n  // "mcpServers": {}\n  "a": "\\"mcpServers\\": { // }",\n  "mcpServers": {\n    "w": {\n      "command": "x"\n    }\n  }\n}\n',
+        '{\n  // "mcpServers": {}\n  "a": "\\"mcpServers\\": { // }",\n'
+        '  "mcpServers": {\n    "w": {\n      "command": "x"\n    }\n  }\n}\n',
     ),
 }
 
@@ -91,7 +92,8 @@ def test_json_entry_goes_in_in_the_manner_of_the_file(before: str, after: str) -
     "text",
     [
         '{"a": 1', '{"a" 1}', "[]", "1", "nul", '{"mcpServers": []}', '{"mcpServers": null}', '{"a": 1} x', '{"a": "\n"}', "{'a': 1}",
-        '{"mcpServers": {}, "mcpServers": {}}', '{"mcpServers": {"w": 1, "w": 2}}', '{"a": 01}', '{"a": NaN}', "/* open", '{"\\x": 1}', "{" * 300,
+        '{"mcpServers": {}, "mcpServers": {}}', '{"mcpServers": {"w": 1, "w": 2}}', '{"a": 01}', '{"a": NaN}', "/* open", '{"\\x": 1}',
+        "{" * 300,
         '{"a": [1 2]}', '{,}', '{"a":1,,}',
     ],
 )  # fmt: skip
@@ -157,7 +159,7 @@ def test_the_json_reader_agrees_with_the_library(text: str) -> None:
 
 TOML_CASES = {
     "nothing": ("", '[mcp_servers.w]\ncommand = "x"\n'),
-    "at the end": ('a = 1\n', 'a = 1\n\n[mcp_servers.w]\ncommand = "x"\n'),
+    "at the end": ("a = 1\n", 'a = 1\n\n[mcp_servers.w]\ncommand = "x"\n'),
     "an end without a line's end": ("a = 1", 'a = 1\n\n[mcp_servers.w]\ncommand = "x"'),
     "behind the other servers": (
         "[mcp_servers.b]\ncommand = 'b'\n[mcp_servers.b.env]\nK = 'v'\n\n# tools\n[tools]\nx = 1\n",
@@ -179,7 +181,14 @@ def test_toml_entry_becomes_a_table(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a = ", "mcp_servers = { b = { command = 'b' } }", "mcp_servers = 1", "[[mcp_servers]]\na = 1", "[mcp_servers]\nw = { command = 'w' }"]
+    "text",
+    [
+        "a = ",
+        "mcp_servers = { b = { command = 'b' } }",
+        "mcp_servers = 1",
+        "[[mcp_servers]]\na = 1",
+        "[mcp_servers]\nw = { command = 'w' }",
+    ],
 )
 def test_toml_that_is_not_certain_is_refused(text: str) -> None:
     """No TOML, or servers that are written so that no table can be added or replaced."""
@@ -240,8 +249,10 @@ def test_yaml_entry_becomes_a_block(before: str, after: str) -> None:
     "text",
     [
         "extensions: {a: {b: 1}}\n", "extensions:\n- a\n", "extensions:\n  - a\n", "- a\n", "extensions: &x\n  a: 1\n", "a: 1\n---\nb: 2\n",
-        "extensions:\n\ta: 1\n", "{extensions: {}}\n", "just words\n", "extensions:\n  <<: *base\n  a: 1\n", "extensions: {}\nextensions: {}\n",
-        "a: \"open\n", "extensions:\n    a: 1\n  b: 2\n", "? a\n: b\n", "%YAML 1.2\n---\na: 1\n", "extensions:\n  a: 1\n  a: 2\n", "extensions: nothing\n",
+        "extensions:\n\ta: 1\n", "{extensions: {}}\n", "just words\n", "extensions:\n  <<: *base\n  a: 1\n",
+        "extensions: {}\nextensions: {}\n",
+        "a: \"open\n", "extensions:\n    a: 1\n  b: 2\n", "? a\n: b\n", "%YAML 1.2\n---\na: 1\n", "extensions:\n  a: 1\n  a: 2\n",
+        "extensions: nothing\n",
         "a: 1\n...\n", "extensions: {}\n  a: 1\n",
     ],
 )  # fmt: skip
@@ -269,8 +280,34 @@ lines = st.lists(
     st.builds(
         lambda indent, head, tail: " " * indent + head + tail,
         st.integers(0, 4),
-        st.sampled_from(["extensions:", "a:", "b:", "w:", "- ", "- a:", "'q':", '"q":', "# r", "", "---", "?", "[", "]", "}", "\"", "&x", "<<:", "word"]),
-        st.sampled_from(["", "", " 1", " |", " >-", " |+", " {}", " {", " [1,", ' "x', " 'x'", " 'x", " ~", " &x", " *x", " !t", " # r", " w: v", "]", "}", " w"]),
+        st.sampled_from(
+            ["extensions:", "a:", "b:", "w:", "- ", "- a:", "'q':", '"q":', "# r", "", "---", "?", "[", "]", "}", '"', "&x", "<<:", "word"]
+        ),
+        st.sampled_from(
+            [
+                "",
+                "",
+                " 1",
+                " |",
+                " >-",
+                " |+",
+                " {}",
+                " {",
+                " [1,",
+                ' "x',
+                " 'x'",
+                " 'x",
+                " ~",
+                " &x",
+                " *x",
+                " !t",
+                " # r",
+                " w: v",
+                "]",
+                "}",
+                " w",
+            ]
+        ),
     ),
     max_size=7,
 ).map("\n".join)

@@ -14,7 +14,19 @@ import pytest
 from interlock import Client
 from tests.cli.conftest import Program
 
-PING = '{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}\n'
+META = '{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
+PING = f'{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{"_meta":{META}}}}}\n'
+HINTED = """from __future__ import annotations
+from dataclasses import dataclass
+from interlock import Server
+@dataclass
+class Box:
+    n: int
+mcp = Server('a')
+@mcp.tool
+def f(x: Box) -> int:
+    return 1
+"""
 HEAD = "from interlock import Server\n"
 
 FOUND = {
@@ -25,7 +37,7 @@ FOUND = {
     "the one that is named": (HEAD + "server = Server('b')\nother = Server('a')\n", ":other", "a"),
     "what a function makes": (HEAD + "def make():\n    return Server('a')\n", ":make", "a"),
     "not what is under main": (HEAD + "mcp = Server('a')\nif __name__ == '__main__':\n    raise SystemExit('no')\n", "", "a"),
-    "with type hints as strings": ("from __future__ import annotations\n" + HEAD + "from dataclasses import dataclass\n@dataclass\nclass Box:\n    n: int\nmcp = Server('a')\n@mcp.tool\ndef f(x: Box) -> int:\n    return 1\n", "", "a"),
+    "with type hints as strings": (HINTED, "", "a"),
 }  # fmt: skip
 NOT_FOUND = {
     "none": ("x = 1\n", "", "There is no Interlock Server in"),
@@ -81,7 +93,9 @@ def loaded(path: Path, name: str = "", after: str = "") -> subprocess.CompletedP
 def test_the_folder_of_the_file_is_on_the_path(tmp_path: Path) -> None:
     """So that a server may be several files; and what is on the command line is the file's."""
     (tmp_path / "parts.py").write_text("NAME = 'parted'\n")
-    (tmp_path / "x.py").write_text("import sys\nfrom interlock import Server\nfrom parts import NAME\nmcp = Server(NAME + str(len(sys.argv)))\n")
+    (tmp_path / "x.py").write_text(
+        "import sys\nfrom interlock import Server\nfrom parts import NAME\nmcp = Server(NAME + str(len(sys.argv)))\n"
+    )
     assert loaded(tmp_path / "x.py").stdout == "parted1\n"
 
 
@@ -148,11 +162,11 @@ async def test_sockets(everyday: Path, tmp_path: Path, transport: str) -> None:
     """It says where it listens, serves, and ends in good order when it is told to."""
     options = ["--path", str(tmp_path / "s")] if transport == "unix" else ["--port", "0"]
     command = [sys.executable, "-m", "interlock", "run", str(everyday), "--transport", transport, *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            where = process.stderr.readline().removeprefix("Listening at ").strip()
-            async with Client(where) as client:
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    assert process.stderr is not None
+    try:
+        where = (await process.stderr.readline()).decode().removeprefix("Listening at ").strip()
+        async with Client(where) as client:
                 assert (await client.call_tool("add", {"a": 1})).value() == 3
         finally:
             process.send_signal(signal.SIGTERM)

@@ -13,7 +13,9 @@ MARK = "§"  # in every comment and nowhere else, so that a test can take commen
 
 words = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=MARK), max_size=8)
 keys = st.one_of(st.sampled_from(["a", "theme", "mcpServers", "notes", "weather", 'q"uote', "back\\slash", "ü ö", ""]), words)
-scalars = st.one_of(st.none(), st.booleans(), st.integers(-(10**6), 10**6), words, st.sampled_from(["// no comment", "/* none */", "{,}", "],"]))
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(-(10**6), 10**6), words, st.sampled_from(["// no comment", "/* none */", "{,}", "],"])
+)
 values = st.recursive(scalars, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3)), max_leaves=8)
 servers = st.dictionaries(st.sampled_from(["notes", "files", "x y", "time"]), st.dictionaries(keys, values, max_size=2), max_size=3)
 documents = st.one_of(
@@ -36,7 +38,7 @@ def json_texts(draw: st.DrawFn, comments: bool) -> tuple[Any, str]:
     newline = chance.choice(["\n", "\r\n"])
     unit = chance.choice(["  ", "    ", "\t", ""])
     crowded = chance.random() < 0.5
-    remarks = ["", "", "", f"/*{MARK}*/", f" /* {MARK} {{,]\" */ ", f" //{MARK} \"{newline}"] if comments else [""]
+    remarks = ["", "", "", f"/*{MARK}*/", f' /* {MARK} {{,]" */ ', f' //{MARK} "{newline}'] if comments else [""]
 
     def gap() -> str:
         return chance.choice(remarks) + chance.choice(["", "", " ", newline])
@@ -75,9 +77,9 @@ def toml_texts(draw: st.DrawFn) -> str:
         "path = '''\n[mcp_servers.fake]\n'''",
         'list = [\n  "a", # ]\n  "[b]",\n  [1, 2],\n]',
         'inline = { a = "}", b = [1, 2] }',
-        "[profiles.fast]\nmodel = \"small\" # [x]",
+        '[profiles.fast]\nmodel = "small" # [x]',
         "[[hooks]]\nname = 'one'",
-        "[[hooks]]\nname = \"two\"\n\n  # indented\n  [hooks.inner]\n  a = 1",
+        '[[hooks]]\nname = "two"\n\n  # indented\n  [hooks.inner]\n  a = 1',
         "[mcp_servers.notes]\ncommand = \"notes\"\nargs = [\n  '[mcp_servers.weather]',\n]",
         '[mcp_servers.notes.env]\nKEY = "a#b"',
         '[ mcp_servers . "x y" ] # odd\ncommand = "x"',
@@ -104,7 +106,7 @@ def yaml_texts(draw: st.DrawFn) -> str:
         "paths2:\n  - a: 1\n    b: |\n      extensions:\n        fake:\n  - c",
         "text: |\n  extensions:\n    fake: 1\n\n  # no comment\n",
         "folded: >-\n   extensions:\n   more",
-        "quoted: \"a long\n  extensions: line\n  \\\" end\"",
+        'quoted: "a long\n  extensions: line\n  \\" end"',
         "single: 'it''s\n  extensions:\n  end'",
         "flow: {a: [1, 2], 'extensions':\n  {b: \"}\"}}",
         "closing: [\n  1,\n  2,\n]",
@@ -119,7 +121,9 @@ def yaml_texts(draw: st.DrawFn) -> str:
         "{s}remote: {{type: sse, uri: 'http://x/#y'}}",
     ]
     chosen = [top for top in tops if draw(st.booleans())]
-    head = draw(st.sampled_from(["extensions:", "extensions:  # all of them", "extensions: {}", "extensions: {} # none", "extensions: ~", None]))
+    head = draw(
+        st.sampled_from(["extensions:", "extensions:  # all of them", "extensions: {}", "extensions: {} # none", "extensions: ~", None])
+    )
     if head is not None:
         inside = [e.format(s=step) for e in entries if draw(st.booleans())] if "{" not in head and "~" not in head else []
         chosen.insert(draw(st.integers(0, len(chosen))), "\n".join([head, *inside]))

@@ -104,6 +104,19 @@ def test_whose_message_it_is():
     assert ours.differences(tape(("client", {"method": "a"}), ("server", {"id": 1, "result": {}})), ids=False) != []
 
 
+def test_notices_have_a_time_of_their_own():
+    """A change is told before or after the answers beside it, but notices keep their order, and so do answers."""
+    answer, other = ("server", {"id": 1, "result": {}}), ("server", {"id": 2, "result": {}})
+    notice = ("server", {"method": "notifications/tools/list_changed"})
+    update = ("server", {"method": "notifications/resources/updated", "params": {"uri": "x://y"}})
+    question = ("client", {"id": 3, "method": "ping"})
+    expected = tape(answer, notice, other, update, question)
+    assert expected.differences(tape(notice, update, answer, other, question)) == []
+    assert expected.differences(tape(other, notice, answer, update, question)) != []
+    assert expected.differences(tape(answer, update, other, notice, question)) != []
+    assert expected.differences(tape(answer, notice, other, question, update)) != []
+
+
 def test_bytes_that_are_no_json():
     """They are compared as bytes."""
     broken = Tape([Line("client", b"{half")])

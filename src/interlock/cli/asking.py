@@ -29,6 +29,8 @@ class Person:
         host = urlsplit(params.url or "").hostname or "an unknown host"
         note(f"\nThe server asks you to visit {host}: {params.message}", bold=True)
         note(f"  {params.url}")
+        if "xn--" in host or not host.isascii():
+            note("  Look twice: the name of this host is written in letters that may look like others.", fg="yellow")
         agreed = await self._yes_or_no("Do you agree to open it? (open it yourself)", None)
         return t.ElicitResult(action="accept" if agreed else "decline")
 

@@ -99,7 +99,7 @@ class Client:
         self._watches: set[Watch] = set()
         self._opened: Opened | None = None
         self._caller: Caller | None = None
-        layers = [*middleware, *([caching(self._book, clock)] if cache else []), rounds(max_rounds)]
+        layers = [*middleware, rounds(max_rounds), *([caching(self._book, clock)] if cache else [])]  # so that retries are seen (`MRT-19`)
         self._handler: Handler = stack(self._carry, *layers)
 
     # -- opening and closing ------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ class Client:
         if self.caller.era is Era.HANDSHAKE:
             await self._request("ping", t.PingRequestParams(), t.EmptyResult, timeout)
         else:
-            self._book.outdate("server/discover")
+            self._book.forget("server/discover")
             await self._request("server/discover", t.DiscoverRequestParams(), t.DiscoverResult, timeout)
 
     async def set_log_level(self, level: t.LoggingLevel) -> None:
@@ -366,7 +366,16 @@ class Client:
         return await self._transport(x)
 
     async def _all(self, method: str, field: str) -> list[Any]:
-        """Every page of a list (`TOL-29`); a cursor that comes twice ends it with an error (`PAG-03`: an empty one is a cursor)."""
+        """Every page of a list (`TOL-29`); begun again where a page that was kept leads to a cursor that is no longer good (`CAC-10`)."""
+        try:
+            return await self._pages(method, field)
+        except t.McpError as bad:
+            if bad.code != t.INVALID_PARAMS or not self._book.forget(method):
+                raise
+        return await self._pages(method, field)
+
+    async def _pages(self, method: str, field: str) -> list[Any]:
+        """Page after page; a cursor that comes twice ends it with an error (`PAG-03`: an empty one is a cursor)."""
         items: list[Any] = []
         cursor: str | None = None
         seen: set[str] = set()
@@ -382,8 +391,10 @@ class Client:
         raise t.ProtocolError(f"The server's {method} has more than {MOST_PAGES} pages.")
 
     def outdate(self, method: str, params: Any) -> None:
-        """A change notice: what was kept of it is stale."""
+        """A change notice: what was kept of it is stale, and the output schemas of tools with it."""
         self._book.outdate(method, params)
+        if method == "notifications/tools/list_changed":
+            self._validators.clear()
 
     def _hear(self, method: str, params: Any) -> None:
         self.outdate(method, params)

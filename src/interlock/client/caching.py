@@ -21,8 +21,9 @@ def caching(book: Book, now: Callable[[], float] = time.monotonic) -> Middleware
             kept: AnyResult | None = book.find(x.method, x.params, x.caller.revision, principal, now())
             if kept is not None:
                 return kept
+            changes = book.changes
             result = await handler(x)
-            if isinstance(result, t.Result):
+            if isinstance(result, t.Result) and book.changes == changes:
                 book.keep(x.method, x.params, x.caller.revision, principal, result, now())
             return result
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Exchange, Handler, Middleware
-from ..wire.revisions import INPUT_REQUIRED_METHODS
+from ..wire.codec import encode
+from ..wire.revisions import INPUT_REQUIRED_METHODS, Era
 
 DEFAULT_MOST_ROUNDS = 32
 
@@ -30,32 +30,39 @@ def rounds(most: int = DEFAULT_MOST_ROUNDS) -> Middleware:
     return layer
 
 
-async def _go_on(x: Exchange, result: AnyResult, handler: Handler, most: int) -> AnyResult:
+async def _go_on(x: Exchange, asked: t.InputRequiredResult, handler: Handler, most: int) -> AnyResult:
     if x.method not in INPUT_REQUIRED_METHODS:
         raise t.ProtocolError(f"The server answered {x.method} with questions, which it must not (`MRT-01`).")
+    if x.caller.era is Era.HANDSHAKE:
+        raise t.ProtocolError(f"The server answered {x.method} with questions, which {x.caller.revision} does not have.")
     for _ in range(most):
+        if not asked.input_requests and asked.request_state is None:
+            raise t.ProtocolError("The server asks for input but says neither what for nor how to go on.")
+        params = replace(x.params, input_responses=await _answers(x, asked), request_state=asked.request_state)
+        result = await handler(replace(x, params=params))
         if not isinstance(result, t.InputRequiredResult):
             return result
-        if not result.input_requests and result.request_state is None:
-            raise t.ProtocolError("The server asks for input but says neither what for nor how to go on.")
-        params = replace(x.params, input_responses=await _answers(x, result), request_state=result.request_state)
-        result = await handler(replace(x, params=params))
+        asked = result
     raise t.ProtocolError(f"The server asked for input more than {most} times for one request.")
 
 
-async def _answers(x: Exchange, result: t.InputRequiredResult) -> dict[str, Raw] | None:
+async def _answers(x: Exchange, asked: t.InputRequiredResult) -> dict[str, Raw] | None:
     """All answers, asked for at the same time (`MRT-12`), under the same keys (`MRT-18`)."""
-    requests = result.input_requests or {}
+    requests = asked.input_requests or {}
     if not requests:
         return None
     tasks = {key: asyncio.ensure_future(_answer(x, request, key)) for key, request in requests.items()}
     try:
-        await asyncio.gather(*tasks.values())
-    finally:
+        done, _ = await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    except BaseException:
         for task in tasks.values():
             task.cancel()  # where one failed the others need not go on
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        raise
     return {key: task.result() for key, task in tasks.items()}
 
 
 async def _answer(x: Exchange, request: t.InputRequest, key: str) -> Raw:
-    return Raw(msgspec.json.encode(await x.asker.ask(request, key)))
+    return Raw(encode(await x.asker.ask(request, key), x.caller.revision))

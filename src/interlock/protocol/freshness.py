@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -33,6 +34,7 @@ class Book:
 
     def __init__(self, most: int = 1000) -> None:
         self.most = most
+        self.changes = 0  # notices so far: an answer asked for before one of them is not to be kept after it
         self._entries: OrderedDict[Key, Entry] = OrderedDict()
 
     def find(self, method: str, params: Any, revision: str, principal: str, now: float) -> Any | None:
@@ -65,21 +67,30 @@ class Book:
             self._entries.popitem(last=False)
 
     def outdate(self, method: str, params: Any = None) -> None:
-        """A change notice: what it is about is stale at once (`CAC-09`)."""
+        """A change notice: what it is about is stale at once (`CAC-09`), also where it is still on its way (see `changes`)."""
         if method == "notifications/resources/updated":
             uri = str(getattr(params, "uri", None))
             self._drop(lambda key: key[0] == "resources/read" and f"{key[1]}/".startswith(f"{uri.rstrip('/')}/"))
-        else:
-            stale = _OUTDATED_BY.get(method, ())
+        elif method in _OUTDATED_BY:
+            stale = _OUTDATED_BY[method]
             self._drop(lambda key: key[0] in stale)
+        else:
+            return
+        self.changes += 1
+
+    def forget(self, method: str) -> bool:
+        """Drop the answers to a method, so that it is asked for anew; whether there were any."""
+        return self._drop(lambda key: key[0] == method)
 
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()
 
-    def _drop(self, stale: Any) -> None:
-        for key in [key for key in self._entries if stale(key)]:
+    def _drop(self, stale: Callable[[Key], bool]) -> bool:
+        gone = [key for key in self._entries if stale(key)]
+        for key in gone:
             del self._entries[key]
+        return bool(gone)
 
 
 def _key(method: str, params: Any, revision: str, principal: str) -> Key | None:

@@ -23,7 +23,7 @@ from ..wire.seal import Seal
 from .changes import Change, ChangeBus, Listener, MemoryBus
 from .completions import CompletionFeature, completion_of
 from .context import Context
-from .extension import Extension
+from .extension import Extension, methods_of
 from .features import PromptFeature, ResourceFeature, Shelf, TemplateFeature, ToolFeature
 from .handlers import Handlers
 from .lifespan import Lifespan
@@ -73,7 +73,7 @@ class Server:
         lifespan: Callable[[Server], AbstractAsyncContextManager[Any]] | None = None,
         middleware: Sequence[Middleware] = (),
         extensions: Sequence[Extension] = (),
-        revisions: Sequence[str] = REVISIONS,
+        revisions: str | Sequence[str] = REVISIONS,
         page_size: int = 1000,
         list_ttl_ms: int = 0,
         timeout: float | None = None,
@@ -86,9 +86,12 @@ class Server:
         state_keys: Sequence[bytes] = (),
         bus: ChangeBus | None = None,
     ) -> None:
+        revisions = (revisions,) if isinstance(revisions, str) else revisions
         unknown = [r for r in revisions if r not in REVISIONS]
         if unknown or not revisions:
             raise ValueError(f"unknown revisions: {', '.join(unknown) or 'none given'}; there are {', '.join(REVISIONS)}")
+        _check(1, page_size=page_size, threads=threads, calls_per_peer=calls_per_peer, concurrency=concurrency)
+        _check(0, list_ttl_ms=list_ttl_ms, queue=queue)
         self.info = t.Implementation(
             name=name,
             version=version,
@@ -115,7 +118,7 @@ class Server:
         self._limits = (concurrency, queue)
         self._handlers = Handlers(self)
         self._handler: Handler | None = None
-        methods = {method: params for extension in extensions for method, (params, _) in extension.methods.items()}
+        methods = methods_of(self.extensions)
         self.identity = Identity(self.info, self.capabilities, instructions=instructions, revisions=tuple(revisions), methods=methods)
 
     # -- what there is -----------------------------------------------------------------------------------
@@ -158,9 +161,10 @@ class Server:
     @overload
     def tool(
         self,
-        name: str | None = None,
+        called: str | None = None,
         /,
         *,
+        name: str | None = None,
         title: str | None = None,
         description: str | None = None,
         annotations: t.ToolAnnotations | None = None,
@@ -190,7 +194,7 @@ class Server:
             return function
 
         def decorate(decorated: Function) -> Function:
-            self.add_tool(decorated, name=function, **options)
+            self.add_tool(decorated, **_named(function), **options)
             return decorated
 
         return decorate
@@ -213,6 +217,8 @@ class Server:
         `mime_type`, `size` (bytes), `annotations`, `icons`, `meta`, `tags`, `timeout`, `concurrency`, `queue`, `ttl_ms` and
         `cache_scope` (for how long and for whom a client may keep it) (2026-07-28, "Resources").
         """
+        if not isinstance(uri, str):
+            raise TypeError("a resource needs a URI: @server.resource('docs://readme') or @server.resource('docs://{name}')")
 
         def decorate(function: Function) -> Function:
             self.add_resource(uri, function, **options)
@@ -271,7 +277,7 @@ class Server:
             return function
 
         def decorate(decorated: Function) -> Function:
-            self.add_prompt(decorated, name=function, **options)
+            self.add_prompt(decorated, **_named(function), **options)
             return decorated
 
         return decorate
@@ -377,14 +383,20 @@ class Server:
 
     async def read_resource(self, uri: str, exchange: Exchange) -> t.ReadResourceResult:
         """Read a resource on behalf of an exchange that runs. Raises McpError."""
-        result = await self._handlers.read_resource(replace(exchange, method="resources/read", params=t.ReadResourceRequestParams(uri=uri)))
+        meta = replace(exchange.meta, progress_token=None)  # the progress of the request is another's to tell
+        x = replace(exchange, method="resources/read", params=t.ReadResourceRequestParams(uri=uri), meta=meta)
+        result = await self._handlers.read_resource(x, carried=True)
         if not isinstance(result, t.ReadResourceResult):
-            raise t.McpError(t.INTERNAL_ERROR, f"The resource {uri} asks for input, which another feature cannot give it.")
+            raise t.McpError(t.INTERNAL_ERROR, f"The resource {uri} asks for input by hand, which another feature cannot give it.")
         return result
 
     async def serve(self, channel: Channel, *, principal: Principal | None = None) -> None:
         """Serve one peer over a channel until it closes."""
-        await self._lifespan.enter()
+        try:
+            await self._lifespan.enter()
+        except BaseException:
+            await channel.aclose()
+            raise
         try:
             await serve(self.handler, self.identity, channel, principal=principal, most_calls=self.calls_per_peer)
         finally:
@@ -429,4 +441,17 @@ class Server:
 
 def _state_key() -> bytes:
     given = os.environ.get(STATE_KEY_VARIABLE)
-    return bytes.fromhex(given) if given else os.urandom(32)
+    try:
+        return bytes.fromhex(given) if given else os.urandom(32)
+    except ValueError:
+        raise ValueError(f"the variable {STATE_KEY_VARIABLE} is not hexadecimal") from None
+
+
+def _check(least: int, **numbers: int | None) -> None:
+    for what, given in numbers.items():
+        if given is not None and given < least:
+            raise ValueError(f"{what} is {least} or more, and cannot be {given}")
+
+
+def _named(name: str | None) -> dict[str, Any]:
+    return {} if name is None else {"name": name}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .. import types as t
 from ..exchange import Handler, Middleware
+from ..wire.revisions import METHODS
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _ID = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -34,3 +35,18 @@ class Extension:
         self.settings: t.JSONObject = dict(settings or {})
         self.methods = dict(methods or {})
         self.middleware = tuple(middleware)
+
+
+def methods_of(extensions: Iterable[Extension]) -> dict[str, type[t.Params]]:
+    """The methods of several extensions with the types of their params. ValueError where a name is not theirs alone."""
+    ids: set[str] = set()
+    methods: dict[str, type[t.Params]] = {}
+    for extension in extensions:
+        if extension.id in ids:
+            raise ValueError(f"the extension {extension.id} is given twice")
+        ids.add(extension.id)
+        for method, (params, _) in extension.methods.items():
+            if method in METHODS or method in methods:
+                raise ValueError(f"the extension {extension.id} cannot have the method {method}, which is taken already")
+            methods[method] = params
+    return methods

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import types as t
+from ..asking import NeedsInput
 from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
 from ..types.errors import InterlockError
 from ..wire.revisions import R3, error_code
@@ -96,33 +97,22 @@ class Handlers:
         try:
             value = await self._run(tool.call, values, x)
             return tool.output.result(value)
-        except (t.McpError, t.ProtocolError):
-            raise
-        except t.Unanswerable as bad:
-            if (error := unanswerable(bad, x)) is not None:
-                raise error from None
-            return _failed(str(bad))
-        except (t.ToolError, t.TimedOut) as bad:
-            return _failed(str(bad))
-        except OutputError as bad:
-            return self._broke(tool.key, bad, f"The tool {tool.key} gave a result that does not fit what it declares")
-        except ExceptionGroup as group:
-            return self._sorted_out(tool.key, group, x)
+        except BaseExceptionGroup as group:
+            return self._misfortune(tool.key, _meant(group, x), x)
         except (Exception, SystemExit) as bad:
-            return self._broke(tool.key, bad, f"The tool {tool.key} failed")
+            return self._misfortune(tool.key, bad, x)
 
-    def _sorted_out(self, name: str, group: ExceptionGroup[Exception], x: Exchange) -> AnyResult:
-        """A task group's errors: words for the model where all are meant for it, else a failure like any other."""
-        leaves = _leaves(group)
-        for leaf in leaves:
-            if isinstance(leaf, t.Unanswerable) and (error := unanswerable(leaf, x)) is not None:
-                raise error from None
-        if all(isinstance(leaf, t.ToolError) for leaf in leaves):
-            return _failed("\n".join(dict.fromkeys(str(leaf) for leaf in leaves)))
-        for leaf in leaves:
-            if isinstance(leaf, t.McpError):
-                raise leaf
-        return self._broke(name, group, f"The tool {name} failed")
+    def _misfortune(self, name: str, bad: BaseException, x: Exchange) -> t.CallToolResult:
+        """The result of a tool that raised. Raises what is an answer of its own."""
+        if isinstance(bad, t.McpError | t.ProtocolError):
+            raise bad
+        if isinstance(bad, t.Unanswerable) and (error := unanswerable(bad, x)) is not None:
+            raise error from None
+        if isinstance(bad, t.ToolError | t.TimedOut):
+            return _failed(str(bad))
+        if isinstance(bad, OutputError):
+            return self._broke(name, bad, f"The tool {name} gave a result that does not fit what it declares")
+        return self._broke(name, bad, f"The tool {name} failed")
 
     def _broke(self, name: str, bad: BaseException, words: str) -> t.CallToolResult:
         """What nobody foresaw: a plain sentence for the model, the rest for the log, and a reference that joins the two (`ERR-20`)."""
@@ -141,8 +131,8 @@ class Handlers:
 
     # -- resources -------------------------------------------------------------------------------------
 
-    async def read_resource(self, x: Exchange) -> AnyResult:
-        """`resources/read`."""
+    async def read_resource(self, x: Exchange, *, carried: bool = False) -> AnyResult:
+        """`resources/read`; within a call that is `carried` already, what the resource asks is asked by that call."""
         self._offered("resources", x)
         uri: str = x.params.uri
         resource = self._server.resources.get(uri)
@@ -150,15 +140,21 @@ class Handlers:
             if resource.content is not None:
                 return _kept(t.ReadResourceResult(contents=[resource.content]), resource)
             if resource.call is not None:
-                return await self._read(resource, resource.call, {}, resource.listing.mime_type, x)
+                return await self._read(resource, resource.call, {}, resource.listing.mime_type, x, carried)
         for template in self._server.templates_by_specificity():
             found = template.template.match(uri)
             if found is not None and template.strings.required <= found.keys():  # a variable may be absent, a parameter may not
-                return await self._read(template, template.call, template.strings.read(found), template.listing.mime_type, x)
+                return await self._read(template, template.call, template.strings.read(found), template.listing.mime_type, x, carried)
         raise t.McpError(error_code("resource_not_found", x.caller.revision), f"Resource not found: {uri}", {"uri": uri})
 
     async def _read(
-        self, feature: ResourceFeature | TemplateFeature, call: Call, values: dict[str, Any], mime_type: str | None, x: Exchange
+        self,
+        feature: ResourceFeature | TemplateFeature,
+        call: Call,
+        values: dict[str, Any],
+        mime_type: str | None,
+        x: Exchange,
+        carried: bool,
     ) -> AnyResult:
         async def run(inner: Exchange) -> AnyResult:
             value = await self._guarded(f"the resource {x.params.uri}", self._run(call, dict(values), inner), inner)
@@ -169,7 +165,7 @@ class Handlers:
                 raise t.McpError(code, f"Resource not found: {x.params.uri}", {"uri": x.params.uri})
             return _kept(resource_result(value, x.params.uri, mime_type), feature)
 
-        return await self._carried(call, run, x)
+        return await (run(x) if carried else self._carried(call, run, x))
 
     # -- prompts and completion ----------------------------------------------------------------------------
 
@@ -201,18 +197,10 @@ class Handlers:
         """Outside tools every misfortune is a JSON-RPC error, and what nobody foresaw is told to the log only."""
         try:
             return await running
-        except t.Unanswerable as bad:
-            raise (unanswerable(bad, x) or t.McpError(t.INVALID_REQUEST, str(bad))) from None
-        except t.ToolError as bad:
-            raise t.McpError(t.INTERNAL_ERROR, str(bad)) from None
-        except t.TimedOut as bad:
-            raise t.McpError(t.INTERNAL_ERROR, str(bad)) from None
-        except InterlockError:
-            raise
+        except BaseExceptionGroup as group:
+            raise _error(what, _meant(group, x), x) from None
         except (Exception, SystemExit) as bad:
-            reference = os.urandom(4).hex()
-            log.error("%s failed (reference %s)", what, reference, exc_info=bad)
-            raise t.McpError(t.INTERNAL_ERROR, f"{what[0].upper()}{what[1:]} failed (reference {reference}).") from None
+            raise _error(what, bad, x) from None
 
     async def complete(self, x: Exchange) -> AnyResult:
         """`completion/complete`."""
@@ -307,8 +295,36 @@ def _kept(result: t.ReadResourceResult, feature: ResourceFeature | TemplateFeatu
     )
 
 
+def _error(what: str, bad: BaseException, x: Exchange) -> Exception:
+    """The error that is answered where something other than a tool raised."""
+    if isinstance(bad, t.Unanswerable):
+        return unanswerable(bad, x) or t.McpError(t.INVALID_REQUEST, str(bad))
+    if isinstance(bad, t.ToolError | t.TimedOut):
+        return t.McpError(t.INTERNAL_ERROR, str(bad))
+    if isinstance(bad, InterlockError):
+        return bad
+    reference = os.urandom(4).hex()
+    log.error("%s failed (reference %s)", what, reference, exc_info=bad)
+    return t.McpError(t.INTERNAL_ERROR, f"{what[0].upper()}{what[1:]} failed (reference {reference}).")
+
+
 def _failed(words: str) -> t.CallToolResult:
     return t.CallToolResult(content=[t.TextContent(words)], is_error=True)
+
+
+def _meant(group: BaseExceptionGroup[Any], x: Exchange) -> BaseException:
+    """The one error that a task group's errors come to: words for the model where all are meant for it, an answer that is an
+    error, else the whole. Raises the group again where it only asks: then the call is unwound up to whoever runs it again."""
+    rest = group.split(NeedsInput)[1]
+    if rest is None:
+        raise group
+    leaves = _leaves(rest)
+    for leaf in leaves:
+        if isinstance(leaf, t.Unanswerable) and unanswerable(leaf, x) is not None:
+            return leaf
+    if all(isinstance(leaf, t.ToolError) for leaf in leaves):
+        return t.ToolError("\n".join(dict.fromkeys(map(str, leaves))))
+    return next((leaf for leaf in leaves if isinstance(leaf, t.McpError)), rest)
 
 
 def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
@@ -325,6 +341,8 @@ def _matching(choices: list[str], typed: str) -> list[str]:
 def _completion(found: Any) -> t.Completion:
     """What a completion function gave, cut to what the protocol allows (`CMP-02`)."""
     if isinstance(found, t.Completion):
-        return found if len(found.values) <= MOST_COMPLETIONS else _completion(found.values)
-    values = [str(value) for value in found or ()]
+        if len(found.values) <= MOST_COMPLETIONS:
+            return found
+        return t.Completion(values=found.values[:MOST_COMPLETIONS], total=found.total or len(found.values), has_more=True)
+    values = [found] if isinstance(found, str) else [str(value) for value in found or ()]
     return t.Completion(values=values[:MOST_COMPLETIONS], total=len(values), has_more=len(values) > MOST_COMPLETIONS)

@@ -15,7 +15,7 @@ from .content import contents
 from .docstrings import parse
 from .features import Call, PromptFeature, ResourceFeature, TemplateFeature, ToolFeature, call_of, with_tags
 from .hints import doc_of
-from .media import guess_mime
+from .media import File, guess_mime
 from .output import output_of
 from .raw import RawSignature
 from .signature import Signature, signature_of
@@ -116,8 +116,8 @@ def make_resource(
         path = os.fspath(content)
         size = os.stat(path).st_size if size is None else size
         mime_type = mime_type or guess_mime(path)
-        text = (mime_type or "").startswith("text/") or mime_type == "application/json"
-        content = partial(_read_file, path, text)
+        name = name or os.path.basename(path)
+        content = partial(_read_file, path, uri, mime_type)
     if callable(content):
         strings = Strings(content, context_type)
         if strings.names:
@@ -236,21 +236,24 @@ def _call(
 
 def _named(function: Callable[..., Any], name: str | None) -> str:
     found = name or _function_name(function)
-    if not found or found == "<lambda>":
+    if not found:
         raise ValueError(f"{function!r} has no name of its own; give it one")
+    if not isinstance(found, str):
+        raise TypeError(f"a name is a string, not {found!r}")
     return found
 
 
 def _function_name(function: Any) -> str | None:
     inner = getattr(function, "func", function)
     found = getattr(inner, "__name__", None)
-    return found if isinstance(found, str) else None
+    return found if isinstance(found, str) and found != "<lambda>" else None
 
 
-def _read_file(path: str, text: bool) -> str | bytes:
-    with open(path, "rb") as file:
-        data = file.read()
-    return data.decode("utf-8") if text else data
+def _read_file(path: str, uri: str, mime_type: str | None) -> t.ResourceContents | None:
+    try:
+        return File(path=path, uri=uri, mime_type=mime_type).content().resource
+    except FileNotFoundError:
+        return None  # it has gone meanwhile
 
 
 def _check_uri(uri: str) -> None:

@@ -30,12 +30,13 @@ class RawSignature:
         except SchemaError as bad:
             raise ValueError(f"the input schema cannot be used: {bad}") from None
         hints = hints_of(function, {context_type.__name__: context_type})
-        names = list(signature_with_text(function).parameters)
-        self.context = next((name for name in names if is_context(hints.get(name), context_type)), None)
-        rest = [name for name in names if name != self.context]
-        if len(rest) != 1:
-            raise TypeError(f"a function with an input schema takes the arguments as one dict, not {', '.join(rest) or 'nothing'}")
-        self._parameter = rest[0]
+        parameters = signature_with_text(function).parameters
+        self.context = next((name for name in parameters if is_context(hints.get(name), context_type)), None)
+        rest = [parameter for name, parameter in parameters.items() if name != self.context]
+        if len(rest) != 1 or rest[0].kind not in (rest[0].POSITIONAL_OR_KEYWORD, rest[0].KEYWORD_ONLY):
+            taken = ", ".join(map(str, rest)) or "nothing"
+            raise TypeError(f"a function with an input schema takes the arguments as one dict, in one plain parameter, not {taken}")
+        self._parameter = rest[0].name
 
     def decode(self, raw: bytes | Raw) -> dict[str, Any]:
         """The keyword values to call the function with. Raises ArgumentsError."""

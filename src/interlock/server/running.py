@@ -21,19 +21,26 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # as malloc.h of glibc numbers th
 
 
 def run(server: Server, transport: str, **options: Any) -> None:
-    """Serve over a transport until its end or an interrupt. Raises ValueError for a transport that there is not."""
+    """Serve over a transport until its end or an interrupt. Raises ValueError for one that there is not, or that is told too little."""
     if transport == "stdio":
         work = _stdio(server, **options)
     elif transport == "unix":
-        work = _sockets(server, address=Path(options.pop("path")), **options)
+        work = _sockets(server, address=Path(_needed("path", transport, options)), **options)
     elif transport == "tcp":
-        work = _sockets(server, address=(options.pop("host", "127.0.0.1"), int(options.pop("port"))), **options)
+        port = int(_needed("port", transport, options))
+        work = _sockets(server, address=(options.pop("host", "127.0.0.1"), port), **options)
     else:
         raise ValueError(f"there is no transport {transport!r}; there are {', '.join(TRANSPORTS)}")
     # On pipes uvloop gains little, and a stdio server is started for each of its peers: its start-up counts more.
     loops = None if transport == "stdio" else _loop_factory()
     with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=loops) as runner:
         runner.run(_until_told(server, work))
+
+
+def _needed(name: str, transport: str, options: dict[str, Any]) -> Any:
+    if name not in options:
+        raise ValueError(f"the transport {transport} needs to be told the {name}: server.run({transport!r}, {name}=...)")
+    return options.pop(name)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -29,6 +29,7 @@ class Playback:
         self.tape, self.part, self.patience = tape, part, patience
         self.troubles: list[str] = []
         self._next = 0
+        self._matched: set[int] = set()  # lines that came before their turn, as notices may
         self._blanks = Blanks(inventing=part == "server")  # what a server makes up, a client takes as it is
         self._heard: deque[Frame] = deque()  # what the peer said before it was its turn
         self._stirred = asyncio.Event()
@@ -78,7 +79,7 @@ class Playback:
     def check(self) -> None:
         """Raise AssertionError where the peer did not do as the tape has it, or the tape was not played to its end."""
         troubles = [*self.troubles, *(f"beyond the end of the tape the peer sent {_text(frame)}" for frame in self._heard)]
-        left = self.tape.lines[self._next :]
+        left = [line for at, line in enumerate(self.tape.lines) if at >= self._next and at not in self._matched]
         if left and not self.troubles:
             troubles.append(f"{len(left)} messages of the tape were not played, the first of them:\n  {left[0]}")
         if troubles:
@@ -100,11 +101,25 @@ class Playback:
     def _compare(self) -> None:
         while self._heard and (line := self._line()) is not None and line.sender == self._peer:
             frame = self._heard.popleft()
-            self._next += 1
+            at = self._place_of(Line(self._peer, frame))
+            line = self.tape.lines[at]
+            self._matched.add(at)
+            while self._next in self._matched:
+                self._next += 1
             found = differences(self._blanks, line.frame, frame)
-            self.troubles += [f"message {self._next}{difference}" for difference in found]
+            self.troubles += [f"message {at + 1}{difference}" for difference in found]
             if found:
                 self.troubles.append(f"  expected {line.frame.decode('utf-8', 'replace')}\n  got      {_text(frame)}")
+
+    def _place_of(self, heard: Line) -> int:
+        """Which of the lines that may come now this is: the next one, or the next of its sort, for notices have a time of their own."""
+        for at in range(self._next, len(self.tape.lines)):
+            line = self.tape.lines[at]
+            if line.sender != self._peer:
+                break
+            if at not in self._matched and line.is_notice == heard.is_notice:
+                return at
+        return self._next
 
     async def _listen(self, line: Line | None) -> None:
         """Wait until the peer says something or leaves; once the tape has ended, for as long as that takes."""

@@ -6,6 +6,7 @@ import base64
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ Sender = Literal["client", "server"]
 VOLATILE = ("requestState", "elicitationId")
 """The members that are different in every run: what `blanked` blanks unless it is told otherwise."""
 
+_NOTICES = {f"notifications/{what}" for what in ("resources/updated", *(f"{s}/list_changed" for s in ("tools", "prompts", "resources")))}
 _REFERENCE = re.compile(r"\(reference [0-9a-f]+\)")
 _json = msgspec.json.Decoder().decode
 
@@ -41,6 +43,12 @@ class Line(Struct, frozen=True):
             return _json(self.frame)
         except READ_ERRORS:
             return None
+
+    @property
+    def is_notice(self) -> bool:
+        """Whether it tells of a change; when it comes between the answers to calls is nobody's promise."""
+        message = self.message
+        return isinstance(message, dict) and message.get("method") in _NOTICES
 
     def __str__(self) -> str:
         arrow = "-->" if self.sender == "client" else "<--"
@@ -87,9 +95,12 @@ class Tape:
         return Tape([replace(line, frame=blanking.frame(line)) for line in self.lines], about=self.about)
 
     def differences(self, actual: Tape, *, ids: bool = True) -> list[str]:
-        """Where another tape is not as this one expects it, one line each; without `ids` JSON-RPC ids may be others."""
+        """Where another tape is not as this one expects it, one line each; without `ids` JSON-RPC ids may be others.
+
+        Notices of changes may come before or after the answers beside them.
+        """
         blanks, found = Blanks(), []
-        for number, (ours, theirs) in enumerate(zip(self.lines, actual.lines, strict=False), 1):
+        for number, (ours, theirs) in enumerate(zip(_settled(self.lines), _settled(actual.lines), strict=False), 1):
             if ours.sender != theirs.sender:
                 found.append(f"message {number}: expected one of the {ours.sender}, got one of the {theirs.sender}: {theirs}")
             else:
@@ -190,6 +201,12 @@ def differences(blanks: Blanks, expected: Frame, actual: Frame, *, ids: bool = T
         if wanted.pop("id", None) is not None and got.pop("id", None) is None:
             return [": expected a message with an id"]
     return [f", {d}" for d in blanks.differences(wanted, got)]
+
+
+def _settled(lines: list[Line]) -> list[Line]:
+    """The lines, with the notices last among the messages that the server sends in one go."""
+    runs = (list(run) for _, run in groupby(lines, key=lambda line: line.sender))
+    return [line for run in runs for line in sorted(run, key=lambda line: line.is_notice)]
 
 
 def _beyond(lines: list[Line], length: int) -> Iterator[tuple[int, Line]]:

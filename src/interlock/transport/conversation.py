@@ -136,7 +136,7 @@ class Conversation:
         head = known[1]
         if own is t.NOTHING and x.notify is silent:
             return head
-        token = b'"progressToken":' + encode_id(self.connection.next_id()) if x.notify is not silent else b""
+        token = b'"progressToken":' + encode_id(self.connection.next_id()) if x.notify is not silent and x.method != "subscriptions/listen" else b""
         return b",".join(part for part in (head, token, bytes(own).strip()[1:-1].strip()) if part)
 
     # -- what comes in ---------------------------------------------------------------------------------
