@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import pty
 import select
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
+
+# Makes the terminal the one that Ctrl-C comes from, then becomes the program under test.
+_TAKE_THE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 
 
 def at_terminal(words: Sequence[str], answers: Sequence[tuple[str, str]], *, seconds: float = 30.0) -> tuple[str, int]:
@@ -16,9 +20,11 @@ def at_terminal(words: Sequence[str], answers: Sequence[tuple[str, str]], *, sec
     `answers` are pairs: once the first text has been shown (since the last answer), the second is typed. AssertionError where a
     text is not shown in time.
     """
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(sys.executable, [sys.executable, "-m", "interlock", *words], {**os.environ, "TERM": "xterm", "COLUMNS": "100"})
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-c", _TAKE_THE_TERMINAL, sys.executable, "-m", "interlock", *words]
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(command, stdin=end, stdout=end, stderr=end, env=env, start_new_session=True)
+    os.close(end)
     shown, mark, waiting = "", 0, list(answers)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -35,8 +41,8 @@ def at_terminal(words: Sequence[str], answers: Sequence[tuple[str, str]], *, sec
             mark = found + len(waiting[0][0])
             os.write(terminal, waiting.pop(0)[1].encode())
     else:
-        os.kill(pid, 9)
+        process.kill()
+    code = process.wait()
     os.close(terminal)
-    _, status = os.waitpid(pid, 0)
     assert not waiting, f"never shown: {waiting[0][0]!r}\n{shown}"
-    return shown.replace("\r\n", "\n"), os.waitstatus_to_exitcode(status)
+    return shown.replace("\r\n", "\n"), code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -167,9 +168,10 @@ async def test_sockets(everyday: Path, tmp_path: Path, transport: str) -> None:
     try:
         where = (await process.stderr.readline()).decode().removeprefix("Listening at ").strip()
         async with Client(where) as client:
-                assert (await client.call_tool("add", {"a": 1})).value() == 3
-        finally:
-            process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+            assert (await client.call_tool("add", {"a": 1})).value() == 3
+    finally:
+        process.send_signal(signal.SIGTERM)
+    async with asyncio.timeout(20):
+        assert await process.wait() == 0
     assert where.startswith(f"{transport}://")
     assert not (tmp_path / "s").exists()

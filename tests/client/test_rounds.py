@@ -254,7 +254,9 @@ class Slow:
 
 
 @pytest.mark.parametrize(
-    "error", [McpError(-1, "No."), ValueError("oops"), Unanswerable("nobody", "roots"), ProtocolError("odd")], ids=lambda e: type(e).__name__
+    "error",
+    [McpError(-1, "No."), ValueError("oops"), Unanswerable("nobody", "roots"), ProtocolError("odd")],
+    ids=lambda e: type(e).__name__,
 )
 async def test_a_question_that_fails(error: Exception):
     """The others are given up before the error is raised, which is the error itself and no group of them."""

@@ -11,8 +11,33 @@ from interlock.transport.pipes import PipeChannel, ThreadChannel
 
 from .makers import Pair, addresses, meeting, over_pipes, over_socketpair
 
+
+class Pushy(MemoryChannel):
+    """One that pushes, too."""
+
+    def push(self, take, ended, *, patient):
+        """Instead of `receive`."""
+        self.pushing = asyncio.create_task(self.pump(take, ended, patient))
+
+    async def pump(self, take, ended, patient):
+        """Push until the end."""
+        while frames := await self.receive():
+            take(frames)
+            if patient:
+                await self.drain()
+        ended()
+
+
+def joined(kind: type[MemoryChannel]) -> Pair:
+    """Two channels of a kind that are each other's peer."""
+    one, other = kind(), kind()
+    one._peer, other._peer = other, one
+    return one, other
+
+
 PAIRS = {
     "memory": channel_pair,
+    "memory that pushes": lambda: joined(Pushy),
     "pipes": lambda: over_pipes(PipeChannel),
     "pipes with threads": lambda: over_pipes(ThreadChannel),
     "socketpair": lambda: over_socketpair(PipeChannel),
@@ -156,6 +181,51 @@ class Losing(MemoryChannel):
         return frames or await super().receive()
 
 
+class Eager(Pushy):
+    """Has no patience."""
+
+    def push(self, take, ended, *, patient):
+        """Push whatever comes."""
+        super().push(take, ended, patient=False)
+
+
+class Late(Pushy):
+    """Forgets what came before."""
+
+    def push(self, take, ended, *, patient):
+        """Push what comes from now on."""
+        self._arrived.clear()
+        super().push(take, ended, patient=patient)
+
+
+class Silent(Pushy):
+    """Never tells the end."""
+
+    def push(self, take, ended, *, patient):
+        """Push, and say no more."""
+        super().push(take, lambda: None, patient=patient)
+
+
+class Insistent(Pushy):
+    """Tells the end twice."""
+
+    def push(self, take, ended, *, patient):
+        """Push, and say so, and say so again."""
+        super().push(take, lambda: (ended(), ended()), patient=patient)
+
+
+class Sulking(Pushy):
+    """Does not go on once it has paused."""
+
+    async def pump(self, take, ended, patient):
+        """Push until much is queued."""
+        while frames := await self.receive():
+            take(frames)
+            if patient and self.queued > 1024 * 1024:
+                await asyncio.Event().wait()
+        ended()
+
+
 class Crying(MemoryChannel):
     """Says that something was lost although nothing was."""
 
@@ -177,6 +247,11 @@ BROKEN = {
     Raising: "drops what it is given without a fault",
     Closing: "closing twice is no fault",
     Losing: "a `receive` that is cancelled loses nothing",
+    Eager: "more was taken in",
+    Late: "all frames in order, those too that came before",
+    Silent: "tells the end once: it still waits",
+    Insistent: "the end was told 2 times",
+    Sulking: "then goes on",
     Crying: "`lost` says",
 }
 
@@ -186,9 +261,7 @@ async def test_broken_channels_are_caught(kind: type[MemoryChannel]):
     """Each promise that is broken is the one that the error names."""
 
     async def make() -> Pair:
-        one, other = kind(), kind()
-        one._peer, other._peer = other, one
-        return one, other
+        return joined(kind)
 
     with pytest.raises(AssertionError, match=BROKEN[kind]):
         await check_channel(make, patience=0.3)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -49,14 +51,18 @@ def check(command: Command, folder: Path) -> None:
     assert words[0] in python, f"{command.where}: there is no running {words[0]}"
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # where `make install` leaves the command
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(folder), "COLUMNS": "100", "NO_COLOR": "1"}
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, *python[words[0]], *words[1:]],
-        cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False,
-    )  # fmt: skip
-    output = done.stdout + (f"[exit code {done.returncode}]" if done.returncode else "")
-    assert agrees(command.output, output), (
-        f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{output}\n{done.stderr}"
-    )
+        cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, encoding="utf-8", start_new_session=True,
+    ) as done:  # fmt: skip
+        try:
+            output, errors = done.communicate(timeout=60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(done.pid, signal.SIGKILL)  # what a program that hangs or fails leaves behind
+    output += f"[exit code {done.returncode}]" if done.returncode else ""
+    assert agrees(command.output, output), f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{output}\n{errors}"
 
 
 def used(title: str, files: dict[str, str], ran: list[str]) -> bool:

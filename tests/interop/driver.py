@@ -32,8 +32,10 @@ def command_of(role: str, maker: str, installed: Callable[[str], Path]) -> list[
     if not maker.startswith("typescript"):
         return [str(installed(maker)), str(program.with_suffix(".py"))]
     place = installed("typescript")
-    for file in PEERS.glob("*.mjs"):
-        shutil.copy2(file, place)  # Node looks for packages beside the program
+    for file in PEERS.glob("*.mjs"):  # Node looks for packages beside the program
+        copy = place / file.name
+        if not copy.exists() or copy.read_bytes() != file.read_bytes():
+            shutil.copy2(file, copy)
     return [str(peers.node()), str(place / program.with_suffix(".mjs").name)]
 
 

@@ -52,7 +52,7 @@ async def complete_destination(value: str, arguments: dict[str, str]) -> list[st
     return [name for name in AIRPORTS if name.startswith(value) and f"({arguments.get('origin')})" not in name]
 
 
-@server.prompt("plan-vacation", title="Plan a vacation")
+@server.prompt("plan-vacation", title="Plan a holiday")
 async def plan_vacation(destination: str, duration: int = 7, budget: float | None = None, interests: list[str] | None = None) -> str:
     """Step by step from a wish to a plan.
 
@@ -66,9 +66,9 @@ async def plan_vacation(destination: str, duration: int = 7, budget: float | Non
 class Confirmation:
     """What is asked before a trip is booked."""
 
-    confirmBooking: Annotated[bool, Meta(description="Flights and hotel, 3,000 in all")]  # noqa: N815 - the form's own name for it
-    seatPreference: Literal["window", "aisle", "no preference"] = "no preference"  # noqa: N815 - the form's own name for it
-    roomType: Literal["sea view", "city view", "garden view"] = "city view"  # noqa: N815 - the form's own name for it
+    confirmBooking: Annotated[bool, Meta(description="Flights and hotel, 2,750 in all")]  # noqa: N815 - the form's own name for it
+    seatPreference: Literal["window", "aisle", "any"] = "any"  # noqa: N815 - the form's own name for it
+    roomType: Literal["sea", "city", "garden"] = "city"  # noqa: N815 - the form's own name for it
     travelInsurance: bool = False  # noqa: N815 - the form's own name for it
 
 
@@ -85,11 +85,11 @@ async def book(ctx: Context) -> str:
 async def find_best_flight(ctx: Context) -> str:
     """Have the client's model choose among many flights."""
     answer = await ctx.sample(
-        "Choose one of these flights:\n[47 flights]\nThe user flies early and changes planes once at most.",
+        "Choose one of these flights:\n[31 flights]\nThe traveller gets up early, and dislikes changing planes.",
         system="You know how to travel.",
-        max_tokens=1500,
+        max_tokens=1200,
         preferences=types.ModelPreferences(
-            hints=[types.ModelHint(name="any")], cost_priority=0.3, speed_priority=0.2, intelligence_priority=0.9
+            hints=[types.ModelHint(name="any")], cost_priority=0.25, speed_priority=0.1, intelligence_priority=0.95
         ),
     )
     return answer.content.text if isinstance(answer.content, TextContent) else "No words."

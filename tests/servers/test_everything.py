@@ -144,7 +144,7 @@ async def test_what_nobody_foresaw_stays_inside(client: Client, caplog: pytest.L
 
 @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
 async def test_progress_and_logs(revision: str) -> None:
-    """Progress comes to who asked for it, messages from the wanted level on (`PRG-01`, `LOG-01`)."""
+    """Progress comes to who asked for it, messages from the wanted level on (`PRG-02`, `LOG-03`, `LOG-06`)."""
     seen: list[float] = []
     said: list[Any] = []
     async with Client(server, revision=revision, log_level="warning", on_log=lambda p: said.append(p.level)) as client:
@@ -156,7 +156,7 @@ async def test_progress_and_logs(revision: str) -> None:
 
 
 async def test_cancellation(client: Client) -> None:
-    """A call that nobody waits for ends, in place and in a thread, and the server goes on (`CAN-01`)."""
+    """A call that nobody waits for ends, in place and in a thread, and the server goes on (`CAN-05`)."""
     for name in ("sleep", "sleep_in_thread"):
         with pytest.raises(TimedOut):
             await client.call_tool(name, {"seconds": 60}, timeout=0.05)
@@ -172,7 +172,7 @@ async def test_limits(client: Client) -> None:
 
 
 async def test_nobody_there_to_ask() -> None:
-    """A client that cannot be asked fails the call, and nothing is booked (`ELI-01`)."""
+    """A client that cannot be asked fails the call, and nothing is booked (`ERR-08`)."""
     async with Client(server, revision="2025-11-25") as client:
         result = await client.call_tool("book_table", {"day": "Friday"})
         assert result.is_error
@@ -244,7 +244,7 @@ async def test_prompts(client: Client) -> None:
 
 
 async def test_completion(client: Client) -> None:
-    """Of a Literal, of a prompt's argument in the light of another, and of a template's variable (`CMP-01`, `CMP-06`)."""
+    """Of a Literal, of a prompt's argument in the light of another, and of a template's variable (`CMP-02`, `CMP-03`)."""
     assert (await client.complete("review", "language", "ru")).values == ["rust"]
     assert (await client.complete("trip", "country", "f")).values == ["france"]
     assert (await client.complete("trip", "city", "b", arguments={"country": "spain"})).values == ["Barcelona", "Bilbao"]
@@ -253,7 +253,7 @@ async def test_completion(client: Client) -> None:
 
 
 async def test_pages(client: Client) -> None:
-    """The list of tools comes in pages of ten, and the client follows them (`PAG-01`, `TOL-29`)."""
+    """The list of tools comes in pages of ten, and the client follows them (`PAG-05`, `TOL-29`)."""
     sizes, cursor = [], None
     while True:
         page = await client.request("tools/list", types.ListToolsRequestParams(cursor=cursor))

@@ -89,7 +89,7 @@ async def test_every_link_can_be_read(client: Client) -> None:
     ],
 )
 async def test_what_must_not_be_read(client: Client, path: str) -> None:
-    """Outside, hidden, linked or no file: there is no such resource (`RES-21`)."""
+    """Outside, hidden, linked or no file: there is no such resource (`RES-08`)."""
     with pytest.raises(McpError, match="not found"):
         await client.read_resource(f"file:///{path}")
 

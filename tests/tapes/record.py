@@ -1,4 +1,4 @@
-"""Records the tapes of the scenarios: `python -m tests.tapes.record [SCENARIO ...]`, then read what has changed, line by line.
+"""Records the tapes of the scenarios, and the server's part of those by hand: `python -m tests.tapes.record [NAME ...]`.
 
 What is recorded is only as right as the code that recorded it; the tapes are golden because somebody has held each of them
 against the specification. So does whoever records anew: `git diff tests/tapes` is what there is to read.
@@ -14,6 +14,7 @@ from pathlib import Path
 from interlock import Client, Duplex
 from interlock.testing import Tape, channel_pair
 
+from .by_hand import TAPES, answer_anew
 from .scenarios import SCENARIOS, Scenario
 
 HERE = Path(__file__).parent
@@ -35,17 +36,21 @@ def path_of(scenario: Scenario, revision: str) -> Path:
     return HERE / revision / f"{scenario.name}.jsonl"
 
 
-async def main(names: list[str]) -> None:
+def main(names: list[str]) -> None:
     """Record the scenarios of these names, or all."""
     for scenario in SCENARIOS.values():
         for revision in scenario.revisions if not names or scenario.name in names else ():
-            tape = await record(scenario, revision)
+            tape = asyncio.run(record(scenario, revision))
             path = path_of(scenario, revision)
             path.parent.mkdir(exist_ok=True)
             tape.save(path)
             print(f"{path.relative_to(HERE)}: {len(tape)} messages")
+    for path in TAPES:
+        if not names or path.stem in names:
+            answer_anew(path)
+            print(f"{path.relative_to(HERE)}: the server's part")
 
 
 if __name__ == "__main__":
     logging.disable(logging.ERROR)  # the tool that crashes says so, as it should
-    asyncio.run(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from interlock.protocol.events import RequestReceived, SessionListen
+from interlock.protocol.server import ServerConnection
 from interlock.testing import Tape, replay_to_client, replay_to_server
+from interlock.wire.revisions import HANDSHAKE_REVISIONS
 
+from . import by_hand
 from .record import path_of, record
 from .scenarios import SCENARIOS, Scenario
 
@@ -33,6 +37,37 @@ async def test_the_client_does_as_the_tape_has_it(scenario: Scenario, revision: 
         await scenario.drive(client)
 
 
+BY_HAND = [(path, revision) for path in by_hand.TAPES for revision in by_hand.revisions_of(path)]
+
+
+@pytest.mark.parametrize("path, revision", BY_HAND, ids=lambda value: value.stem if isinstance(value, Path) else value)
+async def test_the_server_takes_whatever_comes(path: Path, revision: str):
+    """What no client of ours would send: each message is answered as the tape has it, or not at all, and the next one is heard."""
+    await replay_to_server(by_hand.load(path, revision), by_hand.server_of(path))
+
+
+PURE = [(HERE / revision / f"{name}.jsonl", revision) for name in ("life", "probe") for revision in HANDSHAKE_REVISIONS]
+PURE += [(path, revision) for path, revision in BY_HAND if path.stem in ("malformed-handshake", "negotiation", "batch-refused")]
+
+
+@pytest.mark.parametrize("path, revision", PURE, ids=lambda value: value.stem if isinstance(value, Path) else value)
+def test_the_connection_alone_does_as_the_tape_has_it(path: Path, revision: str):
+    """What needs no decision is answered by the pure connection, without a loop, a task or a handler (`LIF-03`, `PNG-01`, `RPC-16`)."""
+    tape, said = by_hand.load(path, revision), Tape()
+    scenario = SCENARIOS.get(path.stem)
+    server = scenario.make_server(revision) if scenario is not None else by_hand.server_of(path)
+    connection = ServerConnection(server.identity)
+    for line in tape:
+        if line.sender == "client":
+            said.hear("client", line.frame)
+            for event in connection.receive(line.frame):
+                assert isinstance(event, RequestReceived)
+                assert isinstance(event.id, SessionListen)  # what the connection listens to on the peer's behalf
+            for _, frame in connection.outgoing():
+                said.hear("server", frame)
+    assert tape.differences(said) == []
+
+
 async def test_both_together_say_what_the_tape_has():
     """The recorder makes of one scenario what was committed."""
     scenario = SCENARIOS["life"]
@@ -41,6 +76,7 @@ async def test_both_together_say_what_the_tape_has():
 
 
 def test_no_tape_is_left_over():
-    """Every tape of a revision belongs to a scenario or was written by hand."""
+    """Every tape of a revision belongs to a scenario."""
     known = {path_of(scenario, revision) for scenario, revision in RECORDED}
-    assert {path for path in HERE.glob("20*/*.jsonl") if not path.name.startswith("by-hand-")} == known
+    assert set(HERE.glob("20*/*.jsonl")) == known
+    assert set(HERE.rglob("*.jsonl")) == known | set(by_hand.TAPES)

@@ -39,8 +39,10 @@ from server import server
 def test_greeting() -> None:
     with Client(server) as client:
         assert [tool.name for tool in client.list_tools()] == ["greet"]
-        assert client.call_tool("greet", {{"name": "Ada"}}).value() == "Hello, Ada!"
-        assert client.call_tool("greet", {{"name": "Ada", "loud": True}}).value() == "HELLO, ADA!"
+        result = client.call_tool("greet", {{"name": "Ada"}})
+        assert result.value() == "Hello, Ada!"
+        result = client.call_tool("greet", {{"name": "Ada", "loud": True}})
+        assert result.value() == "HELLO, ADA!"
 
 
 def test_wrong_arguments_are_an_error_that_the_model_can_read() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -26,12 +25,14 @@ from .answers import Answers, ElicitFunction, RootsGiven, SampleFunction
 from .caching import caching
 from .rounds import DEFAULT_MOST_ROUNDS, rounds
 from .targets import transport_to
+from .waiting import Wait
 from .watch import Watch, watching
 
 log = logging.getLogger("interlock.client")
 
 R = TypeVar("R", bound=t.Result)
 OnProgress = Callable[[t.ProgressNotificationParams], None]
+Seconds = float | msgspec.UnsetType | None  # None: no bound; UNSET: as the client has it
 MOST_PAGES = 10_000
 DEFAULT_TIMEOUT = 300.0
 
@@ -50,6 +51,7 @@ class Client:
         revision: the one revision to speak, or several that are allowed; found out with the server where it is not given.
         log_level: from which level on log messages are wanted (sent with each request, or once, as the era has it).
         timeout: seconds that a request may take unless it says otherwise; None for no bound.
+        max_timeout: where it is given, progress begins `timeout` anew, and a request may take so many seconds in all.
         middleware: put around every exchange, the first one outermost.
         validate: whether structured results are checked against the output schemas that are known.
         cache: whether answers that the server allows to be kept are kept.
@@ -77,6 +79,7 @@ class Client:
         revision: str | Sequence[str] | None = None,
         log_level: t.LoggingLevel | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
+        max_timeout: float | None = None,
         middleware: Sequence[Middleware] = (),
         validate: bool = True,
         cache: bool = True,
@@ -88,7 +91,7 @@ class Client:
         if unknown := [r for r in allowed if r not in REVISIONS]:
             raise ValueError(f"unknown revisions: {', '.join(unknown)}; there are {', '.join(REVISIONS)}")
         self.info = t.Implementation(name=name, version=version, title=title)
-        self.timeout, self.log_level = timeout, log_level
+        self.timeout, self.max_timeout, self.log_level = timeout, max_timeout, log_level
         self._answers = answers or Answers(elicit=elicit, sample=sample, roots=roots)
         self._transport: ClientTransport = transport_to(target, on_stderr=on_stderr)
         self._on_log, self._on_notification = on_log, on_notification
@@ -174,9 +177,9 @@ class Client:
 
     # -- tools ---------------------------------------------------------------------------------------------
 
-    async def list_tools(self) -> list[t.Tool]:
-        """All tools, over all pages. Raises McpError, Unreachable."""
-        tools: list[t.Tool] = await self._all("tools/list", "tools")
+    async def list_tools(self, *, timeout: Seconds = UNSET) -> list[t.Tool]:
+        """All tools, over all pages; `timeout` is for each page. Raises McpError, Unreachable."""
+        tools: list[t.Tool] = await self._all("tools/list", "tools", timeout)
         for tool in tools:
             self._know(tool)
         return tools
@@ -186,7 +189,8 @@ class Client:
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
-        timeout: float | msgspec.UnsetType | None = UNSET,
+        timeout: Seconds = UNSET,
+        max_timeout: Seconds = UNSET,
         on_progress: OnProgress | None = None,
         asker: Asker | None = None,
         meta: Mapping[str, Any] | None = None,
@@ -199,7 +203,7 @@ class Client:
         """
         raw = Raw(msgspec.json.encode(arguments)) if arguments else t.NOTHING
         params = t.CallToolRequestParams(name=name, arguments=raw, meta=_meta(meta))
-        result = await self._request("tools/call", params, t.CallToolResult, timeout, on_progress, asker)
+        result = await self._request("tools/call", params, t.CallToolResult, timeout, on_progress, asker, max_timeout)
         if self._validate and self._validators and not result.is_error:
             self._check(name, result)
         return result
@@ -228,21 +232,21 @@ class Client:
 
     # -- resources ---------------------------------------------------------------------------------------------
 
-    async def list_resources(self) -> list[t.Resource]:
+    async def list_resources(self, *, timeout: Seconds = UNSET) -> list[t.Resource]:
         """All resources, over all pages."""
-        resources: list[t.Resource] = await self._all("resources/list", "resources")
+        resources: list[t.Resource] = await self._all("resources/list", "resources", timeout)
         return resources
 
-    async def list_resource_templates(self) -> list[t.ResourceTemplate]:
+    async def list_resource_templates(self, *, timeout: Seconds = UNSET) -> list[t.ResourceTemplate]:
         """All resource templates, over all pages."""
-        templates: list[t.ResourceTemplate] = await self._all("resources/templates/list", "resource_templates")
+        templates: list[t.ResourceTemplate] = await self._all("resources/templates/list", "resource_templates", timeout)
         return templates
 
     async def read_resource(
         self,
         uri: str,
         *,
-        timeout: float | msgspec.UnsetType | None = UNSET,
+        timeout: Seconds = UNSET,
         asker: Asker | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> t.ReadResourceResult:
@@ -261,9 +265,9 @@ class Client:
 
     # -- prompts and completion -----------------------------------------------------------------------------------
 
-    async def list_prompts(self) -> list[t.Prompt]:
+    async def list_prompts(self, *, timeout: Seconds = UNSET) -> list[t.Prompt]:
         """All prompts, over all pages."""
-        prompts: list[t.Prompt] = await self._all("prompts/list", "prompts")
+        prompts: list[t.Prompt] = await self._all("prompts/list", "prompts", timeout)
         return prompts
 
     async def get_prompt(
@@ -271,7 +275,7 @@ class Client:
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
-        timeout: float | msgspec.UnsetType | None = UNSET,
+        timeout: Seconds = UNSET,
         asker: Asker | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> t.GetPromptResult:
@@ -287,6 +291,7 @@ class Client:
         value: str = "",
         *,
         arguments: Mapping[str, str] | None = None,
+        timeout: Seconds = UNSET,
     ) -> t.Completion:
         """Suggestions for an argument, of which `value` was typed so far, where `arguments` are known already.
 
@@ -299,11 +304,11 @@ class Client:
             argument=t.CompletionArgument(name=argument, value=value),
             context=t.CompletionContext(arguments=dict(arguments)) if arguments else None,
         )
-        return (await self._request("completion/complete", params, t.CompleteResult)).completion
+        return (await self._request("completion/complete", params, t.CompleteResult, timeout)).completion
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
-    async def ping(self, *, timeout: float | msgspec.UnsetType | None = UNSET) -> None:
+    async def ping(self, *, timeout: Seconds = UNSET) -> None:
         """Make sure that the server answers; in the stateless era, which has no ping, by `server/discover` (`PNG-04`)."""
         if self.caller.era is Era.HANDSHAKE:
             await self._request("ping", t.PingRequestParams(), t.EmptyResult, timeout)
@@ -313,25 +318,31 @@ class Client:
 
     async def set_log_level(self, level: t.LoggingLevel) -> None:
         """From which level on log messages are wanted from now on."""
-        self.log_level = level
         caller = self.caller
+        self.log_level = level
         if caller.era is Era.HANDSHAKE:
             await self._request("logging/setLevel", t.SetLevelRequestParams(level=level), t.EmptyResult)
         self._caller = Caller(caller.revision, caller.capabilities, caller.info, level, caller.principal, caller.session)
 
     def roots_changed(self) -> None:
         """Say that the roots are not as they were (handshake era; in the stateless era the server asks each time)."""
-        if self.caller.era is Era.HANDSHAKE:
+        if self.caller.era is Era.HANDSHAKE and self._answers.capabilities.roots is not None:  # `LIF-12`
             self._transport.tell("notifications/roots/list_changed", t.RootsListChangedNotificationParams())
 
     async def request(
-        self, method: str, params: t.Params, *, timeout: float | msgspec.UnsetType | None = UNSET, on_progress: OnProgress | None = None
+        self,
+        method: str,
+        params: t.Params,
+        *,
+        timeout: Seconds = UNSET,
+        max_timeout: Seconds = UNSET,
+        on_progress: OnProgress | None = None,
     ) -> t.Result:
         """Send any request of the protocol, one page of a list for instance, and return its result."""
         row = METHODS.get(method)
         if row is None or row.result is None or row.sender is Side.SERVER:
             raise ValueError(f"{method} is no request that a client sends")
-        return await self._request(method, params, t.Result, timeout, on_progress)
+        return await self._request(method, params, t.Result, timeout, on_progress, max_timeout=max_timeout)
 
     async def send(self, exchange: Exchange) -> t.Result:
         """Carry an exchange through all middleware to the server: the client itself, in the one shape of the house."""
@@ -347,40 +358,47 @@ class Client:
         method: str,
         params: Any,
         kind: type[R],
-        timeout: float | msgspec.UnsetType | None = UNSET,
+        timeout: Seconds = UNSET,
         on_progress: OnProgress | None = None,
         asker: Asker | None = None,
+        max_timeout: Seconds = UNSET,
     ) -> R:
-        notify = silent if on_progress is None else _progress(on_progress)
-        x = Exchange(method, params, self.caller, notify=notify, asker=asker or self._answers)
-        seconds = self.timeout if timeout is UNSET else timeout
-        result = await (self._handler(x) if seconds is None else self._within(seconds, x))
+        caller = self.caller
+        wait = self._wait(method, timeout, max_timeout)
+        go_on = wait.go_on if wait is not None and wait.can_go_on else None
+        notify = silent if on_progress is None and go_on is None else _progress(on_progress, go_on)
+        work = self._handler(Exchange(method, params, caller, notify=notify, asker=asker or self._answers))
+        result = await (work if wait is None else wait.hold(work))
         if not isinstance(result, kind):
             raise t.ProtocolError(f"The server answered {method} with something else: {type(result).__name__}")
         return result
 
-    def _within(self, seconds: float, x: Exchange) -> Awaitable[Any]:
-        return _within(self._handler(x), seconds, x.method)
+    def _wait(self, method: str, timeout: Seconds, max_timeout: Seconds) -> Wait | None:
+        seconds = self.timeout if timeout is UNSET else timeout
+        most = self.max_timeout if max_timeout is UNSET else max_timeout
+        if seconds is None:
+            seconds, most = most, None
+        return None if seconds is None else Wait(method, seconds, most)
 
     async def _carry(self, x: Exchange) -> Any:
         return await self._transport(x)
 
-    async def _all(self, method: str, field: str) -> list[Any]:
+    async def _all(self, method: str, field: str, timeout: Seconds) -> list[Any]:
         """Every page of a list (`TOL-29`); begun again where a page that was kept leads to a cursor that is no longer good (`CAC-10`)."""
         try:
-            return await self._pages(method, field)
+            return await self._pages(method, field, timeout)
         except t.McpError as bad:
             if bad.code != t.INVALID_PARAMS or not self._book.forget(method):
                 raise
-        return await self._pages(method, field)
+        return await self._pages(method, field, timeout)
 
-    async def _pages(self, method: str, field: str) -> list[Any]:
+    async def _pages(self, method: str, field: str, timeout: Seconds) -> list[Any]:
         """Page after page; a cursor that comes twice ends it with an error (`PAG-03`: an empty one is a cursor)."""
         items: list[Any] = []
         cursor: str | None = None
         seen: set[str] = set()
         for _ in range(MOST_PAGES):
-            page: Any = await self._request(method, METHODS[method].params(cursor=cursor), t.PaginatedResult)
+            page: Any = await self._request(method, METHODS[method].params(cursor=cursor), t.PaginatedResult, timeout)
             items += getattr(page, field)
             cursor = page.next_cursor
             if cursor is None:
@@ -408,36 +426,13 @@ class Client:
             self._on_notification(method, params)
 
 
-async def _within(work: Awaitable[R], seconds: float, method: str) -> R:
-    """Wait for an answer for so long and no longer; a request that takes longer is cancelled at the server too (`LIF-18`).
-
-    What `asyncio.timeout` does, at a third of its cost: this is on the way of every request.
-    """
-    task = asyncio.current_task()
-    if task is None:
-        raise RuntimeError("a client is used from a task")
-    expired = False
-
-    def expire() -> None:
-        nonlocal expired
-        expired = True
-        task.cancel()
-
-    timer = asyncio.get_running_loop().call_later(seconds, expire)
-    try:
-        return await work
-    except asyncio.CancelledError:
-        if expired and task.uncancel() <= 0:
-            raise t.TimedOut(f"No answer to {method} came within {seconds:g} seconds.") from None
-        raise
-    finally:
-        timer.cancel()
-
-
-def _progress(on_progress: OnProgress) -> Notify:
+def _progress(on_progress: OnProgress | None, go_on: Callable[[], None] | None) -> Notify:
     def notify(method: str, params: Any) -> None:
         if method == "notifications/progress":
-            on_progress(params)
+            if go_on is not None:
+                go_on()
+            if on_progress is not None:
+                on_progress(params)
 
     return notify
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -26,6 +25,7 @@ from .context import Context
 from .extension import Extension, methods_of
 from .features import PromptFeature, ResourceFeature, Shelf, TemplateFeature, ToolFeature
 from .handlers import Handlers
+from .keys import state_key
 from .lifespan import Lifespan
 from .making import make_prompt, make_resource, make_template, make_tool
 from .workers import DEFAULT_THREADS
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-STATE_KEY_VARIABLE = "INTERLOCK_STATE_KEY"
 
 
 class Server:
@@ -109,7 +108,7 @@ class Server:
         self.templates: Shelf[TemplateFeature] = Shelf("resource template", lambda: self._changed("resources"))
         self.prompts: Shelf[PromptFeature] = Shelf("prompt", lambda: self._changed("prompts"))
         self.listeners: set[Listener] = set()
-        self.rounds = Rounds(Seal(list(state_keys) or [_state_key()], seconds=asking_seconds), park=park)
+        self.rounds = Rounds(Seal(list(state_keys) or [state_key()], seconds=asking_seconds), park=park)
         self._completions: dict[tuple[str, str], CompletionFeature] = {}
         self._completion: CompletionFeature | None = None
         self._sorted_templates: list[TemplateFeature] | None = None
@@ -437,14 +436,6 @@ class Server:
         from .running import run  # late: signals and event loops, which a server in memory does not need
 
         run(self, transport, **{"limit": DEFAULT_LIMIT, **options})
-
-
-def _state_key() -> bytes:
-    given = os.environ.get(STATE_KEY_VARIABLE)
-    try:
-        return bytes.fromhex(given) if given else os.urandom(32)
-    except ValueError:
-        raise ValueError(f"the variable {STATE_KEY_VARIABLE} is not hexadecimal") from None
 
 
 def _check(least: int, **numbers: int | None) -> None:

@@ -100,6 +100,12 @@ def folder_server(root: str | Path | None = None) -> Server:
         instructions="Find files with list_files and search_files, and read them as resources: file:///path, below the folder.",
         page_size=200,
     )
+    _add_tools(made, folder)
+    _add_reading(made, folder)
+    return made
+
+
+def _add_tools(made: Server, folder: Folder) -> None:
     only_reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
     @made.tool(title="List files", annotations=only_reads)
@@ -130,6 +136,8 @@ def folder_server(root: str | Path | None = None) -> Server:
             hits += _hits(folder, path, wanted)
         return Found(hits[:MOST_HITS], complete=len(hits) <= MOST_HITS)
 
+
+def _add_reading(made: Server, folder: Folder) -> None:
     @made.resource("file:///{+path}", name="file", title="A file of the folder")
     def file(path: str) -> str | None:
         """The text of a file, by its path below the folder."""
@@ -154,8 +162,6 @@ def folder_server(root: str | Path | None = None) -> Server:
     @made.completion("explain_file", "path")
     def complete_prompt(value: str) -> list[str]:
         return complete_path(value)
-
-    return made
 
 
 def _uri(path: str) -> str:

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from ..transport.channel import Channel
+from ..transport.channel import Channel, Pushing
 from ..wire.jsonrpc import Frame
 
 MakePair = Callable[[], Awaitable[tuple[Channel, Channel]]]
 
-_LARGE = 4 * 1024 * 1024
+_BLOCK, _LARGE = 1024 * 1024, 4 * 1024 * 1024
 _MUCH = 48 * 1024 * 1024  # more than any pipe, socket or reader holds back by itself
 
 
@@ -20,7 +20,7 @@ async def check_channel(make_pair: MakePair, *, patience: float = 10.0) -> None:
 
     Each step waits `patience` seconds at the most. Raises AssertionError that says what is wrong.
     """
-    for step in (_carries, _keeps_order, _carries_large, _survives_cancelling, _pushes_back, _ends, _outlives_its_peer):
+    for step in _STEPS:
         one, other = await make_pair()
         async with _within(patience, step.__doc__ or step.__name__):
             try:
@@ -73,8 +73,8 @@ async def _survives_cancelling(one: Channel, other: Channel) -> None:
 
 async def _pushes_back(one: Channel, other: Channel) -> None:
     """`send` never waits, `queued` counts what is not written, and `drain` waits until the peer has taken most of it"""
-    block = b"y" * (1024 * 1024)
-    count = _MUCH // len(block)
+    block = b"y" * _BLOCK
+    count = _MUCH // _BLOCK
     for _ in range(count):
         one.send([block])
     _require(one.queued > 0, f"{_MUCH} bytes were sent to a peer that does not read, yet nothing is `queued`")
@@ -114,6 +114,43 @@ async def _outlives_its_peer(one: Channel, other: Channel) -> None:
     await one.drain()
 
 
+async def _pushes(one: Channel, other: Channel) -> None:
+    """one that pushes gives all frames in order, those too that came before, and tells the end once"""
+    if not isinstance(other, Pushing):
+        return
+    early, late = [b"%d" % n + b"y" * _BLOCK for n in range(12)], [b"%d" % n for n in range(100)]
+    one.send(early)
+    await _turns()
+    heard = _Heard(other, patient=False)
+    one.send(late)
+    got = await heard.frames(len(early) + len(late))
+    _require(got == early + late, f"{len(early) + len(late)} frames were sent and {len(got)} were pushed, or in another order")
+    await one.aclose()
+    await heard.end()
+    await _turns()
+    _require(heard.ends == 1, f"the end was told {heard.ends} times")
+
+
+async def _pushes_patiently(one: Channel, other: Channel) -> None:
+    """one that pushes patiently takes in no more while much is queued, then goes on, and hears that the peer has gone all the same"""
+    if not isinstance(other, Pushing):
+        return
+    count = _MUCH // _BLOCK
+    heard = _Heard(other, patient=True, on_frame=lambda frame: other.send([b"y" * _BLOCK] * count if frame == b"much" else []))
+    one.send([b"much"])
+    await heard.frames(1)
+    one.send([b"more"])
+    await _turns()
+    _require(len(heard.got) == 1, f"{other.queued} bytes are queued, yet more was taken in")
+    await _take(one, count)
+    got = await heard.frames(2)
+    _require(got == [b"much", b"more"], "what was left lying while much was queued was not taken in after")
+    one.send([b"much"])
+    await heard.frames(3)
+    await one.aclose()
+    await heard.end()
+
+
 # -- small things ----------------------------------------------------------------------------------------------------
 
 
@@ -132,6 +169,44 @@ async def _within(patience: float, what: str) -> AsyncIterator[None]:
         raise AssertionError(f"a channel promises that {what}: it still waits after {patience:g} seconds") from None
     except Exception as bad:
         raise AssertionError(f"a channel promises that {what}: it raised {bad!r}") from bad
+
+
+class _Heard:
+    """What a channel pushes."""
+
+    def __init__(self, channel: Pushing, *, patient: bool, on_frame: Callable[[Frame], None] = lambda frame: None) -> None:
+        self.got: list[Frame] = []
+        self.ends = 0
+        self._on_frame = on_frame
+        self._stirred = asyncio.Event()
+        channel.push(self._take, self._end, patient=patient)
+
+    async def frames(self, count: int) -> list[Frame]:
+        while len(self.got) < count and not self.ends:
+            self._stirred.clear()
+            await self._stirred.wait()
+        return self.got
+
+    async def end(self) -> None:
+        while not self.ends:
+            self._stirred.clear()
+            await self._stirred.wait()
+
+    def _take(self, frames: list[Frame]) -> None:
+        self.got += frames
+        for frame in frames:
+            self._on_frame(frame)
+        self._stirred.set()
+
+    def _end(self) -> None:
+        self.ends += 1
+        self._stirred.set()
+
+
+async def _turns() -> None:
+    """Some turns of the loop: enough for what is ready to happen."""
+    for _ in range(50):
+        await asyncio.sleep(0)
 
 
 async def _next(channel: Channel) -> list[Frame]:
@@ -162,3 +237,16 @@ def _first_difference(sent: list[Frame], got: list[Frame]) -> str:
 def _require(holds: bool, otherwise: str) -> None:
     if not holds:
         raise AssertionError(otherwise)
+
+
+_STEPS = (
+    _carries,
+    _keeps_order,
+    _carries_large,
+    _survives_cancelling,
+    _pushes_back,
+    _ends,
+    _outlives_its_peer,
+    _pushes,
+    _pushes_patiently,
+)

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 
 from ..wire.jsonrpc import Frame
 from ..wire.lines import DEFAULT_LIMIT, LineSplitter
@@ -71,9 +72,12 @@ class PipeChannel:
         `take` gets an empty list where a line was dropped. With `patient`, no more is read while much is queued for writing.
         """
         self._take, self._on_end, self._patient = take, ended, patient
-        if self._frames:
+        if self._frames or self._splitter.dropped != self._reported:
             frames, self._frames, self._held = self._frames, [], 0
             take(frames)
+        if self._paused and not self._ended:  # so much had come before
+            self._paused = False
+            self._loop.add_reader(self._read_fd, self._readable)
         if self._ended:
             ended()
 
@@ -188,7 +192,7 @@ class PipeChannel:
         out = self._out
         while out:
             try:
-                written = os.write(self._write_fd, out[0]) if len(out) == 1 else os.writev(self._write_fd, [*out][:64])
+                written = os.write(self._write_fd, out[0]) if len(out) == 1 else os.writev(self._write_fd, [*islice(out, 64)])
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
@@ -203,6 +207,10 @@ class PipeChannel:
                 written -= len(first)
                 out.popleft()
         self._loop.remove_writer(self._write_fd)
+        self._relax()
+
+    def _relax(self) -> None:
+        """Nothing is queued any more: whoever waited for that goes on, and so does reading."""
         self._room.set()
         if self._take is not None and self._paused and not self._ended:
             self._paused = False
@@ -225,7 +233,7 @@ class PipeChannel:
             self._loop.remove_writer(self._write_fd)
             if self._write_fd != self._read_fd:
                 os.close(self._write_fd)
-        self._room.set()
+        self._relax()
 
     def _note_large(self) -> None:
         noted, self.on_large = self.on_large, None
@@ -245,8 +253,9 @@ class ThreadChannel:
         self._read_fd, self._write_fd, self._on_close = read_fd, write_fd, on_close
         self._splitter = LineSplitter(limit)
         self._reported = 0
-        self._arrived: asyncio.Queue[list[Frame]] = asyncio.Queue()
+        self._arrived: asyncio.Queue[list[Frame] | None] = asyncio.Queue()  # [] where a line was dropped, None at the end
         self._taken = threading.Semaphore(64)  # reading pauses this many chunks ahead
+        self._pushing: asyncio.Task[None] | None = None
         self._ended = self._closed = False
         self._out: deque[bytes] = deque()
         self._work = threading.Condition()
@@ -258,15 +267,36 @@ class ThreadChannel:
         threading.Thread(target=self._read_loop, name="interlock-read", daemon=True).start()
         threading.Thread(target=self._write_loop, name="interlock-write", daemon=True).start()
 
+    def push(self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool) -> None:
+        """Instead of `receive`: call `take` with frames as they come, and `ended` at the end.
+
+        `take` gets an empty list where a line was dropped. With `patient`, no more is taken in while much is queued for writing.
+        """
+        self._pushing = self._loop.create_task(self._push(take, ended, patient))
+
+    async def _push(self, take: Callable[[list[Frame]], None], ended: Callable[[], None], patient: bool) -> None:
+        try:
+            while (frames := await self._next()) is not None:
+                take(frames)
+                if patient:
+                    await self.drain()
+        finally:
+            ended()
+
     async def receive(self) -> list[Frame]:
         """The next frames; an empty list at the end."""
-        while not self._ended:
-            frames = await self._arrived.get()
-            self._taken.release()
+        while (frames := await self._next()) is not None:
             if frames:
                 return frames
-            self._ended = True
         return []
+
+    async def _next(self) -> list[Frame] | None:
+        if self._ended:
+            return None
+        frames = await self._arrived.get()
+        self._taken.release()
+        self._ended = frames is None
+        return frames
 
     def send(self, frames: list[Frame]) -> None:
         """Queue frames to be written."""
@@ -289,6 +319,8 @@ class ThreadChannel:
         if self._closed:
             return
         self._closed = True
+        if self._pushing is not None:
+            self._pushing.cancel()
         with self._work:
             self._stopping = True
             self._work.notify()
@@ -312,14 +344,15 @@ class ThreadChannel:
                 chunk = os.read(self._read_fd, _SMALL_READ)
             except OSError:
                 chunk = b""
+            dropped = self._splitter.dropped
             frames = self._splitter.feed(chunk) if chunk else self._splitter.close()
-            if chunk and not frames:
+            if chunk and not frames and self._splitter.dropped == dropped:
                 self._taken.release()
                 continue
-            if frames and not self._post(self._arrived.put_nowait, frames):
+            if (chunk or frames) and not self._post(self._arrived.put_nowait, frames):
                 return
             if not chunk:
-                self._post(self._arrived.put_nowait, [])
+                self._post(self._arrived.put_nowait, None)
                 with contextlib.suppress(OSError):
                     os.close(self._read_fd)
                 return

@@ -98,19 +98,26 @@ class Serving:
         id, connection = event.id, self.connection
         asker = Direct(event.caller, partial(self._ask, id)) if event.caller.era is Era.HANDSHAKE else MUTE
         exchange = Exchange(event.method, event.params, event.caller, event.meta, partial(self._notify, id), asker, None, self._drain)
+        task = asyncio.current_task()
+        before = task.cancelling() if task is not None else 0
         try:
-            connection.respond(id, await self.handler(exchange))
+            result = await self.handler(exchange)
+            if task is None or task.cancelling() == before:  # else it has eaten its cancelling, and the id may be another call's by now
+                connection.respond(id, result)
         except t.McpError as bad:
-            connection.fail(id, bad.code, bad.message, bad.data)
+            if task is None or task.cancelling() == before:
+                connection.fail(id, bad.code, bad.message, bad.data)
         except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is not None and task.cancelling():
+            if task is not None and task.cancelling():
                 raise  # by the peer, or because it has gone: a cancelled call is never answered
             connection.fail(id, t.INTERNAL_ERROR, "The call was cancelled by the server.")
         except Exception:
             log.exception("%s failed", event.method)
-            connection.fail(id, t.INTERNAL_ERROR, "Internal error")
+            if task is None or task.cancelling() == before:
+                connection.fail(id, t.INTERNAL_ERROR, "Internal error")
         finally:
-            self.running.pop(id, None)
+            if self.running.get(id) is task:
+                self.running.pop(id, None)
             if self.running or self._taking:
                 self._flush_soon()
             else:
@@ -145,7 +152,10 @@ class Serving:
         elif type(event) is ResponseReceived:
             self._settle(event)
         elif type(event) is NotificationReceived and self._on_notification is not None:
-            self._on_notification(event.method, event.params, self.connection.remembered)
+            try:
+                self._on_notification(event.method, event.params, self.connection.remembered)
+            except Exception:
+                log.exception("a listener for %s failed", event.method)
 
     def _settle(self, event: ResponseReceived) -> None:
         waiting = self._waiting.pop(event.id, None)

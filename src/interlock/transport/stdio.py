@@ -118,6 +118,7 @@ class Stdio:
         self._env = {**(os.environ if inherit_env else inherited_environment()), **(env or {})}
         self._cwd, self._on_stderr, self._limit, self._tap = cwd, on_stderr, limit, tap
         self._process: subprocess.Popen[bytes] | None = None
+        self._ending: asyncio.Future[int | None] | None = None
         self._duplex: Duplex | None = None
         self._stderr = _StderrTail(on_stderr)
 
@@ -195,7 +196,11 @@ class Stdio:
 
     async def _explained(self, bad: t.Unreachable) -> t.Unreachable:
         """The same misfortune with the child's exit code and last words, where it has ended."""
-        code = await _exit_code(self._process, 0.5) if self._process is not None else None
+        if self._process is None:
+            return bad
+        if self._ending is None or self._ending.done():
+            self._ending = asyncio.ensure_future(_exit_code(self._process, 0.5))  # one look for all calls that wait
+        code = await asyncio.shield(self._ending)
         if code is None:
             return bad
         self._stderr.read_rest()

@@ -9,18 +9,13 @@ from interlock import Server as FastMCP
 mcp = FastMCP("gales")
 
 BASE = "https://gales.invalid"
-AGENT = "gales/0.1"
 
 
-async def fetch(url: str) -> dict[str, Any] | None:
-    """What stands behind an address, or None where it cannot be had."""
-    async with httpx.AsyncClient() as client:
-        try:
-            response = await client.get(url, headers={"User-Agent": AGENT}, timeout=5.0)
-            response.raise_for_status()
-            return response.json()
-        except Exception:
-            return None
+async def fetch(where: str) -> Any:
+    """What stands behind a path or an address, or None where it cannot be had."""
+    async with httpx.AsyncClient(base_url=BASE, timeout=5.0) as http:
+        answer = await http.get(where)
+    return answer.json() if answer.is_success else None
 
 
 def line(feature: dict) -> str:
@@ -36,8 +31,9 @@ async def gales(region: str) -> str:
     Args:
         region: Its two letters (such as CA)
     """
-    data = await fetch(f"{BASE}/alerts/active/area/{region}")
-    if not data or "features" not in data:
+    try:
+        data = await fetch(f"/alerts/active/area/{region}")
+    except httpx.HTTPError:
         return "The gales cannot be had."
     return "\n".join(line(feature) for feature in data["features"]) or "No gales."
 
@@ -50,11 +46,12 @@ async def outlook(north: float, east: float) -> str:
         north: Degrees of latitude
         east: Degrees of longitude
     """
-    points = await fetch(f"{BASE}/points/{north},{east}")
-    if not points:
+    try:
+        point = await fetch(f"/points/{north},{east}")
+        data = await fetch(point["properties"]["forecast"])
+    except httpx.HTTPError:
         return "The outlook cannot be had."
-    data = await fetch(points["properties"]["forecast"])
-    return "\n".join(f"{p['name']}: {p['temperature']}°" for p in data["properties"]["periods"][:2]) if data else "No outlook."
+    return "\n".join(f"{p['name']}: {p['temperature']}°" for p in data["properties"]["periods"][:2])
 
 
 if __name__ == "__main__":

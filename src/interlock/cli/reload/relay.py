@@ -75,7 +75,6 @@ class Relay:
         self._last_asked = 0
         self._children = 0
         self._probe = ""
-        self._awaited: set[t.RequestId] = set()
 
     @property
     def idle(self) -> bool:
@@ -94,9 +93,11 @@ class Relay:
             else:
                 self._forward(None, frame)  # the server has the words for what is wrong with it
             return
-        if envelope.method is UNSET:
+        if envelope.method is UNSET and (envelope.result is not UNSET or envelope.error is not UNSET):
             self._answer_question(envelope)
-        elif isinstance(envelope.id, int | str):
+        elif envelope.method is UNSET or envelope.id is None:
+            self._forward(None, frame)
+        elif envelope.id is not UNSET:
             self._forward(envelope, frame)
         else:
             self._take_notification(envelope, frame)
@@ -183,10 +184,9 @@ class Relay:
         if id == self._probe:
             self._take_probe(envelope)
             return
+        if isinstance(id, str) and id.startswith(_OWN):
+            return  # to something that we said again, not the client
         if isinstance(id, int | str):
-            if id in self._awaited:
-                self._awaited.discard(id)
-                return
             request = self._running.pop(id, None)
             self._listens.pop(id, None)
             if request is not None and envelope.result is not UNSET:
@@ -237,7 +237,6 @@ class Relay:
         self.state, self.wants_child, self.trouble = State.STARTING, False, ""
         self.to_child.clear()
         self._drop_questions()
-        self._awaited.clear()
         self._probe = f"{_OWN}{self._children}"
         if self._session is not None:
             self.to_child.append(jsonrpc.request(self._probe, "initialize", self._session.hello))
@@ -269,9 +268,7 @@ class Relay:
         again = [("logging/setLevel", session.level)] if session.level is not None else []
         again += [("resources/subscribe", params) for params in session.subscribed.values()]
         for n, (method, params) in enumerate(again):
-            id = f"{_OWN}{self._children}-{n}"
-            self._awaited.add(id)
-            self.to_child.append(jsonrpc.request(id, method, params))
+            self.to_child.append(jsonrpc.request(f"{_OWN}{self._children}-{n}", method, params))
 
     def changed(self) -> None:
         """There is a newer file: a new child takes over, once no call runs any more."""

@@ -1,0 +1,16 @@
+"""Where the secret comes from that seals what travels through clients."""
+
+from __future__ import annotations
+
+import os
+
+STATE_KEY_VARIABLE = "INTERLOCK_STATE_KEY"
+
+
+def state_key() -> bytes:
+    """The key in the environment, which all workers share, else one of this process. ValueError where it is not hexadecimal."""
+    given = os.environ.get(STATE_KEY_VARIABLE)
+    try:
+        return bytes.fromhex(given) if given else os.urandom(32)
+    except ValueError:
+        raise ValueError(f"the variable {STATE_KEY_VARIABLE} does not hold a hexadecimal key") from None

@@ -1,0 +1,26 @@
+"""The servers that come with Interlock, run by its command as a host would run them."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from interlock import Client
+
+
+@pytest.mark.parametrize(
+    "name, tools",
+    [
+        ("weather", {"get_alerts", "get_forecast"}),
+        ("files", {"list_files", "search_files"}),
+        ("everything", {"echo", "book_table", "tick"}),
+    ],
+)
+async def test_interlock_serve(name: str, tools: set[str]) -> None:
+    """`interlock serve NAME` speaks over stdio, under either era."""
+    for revision in ("2026-07-28", "2024-11-05"):
+        async with Client([sys.executable, "-m", "interlock", "serve", name], revision=revision) as client:
+            assert client.server_info is not None
+            assert client.server_info.name == name
+            assert tools <= {tool.name for tool in await client.list_tools()}
