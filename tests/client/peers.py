@@ -90,6 +90,13 @@ class Peer:
         meta = {} if subscription is None else {"_meta": {f"{KEY}subscriptionId": subscription}}
         self.say(method=method, params={**(params or {}), **meta})
 
+    def acknowledge(self, message: dict[str, Any], **less: Any) -> object:
+        """An answer to `subscriptions/listen`: all that was wished is granted, but what is `less`."""
+        wished = {**message["params"]["notifications"], **less}
+        granted = {"notifications": {name: value for name, value in wished.items() if value is not None}}
+        self.tell("notifications/subscriptions/acknowledged", granted, subscription=message["id"])
+        return SILENCE
+
     def all(self, method: str) -> list[dict[str, Any]]:
         """What was heard of a method, so far."""
         return [message for message in self.heard if message.get("method") == method]
@@ -144,6 +151,13 @@ class ByHand:
 
     async def aclose(self) -> None:
         self.closes += 1
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Let the others run until something is so."""
+    async with asyncio.timeout(SECONDS):
+        while not condition():
+            await asyncio.sleep(0)
 
 
 def complete(**result: Any) -> dict[str, Any]:

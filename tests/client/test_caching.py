@@ -52,7 +52,6 @@ async def test_an_answer_is_asked_for_again_when_it_is_old(method: str):
         assert await call(client) == first
         assert peer.count(method) == before + 1
         clock.advance(0.001)
-        await client.call_tool("other") if "tools/call" in peer.on else None
         assert peer.count(method) == before + 1
         assert await call(client) == first
         assert peer.count(method) == before + 2
@@ -165,43 +164,43 @@ NOTICES: dict[str, tuple[dict[str, Any] | None, set[str]]] = {
 }
 
 
-@pytest.mark.parametrize("how", ["unasked", "watched"])
+async def ask_for_all(client: Client) -> None:
+    for call, _ in LISTS.values():
+        await call(client)
+
+
 @pytest.mark.parametrize("notice", NOTICES)
-async def test_a_notice_makes_stale_what_it_is_about(notice: str, how: str):
-    """However it comes, and whatever time is left (`CAC-09`, `SUB-03`)."""
+async def test_a_notice_makes_stale_what_it_is_about(notice: str):
+    """Though it comes unasked, and whatever time is left (`CAC-09`, `SUB-03`)."""
     params, stale = NOTICES[notice]
-    on: dict[str, Any] = {method: complete(**empty, **KEPT) for method, (_, empty) in LISTS.items()} | {"subscriptions/listen": SILENCE}
     heard = asyncio.Event()
-
-    def hear(method: str, said: Any) -> None:
-        heard.set()
-
-    async with Peer(on) as peer, Client(peer.channel, on_notification=hear, on_log=lambda p: heard.set()) as client:
-        for call, _ in LISTS.values():
-            await call(client)
+    on = {method: complete(**empty, **KEPT) for method, (_, empty) in LISTS.items()}
+    async with Peer(on) as peer, Client(peer.channel, on_notification=lambda *_: heard.set(), on_log=lambda _: heard.set()) as client:
+        await ask_for_all(client)
         before = {method: peer.count(method) for method in LISTS}
-        if how == "watched":
-            watching = asyncio.create_task(_watch_all(client, heard))
-            listen = await peer.until("subscriptions/listen")
-            peer.tell("notifications/subscriptions/acknowledged", {"notifications": {}}, subscription=listen["id"])
-            if notice == "notifications/message":
-                peer.tell(notice, params)
-            else:
-                peer.tell(notice, params, subscription=listen["id"])
-            await watching if stale else await heard.wait()
-            watching.cancel()
-        else:
-            peer.tell(notice, params)
-            await heard.wait()
-        for call, _ in LISTS.values():
-            await call(client)
-        again = {method for method in LISTS if peer.count(method) > before[method]}
-    assert again == stale
+        peer.tell(notice, params)
+        await heard.wait()
+        await ask_for_all(client)
+        assert {method for method in LISTS if peer.count(method) > before[method]} == stale
 
 
-async def _watch_all(client: Client, heard: asyncio.Event) -> None:
-    async with client.watch(tools=True, prompts=True, resources=True) as lists, client.watch(resources=["x:y"]):
-        await anext(lists)
+WATCHED = [notice for notice, (_, stale) in NOTICES.items() if stale]
+
+
+@pytest.mark.parametrize("notice", WATCHED)
+async def test_a_notice_of_a_subscription_does_so_too(notice: str):
+    """What a watch hears is stale by the time it says so (`CAC-09`)."""
+    params, stale = NOTICES[notice]
+    on: dict[str, Any] = {method: complete(**empty, **KEPT) for method, (_, empty) in LISTS.items()}
+    async with Peer(on) as peer, Client(peer.channel) as client:
+        peer.on["subscriptions/listen"] = peer.acknowledge
+        await ask_for_all(client)
+        before = {method: peer.count(method) for method in LISTS}
+        async with client.watch(tools=True, prompts=True, resources=["x:y"] if params else True) as changes:
+            peer.tell(notice, params, subscription=peer.all("subscriptions/listen")[0]["id"])
+            await anext(changes)
+            await ask_for_all(client)
+        assert {method for method in LISTS if peer.count(method) > before[method]} == stale
 
 
 async def test_a_notice_that_overtakes_the_answer():

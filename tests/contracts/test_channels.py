@@ -264,4 +264,4 @@ async def test_broken_channels_are_caught(kind: type[MemoryChannel]):
         return joined(kind)
 
     with pytest.raises(AssertionError, match=BROKEN[kind]):
-        await check_channel(make, patience=0.3)
+        await check_channel(make, patience=0.5)

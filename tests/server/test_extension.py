@@ -9,7 +9,7 @@ import pytest
 from interlock import Client, Extension, McpError, Server
 from interlock import types as t
 from interlock.exchange import AnyResult, Exchange, Handler
-from tests.server.by_hand import R4
+from tests.server.by_hand import R4, text
 from tests.server.wire import Peer
 
 
@@ -89,9 +89,13 @@ async def test_middleware_of_extensions():
 
     server = Server("extended", middleware=[noting("server")], extensions=[greeting(middleware=[noting("extension")])])
     server.use(noting("later"))
-    server.add_tool(lambda: "done", name="do")
-    async with Client(server, revision=R4) as client:
-        await client.call_tool("do")
+
+
+    @server.tool
+    async def do() -> str:
+        return "done"
+
+    assert await text(server, "do") == "done"
     assert order == ["server", "extension", "later"]
 
 

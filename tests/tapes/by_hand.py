@@ -9,16 +9,17 @@ from pathlib import Path
 from interlock import Server
 from interlock.testing import Tape, channel_pair
 
-from . import scenarios
+from . import features, talk
+from .scenarios import fresh
 
 FOLDER = Path(__file__).with_name("by-hand")
 TAPES = sorted(FOLDER.glob("*.jsonl"))
 PLACE = "REVISION"
 SERVERS = {
-    "bare": lambda revision: scenarios.fresh(),
-    "tools": scenarios.tool_server,
-    "resources": scenarios.resource_server,
-    "telling": scenarios.telling_server,
+    "bare": lambda revision: fresh(),
+    "tools": features.tool_server,
+    "resources": features.resource_server,
+    "telling": talk.telling_server,
 }
 
 

@@ -157,7 +157,7 @@ async def test_a_snapshot_is_kept(tmp_path):
     assert not await check_catalogue(make_server(), path)
 
     found = await check_catalogue(make_server(version=3), path)
-    assert found.compatible == ["tool new: it is new", "resource note://1: its description has changed"]
+    assert found.compatible == ["tool new: it is new", "resource note://1: its description changed"]
     assert path.read_bytes() == saved
 
     with pytest.raises(AssertionError, match=r"(?s)tool old: it is gone\n.*template note://\{n\}/x: it is gone\nIf it is meant"):
@@ -186,7 +186,7 @@ def test_prompts_and_tools_in_whole():
         return found.breaking, found.compatible
 
     assert changed("tools", tool) == ([], [])
-    assert changed("tools", tool, description="y") == ([], ["tool x: its description has changed"])
+    assert changed("tools", tool, description="y") == ([], ["tool x: its description changed"])
     assert changed("tools", tool, outputSchema=None) == (["tool x: its results have no schema any more"], [])
     assert changed("tools", tool, outputSchema=obj("b c", b=S, c=S)) == (
         [],
@@ -194,7 +194,7 @@ def test_prompts_and_tools_in_whole():
     )
     assert changed("tools", tool, inputSchema=obj(a=S, c=S)) == ([], ["tool x: what it takes has changed in a way that breaks nobody"])
     assert changed("tools", tool, inputSchema=obj()) == (["tool x: the argument a is gone"], [])
-    assert changed("tools", tool, annotations={"readOnlyHint": True}) == ([], ["tool x: its annotations has changed"])
+    assert changed("tools", tool, annotations={"readOnlyHint": True}) == ([], ["tool x: its annotations changed"])
     assert changed("prompts", prompt, arguments=[{"name": "a", "required": True}]) == (["prompt x: the argument b is gone"], [])
     assert changed("prompts", prompt, arguments=[*prompt["arguments"], {"name": "c"}]) == ([], ["prompt x: the argument c is new"])
     now = [{"name": "a", "required": True}, {"name": "b", "required": True}, {"name": "c", "required": True}]

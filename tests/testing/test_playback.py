@@ -9,6 +9,7 @@ import pytest
 
 from interlock import Context, Server
 from interlock.testing import Line, Playback, ScriptedAnswers, Tape, connect, replay_to_client, replay_to_server
+from interlock.types import CancelledNotificationParams
 from interlock.wire.revisions import NEWEST, R4
 
 
@@ -85,8 +86,8 @@ async def play(tape: Tape, *calls: tuple[str, dict[str, Any]]) -> None:
     """A client that makes some calls while the tape plays the server."""
     async with replay_to_client(tape, revision=R4, elicit=lambda params: True) as client:
         for name, arguments in calls:
-            if name == "roots":
-                client.roots_changed()
+            if name == "tell":
+                client._transport.tell("notifications/cancelled", CancelledNotificationParams(request_id=77))
             else:
                 await client.call_tool(name, arguments)
 
@@ -100,7 +101,7 @@ async def test_clients_that_do_not():
     with pytest.raises(AssertionError, match="2 messages of the tape were not played"):
         await play(tape)
     with pytest.raises(AssertionError, match="beyond the end of the tape the peer sent"):
-        await play(tape, CALLS[0], ("roots", {}))
+        await play(tape, CALLS[0], ("tell", {}))
 
 
 async def test_what_the_block_raises_goes_first():

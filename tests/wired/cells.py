@@ -17,7 +17,7 @@ from .official import AT_HAND, Judge
 from .server import make_server
 
 TRANSPORTS = ("memory", "stdio")
-SERVER = Path(__file__).with_name("server.py")
+TOP = Path(__file__).parents[2]
 
 
 class Place(NamedTuple):
@@ -41,6 +41,11 @@ def _only(places: list[Place]) -> pytest.MarkDecorator:
 def since(revision: str) -> pytest.MarkDecorator:
     """For tests of what a revision brought: its cells and the later ones."""
     return _only([place for place in PLACES if place.revision >= revision])
+
+
+def between(first: str, end: str) -> pytest.MarkDecorator:
+    """For tests of what came and went: the cells from one revision on, before another."""
+    return _only([place for place in PLACES if first <= place.revision < end])
 
 
 def before(revision: str) -> pytest.MarkDecorator:
@@ -69,7 +74,7 @@ class Cell:
         if self.transport == "memory":
             return make_server(park=self.park).transport(tap=tape.hear)
         arguments = [] if self.park else ["--replayed"]
-        return Stdio([sys.executable, str(SERVER), *arguments], tap=tape.hear)
+        return Stdio([sys.executable, "-m", "tests.wired.server", *arguments], cwd=TOP, tap=tape.hear)
 
     def _client(self, tape: Tape | None = None, **options: Any) -> Client:
         return Client(self.road(tape or self.tape), revision=self.revision, log_level=None, timeout=20, **options)

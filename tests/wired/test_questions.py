@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from interlock import McpError
+from interlock import Answers, McpError
 from interlock import types as t
 from interlock.testing import ScriptedAnswers
 from interlock.wire.revisions import R3, R4, R5
 
-from .cells import Cell, before, since
+from .cells import Cell, before, between, since
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -112,6 +114,48 @@ async def test_one_of_two_declined(cell: Cell, how: str):
     answers = ScriptedAnswers(elicit={"First": {"value": "Ada"}, "Last": False})
     result = await cell.client.call_tool("several", {"how": how}, asker=answers)
     assert (result.is_error, result.text) == (True, "The person declined to answer: Last name?")
+
+
+@since(R3)
+async def test_telling_after_a_question(cell: Cell):
+    """What a tool tells after a question reaches whoever made the call, by whatever request that is now (`PRG-03`, `LOG-06`)."""
+    progress: list[float] = []
+    logged: list[object] = []
+    cell.client._on_log = lambda message: logged.append(message.data)
+    await cell.client.set_log_level("error")
+    try:
+        result = await cell.client.call_tool(
+            "climb_after", {"name": "?"}, asker=seats({"value": 9}), on_progress=lambda p: progress.append(p.progress)
+        )
+    finally:
+        cell.client._on_log = None
+        await cell.client.set_log_level("info")
+    assert result.text == "up"
+    again = not cell.handshake and not cell.park  # a replayed tool says again what it said before the question
+    assert progress == ([1, 1, 2] if again else [1, 2])
+    assert logged == (["before", "before", "after"] if again else ["before", "after"])
+
+
+@between(R3, R5)
+async def test_giving_up_while_a_person_thinks(cell: Cell):
+    """A call that is cancelled while its question is open takes the question back (`CAN-01`, `CAN-05`)."""
+    asked, taken_back = asyncio.Event(), asyncio.Event()
+
+    async def think(params: t.ElicitRequestParams) -> None:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            taken_back.set()
+
+    task = asyncio.create_task(cell.client.call_tool("climb_after", {"name": "given up"}, asker=Answers(elicit=think)))
+    async with asyncio.timeout(10):
+        await asked.wait()
+        task.cancel()
+        assert (await cell.client.call_tool("ended", {"name": "given up"})).text == "true"
+        await taken_back.wait()
+    await asyncio.gather(task, return_exceptions=True)
+    assert task.cancelled()
 
 
 @since(R4)

@@ -12,7 +12,7 @@ from interlock.types import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND
 from interlock.wire.revisions import R2, R3, R5
 
 from .cells import Cell
-from .server import PNG
+from .state import PNG
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -39,8 +39,8 @@ async def test_reading(cell: Cell):
     assert picture.mime_type == "image/png"
     (data,) = (await cell.client.read_resource("config://settings")).contents
     assert (data.text, data.mime_type) == ('{"dark":true,"version":3}', "application/json")
-    (code,) = (await cell.client.read_resource("file:///server.py")).contents
-    assert (code.text or "").startswith('"""The server of the matrix')
+    (code,) = (await cell.client.read_resource("file:///offers.py")).contents
+    assert (code.text or "").startswith('"""The matrix')
     assert code.mime_type == "text/x-python"
 
 

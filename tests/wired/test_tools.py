@@ -12,7 +12,7 @@ from interlock.types import INVALID_PARAMS
 from interlock.wire.revisions import R1, R2, R3, R4, R5
 
 from .cells import Cell
-from .server import PNG, WAV
+from .state import PNG, WAV
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

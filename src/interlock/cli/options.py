@@ -79,6 +79,8 @@ def target_command(
             started = context.meta.get(_COMMAND)
             if started is not None and (config or entry):
                 raise click.UsageError("Give the server either by -- COMMAND or by --config and --server.")
+            if (started is not None or config or entry) and words and Path(words[0]).suffix == ".py" and Path(words[0]).is_file():
+                raise click.UsageError(f"The server is given twice: {words[0]} is a script, and another one is named besides.")
             if started is not None:
                 reach = reach_command(started)
             elif config or entry:

@@ -42,6 +42,8 @@ def note(text: str, **style: Any) -> None:
 
 def plain(value: Any) -> Any:
     """A protocol value as plain data, the way the newest revision writes it, without what only the envelope needs."""
+    if isinstance(value, t.UnknownContent):
+        return value.block
     data = msgspec.json.decode(encode(value))
     if isinstance(data, dict):
         data.pop("resultType", None)

@@ -35,6 +35,7 @@ OnProgress = Callable[[t.ProgressNotificationParams], None]
 Seconds = float | msgspec.UnsetType | None  # None: no bound; UNSET: as the client has it
 MOST_PAGES = 10_000
 DEFAULT_TIMEOUT = 300.0
+MOST_OPEN_SECONDS = 60.0  # nobody needs longer to answer `initialize`
 
 
 class Client:
@@ -123,8 +124,10 @@ class Client:
             capabilities=self._answers.capabilities,
             asker=self._answers,
             notify=self._hear,
+            lost=self._lose,
             revisions=self._allowed,
             probe_seconds=self._probe_timeout,
+            open_seconds=min(self.timeout or MOST_OPEN_SECONDS, MOST_OPEN_SECONDS),
         )
         try:
             self._opened = await self._transport.open(hello)
@@ -255,11 +258,11 @@ class Client:
         return await self._request("resources/read", params, t.ReadResourceResult, timeout, None, asker)
 
     def watch(
-        self, *, tools: bool = False, prompts: bool = False, resources: bool | Sequence[str] = False
+        self, *, tools: bool = False, prompts: bool = False, resources: bool | str | Sequence[str] = False
     ) -> contextlib.AbstractAsyncContextManager[Watch]:
         """Listen to changes for as long as a block lasts: `async with client.watch(tools=True) as changes: async for ...`.
 
-        `resources` is True for the list, or the URIs to watch (2026-07-28, "Subscriptions").
+        `resources` is True for the list, or the URIs to watch (2026-07-28, "Subscriptions"). Raises McpError, Unreachable, TimedOut.
         """
         return watching(self, self._watches, tools=tools, prompts=prompts, resources=resources)
 
@@ -413,6 +416,12 @@ class Client:
         self._book.outdate(method, params)
         if method == "notifications/tools/list_changed":
             self._validators.clear()
+
+    def _lose(self, why: Exception) -> None:
+        """The server has gone. Subscriptions of the handshake era are no requests that would end with an error."""
+        if self._caller is not None and self._caller.era is Era.HANDSHAKE:
+            for watch in list(self._watches):
+                watch.lose(why)
 
     def _hear(self, method: str, params: Any) -> None:
         self.outdate(method, params)

@@ -37,9 +37,9 @@ class Watch:
     A change that waits already is not noted twice.
     """
 
-    def __init__(self, client: Client, wanted: t.SubscriptionFilter) -> None:
+    def __init__(self, client: Client, wanted: t.SubscriptionFilter, others: set[Watch]) -> None:
         self.wanted, self.honoured = wanted, t.SubscriptionFilter()
-        self._client = client
+        self._client, self._others = client, others
         self._pending: dict[Changed, None] = {}
         self._stirred = asyncio.Event()
         self._acknowledged = asyncio.Event()
@@ -86,9 +86,11 @@ class Watch:
             self._task = asyncio.create_task(self._listen())
             acknowledged = asyncio.ensure_future(self._acknowledged.wait())
             try:
-                await asyncio.wait({self._task, acknowledged}, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait({self._task, acknowledged}, timeout=self._client.timeout, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 acknowledged.cancel()
+            if not done:
+                raise t.TimedOut(f"The server did not acknowledge the subscription within {self._client.timeout:g} seconds.")
             if self._over is not None and not self._acknowledged.is_set():
                 raise self._over
         else:
@@ -96,25 +98,28 @@ class Watch:
 
     async def close(self) -> None:
         """Unsubscribe."""
+        self._ended = True
+        self._stirred.set()
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait({self._task})
         elif self._client.connected:
             for uri in self.honoured.resource_subscriptions or ():
+                if any(uri in (other.wanted.resource_subscriptions or ()) for other in self._others):
+                    continue  # the server knows one subscription of us, and another watch still needs it (`LSN-07`)
                 with contextlib.suppress(t.InterlockError):
                     await self._client.request("resources/unsubscribe", t.UnsubscribeRequestParams(uri=uri))
 
     def lose(self, why: BaseException) -> None:
         """The server has gone."""
-        self._over = why
+        self._over = self._over or why
         self._stirred.set()
 
     async def _listen(self) -> None:
         params = t.SubscriptionsListenRequestParams(notifications=self.wanted)
         try:
             await self._client.send(Exchange("subscriptions/listen", params, self._client.caller, notify=self.hear))
-        except t.InterlockError as bad:
+        except Exception as bad:
             self._over = bad
         finally:
             self._ended = True
@@ -125,7 +130,8 @@ class Watch:
         capabilities = self._client.server_capabilities
         granted: list[str] = []
         self.honoured = t.SubscriptionFilter(resource_subscriptions=granted)  # so far, should one of the next be refused
-        for uri in self.wanted.resource_subscriptions or ():
+        can_subscribe = capabilities.resources is not None and capabilities.resources.subscribe  # `SUB-01`
+        for uri in self.wanted.resource_subscriptions or () if can_subscribe else ():
             try:
                 await self._client.request("resources/subscribe", t.SubscribeRequestParams(uri=uri))
             except t.McpError as bad:
@@ -147,16 +153,16 @@ class Watch:
 
 @contextlib.asynccontextmanager
 async def watching(
-    client: Client, watches: set[Watch], *, tools: bool, prompts: bool, resources: bool | Sequence[str]
+    client: Client, watches: set[Watch], *, tools: bool, prompts: bool, resources: bool | str | Sequence[str]
 ) -> AsyncIterator[Watch]:
     """A subscription for as long as the block lasts."""
     wanted = t.SubscriptionFilter(
         tools_list_changed=tools or None,
         prompts_list_changed=prompts or None,
         resources_list_changed=True if resources is True else None,
-        resource_subscriptions=list(resources) if not isinstance(resources, bool) else None,
+        resource_subscriptions=None if isinstance(resources, bool) else [resources] if isinstance(resources, str) else list(resources),
     )
-    watch = Watch(client, wanted)
+    watch = Watch(client, wanted, watches)
     watches.add(watch)
     try:
         await watch.open()

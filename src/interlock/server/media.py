@@ -79,7 +79,9 @@ def guess_mime(name_or_uri: str) -> str | None:
         from urllib.parse import unquote, urlsplit  # late: a server without resources starts the quicker
 
         try:
-            path = unquote(urlsplit(path).path)
+            parts = urlsplit(path)
+            # In docs://readme.md the name stands where other URIs have a host, and those of the web have nothing else there.
+            path = unquote(parts.path or ("" if parts.scheme in ("http", "https") else parts.netloc))
         except ValueError:  # a host that is none, as in "x://[" - the name is to be read, not to be judged
             path = path.partition("?")[0].partition("#")[0]
     name = path.replace("\\", "/").rpartition("/")[2].lower()

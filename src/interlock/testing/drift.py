@@ -77,7 +77,7 @@ def _listed(what: str, old: Any, new: Any, found: Drift, passed: tuple[str, ...]
     """Everything else that is said of a feature: words, hints, MIME types."""
     for member in sorted({*old, *new} - {*passed}):
         if old.get(member) != new.get(member):
-            found.compatible.append(f"{what}: its {member} has changed")
+            found.compatible.append(f"{what}: its {member} changed")
 
 
 # -- arguments: what was taken before must be taken still ------------------------------------------------------------

@@ -36,13 +36,15 @@ class Hello(Struct, kw_only=True):
 
     `known` is a revision that this server spoke before; `probe_seconds` bounds the wait for the answer to `server/discover`
     where `initialize` can be tried after it, and `open_seconds` every other wait. `asker` answers the server's questions that
-    belong to no request of ours, and `notify` hears its notifications of that kind.
+    belong to no request of ours, `notify` hears its notifications of that kind, and `lost` is called once where no answer can
+    come any more.
     """
 
     info: t.Implementation
     capabilities: t.ClientCapabilities
     asker: Asker
     notify: Notify
+    lost: Callable[[Exception], None] = lambda why: None
     revisions: tuple[str, ...] = REVISIONS
     known: str | None = None
     probe_seconds: float = DEFAULT_PROBE_SECONDS
@@ -136,7 +138,11 @@ class Conversation:
         head = known[1]
         if own is t.NOTHING and x.notify is silent:
             return head
-        token = b'"progressToken":' + encode_id(self.connection.next_id()) if x.notify is not silent and x.method != "subscriptions/listen" else b""
+        token = (
+            b'"progressToken":' + encode_id(self.connection.next_id())
+            if x.notify is not silent and x.method != "subscriptions/listen"
+            else b""
+        )
         return b",".join(part for part in (head, token, bytes(own).strip()[1:-1].strip()) if part)
 
     # -- what comes in ---------------------------------------------------------------------------------
@@ -267,6 +273,8 @@ class Conversation:
         """Whoever waits now, or asks from now on, is told why there is no answer."""
         if self.broken is None:
             self.broken = why
+            if self.hello is not None:
+                self.hello.lost(why)
         self.connection.close()
         waiting, self._waiting = self._waiting, {}
         for call in waiting.values():

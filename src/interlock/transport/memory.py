@@ -55,8 +55,11 @@ class Memory:
             most_calls=self._most_calls,
             on_notification=self._on_notification,
         )
-        self._conversation = Conversation(self._to_server)
-        return await self._conversation.open(hello)
+        self._conversation = conversation = Conversation(self._to_server)
+        opened = await conversation.open(hello)
+        conversation.flush()  # `initialized`, which opens the session's subscription
+        await asyncio.sleep(0)  # and that begins before the first call, which runs in its caller's task
+        return opened
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
         """Carry one exchange to the server and back, in this task."""

@@ -327,6 +327,7 @@ class ThreadChannel:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
                 await self._written.wait()
+        self._room.set()  # nobody waits for a peer that takes no more
         if self._on_close is not None:
             self._on_close()
 

@@ -54,6 +54,7 @@ class Serving:
         self.running: dict[CallId, asyncio.Task[None]] = {}
         self._transmit, self._drain, self._queued, self._on_notification = transmit, drain, queued, on_notification
         self._waiting: dict[t.RequestId, asyncio.Future[Any]] = {}
+        self._cancelled: set[asyncio.Task[Any] | None] = set()
         self._loop = asyncio.get_running_loop()
         self._flush_is_due = False
         self._taking = False  # frames are being taken in, and a flush follows
@@ -99,13 +100,12 @@ class Serving:
         asker = Direct(event.caller, partial(self._ask, id)) if event.caller.era is Era.HANDSHAKE else MUTE
         exchange = Exchange(event.method, event.params, event.caller, event.meta, partial(self._notify, id), asker, None, self._drain)
         task = asyncio.current_task()
-        before = task.cancelling() if task is not None else 0
         try:
             result = await self.handler(exchange)
-            if task is None or task.cancelling() == before:  # else it has eaten its cancelling, and the id may be another call's by now
+            if task not in self._cancelled:  # else it has eaten its cancelling, and the id may be another call's by now
                 connection.respond(id, result)
         except t.McpError as bad:
-            if task is None or task.cancelling() == before:
+            if task not in self._cancelled:
                 connection.fail(id, bad.code, bad.message, bad.data)
         except asyncio.CancelledError:
             if task is not None and task.cancelling():
@@ -113,7 +113,7 @@ class Serving:
             connection.fail(id, t.INTERNAL_ERROR, "The call was cancelled by the server.")
         except Exception:
             log.exception("%s failed", event.method)
-            if task is None or task.cancelling() == before:
+            if task not in self._cancelled:
                 connection.fail(id, t.INTERNAL_ERROR, "Internal error")
         finally:
             if self.running.get(id) is task:
@@ -148,6 +148,8 @@ class Serving:
                 log.debug("request %r was cancelled: %s", event.id, event.reason)
             cancelled = self.running.pop(event.id, None)
             if cancelled is not None:
+                self._cancelled.add(cancelled)
+                cancelled.add_done_callback(self._cancelled.discard)
                 cancelled.cancel()
         elif type(event) is ResponseReceived:
             self._settle(event)
