@@ -160,6 +160,13 @@ async def test_results_that_are_not_as_declared(cell: Cell):
     assert "many" not in result.text
 
 
+async def test_questions_without_a_context(cell: Cell):
+    """Who could not read the answers cannot ask: it is a fault of the tool, not half a result (`MRT-02`, `RPC-19`)."""
+    result = await cell.client.call_tool("ask_in_vain")
+    assert result.is_error
+    assert "does not fit what it declares (reference" in result.text
+
+
 async def test_protocol_errors_of_a_tool(cell: Cell):
     """An McpError is sent as it is."""
     with pytest.raises(McpError) as caught:

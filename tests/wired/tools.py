@@ -16,6 +16,7 @@ from interlock import (
     File,
     Icon,
     Image,
+    InputRequiredResult,
     McpError,
     ResourceContents,
     ResourceLink,
@@ -140,6 +141,11 @@ def add_failures(server: Server) -> None:
     async def protest() -> str:
         """Fail with a JSON-RPC error."""
         raise McpError(4711, "Not like this.", {"why": "because"})
+
+    @server.tool
+    async def ask_in_vain() -> Any:
+        """Ask for input without a Context to read it from."""
+        return InputRequiredResult(request_state="?")
 
     @server.tool
     async def lie() -> int:

@@ -96,7 +96,10 @@ class Handlers:
     async def _run_tool(self, tool: ToolFeature, values: dict[str, Any], x: Exchange) -> AnyResult:
         try:
             value = await self._run(tool.call, values, x)
-            return tool.output.result(value)
+            result = tool.output.result(value)
+            if tool.call.context is None and isinstance(result, t.InputRequiredResult):
+                raise OutputError("it asks for input, but takes no Context, by which alone it could read the answers")
+            return result
         except BaseExceptionGroup as group:
             return self._misfortune(tool.key, _meant(group, x), x)
         except (Exception, SystemExit) as bad:
@@ -187,7 +190,11 @@ class Handlers:
 
     async def _carried(self, call: Call, run: Handler, x: Exchange) -> AnyResult:
         if call.context is None:
-            return await run(x)
+            result = await run(x)
+            if isinstance(result, t.InputRequiredResult):
+                log.error("%s asks for input, but takes no Context, by which alone it could read the answers", x.method)
+                raise t.McpError(t.INTERNAL_ERROR, "Internal error")
+            return result
         try:
             return await self._server.rounds.carry(x, run)
         except t.Unanswerable as bad:  # a question written by hand

@@ -25,7 +25,8 @@ class Strings:
     """Reads strings as the types of a function's parameters.
 
     A string that is to become a number, a date and the like is read as such; one for a list, an object or a union is read as
-    JSON where it is that, unless a string is what is wanted. Raises TypeError for a function that cannot be called with names, or with what strings can be read as.
+    JSON where it is that, unless a string is what is wanted. Raises TypeError for a function that cannot be called with names,
+    or wants what no string can be read as.
     """
 
     def __init__(self, function: Callable[..., Any], context_type: type[Any]) -> None:

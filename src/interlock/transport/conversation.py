@@ -101,7 +101,7 @@ class Conversation:
     def begin(self, x: Exchange) -> tuple[t.RequestId, asyncio.Future[Any]]:
         """Put a request among the outgoing frames; return its id and what will hold the raw answer."""
         if self.broken is not None:
-            raise self.broken
+            raise self.broken.with_traceback(None)  # else it would grow with each call that fails, and keep what that held
         own = x.params.meta
         params = encode(x.params if own is t.NOTHING else replace(x.params, meta=t.NOTHING), x.caller.revision)
         meta = self._meta(x, own)
