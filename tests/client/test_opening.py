@@ -11,7 +11,6 @@ import pytest
 
 from interlock import REVISIONS, Client, McpError, Refused, Server, TimedOut, Unreachable
 from interlock import types as t
-from interlock.testing import channel_pair
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R1, R3, R4
 
 from .peers import GREETER, KEY, SECONDS, SILENCE, ByHand, Peer, complete, is_gone, script, text
@@ -83,7 +82,7 @@ async def _closed(peer: Peer) -> bool:
 @pytest.mark.parametrize("revision", ["2025-13-01", "", ["2025-11-25", "latest"]], ids=str)
 def test_revisions_that_there_are_not(revision: Any):
     """They are refused when the client is made, with those that there are."""
-    with pytest.raises(ValueError, match="unknown revisions.*there are 2024-11-05, .*2026-07-28"):
+    with pytest.raises(ValueError, match=r"unknown revisions.*there are 2024-11-05, .*2026-07-28"):
         Client(ByHand(), revision=revision)
 
 
@@ -119,9 +118,11 @@ async def test_what_the_server_says_of_itself(revision: str):
 @pytest.mark.parametrize("revision", [R4, NEWEST])
 async def test_what_the_client_says_of_itself(revision: str):
     """Once, or with each request (`LIF-01`, `STA-02`)."""
-    async with Peer({"tools/list": complete(tools=[])}, revision) as peer:
-        async with Client(peer.channel, revision=revision, name="house", version="3", title="The House") as client:
-            await client.list_tools()
+    async with (
+        Peer({"tools/list": complete(tools=[])}, revision) as peer,
+        Client(peer.channel, revision=revision, name="house", version="3", title="The House") as client,
+    ):
+        await client.list_tools()
     said = {"name": "house", "version": "3", "title": "The House"}
     if revision == R4:
         assert peer.all("initialize")[0]["params"]["clientInfo"] == said
@@ -255,34 +256,46 @@ async def test_an_error_in_the_block():
 
 @pytest.mark.parametrize("revision", [R4, NEWEST])
 async def test_closing_ends_what_waits(revision: str):
-    """Every call that has no answer yet says so, in memory and on the wire."""
-    server, begun = Server("slow"), asyncio.Event()
-    cancelled = asyncio.Event()
-
-    @server.tool
-    async def wait() -> None:
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-
-    for on_wire in (False, True):
-        begun.clear()
-        cancelled.clear()
-        one, other = channel_pair()
-        serving = asyncio.create_task(server.serve(other)) if on_wire else None
-        client = Client(one if on_wire else server, revision=revision)
+    """Every call that has no answer yet says so."""
+    async with Peer({"tools/call": SILENCE}, revision) as peer:
+        client = Client(peer.channel)
         await client.open()
         calls = [asyncio.create_task(client.call_tool("wait")) for _ in range(3)]
-        await begun.wait()
+        await peer.until("tools/call", 3)
         await client.aclose()
         for call in calls:
             with pytest.raises(Unreachable, match="The client was closed"):
                 await call
-        await cancelled.wait()
-        if serving is not None:
-            await serving
+
+
+@pytest.mark.parametrize("revision", [R4, NEWEST])
+async def test_closing_ends_what_waits_in_memory(revision: str):
+    """There the server's functions run in the callers' tasks: they are ended, and those tasks go on."""
+    server, begun, ended = Server("slow"), asyncio.Semaphore(0), asyncio.Semaphore(0)
+
+    @server.tool
+    async def wait() -> None:
+        begun.release()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.release()
+
+    async def ask(client: Client) -> str:
+        with pytest.raises(Unreachable, match="The client was closed"):
+            await client.call_tool("wait")
+        await asyncio.sleep(0)
+        return "went on"
+
+    client = Client(server, revision=revision)
+    await client.open()
+    calls = [asyncio.create_task(ask(client)) for _ in range(3)]
+    for _ in calls:
+        await begun.acquire()
+    await client.aclose()
+    assert await asyncio.gather(*calls) == ["went on"] * 3
+    for _ in calls:
+        await ended.acquire()
 
 
 # -- a server that goes away --------------------------------------------------------------------------------

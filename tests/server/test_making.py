@@ -300,8 +300,8 @@ async def test_functions_name_their_resources():
     """The function's name and docstring; a lambda's resource is named by the URI, a template's by itself."""
     server = Server("making")
 
-    @server.resource("docs://readme")
-    async def readme() -> str:
+    @server.resource("docs://intro")
+    async def intro() -> str:
         """Read me first."""
         return ""
 
@@ -309,7 +309,7 @@ async def test_functions_name_their_resources():
     server.add_resource("docs://t/{name}", lambda name: name)
     resources = (await listed(server, "resources/list"))["resources"]
     assert [(r["name"], r.get("description"), r.get("mimeType")) for r in resources] == [
-        ("readme", "Read me first.", None),
+        ("intro", "Read me first.", None),
         ("other.md", None, "text/markdown"),
     ]
     assert (await listed(server, "resources/templates/list"))["resourceTemplates"][0]["name"] == "docs://t/{name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -13,11 +14,12 @@ from interlock import types as t
 from interlock.exchange import AnyResult, Exchange
 from interlock.protocol.server import ServerConnection
 from interlock.testing import channel_pair
+from interlock.transport.pipes import PipeChannel
 from interlock.transport.serve import MOST_QUEUED, Serving, serve
 from interlock.wire.revisions import R2, R4
 from tests.protocol.frames import answer, error, identity, initialize, notification, request, stamped
 
-from .ends import turns
+from .ends import ends, turns
 from .peers import HandClient, served
 
 NEVER = 3600.0
@@ -56,7 +58,7 @@ class Stage:
     async def until(self, number: int) -> None:
         """Wait until so many calls have begun."""
         while len(self.begun) < number:
-            await asyncio.sleep(0)
+            await turns(1)
 
 
 # -- what a handler may do
@@ -197,7 +199,7 @@ async def test_a_cancelled_call_is_stopped_and_never_answered() -> None:
         client.call(2, "later")
         await stage.until(1)
         while "later" not in stage.begun:
-            await asyncio.sleep(0)
+            await turns(1)
         client.cancel(2)
         client.call(3, "last")
         stage.let_go("last")
@@ -311,7 +313,7 @@ async def test_a_peer_that_does_not_read_is_told_less() -> None:
         out.clear()
         serving.receive([stamped(1, "tools/call", {"name": "x"})])
         while not any(b'"result"' in frame for frame in out):
-            await asyncio.sleep(0)
+            await turns(1)
         assert len(out) == told
     await serving.aclose()
 
@@ -404,26 +406,17 @@ async def test_whoever_waits_for_an_answer_is_not_left_waiting_by_a_peer_that_go
 async def test_running_calls_have_a_little_time_when_the_peer_has_said_its_last() -> None:
     """A client that closes after its last call still gets the answer (`LIF-24`, `STD-09`)."""
     stage = Stage()
-    async with served(stage, grace=20) as client:
-        client.call(1, "quick")
+    async with ends(PipeChannel) as both:
+        serving = asyncio.create_task(serve(stage, identity(), both.channel, grace=20))
+        both.write(stamped(1, "tools/call", {"name": "quick"}) + b"\n")
         await stage.until(1)
-        asyncio.get_running_loop().call_later(0.05, stage.let_go, "quick")
-        client.channel._peer._closed = False
-        ours = client.channel
-        half_closed(ours)
-        await client.serving
-        assert [words(message) for message in await client.rest()] == ["quick"]
-
-
-def half_closed(channel: Any) -> None:
-    """Nothing more comes from this end, though it still takes what is sent to it, as with a stdin that was closed."""
-    peer = channel._peer
-
-    async def receive() -> list[bytes]:
-        return []
-
-    peer.receive = receive
-    peer._stirred.set()
+        both.hang_up()
+        await turns(20)
+        assert not serving.done()
+        stage.let_go("quick")
+        (line,) = (await both.rest()).splitlines()
+        await serving
+    assert words(json.loads(line)) == "quick"
 
 
 async def test_calls_that_take_longer_are_cancelled_and_awaited() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import time
@@ -101,10 +102,11 @@ class Client:
         self._validators: dict[str, Validator | None] = {}
         self._book = Book()
         self._watches: set[Watch] = set()
+        self._opening = asyncio.Lock()
         self._opened: Opened | None = None
         self._caller: Caller | None = None
         layers = [*middleware, rounds(max_rounds), *([caching(self._book, clock)] if cache else [])]  # so that retries are seen (`MRT-19`)
-        self._handler: Handler = stack(self._carry, *layers)
+        self._handler: Handler = stack(self._transport, *layers)
 
     # -- opening and closing ------------------------------------------------------------------------------
 
@@ -117,8 +119,11 @@ class Client:
 
     async def open(self) -> None:
         """Reach the server and agree on a revision. Raises Unreachable, ProtocolError or McpError."""
-        if self._opened is not None:
-            return
+        async with self._opening:
+            if self._opened is None:
+                await self._open()
+
+    async def _open(self) -> None:
         hello = Hello(
             info=self.info,
             capabilities=self._answers.capabilities,
@@ -382,9 +387,6 @@ class Client:
         if seconds is None:
             seconds, most = most, None
         return None if seconds is None else Wait(method, seconds, most)
-
-    async def _carry(self, x: Exchange) -> Any:
-        return await self._transport(x)
 
     async def _all(self, method: str, field: str, timeout: Seconds) -> list[Any]:
         """Every page of a list (`TOL-29`); begun again where a page that was kept leads to a cursor that is no longer good (`CAC-10`)."""

@@ -81,6 +81,8 @@ class ClientConnection:
     def respond(self, id: t.RequestId, answer: t.InputResponse) -> None:
         """Answer a question of the server; ignored where it took the question back. Raises where the answer is no JSON: then `fail` it."""
         if id in self._questions:
+            if not isinstance(answer, t.Result):
+                raise TypeError(f"a question was answered with {type(answer).__name__}")
             self._out.append(jsonrpc.response(id, encode(answer, self.revision)))
             del self._questions[id]
 

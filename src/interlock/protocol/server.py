@@ -116,6 +116,8 @@ class ServerConnection:
             result = replace(result, meta={**(result.meta or {}), SUBSCRIPTION_ID: id})
         if isinstance(result, RawResult):
             body, stamp = result.body, self.identity.stamp
+        elif not isinstance(result, t.Result):
+            raise TypeError(f"a handler gave {type(result).__name__} in place of a result")
         else:
             if caller.revision in _STATELESS and (result.meta is not None or result.result_type is not None):
                 result, stamp = self._stamped(result), b""

@@ -84,6 +84,11 @@ class Listener:
         self._stirred = asyncio.Event()
         self._closed = False
 
+    @property
+    def wants_anything(self) -> bool:
+        """Whether there is any change that would be told."""
+        return bool(self._kinds or self._uris)
+
     def hear(self, change: Change) -> None:
         """Note a change, where it is wanted (`LSN-02`); a part of a watched resource counts as the resource (`SUB-02`)."""
         if change.kind in self._kinds or (change.kind == "resource" and self._watches(change.uri or "")):

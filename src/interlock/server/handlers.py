@@ -13,7 +13,7 @@ from .. import types as t
 from ..asking import NeedsInput
 from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
 from ..types.errors import InterlockError
-from ..wire.revisions import R3, error_code
+from ..wire.revisions import R3, Era, error_code
 from .calling import Calling
 from .changes import Listener
 from .content import prompt_result, resource_result
@@ -268,6 +268,8 @@ class Handlers:
         self._server.listeners.add(listener)
         try:
             x.notify("notifications/subscriptions/acknowledged", t.SubscriptionsAcknowledgedNotificationParams(notifications=wanted))
+            if x.caller.era is Era.HANDSHAKE and not listener.wants_anything:
+                return t.SubscriptionsListenResult()  # opened on the peer's behalf, and nobody will ever end it
             async for method, params in listener.notices():
                 x.notify(method, params)
                 await x.drain()
