@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from types import TracebackType
@@ -15,23 +15,26 @@ from .client.app import Client as AsyncClient
 from .client.watch import Changed, Watch
 
 T = TypeVar("T")
+_CLOSED = "The client is not open; use it in `with Client(...) as client`."
 
 
 class Client:
     """A client that blocks: parameters, methods, results and errors are those of `interlock.Client`.
 
     It runs an event loop in a thread of its own, so it works where a loop runs already, as in a notebook. Functions given to it
-    (`elicit` and the like) are called in that thread. Use it as a context manager.
+    (`elicit` and the like) are called in that thread, so they cannot use the client themselves. Use it as a context manager; any
+    thread may use what it gives.
     """
 
     def __init__(self, target: Any, **options: Any) -> None:
         self._target, self._options = target, options
         self._client: AsyncClient | None = None
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="interlock-sync", daemon=True)
+        self._loop: _Loop | None = None
 
     def __enter__(self) -> Client:
-        self._thread.start()
+        if self._loop is not None:
+            raise RuntimeError("the client is open already")
+        self._loop = _Loop()
         try:
             self._client = self._run(self._open())
         except BaseException:
@@ -40,11 +43,11 @@ class Client:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        client, self._client = self._client, None
         try:
-            if self._client is not None:
-                self._run(self._client.aclose())
+            if client is not None:
+                self._run(client.aclose())
         finally:
-            self._client = None
             self._stop()
 
     async def _open(self) -> AsyncClient:
@@ -53,23 +56,20 @@ class Client:
         return client
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
+        if self._loop is None:
+            work.close()
+            raise t.Unreachable(_CLOSED)
+        return self._loop.run(work)
 
     def _stop(self) -> None:
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-        self._loop.close()
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.stop()
 
     @property
     def _open_client(self) -> AsyncClient:
         if self._client is None:
-            raise t.Unreachable("The client is not open; use it in `with Client(...) as client`.")
+            raise t.Unreachable(_CLOSED)
         return self._client
 
     @property
@@ -92,29 +92,29 @@ class Client:
         """The server's hint on how to use it."""
         return self._open_client.instructions
 
-    def list_tools(self) -> list[t.Tool]:
+    def list_tools(self, **options: Any) -> list[t.Tool]:
         """All tools."""
-        return self._run(self._open_client.list_tools())
+        return self._run(self._open_client.list_tools(**options))
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> t.CallToolResult:
         """Call a tool and return its result."""
         return self._run(self._open_client.call_tool(name, arguments, **options))
 
-    def list_resources(self) -> list[t.Resource]:
+    def list_resources(self, **options: Any) -> list[t.Resource]:
         """All resources."""
-        return self._run(self._open_client.list_resources())
+        return self._run(self._open_client.list_resources(**options))
 
-    def list_resource_templates(self) -> list[t.ResourceTemplate]:
+    def list_resource_templates(self, **options: Any) -> list[t.ResourceTemplate]:
         """All resource templates."""
-        return self._run(self._open_client.list_resource_templates())
+        return self._run(self._open_client.list_resource_templates(**options))
 
     def read_resource(self, uri: str, **options: Any) -> t.ReadResourceResult:
         """Read what stands behind a URI."""
         return self._run(self._open_client.read_resource(uri, **options))
 
-    def list_prompts(self) -> list[t.Prompt]:
+    def list_prompts(self, **options: Any) -> list[t.Prompt]:
         """All prompts."""
-        return self._run(self._open_client.list_prompts())
+        return self._run(self._open_client.list_prompts(**options))
 
     def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> t.GetPromptResult:
         """A prompt with its arguments filled in."""
@@ -132,15 +132,27 @@ class Client:
         """From which level on log messages are wanted from now on."""
         self._run(self._open_client.set_log_level(level))
 
+    def roots_changed(self) -> None:
+        """Say that the roots are not as they were."""
+        client = self._open_client
+        self._run(_in_the_loop(client.roots_changed))
+
+    def request(self, method: str, params: t.Params, **options: Any) -> t.Result:
+        """Send any request of the protocol and return its result."""
+        return self._run(self._open_client.request(method, params, **options))
+
     @contextmanager
-    def watch(self, *, tools: bool = False, prompts: bool = False, resources: bool | Sequence[str] = False) -> Iterator[Iterator[Changed]]:
+    def watch(
+        self, *, tools: bool = False, prompts: bool = False, resources: bool | str | Sequence[str] = False
+    ) -> Iterator[Iterator[Changed]]:
         """Listen to changes for as long as a block lasts; iterate over what it gives."""
         watching = self._open_client.watch(tools=tools, prompts=prompts, resources=resources)
         watch = self._run(watching.__aenter__())
         try:
             yield self._changes(watch)
         finally:
-            self._run(_leave(watching))
+            if self._client is not None:
+                self._run(_leave(watching))
 
     def _changes(self, watch: Watch) -> Iterator[Changed]:
         while True:
@@ -148,6 +160,43 @@ class Client:
                 yield self._run(_next(watch))
             except StopAsyncIteration:
                 return
+
+
+class _Loop:
+    """An event loop that runs in a thread until it is stopped; what still runs then is cancelled, and may finish its business."""
+
+    def __init__(self) -> None:
+        ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        self._thread = threading.Thread(target=lambda: asyncio.run(_live(ready)), name="interlock-sync", daemon=True)
+        self._thread.start()
+        self._loop, self._over = ready.result()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something in the loop, and wait for it."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("a function that the client calls cannot use it: it would wait for itself")
+        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        """Let the loop end, and wait for it."""
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join()
+
+
+async def _live(ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]) -> None:
+    over = asyncio.Event()
+    ready.set_result((asyncio.get_running_loop(), over))
+    await over.wait()
+
+
+async def _in_the_loop(do: Callable[[], None]) -> None:
+    do()
 
 
 async def _next(watch: Watch) -> Changed:

@@ -188,8 +188,10 @@ class Client:
     async def list_tools(self, *, timeout: Seconds = UNSET) -> list[t.Tool]:
         """All tools, over all pages; `timeout` is for each page. Raises McpError, Unreachable."""
         tools: list[t.Tool] = await self._all("tools/list", "tools", timeout)
+        self._validators = {}
         for tool in tools:
-            self._know(tool)
+            if tool.output_schema is not None:
+                self._validators[tool.name] = self._validator(tool.name, tool.output_schema)
         return tools
 
     async def call_tool(
@@ -216,16 +218,14 @@ class Client:
             self._check(name, result)
         return result
 
-    def _know(self, tool: t.Tool) -> None:
-        """Keep a tool's output schema for later; one that cannot be used is logged and passed over."""
-        if tool.output_schema is None:
-            self._validators.pop(tool.name, None)
-            return
+    @staticmethod
+    def _validator(name: str, output_schema: t.JSONObject) -> Validator | None:
+        """What checks a tool's results; None, and a word in the log, for a schema that cannot be used."""
         try:
-            self._validators[tool.name] = compile_schema(tool.output_schema)
+            return compile_schema(output_schema)
         except SchemaError as bad:
-            log.warning("the output schema of the tool %r cannot be used, so its results are not checked: %s", tool.name, bad)
-            self._validators[tool.name] = None
+            log.warning("the output schema of the tool %r cannot be used, so its results are not checked: %s", name, bad)
+            return None
 
     def _check(self, name: str, result: t.CallToolResult) -> None:
         """`TOL-10`: structured content fits the schema that the tool was listed with."""
