@@ -193,6 +193,12 @@ async def _live(ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]) 
     over = asyncio.Event()
     ready.set_result((asyncio.get_running_loop(), over))
     await over.wait()
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        if not task.cancelling():  # once only: a second time would tear it out of its tidying up
+            task.cancel()
+    if left:
+        await asyncio.wait(left)
 
 
 async def _in_the_loop(do: Callable[[], None]) -> None:

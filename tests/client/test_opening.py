@@ -268,6 +268,20 @@ async def test_closing_ends_what_waits(revision: str):
                 await call
 
 
+async def test_closing_ends_what_waits_for_a_child(tmp_path: Path):
+    """It is our doing, and not told as if the child had ended by itself."""
+    asked = asyncio.Event()
+    path = script(tmp_path, GREETER + "greet()\nread()\nprint('asked', file=sys.stderr, flush=True)\nread()")
+    client = Client(path, revision=R4, on_stderr=lambda line: asked.set())
+    await client.open()
+    call = asyncio.create_task(client.call_tool("wait"))
+    await asked.wait()
+    await client.aclose()
+    with pytest.raises(Unreachable, match="The client was closed"):
+        await call
+    assert is_gone(tmp_path)
+
+
 @pytest.mark.parametrize("revision", [R4, NEWEST])
 async def test_closing_ends_what_waits_in_memory(revision: str):
     """There the server's functions run in the callers' tasks: they are ended, and those tasks go on."""

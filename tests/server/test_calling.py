@@ -236,7 +236,7 @@ async def test_prompts_resources_and_completions_that_take_too_long():
 async def test_a_thread_that_takes_too_long():
     """It cannot be stopped; it is told, and nobody waits for it."""
     server = Server("calling")
-    told, seen = threading.Event(), []
+    told, seen, before = threading.Event(), [], of_workers()
 
     @server.tool(timeout=SHORT)
     def work(ctx: Context) -> None:
@@ -246,7 +246,7 @@ async def test_a_thread_that_takes_too_long():
     assert "took longer" in (await call(server, "work")).text
     told.set()
     await server.aclose()
-    for thread in of_workers():
+    for thread in of_workers() - before:
         await asyncio.to_thread(thread.join, LONG)
     assert seen == [True]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -18,18 +17,15 @@ from .. import version
 from ..exchange import Asker, Caller, Exchange, Handler, Middleware, Notify, silent, stack
 from ..protocol.freshness import Book
 from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened
-from ..schema import SchemaError, Validator
-from ..schema import compile as compile_schema
 from ..transport.conversation import ClientTransport, Hello
 from ..wire.revisions import METHODS, REVISIONS, Era, Side
 from .answers import Answers, ElicitFunction, RootsGiven, SampleFunction
 from .caching import caching
+from .outputs import Outputs
 from .rounds import DEFAULT_MOST_ROUNDS, rounds
 from .targets import transport_to
 from .waiting import Wait
 from .watch import Watch, watching
-
-log = logging.getLogger("interlock.client")
 
 R = TypeVar("R", bound=t.Result)
 OnProgress = Callable[[t.ProgressNotificationParams], None]
@@ -99,7 +95,7 @@ class Client:
         self._on_log, self._on_notification = on_log, on_notification
         self._allowed, self._probe_timeout = allowed, probe_timeout
         self._validate = validate
-        self._validators: dict[str, Validator | None] = {}
+        self._outputs = Outputs()
         self._book = Book()
         self._watches: set[Watch] = set()
         self._opening = asyncio.Lock()
@@ -188,10 +184,8 @@ class Client:
     async def list_tools(self, *, timeout: Seconds = UNSET) -> list[t.Tool]:
         """All tools, over all pages; `timeout` is for each page. Raises McpError, Unreachable."""
         tools: list[t.Tool] = await self._all("tools/list", "tools", timeout)
-        self._validators = {}
-        for tool in tools:
-            if tool.output_schema is not None:
-                self._validators[tool.name] = self._validator(tool.name, tool.output_schema)
+        if self._validate:
+            self._outputs.know(tools)
         return tools
 
     async def call_tool(
@@ -214,29 +208,8 @@ class Client:
         raw = Raw(msgspec.json.encode(arguments)) if arguments else t.NOTHING
         params = t.CallToolRequestParams(name=name, arguments=raw, meta=_meta(meta))
         result = await self._request("tools/call", params, t.CallToolResult, timeout, on_progress, asker, max_timeout)
-        if self._validate and self._validators and not result.is_error:
-            self._check(name, result)
+        self._outputs.check(name, result)
         return result
-
-    @staticmethod
-    def _validator(name: str, output_schema: t.JSONObject) -> Validator | None:
-        """What checks a tool's results; None, and a word in the log, for a schema that cannot be used."""
-        try:
-            return compile_schema(output_schema)
-        except SchemaError as bad:
-            log.warning("the output schema of the tool %r cannot be used, so its results are not checked: %s", name, bad)
-            return None
-
-    def _check(self, name: str, result: t.CallToolResult) -> None:
-        """`TOL-10`: structured content fits the schema that the tool was listed with."""
-        validator = self._validators.get(name)
-        if validator is None:
-            return
-        if result.structured_content is UNSET:
-            raise t.ProtocolError(f"The tool {name} has an output schema but gave no structured content.")
-        if violations := validator.check(result.structured_content):
-            words = "; ".join(f"{v.path or '/'}: {v.message}" for v in violations)
-            raise t.ProtocolError(f"The structured content of the tool {name} does not fit its output schema: {words}")
 
     # -- resources ---------------------------------------------------------------------------------------------
 
@@ -417,7 +390,7 @@ class Client:
         """A change notice: what was kept of it is stale, and the output schemas of tools with it."""
         self._book.outdate(method, params)
         if method == "notifications/tools/list_changed":
-            self._validators.clear()
+            self._outputs.forget()
 
     def _lose(self, why: Exception) -> None:
         """The server has gone. Subscriptions of the handshake era are no requests that would end with an error."""

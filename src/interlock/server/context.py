@@ -263,6 +263,9 @@ class Context(Generic[State]):
         if threading.get_ident() == self._thread:
             _drop(awaitable)
             raise RuntimeError("ctx.wait is for plain functions, which run in a thread; an async function uses await")
+        if self.cancelled:  # and the loop may have gone by now
+            _drop(awaitable)
+            raise asyncio.CancelledError
         try:
             return asyncio.run_coroutine_threadsafe(self._waited(awaitable), self._loop).result()
         except concurrent.futures.CancelledError:

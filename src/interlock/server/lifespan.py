@@ -31,7 +31,7 @@ class Lifespan:
         if self._make is None:
             return
         try:
-            while self._leaving is not None:  # whoever was last before us is still on the way out
+            while self._leaving is not None and not self._leaving.done():  # whoever was last before us is still on the way out
                 await asyncio.wait({self._leaving})
             if self._task is None:
                 self._ready, self._over = asyncio.get_running_loop().create_future(), asyncio.Event()
@@ -62,4 +62,4 @@ class Lifespan:
             ready.set_exception(bad)
             ready.exception()
         finally:
-            self.state = self._leaving = None
+            self.state = None

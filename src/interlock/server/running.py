@@ -78,7 +78,10 @@ async def _until_told(server: Server, work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _stop(server: Server, task: asyncio.Task[None]) -> None:
-    await server.aclose()
+    """Subscriptions would never end by themselves; calls that run have a moment to finish, as at any other end."""
+    for listener in list(server.listeners):
+        listener.close()
+    await asyncio.sleep(0)
     task.cancel()
 
 

@@ -40,6 +40,11 @@ class Duplex:
         if self._conversation is not None:
             self._conversation.tell(method, params)
 
+    def hang_up(self, why: t.Unreachable) -> None:
+        """No answer can come any more, though the channel has not ended: whoever waits is told why."""
+        if self._conversation is not None:
+            self._conversation.fail_all(why)
+
     async def aclose(self) -> None:
         """Close the channel, and with it the conversation."""
         conversation, self._conversation = self._conversation, None

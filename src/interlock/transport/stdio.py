@@ -23,6 +23,7 @@ from .duplex import Duplex
 from .pipes import PipeChannel, ThreadChannel, open_pipe_channel
 
 _STDERR_TAIL = 8 * 1024
+_LAST_WORDS = 0.5  # seconds in which what a child wrote before its end may still arrive
 _INHERITED = frozenset(
     ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER", "TZ", "VIRTUAL_ENV"]
     if sys.platform != "win32"
@@ -119,6 +120,7 @@ class Stdio:
         self._cwd, self._on_stderr, self._limit, self._tap = cwd, on_stderr, limit, tap
         self._process: subprocess.Popen[bytes] | None = None
         self._ending: asyncio.Future[int | None] | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._duplex: Duplex | None = None
         self._stderr = _StderrTail(on_stderr)
 
@@ -146,6 +148,7 @@ class Stdio:
         for stream in (process.stdin, process.stdout, process.stderr):
             stream.close()
         self._duplex = Duplex(channel, tap=self._tap)
+        self._watching = asyncio.create_task(_hang_up_when_ended(process, self._duplex))
         try:
             return await self._duplex.open(hello)
         except t.Unreachable as bad:
@@ -160,6 +163,8 @@ class Stdio:
         except t.TimedOut:
             raise
         except t.Unreachable as bad:
+            if self._duplex is None:
+                raise  # we have closed it: how the child ended is not why
             raise await self._explained(bad) from None
 
     def tell(self, method: str, params: Any) -> None:
@@ -171,6 +176,8 @@ class Stdio:
         """Close the child's stdin, wait for it to end, and make it end where it does not."""
         duplex, self._duplex = self._duplex, None
         process = self._process
+        if self._watching is not None:
+            self._watching.cancel()
         try:
             if duplex is not None:
                 await duplex.aclose()
@@ -205,6 +212,17 @@ class Stdio:
             return bad
         self._stderr.read_rest()
         return t.Unreachable("The server has ended.", exit_code=code, stderr=self._stderr.tail)
+
+
+async def _hang_up_when_ended(process: subprocess.Popen[bytes], duplex: Duplex) -> None:
+    """A child that has ended answers nothing more, though something it has started may hold its end of the pipe open."""
+    if hasattr(os, "pidfd_open"):
+        while await _exit_code(process, 3600.0) is None:
+            pass
+    while process.poll() is None:
+        await asyncio.sleep(1.0)  # a platform that cannot wait for processes
+    await asyncio.sleep(_LAST_WORDS)
+    duplex.hang_up(t.Unreachable("The server has ended."))
 
 
 async def _exit_code(process: subprocess.Popen[bytes], seconds: float) -> int | None:

@@ -1,0 +1,48 @@
+"""Whether what a tool gave fits what it was listed with."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from msgspec import UNSET
+
+from .. import types as t
+from ..schema import SchemaError, Validator
+from ..schema import compile as compile_schema
+
+log = logging.getLogger("interlock.client")
+
+
+class Outputs:
+    """The output schemas of the tools that were listed last (`TOL-10`)."""
+
+    def __init__(self) -> None:
+        self._validators: dict[str, Validator | None] = {}
+
+    def know(self, tools: Iterable[t.Tool]) -> None:
+        """Keep the schemas of a list; one that cannot be used is named in the log, and its tool's results are not checked."""
+        self._validators = {tool.name: _validator(tool.name, tool.output_schema) for tool in tools if tool.output_schema is not None}
+
+    def forget(self) -> None:
+        """The list is out of date."""
+        self._validators = {}
+
+    def check(self, name: str, result: t.CallToolResult) -> None:
+        """Raise ProtocolError for structured content that does not fit, or is missing."""
+        validator = self._validators.get(name)
+        if validator is None or result.is_error:
+            return
+        if result.structured_content is UNSET:
+            raise t.ProtocolError(f"The tool {name} has an output schema but gave no structured content.")
+        if violations := validator.check(result.structured_content):
+            words = "; ".join(f"{v.path or '/'}: {v.message}" for v in violations)
+            raise t.ProtocolError(f"The structured content of the tool {name} does not fit its output schema: {words}")
+
+
+def _validator(name: str, output_schema: t.JSONObject) -> Validator | None:
+    try:
+        return compile_schema(output_schema)
+    except SchemaError as bad:
+        log.warning("the output schema of the tool %r cannot be used, so its results are not checked: %s", name, bad)
+        return None
