@@ -394,11 +394,15 @@ def raising(error: BaseException, kind: str) -> Any:
         yield Progress(1)
         raise error
 
-    return {"in place": in_place, "with a context": with_context, "in a thread": in_a_thread, "in a group": in_a_group, "later": later}[kind]
+    return {"in place": in_place, "with a context": with_context, "in a thread": in_a_thread, "in a group": in_a_group, "later": later}[
+        kind
+    ]
 
 
 @pytest.mark.parametrize("kind", ["in place", "with a context", "in a thread", "in a group", "later"])
-@pytest.mark.parametrize("error", [LookupError("the secret word"), SystemExit("the secret word"), StopIteration("the secret word"), Unreachable("it")])
+@pytest.mark.parametrize(
+    "error", [LookupError("the secret word"), SystemExit("the secret word"), StopIteration("the secret word"), Unreachable("it")]
+)
 async def test_what_nobody_foresaw(kind: str, error: BaseException, caplog: pytest.LogCaptureFixture):
     """The client gets a plain sentence with a reference; the log has the same reference and the traceback (`ERR-20`, `TOL-15`)."""
     if kind == "in a group" and isinstance(error, SystemExit):

@@ -89,7 +89,11 @@ async def test_a_plain_function_tells_from_its_thread(revision: str):
         server.add_tool(feature)
         ctx.updated("docs://a")
 
-    async with Client(server, revision=revision) as client, client.watch(tools=True, resources=["docs://a"]) as changes, asyncio.timeout(30):
+    async with (
+        Client(server, revision=revision) as client,
+        client.watch(tools=True, resources=["docs://a"]) as changes,
+        asyncio.timeout(30),
+    ):
         await client.call_tool("grow")
         assert {await anext(changes), await anext(changes)} == {Changed("tools"), Changed("resource", "docs://a")}
         assert [tool.name for tool in await client.list_tools()] == ["grow", "feature"]
@@ -207,7 +211,9 @@ def wish(**wanted: Any) -> t.SubscriptionFilter:
     return t.SubscriptionFilter(**wanted)
 
 
-EVERYTHING = wish(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True, resource_subscriptions=["docs://a", "docs://x/b"])
+EVERYTHING = wish(
+    tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True, resource_subscriptions=["docs://a", "docs://x/b"]
+)
 
 
 async def test_what_is_granted():

@@ -201,7 +201,9 @@ async def test_misfortunes():
 def test_functions_that_want_something_else():
     """It is said when the function is taken in."""
     server = server_of_all()
-    with pytest.raises(TypeError, match="a completion function is given value, arguments, ref, argument, context or a Context, not 'prefix'"):
+    with pytest.raises(
+        TypeError, match="a completion function is given value, arguments, ref, argument, context or a Context, not 'prefix'"
+    ):
 
         @server.completion
         async def complete(prefix: str) -> list[str]:

@@ -41,7 +41,21 @@ def test_ids(id: str):
 
 @pytest.mark.parametrize(
     "id",
-    ["greet", "/greet", "com.example/", "com..example/a", "9com/a", "com-/a", "-com/a", "com.example/-a", "com.example/a-", "a/b/c", "a b/c", "a/b\n", ""],
+    [
+        "greet",
+        "/greet",
+        "com.example/",
+        "com..example/a",
+        "9com/a",
+        "com-/a",
+        "-com/a",
+        "com.example/-a",
+        "com.example/a-",
+        "a/b/c",
+        "a b/c",
+        "a/b\n",
+        "",
+    ],
 )
 def test_ids_that_are_none(id: str):
     """Without a prefix, or not of the form that keys of `_meta` have (`EXT-02`)."""
@@ -89,7 +103,6 @@ async def test_middleware_of_extensions():
 
     server = Server("extended", middleware=[noting("server")], extensions=[greeting(middleware=[noting("extension")])])
     server.use(noting("later"))
-
 
     @server.tool
     async def do() -> str:

@@ -74,7 +74,13 @@ async def test_pages(what: str, count: int, size: int, pages: int):
 @pytest.mark.parametrize("what", METHODS)
 @pytest.mark.parametrize(
     "cursor",
-    ["made up", "", "é", "====", *(base64.urlsafe_b64encode(body).decode() for body in (b"", b"x", b"-1", b"0", b"1.5", b'"1"', b"[1]", b"1 1", b"\xff"))],
+    [
+        "made up",
+        "",
+        "é",
+        "====",
+        *(base64.urlsafe_b64encode(body).decode() for body in (b"", b"x", b"-1", b"0", b"1.5", b'"1"', b"[1]", b"1 1", b"\xff")),
+    ],
 )
 async def test_cursors_that_nobody_gave(what: str, cursor: str):
     """They are the error -32602 (`PAG-05`)."""
@@ -121,7 +127,11 @@ async def test_what_is_replaced_keeps_its_place():
 
     server.add_tool(feature, name="f1", replace=True)
     tools = (await listed(server, "tools/list"))["tools"]
-    assert [(tool["name"], tool["description"]) for tool in tools] == [("f0", "One of many."), ("f1", "Another one."), ("f2", "One of many.")]
+    assert [(tool["name"], tool["description"]) for tool in tools] == [
+        ("f0", "One of many."),
+        ("f1", "Another one."),
+        ("f2", "One of many."),
+    ]
 
 
 @pytest.mark.parametrize("method", METHODS.values())

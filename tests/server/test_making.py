@@ -263,7 +263,15 @@ async def test_everything_that_can_be_said_of_a_resource():
     annotations = t.Annotations(audience=["user"], priority=0.5)
 
     @server.resource(
-        "docs://a", name="A", title="The A", description="Words.", mime_type="x/y", size=7, annotations=annotations, tags=["t"], meta={"m": 1}
+        "docs://a",
+        name="A",
+        title="The A",
+        description="Words.",
+        mime_type="x/y",
+        size=7,
+        annotations=annotations,
+        tags=["t"],
+        meta={"m": 1},
     )
     async def a() -> str:
         return ""

@@ -16,7 +16,11 @@ from tests.server.by_hand import call, listed, text
 
 SCHEMA = {
     "type": "object",
-    "properties": {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1}, "via": {"type": "array", "items": {"type": "string"}}},
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer", "minimum": 1},
+        "via": {"type": "array", "items": {"type": "string"}},
+    },
     "required": ["city"],
     "additionalProperties": False,
 }

@@ -20,7 +20,7 @@ from tests.server.wire import META
 
 LONG = 30.0
 
-PROGRAM = '''
+PROGRAM = """
 import asyncio
 import sys
 from contextlib import asynccontextmanager
@@ -72,7 +72,7 @@ def ready(address):
 
 transport, *options = sys.argv[1].split(":")
 server.run(transport, **dict(option.split("=") for option in options), **({"on_ready": ready} if options else {}))
-'''
+"""
 
 
 class Program:

@@ -156,7 +156,16 @@ def test_lists_and_objects_travel_as_json(value: Any):
     assert value_of(list[Any] if isinstance(value, list) else dict[str, Any], msgspec.json.encode(value).decode()) == value
 
 
-@given(st.one_of(st.integers(), st.floats(allow_nan=False), st.dates(), st.datetimes(), st.uuids(), st.decimals(allow_nan=False, allow_infinity=False)))
+@given(
+    st.one_of(
+        st.integers(),
+        st.floats(allow_nan=False),
+        st.dates(),
+        st.datetimes(),
+        st.uuids(),
+        st.decimals(allow_nan=False, allow_infinity=False),
+    )
+)
 def test_plain_values_travel_as_words(value: Any):
     """Written as one writes it, every number and date is read as itself."""
     words = value.isoformat() if isinstance(value, dt.date) else str(value)
@@ -203,7 +212,7 @@ def test_missing_and_unknown_arguments():
 
     def nothing(ctx: Context) -> None: ...
 
-    for function, given, words in [
+    for function, arguments, words in [
         (prompt, {}, "Missing required argument: topic"),
         (two, {"c": ""}, "Missing required arguments: a, b"),
         (prompt, {"topic": "tea", "mood": "x"}, r"Unknown argument: mood \(known: topic, length, tone\)"),
@@ -212,7 +221,7 @@ def test_missing_and_unknown_arguments():
         (nothing, {"a": ""}, r"Unknown argument: a \(known: none\)"),
     ]:
         with pytest.raises(McpError, match=words) as caught:
-            Strings(function, Context).read(given)
+            Strings(function, Context).read(arguments)
         assert caught.value.code == t.INVALID_PARAMS
 
 

@@ -5,9 +5,11 @@ It yields what it wants done and receives what came of it (2026-07-28, "stdio", 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from .. import types as t
@@ -120,6 +122,8 @@ def _discovered(revision: str, result: t.DiscoverResult) -> Opened:
 
 
 def _implementation(info: Any) -> t.Implementation | None:
+    with contextlib.suppress(msgspec.ValidationError):  # then what can be read of it
+        return msgspec.convert(info, t.Implementation)
     if not isinstance(info, dict) or not isinstance(info.get("name"), str):
         return None
     title = info.get("title")

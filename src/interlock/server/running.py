@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
+import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +19,10 @@ from ..transport.channel import Channel
 if TYPE_CHECKING:
     from .app import Server
 
+log = logging.getLogger("interlock.server")
+
 TRANSPORTS = ("stdio", "unix", "tcp")
+_STUBBORN = 2.0  # seconds
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # as malloc.h of glibc numbers them
 
 
@@ -32,9 +38,34 @@ def run(server: Server, transport: str, **options: Any) -> None:
     else:
         raise ValueError(f"there is no transport {transport!r}; there are {', '.join(TRANSPORTS)}")
     # On pipes uvloop gains little, and a stdio server is started for each of its peers: its start-up counts more.
-    loops = None if transport == "stdio" else _loop_factory()
-    with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=loops) as runner:
-        runner.run(_until_told(server, work))
+    runner = asyncio.Runner(loop_factory=None if transport == "stdio" else _loop_factory())
+    with contextlib.suppress(KeyboardInterrupt):
+        try:
+            runner.run(_until_told(server, work))
+        finally:
+            _close(runner, must_end=transport == "stdio" and threading.current_thread() is threading.main_thread())
+
+
+def _close(runner: asyncio.Runner, *, must_end: bool) -> None:
+    """Close the loop, which waits for all that still runs in it.
+
+    A stdio server whose client has gone serves nobody and has nobody who could end it (`STD-09`): with `must_end`, a tool that
+    blocks a thread or does not let itself be cancelled holds the process for a moment only.
+    """
+    late = threading.Timer(_STUBBORN, _leave)
+    late.daemon = True
+    if must_end:
+        late.start()
+    runner.close()
+    late.cancel()
+
+
+def _leave() -> None:
+    log.error("the client has gone, and a tool does not end: the server ends without it")
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(1)
 
 
 def _needed(name: str, transport: str, options: dict[str, Any]) -> Any:

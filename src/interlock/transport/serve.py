@@ -31,6 +31,7 @@ from .channel import Channel, pump
 log = logging.getLogger("interlock.server")
 
 DEFAULT_MOST_CALLS = 4096
+_CLEAN_UP = 5.0  # seconds that cancelled calls have to put things in order
 MOST_QUEUED = 8 * 1024 * 1024  # bytes beyond which a peer that does not read is told less: no progress, no log
 _DROPPABLE = frozenset({"notifications/progress", "notifications/message"})
 Transmit = Callable[[list[tuple[Route, Frame]]], None]
@@ -79,7 +80,7 @@ class Serving:
             self._transmit(out)
 
     async def aclose(self, grace: float = 0.0) -> None:
-        """The peer has gone: let running calls finish for `grace` seconds, then cancel and await what is left."""
+        """The peer has gone: let running calls finish for `grace` seconds, then cancel what is left and give it time to clean up."""
         self._closed = True
         finishing = [task for id, task in self.running.items() if not isinstance(id, SessionListen)]
         if grace > 0 and finishing:
@@ -91,7 +92,9 @@ class Serving:
         for task in left:
             task.cancel()
         if left:
-            await asyncio.wait(left)
+            _, stubborn = await asyncio.wait(left, timeout=_CLEAN_UP)
+            if stubborn:
+                log.error("%d calls do not end though they were cancelled; the server goes on without them", len(stubborn))
         self.running.clear()
 
     async def run(self, event: RequestReceived) -> None:

@@ -219,8 +219,8 @@ async def _hang_up_when_ended(process: subprocess.Popen[bytes], duplex: Duplex) 
     if hasattr(os, "pidfd_open"):
         while await _exit_code(process, 3600.0) is None:
             pass
-    while process.poll() is None:
-        await asyncio.sleep(1.0)  # a platform that cannot wait for processes
+    while process.poll() is None:  # noqa: ASYNC110 - on such a platform there is no event to wait for
+        await asyncio.sleep(1.0)
     await asyncio.sleep(_LAST_WORDS)
     duplex.hang_up(t.Unreachable("The server has ended."))
 
