@@ -20,7 +20,7 @@ from interlock import types as t
 from interlock.sync import Client
 from interlock.wire.revisions import NEWEST, R4
 from tests.client.conftest import bounded
-from tests.client.peers import GREETER, is_gone, script
+from tests.client.peers import GREETER, ByHand, is_gone, script
 
 BOTH = pytest.mark.parametrize("revision", [R4, NEWEST])
 pytestmark = pytest.mark.usefixtures(bounded.__name__)
@@ -366,6 +366,27 @@ def test_an_interrupt_in_the_middle_of_opening(tmp_path: Path):
     with pytest.raises(KeyboardInterrupt), Client(script(tmp_path, body), on_stderr=lambda line: interrupt()):
         raise AssertionError("it was opened")
     assert is_gone(tmp_path)
+
+
+def test_an_interrupt_does_not_tear_a_transport_out_of_its_closing():
+    """It is told to stop once, and may finish."""
+
+    class Slow(ByHand):
+        tidy = False
+
+        async def aclose(self) -> None:
+            for _ in range(1000):
+                await asyncio.sleep(0)
+            self.tidy = True
+
+    async def opening() -> None:
+        interrupt()
+        await asyncio.Event().wait()
+
+    transport = Slow(opening=opening)
+    with pytest.raises(KeyboardInterrupt), Client(transport):
+        raise AssertionError("it was opened")
+    assert transport.tidy
 
 
 def test_tasks_that_are_left_are_ended():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -176,17 +176,33 @@ class _Loop:
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("a function that the client calls cannot use it: it would wait for itself")
-        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        outcome: Future[T] = Future()
         try:
-            return future.result()
+            self._loop.call_soon_threadsafe(self._begin, work, outcome)
+            return outcome.result()
         except BaseException:
-            future.cancel()
+            outcome.cancel()  # whenever an interrupt comes: `asyncio.run_coroutine_threadsafe` would lose one that comes early
             raise
+
+    def _begin(self, work: Coroutine[Any, Any, T], outcome: Future[T]) -> None:
+        task = self._loop.create_task(work)
+        task.add_done_callback(lambda _: _settle(task, outcome))
+        outcome.add_done_callback(lambda _: outcome.cancelled() and self._loop.call_soon_threadsafe(task.cancel))
 
     def stop(self) -> None:
         """Let the loop end, and wait for it."""
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
+
+
+def _settle(task: asyncio.Task[T], outcome: Future[T]) -> None:
+    with suppress(InvalidStateError):  # nobody waits for it any more
+        if task.cancelled():
+            outcome.cancel()
+        elif (error := task.exception()) is not None:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(task.result())
 
 
 async def _live(ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]) -> None:

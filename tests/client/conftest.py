@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-SECONDS = 60  # nothing here takes a tenth of it
+SECONDS = 10  # nothing here takes a tenth of it
 
 
 @pytest.fixture(autouse=True)

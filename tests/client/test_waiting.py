@@ -365,10 +365,12 @@ async def test_a_call_in_the_end_of_a_task_that_was_cancelled(time: Clock):
             try:
                 await asyncio.Event().wait()
             finally:
-                with contextlib.suppress(TimedOut):
+                with pytest.raises(TimedOut):
                     await client.call_tool("tidy")
+                tidied.append("tidy")
             return "never"
 
+        tidied: list[str] = []
         task = asyncio.create_task(tidy())
         await asyncio.sleep(0)
         task.cancel()
@@ -376,7 +378,7 @@ async def test_a_call_in_the_end_of_a_task_that_was_cancelled(time: Clock):
         time.advance(10)
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert task.cancelling() == 1
+        assert (tidied, task.cancelling()) == (["tidy"], 1)
         await peer.until("notifications/cancelled")
 
 

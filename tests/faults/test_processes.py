@@ -41,6 +41,9 @@ def nothing_left() -> Any:
     """After each test there are as many open descriptors, threads and children as before."""
     before = state()
     yield
+    for thread in threading.enumerate():
+        if "waitpid" in thread.name:  # asyncio's own, for the programs that a test starts by itself: it ends a little later
+            thread.join(PATIENCE)
     assert state() == before
 
 

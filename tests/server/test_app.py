@@ -211,11 +211,9 @@ async def test_a_server_of_some_revisions(wanted: str, agreed: str):
     hello = {"protocolVersion": wanted, "capabilities": {}, "clientInfo": {"name": "peer", "version": "1"}}
     assert (await peer.ask("initialize", hello))["result"]["protocolVersion"] == agreed
     await peer.aclose()
-    assert (await server.handle(exchange("server/discover", t.DiscoverRequestParams()))).supported_versions == [
-        NEWEST,
-        "2025-06-18",
-        "2025-03-26",
-    ]
+    result = await server.handle(exchange("server/discover", t.DiscoverRequestParams()))
+    assert isinstance(result, t.DiscoverResult)
+    assert result.supported_versions == [NEWEST, "2025-06-18", "2025-03-26"]
 
 
 async def test_discovery():
@@ -411,7 +409,10 @@ async def test_which_resource_a_uri_is(uri: str, words: str):
     ],
 )
 async def test_what_is_no_resource(uri: str):
-    """Unknown, climbing out of its place, or without what its function needs: not found, with the URI (`RES-05`, `RES-06`, `RES-07`, `RES-08`)."""
+    """Unknown, climbing out of its place, or without what its function needs: not found, with the URI.
+
+    (`RES-05`, `RES-06`, `RES-07`, `RES-08`)
+    """
     with pytest.raises(McpError, match="Resource not found: ") as caught:
         await read(library(), uri)
     assert (caught.value.code, caught.value.data) == (t.INVALID_PARAMS, {"uri": uri})

@@ -160,7 +160,7 @@ async def test_a_listener_tells_what_is_wanted_and_no_more():
     """By kind and by URI; a part of what is watched counts as it, a name that only begins alike does not (`LSN-02`, `SUB-02`)."""
     listener = Listener(t.SubscriptionFilter(tools_list_changed=True, resource_subscriptions=["docs://a", "docs://folder/"]))
     for kind in ("tools", "prompts", "resources"):
-        listener.hear(Change(kind))  # type: ignore[arg-type]  # each is a kind
+        listener.hear(Change(kind))
     for uri in ("docs://a", "docs://a/part", "docs://ab", "docs://folder/b", "docs://folder", "docs://b"):
         listener.hear(Change("resource", uri))
     listener.close()
@@ -176,7 +176,7 @@ async def test_a_listener_that_wants_nothing():
     """An empty filter is legal, and hears nothing."""
     listener = Listener(t.SubscriptionFilter())
     for kind in ("tools", "prompts", "resources"):
-        listener.hear(Change(kind))  # type: ignore[arg-type]  # each is a kind
+        listener.hear(Change(kind))
     listener.hear(Change("resource", "docs://a"))
     listener.close()
     assert await drained(listener) == []

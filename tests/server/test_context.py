@@ -132,7 +132,7 @@ async def test_the_log_begins_where_the_client_wants_it(wanted: str):
             ctx.log.write(level, level)
 
     notify = await told(server, "work", log_level=wanted)
-    from_there_on = LOGGING_LEVELS[LOGGING_LEVELS.index(wanted) :]  # type: ignore[arg-type]  # it is a level
+    from_there_on = LOGGING_LEVELS[LOGGING_LEVELS.index(wanted) :]
     assert notify.log() == [(level, data) for level in from_there_on for data in ({"at": level}, level)]
     assert [params.logger for _, params in notify.all] == ["part", None] * len(from_there_on)
 

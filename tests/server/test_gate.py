@@ -154,6 +154,7 @@ class Gates(RuleBasedStateMachine):
         self.loop.run_until_complete(now())
 
     def alive(self) -> list[int]:
+        """Those who take a place, inside or at the door, unless they are about to give it up."""
         return [n for n, task in enumerate(self.guests.tasks) if not task.done() and n not in self.gone]
 
     @rule(count=st.integers(1, 4))
@@ -171,11 +172,12 @@ class Gates(RuleBasedStateMachine):
             for gives_up in give_up:
                 if alive := self.alive():
                     n = data.draw(st.sampled_from(alive))
-                    self.gone.add(n)
                     if gives_up:
                         self.guests.tasks[n].cancel()
                     else:
                         self.guests.doors[n].set()
+                    if gives_up or n in self.guests.inside:
+                        self.gone.add(n)
 
         self.in_loop(act)
 

@@ -178,7 +178,10 @@ def test_no_string_does_more_than_not_fit(text: str, annotation: Any):
     try:
         value_of(annotation, text)
     except McpError as bad:
-        assert bad.code == t.INVALID_PARAMS
+        code = bad.code
+    else:
+        code = t.INVALID_PARAMS
+    assert code == t.INVALID_PARAMS
 
 
 def prompt(topic: str, length: int = 3, *, tone: Annotated[Colour | None, "How it sounds."] = None, ctx: Context | None = None) -> None:

@@ -29,7 +29,7 @@ def call(revision: str = NEWEST, name: str = "x", **more: Any) -> Exchange:
 async def handler(x: Exchange) -> AnyResult:
     """Serve discovery, listen for ever, and call tools by their names."""
     if x.method == "server/discover":
-        return t.DiscoverResult(supported_versions=list(x.params and REVISIONS), capabilities=t.ServerCapabilities())
+        return t.DiscoverResult(supported_versions=list(REVISIONS), capabilities=t.ServerCapabilities())
     if x.method == "subscriptions/listen":
         await asyncio.Event().wait()
     name = x.params.name

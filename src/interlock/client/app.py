@@ -127,6 +127,7 @@ class Client:
             notify=self._hear,
             lost=self._lose,
             revisions=self._allowed,
+            known=self._caller.revision if self._caller is not None else None,  # as it was when this client was open before (`ERA-13`)
             probe_seconds=self._probe_timeout,
             open_seconds=min(self.timeout or MOST_OPEN_SECONDS, MOST_OPEN_SECONDS),
         )

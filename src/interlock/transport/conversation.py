@@ -29,6 +29,7 @@ from ..wire.jsonrpc import Frame, Malformed, encode_id, encode_json
 from ..wire.revisions import METHODS, REVISIONS, Era, era
 
 log = logging.getLogger("interlock.client")
+_MOST_WARNINGS = 20  # about lines that are no messages, on one connection
 
 
 class Hello(Struct, kw_only=True):
@@ -88,6 +89,7 @@ class Conversation:
         self._waiting: dict[t.RequestId, _Waiting] = {}
         self._answering: dict[t.RequestId, asyncio.Task[None]] = {}
         self._flush_is_due = False
+        self._garbage = 0
         self._heads: dict[int, tuple[Caller, bytes]] = {}  # by identity: a caller is said once for many requests
 
     # -- requests ------------------------------------------------------------------------------------
@@ -152,7 +154,10 @@ class Conversation:
         try:
             events = self.connection.receive(frame)
         except Malformed as bad:
-            log.warning("the server sent something that is no message (%s): %.200r", bad, bytes(frame[:200]))
+            self._garbage += 1
+            if self._garbage <= _MOST_WARNINGS:
+                last = "" if self._garbage < _MOST_WARNINGS else "; more of it will be passed over in silence"
+                log.warning("the server sent something that is no message (%s): %.200r%s", bad, bytes(frame[:200]), last)
             return
         for event in events:
             self._take(event)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
+import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,9 @@ from .channel import Tap
 from .conversation import Hello
 from .duplex import Duplex
 from .pipes import PipeChannel
+
+log = logging.getLogger("interlock.server")
+_BREATH = 0.1  # seconds
 
 Address = str | Path | tuple[str, int]
 """Where a socket is: the path of a Unix socket, or host and port."""
@@ -99,6 +104,8 @@ async def listen(
     async def serve_one(peer: socket.socket) -> None:
         try:
             await talk(_channel(peer, limit))
+        except Exception:
+            log.exception("serving a peer failed")
         finally:
             room.release()
 
@@ -107,7 +114,13 @@ async def listen(
             on_ready(sock.getsockname()[:2] if isinstance(address, tuple) else address)
         while True:
             await room.acquire()
-            peer, _ = await loop.sock_accept(sock)
+            try:
+                peer, _ = await loop.sock_accept(sock)
+            except OSError as bad:  # out of descriptors for a moment, or the peer has gone again: no reason to turn the others away
+                log.warning("a peer could not be accepted: %s", bad)
+                room.release()
+                await asyncio.sleep(_BREATH)
+                continue
             task = loop.create_task(serve_one(peer))
             peers.add(task)
             task.add_done_callback(peers.discard)
@@ -125,15 +138,30 @@ def _listening(address: Address) -> socket.socket:
     if isinstance(address, tuple):
         sock = socket.create_server(address, backlog=128)
     else:
+        _clear(os.fspath(address))
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         mask = os.umask(0o177)
         try:
             sock.bind(os.fspath(address))
+            sock.listen(128)
+        except OSError:
+            sock.close()
+            raise
         finally:
             os.umask(mask)
-        sock.listen(128)
     sock.setblocking(False)
     return sock
+
+
+def _clear(path: str) -> None:
+    """Remove what a server that was killed has left behind: a socket at which nobody listens any more."""
+    with contextlib.suppress(OSError):
+        if stat.S_ISSOCK(os.stat(path).st_mode):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
+                try:
+                    knock.connect(path)
+                except ConnectionRefusedError:
+                    os.unlink(path)
 
 
 def _channel(sock: socket.socket, limit: int) -> PipeChannel:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, overload
 
-from msgspec import UNSET, Raw, UnsetType, field
+from msgspec import UNSET, Raw, UnsetType, convert, field
 
 from .base import NOTHING, Icon, JSONObject, PaginatedParams, PaginatedResult, Params, Result, WireType
 from .content import ContentBlock, TextContent
-from .errors import ToolError
+from .errors import ProtocolError, ToolError
+
+T = TypeVar("T")
 
 
 class ToolAnnotations(WireType, frozen=True, kw_only=True):
@@ -78,14 +80,28 @@ class CallToolResult(Result, frozen=True, kw_only=True):
         """The text of all text blocks, joined by newlines."""
         return "\n".join(block.text for block in self.content if isinstance(block, TextContent))
 
-    def value(self) -> Any:
+    @overload
+    def value(self) -> Any: ...
+
+    @overload
+    def value(self, kind: type[T]) -> T: ...
+
+    def value(self, kind: Any = None) -> Any:
         """The result as plain Python data: the structured content (unwrapped where it is only `{"result": x}`), else the text.
 
-        Raises ToolError with the tool's words where the call failed.
+        With `kind` (a dataclass, TypedDict, Struct, attrs class or pydantic model, or what msgspec reads otherwise) it is a value of
+        that type. Raises ToolError with the tool's words where the call failed, ProtocolError where the data is not of the type.
         """
         if self.is_error:
             raise ToolError(self.text or "The tool failed and gave no words for it.")
         data = self.structured_content
         if data is UNSET:
-            return self.text
-        return data["result"] if isinstance(data, dict) and data.keys() == {"result"} else data
+            data = self.text
+        elif isinstance(data, dict) and data.keys() == {"result"}:
+            data = data["result"]
+        if kind is None:
+            return data
+        try:
+            return kind.model_validate(data) if hasattr(kind, "model_validate") else convert(data, kind)
+        except ValueError as bad:  # msgspec's and pydantic's errors are both ValueErrors
+            raise ProtocolError(f"The tool's result is not of the type that was asked for: {bad}") from None

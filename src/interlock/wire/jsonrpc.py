@@ -14,6 +14,7 @@ from ..types.base import NOTHING, RequestId
 from ..types.errors import INVALID_REQUEST, PARSE_ERROR
 
 Frame = bytes
+_LONGEST = 200
 
 
 class ErrorBody(Struct, frozen=True):
@@ -68,7 +69,7 @@ class Malformed(Exception):
     """
 
     def __init__(self, code: int, message: str, id: RequestId | None = None, *, is_answer: bool = False) -> None:
-        super().__init__(message)
+        super().__init__(message if len(message) <= _LONGEST else f"{message[:_LONGEST]}...")  # it may hold a piece of what was sent
         self.code, self.id, self.is_answer = code, id, is_answer
 
 
