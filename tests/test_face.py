@@ -49,7 +49,7 @@ def test_names_that_there_are_not(face: str, name: str):
 
 def test_importing_a_name_that_there_is_not():
     with pytest.raises(ImportError, match="cannot import name 'Nothing' from 'interlock'"):
-        from interlock import Nothing  # type: ignore[attr-defined]  # noqa: F401  # that is what is shown
+        exec("from interlock import Nothing")
 
 
 def test_the_version():

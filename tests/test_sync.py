@@ -94,7 +94,7 @@ def test_everything_at_once(revision: str):
         assert client.call_tool("add", {"a": 1, "b": 2}).value() == 3
         assert [resource.uri for resource in client.list_resources(timeout=5)] == ["house://hall"]
         assert [template.uri_template for template in client.list_resource_templates()] == ["house://room/{name}"]
-        assert client.read_resource("house://room/blue").contents[0].text == "blue"  # type: ignore[union-attr]  # it has text
+        assert client.read_resource("house://room/blue").contents[0].text == "blue"
         assert [prompt.name for prompt in client.list_prompts()] == ["greet"]
         assert client.get_prompt("greet", {"name": "Ada"}).messages[0].content == t.TextContent("Greet Ada.")
         assert client.complete("greet", "name", "A").values == ["Ada"]

@@ -43,7 +43,7 @@ class Peer:
         self._stirred = asyncio.Condition()
         offered = EVERYTHING if capabilities is None else capabilities
         if revision in STATELESS_REVISIONS:
-            greeting = {"server/discover": complete(supportedVersions=[revision], capabilities=offered)}
+            greeting: dict[str, Any] = {"server/discover": complete(supportedVersions=[revision], capabilities=offered)}
         else:
             said = {"protocolVersion": revision, "capabilities": offered, "serverInfo": {"name": "peer", "version": "1"}}
             greeting = {"initialize": said, "server/discover": McpError(-32601, "no such method")}

@@ -134,7 +134,7 @@ async def test_sampling_with_tools_that_was_not_declared(more: dict[str, Any]):
     with pytest.raises(McpError, match="tools not supported") as caught:
         await Answers(sample=asked.append, tools=False).ask(sampling(**more))
     assert (caught.value.code, asked) == (t.INVALID_PARAMS, [])
-    assert await Answers(sample=lambda params: "ok").ask(sampling(**more))
+    assert isinstance(await Answers(sample=lambda params: "ok").ask(sampling(**more)), t.CreateMessageResult)
 
 
 def use(*ids: str) -> t.SamplingMessage:
@@ -267,7 +267,7 @@ async def test_what_is_declared_once(revision: str):
     """As the revision has it: no elicitation before 2025-06-18, no modes before 2025-11-25 (`LIF-01`, `LIF-16`, `ELI-01`, `SAM-01`)."""
     async with Peer(revision=revision) as peer, Client(peer.channel, revision=revision, elicit=print, sample=print, roots=["/srv"]):
         said = (await peer.until("initialize"))["params"]["capabilities"]
-    modes = {"form": {}, "url": {}} if revision == R4 else {}
+    modes: dict[str, Any] = {"form": {}, "url": {}} if revision == R4 else {}
     expected = {"roots": {"listChanged": True}, "sampling": {"tools": {}} if revision == R4 else {}}
     assert said == (expected | {"elicitation": modes} if revision >= R3 else expected)
 

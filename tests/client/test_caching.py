@@ -14,7 +14,7 @@ from interlock.protocol.freshness import Book
 from interlock.testing import Clock
 from interlock.wire.revisions import NEWEST, R4
 
-from .peers import SILENCE, ByHand, Peer, asks, complete, form, text
+from .peers import SILENCE, ByHand, Peer, asks, complete, form
 
 
 def tools(*names: str, **more: Any) -> dict[str, Any]:
@@ -25,8 +25,8 @@ def contents(words: str, **more: Any) -> dict[str, Any]:
     return complete(contents=[{"uri": "x:y", "text": words}], **more)
 
 
-KEPT = {"ttlMs": 60_000, "cacheScope": "private"}
-LISTS = {
+KEPT: dict[str, Any] = {"ttlMs": 60_000, "cacheScope": "private"}
+LISTS: dict[str, tuple[Any, dict[str, Any]]] = {
     # method, the client's call, and an answer without anything in it
     "tools/list": (lambda client: client.list_tools(), {"tools": []}),
     "prompts/list": (lambda client: client.list_prompts(), {"prompts": []}),
@@ -80,22 +80,21 @@ async def test_what_is_kept(hints: dict[str, Any], kept: bool, cache: bool):
         assert peer.count("tools/list") == (1 if kept and cache else 3)
 
 
-@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "completion/complete"])
+NOT_KEPT: dict[str, tuple[Any, dict[str, Any]]] = {
+    # method, the client's call, and an answer
+    "tools/call": (lambda client: client.call_tool("x"), {"content": []}),
+    "prompts/get": (lambda client: client.get_prompt("x"), {"messages": []}),
+    "completion/complete": (lambda client: client.complete("x", "a"), {"completion": {"values": []}}),
+}
+
+
+@pytest.mark.parametrize("method", NOT_KEPT)
 async def test_what_is_never_kept(method: str):
-    """Whatever hints come with it."""
-    answers = {
-        "tools/call": text(**KEPT),
-        "prompts/get": complete(messages=[], **KEPT),
-        "completion/complete": complete(completion={"values": []}, **KEPT),
-    }
-    calls = {
-        "tools/call": lambda: client.call_tool("x"),
-        "prompts/get": lambda: client.get_prompt("x"),
-        "completion/complete": lambda: client.complete("x", "a"),
-    }
-    async with Peer(answers) as peer, Client(peer.channel) as client:
+    """Whatever hints come with it (`CAC-01`)."""
+    call, empty = NOT_KEPT[method]
+    async with Peer({method: complete(**empty, **KEPT)}) as peer, Client(peer.channel) as client:
         for _ in range(2):
-            await calls[method]()
+            await call(client)
         assert peer.count(method) == 2
 
 
@@ -110,7 +109,7 @@ async def test_each_resource_and_each_page_has_an_entry_of_its_own():
         for _ in range(2):
             assert [tool.name for tool in await client.list_tools()] == ["a", "b", "c"]
             for uri in ("x:y", "x:z"):
-                assert (await client.read_resource(uri)).contents[0].text == uri  # type: ignore[union-attr]  # it has text
+                assert (await client.read_resource(uri)).contents[0].text == uri
         assert (peer.count("tools/list"), peer.count("resources/read")) == (3, 2)
 
 
@@ -221,7 +220,7 @@ async def test_an_answer_after_questions_is_not_kept():
     """Nor is it found by a retry (`CAC-11`, `MRT-19`)."""
     asking = [asks("s", a=form()), contents("1", **KEPT), asks("s", a=form()), contents("2", **KEPT), contents("3", **KEPT)]
     async with Peer({"resources/read": asking}) as peer, Client(peer.channel, elicit=lambda p: True) as client:
-        said = [(await client.read_resource("x:y")).contents[0].text for _ in range(4)]  # type: ignore[union-attr]  # it has text
+        said = [(await client.read_resource("x:y")).contents[0].text for _ in range(4)]
         assert said == ["1", "2", "3", "3"]
         assert peer.count("resources/read") == 5
 

@@ -202,17 +202,25 @@ async def test_answers_that_cannot_be_read(answer: dict[str, Any]):
         assert (await client.call_tool("x")).text == "done"
 
 
-async def test_a_transport_that_gives_something_else():
+def giving(result: AnyResult) -> ByHand:
+    """A transport whose every answer is this one."""
+
+    async def answer(x: Exchange) -> AnyResult:
+        return result
+
+    return ByHand(answer)
+
+
+@pytest.mark.parametrize("result", [t.ListToolsResult(tools=[]), RawResult(b"{}")], ids=["another result", "bytes"])
+async def test_a_transport_that_gives_something_else(result: AnyResult):
     """A result of another method, or bytes, is no answer."""
-    for result in (t.ListToolsResult(tools=[]), RawResult(b"{}")):
+    async with Client(giving(result)) as client:
+        with pytest.raises(ProtocolError, match="tools/call"):
+            await client.call_tool("x")
 
-        async def answer(x: Exchange, result: AnyResult = result) -> AnyResult:
-            return result
 
-        async with Client(ByHand(answer)) as client:
-            with pytest.raises(ProtocolError, match="tools/call"):
-                await client.call_tool("x")
-    async with Client(ByHand(answer)) as client:
+async def test_a_transport_that_gives_bytes():
+    async with Client(giving(RawResult(b"{}"))) as client:
         with pytest.raises(ProtocolError, match="bytes"):
             await client.send(Exchange("tools/call", t.CallToolRequestParams(name="x"), client.caller))
 
@@ -333,15 +341,14 @@ async def test_middleware_that_changes_and_refuses():
 @BOTH
 async def test_use_from_many_tasks(revision: str):
     """Each gets its own answer, in whatever order they come (`RPC-05`)."""
-    waiting: list[dict[str, Any]] = []
-
-    async with Peer({"tools/call": lambda m: waiting.append(m) or SILENCE}, revision) as peer, Client(peer.channel) as client:
+    async with Peer({"tools/call": SILENCE}, revision) as peer, Client(peer.channel) as client:
         calls = [asyncio.create_task(client.call_tool("echo", {"n": n})) for n in range(100)]
         await peer.until("tools/call", 100)
-        for message in sorted(waiting, key=lambda m: m["params"]["arguments"]["n"] * 37 % 100):
+        for message in sorted(peer.all("tools/call"), key=lambda m: m["params"]["arguments"]["n"] * 37 % 100):
             peer.say(id=message["id"], result=text(str(message["params"]["arguments"]["n"])))
         assert [(await call).text for call in calls] == [str(n) for n in range(100)]
-        assert len({message["id"] for message in peer.heard if "id" in message}) == len([m for m in peer.heard if "id" in m])
+        ids = [message["id"] for message in peer.heard if "id" in message]
+        assert len(set(ids)) == len(ids)
 
 
 async def test_one_that_is_cancelled_among_others():

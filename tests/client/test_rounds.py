@@ -272,7 +272,7 @@ async def test_whoever_asks_is_cancelled():
     """All questions are given up, and no retry is sent."""
     slow = Slow(None)
     handler, seen = asking(questions("s", "a", "b", "c"), DONE)
-    asked = asyncio.create_task(rounds()(handler)(exchange(asker=Person(slow))))  # type: ignore[arg-type]  # a coroutine it is
+    asked: asyncio.Future[AnyResult] = asyncio.ensure_future(rounds()(handler)(exchange(asker=Person(slow))))
     async with asyncio.timeout(SECONDS):
         await slow.all_begun.wait()
     asked.cancel()

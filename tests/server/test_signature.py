@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, NewType, Typ
 import annotated_types as at
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec import Meta, Raw, Struct
 from pydantic import BaseModel, BeforeValidator, Field
@@ -471,10 +471,23 @@ def _anything_near(pair: Typed) -> st.SearchStrategy[tuple[Any, Any]]:
     return st.tuples(st.just(annotation), json_values | plain | plain.flatmap(spoilt))
 
 
+def _beyond(data: Any) -> bool:
+    """Whether a float is in there that may stand for several whole numbers."""
+    if isinstance(data, float):
+        return abs(data) >= 2**53
+    inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return any(_beyond(item) for item in inner)
+
+
 @given(typed(*PLAIN).flatmap(_anything_near))
 def test_schema_and_decoder_agree(case: tuple[Any, Any]) -> None:
-    """Of any JSON, the decoder takes what is valid under the schema and nothing else; but for an object or a list in a string."""
+    """Of any JSON, the decoder takes what is valid under the schema and nothing else.
+
+    But for an object or a list in a string, which it forgives, and for whole numbers written as floats beyond 2 to the 53rd, which it
+    refuses: what number was meant is lost by then.
+    """
     annotation, data = case
+    assume(not _beyond(data))
     signature = taking(annotation)
     valid = compile(signature.schema).is_valid({"x": data})
     try:

@@ -323,17 +323,16 @@ def _failed(words: str) -> t.CallToolResult:
 
 def _meant(group: BaseExceptionGroup[Any], x: Exchange) -> BaseException:
     """The one error that a task group's errors come to: words for the model where all are meant for it, an answer that is an
-    error, else the whole. Raises the group again where it only asks: then the call is unwound up to whoever runs it again."""
-    rest = group.split(NeedsInput)[1]
-    if rest is None:
+    error, else the whole. Raises the group again where it asks: then the call is unwound up to whoever runs it again."""
+    if group.split(NeedsInput)[0] is not None:
         raise group
-    leaves = _leaves(rest)
+    leaves = _leaves(group)
     for leaf in leaves:
         if isinstance(leaf, t.Unanswerable) and unanswerable(leaf, x) is not None:
             return leaf
     if all(isinstance(leaf, t.ToolError) for leaf in leaves):
         return t.ToolError("\n".join(dict.fromkeys(map(str, leaves))))
-    return next((leaf for leaf in leaves if isinstance(leaf, t.McpError)), rest)
+    return next((leaf for leaf in leaves if isinstance(leaf, t.McpError)), group)
 
 
 def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:

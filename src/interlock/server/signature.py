@@ -349,7 +349,7 @@ def _complaint(guise: Guise | Foreign, piece: Raw) -> list[tuple[tuple[str | int
 def _whole(value: Any) -> Any:
     """JSON data with 5 for every 5.0, on whatever level."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) <= _WHOLE else value
+        return int(value) if value.is_integer() and abs(value) < _WHOLE else value
     if isinstance(value, list):
         return [_whole(item) for item in value]
     if isinstance(value, dict):
