@@ -178,6 +178,7 @@ async def test_a_server_of_the_stateless_era_only(revisions: Any):
     error = (await peer.ask("initialize", hello))["error"]
     assert error["code"] == t.UNSUPPORTED_PROTOCOL_VERSION == -32022
     assert error["data"] == {"supported": [NEWEST], "requested": R4}
+    assert (await peer.ask("initialize", {"protocolVersion": 5}))["error"]["data"] == {"supported": [NEWEST]}
     for method in ("tools/list", "ping"):
         error = (await peer.ask(method))["error"]
         assert (error["code"], error["data"]) == (t.INVALID_PARAMS, {"supported": [NEWEST]})

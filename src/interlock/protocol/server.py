@@ -432,7 +432,9 @@ class ServerConnection:
         elif method not in self.identity.requests or (self.remembered and not self._serves(self.remembered.revision, method)):
             self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
             return []
-        self._refuse(id, t.INVALID_PARAMS, f"Invalid params: {why}")
+        strangers = method == "initialize" and not self._handshakes()
+        data = {"supported": list(reversed(self.identity.revisions))} if strangers else None  # `ERA-03`
+        self._refuse(id, t.INVALID_PARAMS, f"Invalid params: {why}", data)
         return []
 
     def _end_listen(self, id: t.RequestId) -> None:
