@@ -1,0 +1,53 @@
+"""The seam behind which an HTTP client library stands: one request out, one response whose body may be read as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class Request(Struct, frozen=True):
+    """One HTTP request; `headers` in the order in which they are sent, `url` absolute, `body` whole."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+
+
+class Response(Protocol):
+    """The head of an answer has come; the body is read by one of the two ways, once. Must be closed, unless it was read to its end."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case; several of one name joined with ", "."""
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body. Raises Unreachable where the connection breaks, ProtocolError over `limit` bytes."""
+        ...
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body in pieces as they arrive. Raises Unreachable where the connection breaks before the body has ended."""
+        ...
+
+    async def aclose(self) -> None:
+        """Read no more; a body that was not read to its end closes its connection."""
+        ...
+
+
+class Fetch(Protocol):
+    """Sends HTTP requests. Follows no redirects, keeps no cookies, repeats nothing by itself.
+
+    The one exception: a request on a kept connection that the server turns out to have closed before a byte of the answer came is
+    sent again on a new one, as RFC 9110 (9.2.2) allows where it is certain that nothing of it was processed.
+    """
+
+    async def __call__(self, request: Request) -> Response:
+        """Send a request; return once the head of the answer is there. Raises Unreachable with the cause in words; cancelling it gives the request up."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close every connection; what is under way raises Unreachable."""
+        ...
