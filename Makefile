@@ -2,6 +2,7 @@
 #   make demo     install what a run needs, and show the protocol at work
 #   make test     install what the tests need, and run all of them
 #   make check    the everyday round: format, lint, types, quick tests
+#   make conformance    the public conformance suite of the protocol, on our server and our client
 # Another interpreter: make PY=python3.13 demo (make clean first, if .venv is already there).
 
 PY   ?= python3
@@ -12,13 +13,14 @@ PIP   = $(PY) -m pip --disable-pip-version-check --python $(BIN)/python
 LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test check types lint format bench lock clean
+.PHONY: help install dev demo test check conformance types lint format bench lock clean
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
 	@echo 'make demo      installs, then walks through the protocol on real input'
 	@echo 'make test      installs, then runs the whole suite (slow and interop tests too)'
 	@echo 'make check     format, lint, types and the quick tests'
+	@echo 'make conformance   runs the public conformance suite, which it installs with a Node of its own'
 	@echo 'make types | lint | format | bench | lock | clean'
 
 install: $(VENV)/.installed
@@ -33,6 +35,9 @@ test: dev
 
 check: lint types
 	@$(BIN)/python -m pytest -q -m 'not slow and not interop'
+
+conformance: dev
+	@$(BIN)/python -m scripts.conformance
 
 types: dev
 	@$(BIN)/mypy

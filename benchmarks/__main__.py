@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import importlib.util
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from scripts.peers import ROOT, node
+
 from .cells import CELLS
-from .install import install, locked, node
-from .roster import HANDSHAKE, PEERS_BY_NAME, STATELESS, Peer
+from .roster import HANDSHAKE, PEERS_BY_NAME, STATELESS, Peer, installed
 from .rounds import Plan, Results, measure, warm
 from .tables import tables
 
@@ -27,10 +30,14 @@ def main() -> int:
         print("\n".join(f"{peer.name:14} {peer.title}" for peer in PEERS_BY_NAME.values()))
         return 0
     peers = chosen(options.peers)
-    install([peer.name for peer in peers])
+    for peer in peers:
+        if peer.environment:
+            installed(peer.environment)
+    # Some cells hold a thousand connections, here and in the server.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     plan = Plan(
         peers,
-        [cell for cell in CELLS if not options.only or cell.name in options.only],
+        [cell for cell in CELLS if named(cell.name, options.only)],
         [STATELESS] if options.quick else options.revision,
         options.rounds or (2 if options.quick else 3),
         options.seconds or (0.15 if options.quick else 0.2),
@@ -51,13 +58,21 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="length of one window (0.2; 0.15 with --quick)")
     parser.add_argument("--quick", action="store_true", help="about a minute: two rounds, the newest revision only")
     parser.add_argument(
-        "--only", action="append", metavar="CELL", choices=[cell.name for cell in CELLS], help="may be given more than once"
+        "--only", action="append", default=[], metavar="CELL", help="a name, or a pattern as 'http-*'; may be given more than once"
     )
     parser.add_argument("--peers", default="all", help="names with commas between them (all)")
     parser.add_argument("--revision", action="append", default=[], choices=[STATELESS, HANDSHAKE], help="measure only this revision")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write every sample here")
     parser.add_argument("--list", action="store_true", help="name the cells and peers")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if unknown := [pattern for pattern in options.only if not any(named(cell.name, [pattern]) for cell in CELLS)]:
+        parser.error(f"no cell is called {', '.join(unknown)}; --list names them")
+    return options
+
+
+def named(name: str, patterns: list[str]) -> bool:
+    """Whether a cell is among those asked for; all are where nothing was said."""
+    return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def chosen(names: str) -> list[Peer]:
@@ -74,13 +89,14 @@ def chosen(names: str) -> list[Peer]:
 
 def circumstances(plan: Plan, seconds: float) -> str:
     """Return what a reader must know to repeat the run."""
-    found = node()
-    version = subprocess.run([str(found), "--version"], capture_output=True, text=True).stdout.strip() if found else "none"
+    version = "unused"
+    if any(peer.program.endswith(".mjs") for peer in plan.peers):
+        version = subprocess.run([str(node()), "--version"], capture_output=True, text=True).stdout.strip()
     pins = [
         line.split()[0]
-        for name in ("official", "fastmcp")
-        for line in locked(name).read_text().splitlines()
-        if line.startswith(f"{PINS[name]}==")
+        for environment, package in PINS.items()
+        for line in (ROOT / "requirements" / f"peers-{environment}.txt").read_text().splitlines()
+        if line.startswith(f"{package}==")
     ]
     uvloop = "with" if importlib.util.find_spec("uvloop") else "without"
     return (
@@ -90,7 +106,7 @@ def circumstances(plan: Plan, seconds: float) -> str:
     )
 
 
-PINS = {"official": "mcp", "fastmcp": "fastmcp"}
+PINS = {"python-2": "mcp", "fastmcp": "fastmcp"}
 
 
 def record(results: Results, plan: Plan) -> dict[str, object]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .messages import AADD, ADD, LENGTH, LIST, RECORD, TEXT, Request
+from .messages import AADD, ADD, LENGTH, LIST, RECORD, TEXT, Hold, Request
 from .roster import HANDSHAKE, STATELESS
 
 BOTH = (STATELESS, HANDSHAKE)
 NEWEST = (STATELESS,)
+OLDER = (HANDSHAKE,)
 
 
 @dataclass(frozen=True)
@@ -24,52 +25,101 @@ class Figure:
 CPU = Figure("cpu", "CPU", "us")
 WALL = Figure("wall", "wall", "us")
 P50 = Figure("p50", "p50", "us")
+P99 = Figure("p99", "p99", "us")
 CPU_MS = Figure("cpu", "CPU", "ms", 1000.0)
 WALL_MS = Figure("wall", "wall", "ms", 1000.0)
 
 
 @dataclass(frozen=True)
+class Place:
+    """What one process of a peer plays: a role (see `Peer` in `roster.py`), the catalogue it serves, and how it answers over HTTP."""
+
+    role: str
+    catalogue: str = ""
+    mode: str = ""  # `usual`: as it comes; `events`: always event streams; `json`: never, where it can be told
+
+    def __str__(self) -> str:
+        return " ".join(word for word in (self.role, self.catalogue, self.mode) if word)
+
+
+PLAIN, MODELS, MANY = (Place("server", catalogue) for catalogue in ("plain", "models", "many"))
+CLIENT, MEMORY, WEB_CLIENT = Place("client"), Place("memory"), Place("web-client")
+WEB, WEB_EVENTS, WEB_JSON = (Place("web", "plain", mode) for mode in ("usual", "events", "json"))
+WEB_MANY = Place("web", "many", "usual")
+HELD = Place("held", "plain", "usual")
+
+
+@dataclass(frozen=True)
 class Cell:
-    """A measurement: of a server under load, of its start, or of a client."""
+    """A measurement: of a server under load, of its start, of what it keeps in memory, or of a client."""
 
     name: str
     title: str
-    place: str  # a catalogue of a server program, or `client`, or `memory`
+    place: Place
     figures: tuple[Figure, ...]
-    request: Request | None = None  # None: the start of the process is what is measured
+    request: Request | Hold | None = None  # None: the start of the process is what is measured
     in_flight: int = 1
     revisions: tuple[str, ...] = NEWEST
+    stretch: int = 1  # windows so many times longer, where tails are to be seen
 
 
 START = (Figure("wall", "wall", "ms"), Figure("cpu", "CPU", "ms"))
 RESIDENT = (Figure("rss", "resident", "MB"),)
+EACH = (Figure("each", "resident", "KB"),)
+TAILS = (CPU, P50, P99)
 
 CELLS: tuple[Cell, ...] = (
-    Cell("aadd", "async def add, 64 in flight", "plain", (CPU, WALL), AADD, 64, BOTH),
-    Cell("add", "def add, 64 in flight", "plain", (CPU, WALL), ADD, 64, BOTH),
-    Cell("latency", "async def add, 1 in flight", "plain", (P50, CPU), AADD, 1, BOTH),
-    Cell("record", "20 records of 6 fields, 64 in flight", "models", (CPU, WALL), RECORD, 64, BOTH),
-    Cell("cold", "start to the first answer", "plain", START, None, 1, BOTH),
-    Cell("cold-models", "the same with a pydantic tool", "models", START, None, 1, BOTH),
-    Cell("rss", "memory after the first call", "plain", RESIDENT, None, 1, BOTH),
-    Cell("list", "list of 1000 tools", "many", (CPU_MS, WALL_MS), LIST, 1),
-    Cell("aadd-of-1000", "async def add among 1000 tools, 64 in flight", "many", (CPU, WALL), AADD, 64),
-    Cell("result-1mb", "1 MB text result, 1 in flight", "plain", (CPU, WALL), TEXT),
-    Cell("argument-1mb", "1 MB text argument, 1 in flight", "plain", (CPU, WALL), LENGTH),
-    Cell("client-64", "client, 64 in flight", "client", (CPU, WALL), AADD, 64, BOTH),
-    Cell("client-1", "client, 1 in flight", "client", (CPU, WALL), AADD, 1, BOTH),
-    Cell("memory-1", "client and server in one process, 1 in flight", "memory", (CPU, WALL), AADD, 1, BOTH),
+    Cell("aadd", "async def add, 64 in flight", PLAIN, (CPU, WALL), AADD, 64, BOTH),
+    Cell("add", "def add, 64 in flight", PLAIN, (CPU, WALL), ADD, 64, BOTH),
+    Cell("latency", "async def add, 1 in flight", PLAIN, (P50, CPU), AADD, 1, BOTH),
+    Cell("record", "20 records of 6 fields, 64 in flight", MODELS, (CPU, WALL), RECORD, 64, BOTH),
+    Cell("cold", "start to the first answer", PLAIN, START, None, 1, BOTH),
+    Cell("cold-models", "the same with a pydantic tool", MODELS, START, None, 1, BOTH),
+    Cell("rss", "memory after the first call", PLAIN, RESIDENT, None, 1, BOTH),
+    Cell("list", "list of 1000 tools", MANY, (CPU_MS, WALL_MS), LIST, 1),
+    Cell("aadd-of-1000", "async def add among 1000 tools, 64 in flight", MANY, (CPU, WALL), AADD, 64),
+    Cell("result-1mb", "1 MB text result, 1 in flight", PLAIN, (CPU, WALL), TEXT),
+    Cell("argument-1mb", "1 MB text argument, 1 in flight", PLAIN, (CPU, WALL), LENGTH),
+    Cell("client-64", "client, 64 in flight", CLIENT, (CPU, WALL), AADD, 64, BOTH),
+    Cell("client-1", "client, 1 in flight", CLIENT, (CPU, WALL), AADD, 1, BOTH),
+    Cell("memory-1", "client and server in one process, 1 in flight", MEMORY, (CPU, WALL), AADD, 1, BOTH),
+    Cell("http-16", "HTTP, async def add, 16 connections", WEB, TAILS, AADD, 16, stretch=3),
+    Cell("http-64", "HTTP, async def add, 64 connections", WEB, TAILS, AADD, 64, stretch=3),
+    Cell("http-result-1mb", "HTTP, 1 MB text result, 1 connection", WEB, (CPU, WALL), TEXT),
+    Cell("http-argument-1mb", "HTTP, 1 MB text argument, 1 connection", WEB, (CPU, WALL), LENGTH),
+    Cell("http-json-16", "HTTP, answers always JSON, 16 connections", WEB_JSON, TAILS, AADD, 16, BOTH, 3),
+    Cell("http-json-64", "HTTP, answers always JSON, 64 connections", WEB_JSON, TAILS, AADD, 64, NEWEST, 3),
+    Cell("http-session-16", "HTTP, sessions, as it comes, 16 connections", WEB, TAILS, AADD, 16, OLDER, 3),
+    Cell("http-events-16", "HTTP, sessions, event streams, 16 connections", WEB_EVENTS, TAILS, AADD, 16, OLDER, 3),
+    Cell("http-list", "HTTP, list of 1000 tools", WEB_MANY, (CPU_MS, WALL_MS), LIST, 1),
+    Cell("http-16-of-1000", "HTTP, async def add among 1000 tools, 16 connections", WEB_MANY, (CPU, P50), AADD, 16),
+    Cell("http-client-64", "HTTP client, 64 in flight", WEB_CLIENT, (CPU, WALL), AADD, 64, BOTH),
+    Cell("http-client-1", "HTTP client, 1 in flight", WEB_CLIENT, (CPU, WALL), AADD, 1, BOTH),
+    Cell("http-session-kb", "memory of an idle session", HELD, EACH, Hold("session", 5000), revisions=OLDER),
+    Cell("http-stream-kb", "memory of a session with its GET stream", HELD, EACH, Hold("stream", 1000), revisions=OLDER),
+    Cell("http-listen-kb", "memory of a `subscriptions/listen`", HELD, EACH, Hold("listen", 1000)),
 )
 
 
 @dataclass(frozen=True)
 class Derived:
-    """A line computed from the medians of two cells of the same peer."""
+    """A line computed from two medians of the same peer: of two cells, or of two figures of one."""
 
     title: str
     above: str
     below: str
     key: str = "cpu"
+    below_key: str = ""  # where it is another figure
+
+    def keys(self) -> tuple[str, str]:
+        """Return which figures are divided: above, below."""
+        return self.key, self.below_key or self.key
 
 
-DERIVED: tuple[Derived, ...] = (Derived("a call among 1000 tools / among 6 tools", "aadd-of-1000", "aadd"),)
+DERIVED: tuple[Derived, ...] = (
+    Derived("CPU of a call among 1000 tools / among 6 tools", "aadd-of-1000", "aadd"),
+    Derived("HTTP, CPU of a call among 1000 tools / among 6 tools", "http-16-of-1000", "http-16"),
+    Derived("HTTP, 16 connections, p99 / p50", "http-16", "http-16", "p99", "p50"),
+    Derived("HTTP, 64 connections, p99 / p50", "http-64", "http-64", "p99", "p50"),
+    Derived("HTTP, sessions, event streams, p99 / p50", "http-events-16", "http-events-16", "p99", "p50"),
+)

@@ -35,7 +35,9 @@ class Window:
         each = self.calls * 1000
         found = {"cpu": self.processor / each, "wall": self.wall / each, "driver": self.ours / each, "bytes": self.size / self.calls}
         if self.waits:
-            found["p50"] = median(self.waits) / 1000
+            ordered = sorted(self.waits)
+            found["p50"] = median(ordered) / 1000
+            found["p99"] = ordered[len(ordered) * 99 // 100] / 1000
         return found
 
 
@@ -64,7 +66,7 @@ class Load:
             self._pump(window, answers, request, in_flight, seconds, fewest)
             window.processor = self._child.processor() - before[0]
             window.ours = time.process_time_ns() - before[1]
-        self._check(request, b"".join(answers), range(first, first + window.calls), complete=window.size < KEPT)
+        check(self._child, request, b"".join(answers), range(first, first + window.calls), complete=window.size < KEPT)
         return window.sample()
 
     def lists(self, seconds: float, expected: int) -> Sample:
@@ -80,7 +82,7 @@ class Load:
             window.wall = time.perf_counter_ns() - start
             window.processor = self._child.processor() - before
         window.size = window.calls * sum(map(len, pages))
-        found = sum(len(self._result(LIST, page)["tools"]) for page in pages)
+        found = sum(len(result_of(self._child, LIST, page)["tools"]) for page in pages)
         if found != expected:
             raise self._child.fault(f"listed {found} tools, not {expected}")
         return window.sample() | {"pages": len(pages)}
@@ -139,29 +141,35 @@ class Load:
         with self._child.watched():
             self._child.write(request.one(self._revision, number))
             line = self._child.read_line()
-        self._check(request, line, range(number, number + 1), complete=True)
+        check(self._child, request, line, range(number, number + 1), complete=True)
 
     def _number(self) -> int:
         self._next += 1
         return self._next - 1
 
-    def _check(self, request: Request, answers: bytes, numbers: range, *, complete: bool) -> None:
-        """Raise unless each id was answered exactly once and each distinct answer is right; not all ids are there unless `complete`."""
-        whole = answers[: answers.rfind(b"\n") + 1]
-        ids = sorted(map(int, ID.findall(whole)))
-        if (complete and ids != list(numbers)) or len(set(ids)) != len(ids) or not ids:
-            raise self._child.fault(f"did not answer each {request.method} exactly once: {whole[:500]!r}")
-        distinct = set(ID.sub(b'"id":0', whole).splitlines())
-        for line in sorted(distinct)[:100]:
-            if not request.right(self._result(request, line)):
-                raise self._child.fault(f"answered {request.method} wrongly: {line[:500]!r}")
 
-    def _result(self, request: Request, line: bytes) -> Params:
-        message: Params = json.loads(line)
-        if "result" not in message or message["result"].get("isError"):
-            raise self._child.fault(f"refused {request.method}: {line[:500]!r}")
-        result: Params = message["result"]
-        return result
+def check(child: Child, request: Request, answers: bytes, numbers: range, *, complete: bool) -> None:
+    """Raise unless each id was answered exactly once and each distinct answer, a line each, is right.
+
+    Not all ids need be there unless `complete`.
+    """
+    whole = answers[: answers.rfind(b"\n") + 1]
+    ids = sorted(map(int, ID.findall(whole)))
+    if (complete and ids != list(numbers)) or len(set(ids)) != len(ids) or not ids:
+        raise child.fault(f"did not answer each {request.method} exactly once: {whole[:500]!r}")
+    distinct = set(ID.sub(b'"id":0', whole).splitlines())
+    for line in sorted(distinct)[:100]:
+        if not request.right(result_of(child, request, line)):
+            raise child.fault(f"answered {request.method} wrongly: {line[:500]!r}")
+
+
+def result_of(child: Child, request: Request, line: bytes) -> Params:
+    """Return the result in an answer; raise where it is an error."""
+    message: Params = json.loads(line)
+    if "result" not in message or message["result"].get("isError"):
+        raise child.fault(f"refused {request.method}: {line[:500]!r}")
+    result: Params = message["result"]
+    return result
 
 
 class Quiet:

@@ -38,6 +38,14 @@ class Request:
         return before + b"%d" % number + after
 
 
+@dataclass(frozen=True)
+class Hold:
+    """What a server is made to keep, and how many of it: `session`, `stream` (a session and its GET stream) or `listen`."""
+
+    what: str
+    count: int
+
+
 def dump(message: Any) -> bytes:
     """Return JSON without needless spaces."""
     return json.dumps(message, separators=(",", ":")).encode()
@@ -72,6 +80,8 @@ RECORD = call("record", {"records": ROWS}, says(90))
 TEXT = call("text", {"size": MEGABYTE}, lambda result: len(result["content"][0]["text"]) == MEGABYTE)
 LENGTH = call("length", {"text": "x" * MEGABYTE}, says(MEGABYTE))
 LIST = Request("tools/list", {}, lambda result: "tools" in result)
+
+LISTEN = Request("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, lambda result: True)
 
 INITIALIZE = Request(
     "initialize",

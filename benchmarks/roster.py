@@ -6,9 +6,10 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
-from .install import PEERS, node, python_of
+from scripts import peers
 
 PROGRAMS = Path(__file__).parent / "programs"
 HANDSHAKE = "2025-11-25"
@@ -19,50 +20,68 @@ STATELESS = "2026-07-28"
 class Peer:
     """A library that is measured, and the program that stands for it.
 
-    The program takes a role: `server CATALOGUE` serves tools over standard input and output, `client REVISION COMMAND...` starts
-    that command as its server, `memory REVISION` is both ends in one process; the last two take their orders as
-    `programs/orders.py` says.
+    The program takes a role. `server CATALOGUE` serves tools over standard input and output; `web REVISION CATALOGUE PORT MODE` serves
+    them over HTTP, as the mode says (`Place` in `cells.py`); `client REVISION COMMAND...` starts that command as its server;
+    `web-client REVISION URL` asks a server that is there; `memory REVISION` is both ends in one process. The last three take their
+    orders as `programs/orders.py` says.
     """
 
     name: str
     title: str
     program: str
-    environment: str | None = None  # a Python environment below .peers; None is the interpreter that runs us
+    environment: str | None = None  # one that `scripts/peers.py` installs; None is the interpreter that runs us
     revisions: tuple[str, ...] = (STATELESS, HANDSHAKE)
     env: dict[str, str] = field(default_factory=dict)
+    lacks: tuple[str, ...] = ()  # cells of what it does not have
+    roles: tuple[str, ...] = ("server", "web", "held", "client", "web-client", "memory")
+
+    def plays(self, role: str, revision: str) -> bool:
+        """Whether it is measured in a role, in a revision."""
+        return role in self.roles and revision in self.revisions
 
     def command(self, *role: str) -> list[str]:
         """Return the command that plays a role."""
+        place = installed(self.environment) if self.environment else Path(sys.executable)
         if self.program.endswith(".mjs"):
-            return [str(node()), str(self._beside_its_packages()), *role]
-        python = python_of(self.environment) if self.environment else sys.executable
-        return [str(python), str(PROGRAMS / self.program), *role]
+            return [str(peers.node()), str(self._beside_its_packages(place)), *role]
+        return [str(place), str(PROGRAMS / self.program), *role]
 
     def environ(self) -> dict[str, str]:
         """Return the environment variables of the program: ours, without what would change how Python runs, and the peer's own."""
         ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         return ours | self.env
 
-    def _beside_its_packages(self) -> Path:
+    def _beside_its_packages(self, place: Path) -> Path:
         # An ES module finds packages only in the folders above its own file.
-        program = PEERS / "typescript" / self.program
+        program = place / self.program
         if not program.exists() or program.read_bytes() != (PROGRAMS / self.program).read_bytes():
             shutil.copy2(PROGRAMS / self.program, program)
         return program
 
 
+@cache
+def installed(environment: str) -> Path:
+    """Install an environment where it is not there yet; return its interpreter, or the folder with its Node packages."""
+    try:
+        return peers.INSTALLERS[environment]()
+    except peers.NotInstalled as bad:
+        raise SystemExit(str(bad)) from bad
+
+
 PEERS_BY_NAME: dict[str, Peer] = {
     peer.name: peer
     for peer in (
-        Peer("official", "Python SDK", "official.py", "official"),
+        Peer("official", "Python SDK", "official.py", "python-2"),
         Peer(
             "fastmcp",
             "FastMCP",
             "fastmcp_peer.py",
             "fastmcp",
+            lacks=("http-listen-kb",),
             env={"FASTMCP_LOG_LEVEL": "WARNING", "FASTMCP_CHECK_FOR_UPDATES": "off"},
         ),
-        Peer("typescript", "TypeScript SDK", "typescript.mjs"),
+        Peer("typescript", "TypeScript SDK", "typescript.mjs", "typescript"),
         Peer("interlock", "Interlock", "interlock_peer.py"),
+        Peer("floor", "floor", "floor.py", lacks=("http-session-kb",), roles=("web", "held")),
     )
 }

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
 
-from .cells import CELLS, Cell
+from .cells import CELLS, Cell, Place
 from .child import Child, Fault
 from .load import Load, Quiet, Sample
-from .messages import AADD, LIST
+from .messages import AADD, LIST, Hold
 from .roster import PROGRAMS, Peer
+from .web import PATH, WebLoad, free_port
 
 FIXED_SERVER = (sys.executable, str(PROGRAMS / "fixed_server.py"))
+FIXED_WEB = [sys.executable, str(PROGRAMS / "fixed_web.py")]
 WARM = 0.08  # seconds of one warming window
 PATIENT = 3  # so many windows without gain, and a program is warm
 MOST_WARM = 20
@@ -32,15 +34,22 @@ class Plan:
     rounds: int = 3
     seconds: float = 0.2
 
-    def parts(self) -> Iterator[tuple[Peer, str, str, list[Cell]]]:
-        """Yield what one process of one peer measures: peer, revision, place and cells. Peers follow each other closely."""
-        places = dict.fromkeys(cell.place for cell in self.cells)
+    def parts(self, number: int) -> Iterator[tuple[Peer, str, Place, list[Cell]]]:
+        """Yield what one process of one peer measures in a round: peer, revision, place and cells. Peers follow each other closely.
+
+        What a server keeps in memory hardly differs from run to run and takes long to fill: it is measured in the first round only.
+        """
+        places = dict.fromkeys(cell.place for cell in self.cells if not (number and isinstance(cell.request, Hold)))
         revisions = dict.fromkeys(revision for cell in self.cells for revision in cell.revisions)
         for place in places:
             for revision in revisions:
+                if self.revisions and revision not in self.revisions:
+                    continue
                 cells = [cell for cell in self.cells if cell.place == place and revision in cell.revisions]
-                if cells and (not self.revisions or revision in self.revisions):
-                    yield from ((peer, revision, place, cells) for peer in self.peers if revision in peer.revisions)
+                for peer in self.peers:
+                    its = [cell for cell in cells if cell.name not in peer.lacks and peer.plays(place.role, revision)]
+                    if its:
+                        yield peer, revision, place, its
 
 
 class Results:
@@ -71,7 +80,7 @@ def measure(plan: Plan) -> Results:
     results = Results()
     for number in range(plan.rounds):
         print(f"round {number + 1} of {plan.rounds}", file=sys.stderr)
-        for peer, revision, place, cells in plan.parts():
+        for peer, revision, place, cells in plan.parts(number):
             part = f"{peer.name}, {place}, {revision}"
             if part in results.faults:
                 continue
@@ -87,7 +96,7 @@ def measure(plan: Plan) -> Results:
 def warm(peers: list[Peer]) -> None:
     """Start each peer once, so that no measured start has to compile its files or read them from the disk."""
     for peer in peers:
-        for catalogue in ("plain", "models"):
+        for catalogue in ("plain", "models") if peer.plays("server", peer.revisions[0]) else ():
             try:
                 with Child(peer.command("server", catalogue), peer.environ()) as child:
                     Load(child, peer.revisions[0]).first(AADD)
@@ -95,37 +104,73 @@ def warm(peers: list[Peer]) -> None:
                 print(f"{peer.name} does not start: {fault}", file=sys.stderr)
 
 
-def play(peer: Peer, revision: str, place: str, cells: list[Cell], seconds: float) -> Iterator[tuple[str, Sample]]:
+def play(peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float) -> Iterator[tuple[str, Sample]]:
     """Start one process of a peer and measure all cells it can serve; yield each with its sample."""
-    if place in ("client", "memory"):
-        words = ("client", revision, *FIXED_SERVER) if place == "client" else ("memory", revision)
-        with Child(peer.command(*words), peer.environ()) as child:
-            with child.watched():
-                child.read_line()  # it says that it is connected
-            for cell in cells:
-                yield cell.name, settled(partial(ordered, child, cell.in_flight), seconds)
-        return
-    with Child(peer.command("server", place), peer.environ()) as child:
+    match place.role:
+        case "server":
+            yield from serve(peer, revision, place, cells, seconds)
+        case "web" | "held":
+            yield from serve_web(peer, revision, place, cells, seconds)
+        case "client":
+            yield from obey(peer, ("client", revision, *FIXED_SERVER), cells, seconds)
+        case "memory":
+            yield from obey(peer, ("memory", revision), cells, seconds)
+        case "web-client":
+            with Child(FIXED_WEB, peer.environ()) as fixed:
+                with fixed.watched():
+                    port = fixed.read_line().decode().strip()  # it says where it listens
+                yield from obey(peer, ("web-client", revision, f"http://127.0.0.1:{port}{PATH}"), cells, seconds, WARM * 3)
+
+
+def serve(peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float) -> Iterator[tuple[str, Sample]]:
+    """Measure a server on its standard input and output."""
+    with Child(peer.command("server", place.catalogue), peer.environ()) as child:
         load = Load(child, revision)
         start = load.first(AADD) | {"rss": child.resident() / 1e6}
         for cell in cells:
-            if cell.request is None:
-                yield cell.name, start
-            elif cell.request is LIST:
+            if cell.request is LIST:
                 yield cell.name, settled(lambda span: load.lists(span, expected=1000), seconds)
+            elif isinstance(cell.request, Hold) or cell.request is None:
+                yield cell.name, start
             else:
                 yield cell.name, settled(partial(load.press, cell.request, cell.in_flight), seconds)
 
 
-def settled(run: Callable[[float], Sample], seconds: float) -> Sample:
+def serve_web(peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float) -> Iterator[tuple[str, Sample]]:
+    """Measure a server over HTTP."""
+    port = free_port()
+    with Child(peer.command("web", revision, place.catalogue, str(port), place.mode), peer.environ()) as child:
+        load = WebLoad(child, port, revision)
+        load.wait()
+        for cell in cells:
+            load.open(cell.in_flight)
+            if isinstance(cell.request, Hold):
+                yield cell.name, load.hold(cell.request)
+            elif cell.request is LIST:
+                yield cell.name, settled(lambda span: load.lists(span, expected=1000), seconds)
+            elif cell.request is not None:
+                yield cell.name, settled(partial(load.press, cell.request), seconds * cell.stretch, WARM * cell.stretch)
+        load.close()
+
+
+def obey(peer: Peer, role: tuple[str, ...], cells: list[Cell], seconds: float, span: float = WARM) -> Iterator[tuple[str, Sample]]:
+    """Measure a client by the orders it is given; `span` is the length of a warming window."""
+    with Child(peer.command(*role), peer.environ()) as child:
+        with child.watched():
+            child.read_line()  # it says that it is connected
+        for cell in cells:
+            yield cell.name, settled(partial(ordered, child, cell.in_flight), seconds, span)
+
+
+def settled(run: Callable[[float], Sample], seconds: float, span: float = WARM) -> Sample:
     """Run short windows until a few in a row are no cheaper than what was seen before, then return the sample of a whole window.
 
     A compiler that works while the program runs (Node's) makes calls five times cheaper in the first second; to stop early would
     be unfair to it, to wait a second for everybody would be a waste.
     """
-    best, stale = run(WARM)["cpu"], 0
+    best, stale = run(span)["cpu"], 0
     for _ in range(MOST_WARM):
-        cost = run(WARM)["cpu"]
+        cost = run(span)["cpu"]
         stale = 0 if cost < best * 0.93 else stale + 1
         best = min(best, cost)
         if stale == PATIENT:

@@ -9,6 +9,8 @@ from .roster import Peer
 from .rounds import Results
 
 REFERENCES = ("official", "typescript")
+FLOOR = "floor"
+Line = tuple[Cell, str, Figure]
 
 
 def tables(results: Results, peers: list[Peer]) -> str:
@@ -19,16 +21,22 @@ def tables(results: Results, peers: list[Peer]) -> str:
         others = [peer for peer in peers if peer is not reference]
         if others:
             parts += [f"## How many times less than the {reference.title}", ratios(results, reference, others, lines)]
+    floor = next((peer for peer in peers if peer.name == FLOOR), None)
+    over = [line for line in lines if floor and line[2] is line[0].figures[0] and cost(results, line, floor)]
+    if floor and over:
+        parts += ["## How many times as much as the floor", burdens(results, floor, [peer for peer in peers if peer is not floor], over)]
     derived = [row for row in DERIVED if any(growth(results, row, peer) for peer in peers)]
     if derived:
         body = [[row.title, *(times(growth(results, row, peer)) for peer in peers)] for row in derived]
-        parts += ["## Growth", grid(["CPU", *(peer.title for peer in peers)], body)]
-    parts.append(f"The load generator was busy for at most {results.busiest():.0%} of the wall time with 64 server calls in flight.")
+        parts += ["## Quotients", grid(["", *(peer.title for peer in peers)], body)]
+    parts.append(
+        f"The load generator was busy for at most {results.busiest():.0%} of the wall time with more than one server call in flight."
+    )
     parts += [f"Not measured: {part}: `{words.splitlines()[0]}`" for part, words in results.faults.items()]
     return "\n\n".join(parts)
 
 
-def lines_of(results: Results) -> Iterator[tuple[Cell, str, Figure]]:
+def lines_of(results: Results) -> Iterator[Line]:
     """Yield the lines that have at least one sample: all of the newest revision first."""
     measured = {(cell, revision) for cell, revision, _ in results.samples}
     for revision in sorted({revision for _, revision in measured}, reverse=True):
@@ -37,7 +45,7 @@ def lines_of(results: Results) -> Iterator[tuple[Cell, str, Figure]]:
                 yield from ((cell, revision, figure) for figure in cell.figures)
 
 
-def costs(results: Results, peers: list[Peer], lines: list[tuple[Cell, str, Figure]]) -> str:
+def costs(results: Results, peers: list[Peer], lines: list[Line]) -> str:
     """Return the table of medians."""
     body = []
     for cell, revision, figure in lines:
@@ -46,26 +54,43 @@ def costs(results: Results, peers: list[Peer], lines: list[tuple[Cell, str, Figu
     return grid(["cell", "revision", "figure", *(peer.title for peer in peers)], body)
 
 
-def ratios(results: Results, reference: Peer, others: list[Peer], lines: list[tuple[Cell, str, Figure]]) -> str:
+def ratios(results: Results, reference: Peer, others: list[Peer], lines: list[Line]) -> str:
     """Return the table of what the reference costs, divided by what each other peer costs, for the first figure of each cell."""
     body = []
     for cell, revision, figure in lines:
         if figure is not cell.figures[0]:
             continue
-        theirs = results.median(cell.name, revision, reference.name, figure.key)
+        theirs = cost(results, (cell, revision, figure), reference)
         row = []
         for peer in others:
-            own = results.median(cell.name, revision, peer.name, figure.key)
+            own = cost(results, (cell, revision, figure), peer)
             row.append(times(theirs / own if theirs and own else None))
         body.append([*label(cell, revision, figure), *row])
     return grid(["cell", "revision", "figure", *(peer.title for peer in others)], body)
 
 
+def burdens(results: Results, floor: Peer, others: list[Peer], lines: list[Line]) -> str:
+    """Return the table of what each peer costs, divided by what the floor costs."""
+    body = []
+    for line in lines:
+        least = cost(results, line, floor)
+        costs = (cost(results, line, peer) for peer in others)
+        body.append([*label(*line), *(times(own / least if own and least else None) for own in costs)])
+    return grid(["cell", "revision", "figure", *(peer.title for peer in others)], body)
+
+
+def cost(results: Results, line: Line, peer: Peer) -> float | None:
+    """Return the median of one peer for a line."""
+    cell, revision, figure = line
+    return results.median(cell.name, revision, peer.name, figure.key)
+
+
 def growth(results: Results, row: Derived, peer: Peer) -> float | None:
     """Return the quotient of two medians of one peer, in the newest revision that has both."""
     for revision in peer.revisions:
-        above = results.median(row.above, revision, peer.name, row.key)
-        below = results.median(row.below, revision, peer.name, row.key)
+        keys = row.keys()
+        above = results.median(row.above, revision, peer.name, keys[0])
+        below = results.median(row.below, revision, peer.name, keys[1])
         if above and below:
             return above / below
     return None

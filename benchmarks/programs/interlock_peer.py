@@ -1,4 +1,4 @@
-"""Interlock as a peer: `server CATALOGUE`, `client REVISION COMMAND...` and `memory REVISION`."""
+"""Interlock as a peer: its roles are those of `Peer` in `roster.py`."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["server", name]:
             build(name).run()
+        case ["web", _, name, port, mode]:
+            build(name).run("http", host="127.0.0.1", port=int(port), stream=mode == "events")
+        case ["web-client", revision, url]:
+            asyncio.run(call_from(url, revision))
         case ["client", revision, *words]:
             asyncio.run(call_from(words, revision))
         case ["memory", revision]:

@@ -1,11 +1,11 @@
-"""The official Python SDK as a peer: `server CATALOGUE`, `client REVISION COMMAND...` and `memory REVISION`."""
+"""The official Python SDK as a peer: its roles are those of `Peer` in `roster.py`."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 
-from tools import catalogue, is_prose
+from tools import catalogue, is_prose, serve_web
 
 
 def build(name: str):
@@ -40,6 +40,10 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["server", name]:
             build(name).run("stdio")
+        case ["web", _, name, port, mode]:
+            serve_web(build(name).streamable_http_app(json_response=mode == "json"), int(port))
+        case ["web-client", revision, url]:
+            asyncio.run(call_from(url, revision))
         case ["client", revision, *words]:
             asyncio.run(call_from(command(words), revision))
         case ["memory", revision]:

@@ -64,3 +64,10 @@ def catalogue(name: str) -> list[Tool]:
 def is_prose(tool: Tool) -> bool:
     """Whether the tool answers with text alone: peers that would send such text a second time, as structured content, are told not to."""
     return tool in (text, echo)
+
+
+def serve_web(app: Any, port: int) -> None:
+    """Serve an ASGI application as fast as uvicorn can: with uvloop and httptools, and without a log of requests."""
+    import uvicorn  # only here: servers on standard input and output must not pay for its import
+
+    uvicorn.run(app, host="127.0.0.1", port=port, loop="uvloop", http="httptools", log_level="warning", access_log=False)

@@ -1,6 +1,8 @@
-// The official TypeScript SDK as a peer: `server CATALOGUE`, `client REVISION COMMAND...` and `memory REVISION`.
+// The official TypeScript SDK as a peer: its roles are those of `Peer` in `roster.py`.
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
-import { McpServer } from '@modelcontextprotocol/server';
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
 
@@ -47,6 +49,34 @@ function build(catalogue) {
     return server;
 }
 
+// The stateless era through the handler that the SDK's documentation puts first, sessions through its session transport, which that
+// handler leaves to the application; both behind the guards that it names for plain node:http.
+async function serveWeb(revision, catalogue, port, mode) {
+    const { localhostHostValidation, localhostOriginValidation, NodeStreamableHTTPServerTransport, toNodeHandler } = await import(
+        '@modelcontextprotocol/node'
+    );
+    const validHost = localhostHostValidation();
+    const validOrigin = localhostOriginValidation();
+    const sessions = new Map();
+    const session = async (req, res) => {
+        let transport = sessions.get(req.headers['mcp-session-id']);
+        if (transport === undefined) {
+            transport = new NodeStreamableHTTPServerTransport({
+                sessionIdGenerator: () => randomUUID(),
+                enableJsonResponse: mode === 'json',
+                onsessioninitialized: id => void sessions.set(id, transport)
+            });
+            await build(catalogue).connect(transport);
+        }
+        await transport.handleRequest(req, res);
+    };
+    const responseMode = { usual: 'auto', events: 'sse', json: 'json' }[mode];
+    const handle = revision >= '2026' ? toNodeHandler(createMcpHandler(() => build(catalogue), { responseMode })) : session;
+    createServer((req, res) => {
+        if (validHost(req, res) && validOrigin(req, res)) handle(req, res);
+    }).listen(Number(port), '127.0.0.1');
+}
+
 async function batch(client, inFlight, seconds) {
     const end = performance.now() + seconds * 1000;
     const worker = async () => {
@@ -79,6 +109,11 @@ async function callFrom(transport, revision) {
 const [role, first, ...words] = process.argv.slice(2);
 if (role === 'server') {
     serveStdio(() => build(first));
+} else if (role === 'web') {
+    await serveWeb(first, ...words);
+} else if (role === 'web-client') {
+    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+    await callFrom(new StreamableHTTPClientTransport(new URL(words[0])), first);
 } else if (role === 'client') {
     const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
     await callFrom(new StdioClientTransport({ command: words[0], args: words.slice(1) }), first);

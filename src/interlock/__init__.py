@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .transport.channel import Channel
     from .transport.conversation import ClientTransport
     from .transport.duplex import Duplex
+    from .transport.http import Http
+    from .transport.limits import Limits, Rate
     from .transport.sockets import Socket
     from .transport.stdio import Stdio
     from .types import (
@@ -65,6 +67,8 @@ _ROOMS = {
     ".transport.channel": ("Channel",),
     ".transport.conversation": ("ClientTransport",),
     ".transport.duplex": ("Duplex",),
+    ".transport.http": ("Http",),
+    ".transport.limits": ("Limits", "Rate"),
     ".transport.sockets": ("Socket",),
     ".transport.stdio": ("Stdio",),
     ".types": (
@@ -116,16 +120,19 @@ __all__ = [
     "Extension",
     "File",
     "Handler",
+    "Http",
     "Icon",
     "Image",
     "ImageContent",
     "InputRequiredResult",
     "InterlockError",
+    "Limits",
     "McpError",
     "Middleware",
     "Principal",
     "Progress",
     "ProtocolError",
+    "Rate",
     "RawResult",
     "Refused",
     "ResourceContents",

@@ -99,12 +99,18 @@ async def ready() -> None:
     """The drain of an exchange that nothing slows down."""
 
 
+def stay(retry: int | None = None) -> bool:
+    """The release of an exchange whose way cannot be given up and found again."""
+    return False
+
+
 class Exchange(Struct):
     """One request and all that flows because of it.
 
     `params` is the protocol type of the method; `notify(method, params)` sends a notification on the way of this request and
     never waits; `drain()` waits until the peer has taken in most of what was sent. `headers` are the mirrored HTTP headers,
-    None where there are none. `meta` holds the keys of `_meta` that the protocol defines.
+    None where there are none. `release(retry)` lets the client go, to come back for the rest after `retry` milliseconds; False where
+    it could not come back. `meta` holds the keys of `_meta` that the protocol defines.
     """
 
     method: str
@@ -115,6 +121,7 @@ class Exchange(Struct):
     asker: Asker = MUTE
     headers: Mapping[str, str] | None = None
     drain: Callable[[], Awaitable[None]] = ready
+    release: Callable[[int | None], bool] = stay
 
 
 # The one shape, and what goes around it.

@@ -83,9 +83,7 @@ def test_what_is_at_hand_already():
 
 
 NOWHERE: dict[str, tuple[Any, type[Exception], str]] = {
-    "a page": ("https://example.com/mcp", ValueError, "no HTTP transport in this version, so https://example.com/mcp"),
-    "a plain page": ("http://localhost:8000", ValueError, "no HTTP transport in this version"),
-    "an entry with a page": ({"type": "http", "url": "https://example.com"}, ValueError, "no HTTP transport in this version"),
+    "a page without a host": ("https:///mcp", ValueError, "is no address of a server"),
     "another scheme": ("ws://localhost:1/mcp", ValueError, "ws://localhost:1/mcp"),
     "tcp without a port": ("tcp://localhost", ValueError, "host and a port"),
     "tcp without a host": ("tcp://:8765", ValueError, "host and a port"),

@@ -1,4 +1,7 @@
-"""An ordinary server with one small feature for each thing that the public conformance suite looks at: `everything.py --stdio`."""
+"""An ordinary server with one small feature for each thing that the public conformance suite looks at.
+
+`everything.py --stdio` serves it over standard input and output, `everything.py --port N` at http://127.0.0.1:N/mcp.
+"""
 
 from __future__ import annotations
 
@@ -161,9 +164,10 @@ async def test_tool_with_progress(ctx: Context) -> str:
 
 @server.tool
 async def test_reconnection(ctx: Context) -> str:
-    """Take long enough for a stream to be lost on the way; the answer can be fetched later."""
-    ctx.log.info("Whoever loses the stream now has to come back")
-    await asyncio.sleep(2 * PAUSE)
+    """Let the client go while at work, where it can come back; the answer waits for it."""
+    ctx.log.info("The stream is about to be closed")
+    await ctx.disconnect(retry_ms=100)
+    await asyncio.sleep(4 * PAUSE)
     return "Reconnection test completed successfully."
 
 
@@ -450,12 +454,15 @@ async def reply(ctx: Context, message: str, kind: Any) -> tuple[str, str]:
 
 def main() -> None:
     """Serve over the transport that the command line names."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stdio", action="store_true", help="serve over standard input and output")
-    chosen, rest = parser.parse_known_args()
-    if rest or not chosen.stdio:
-        parser.error(f"there is no transport {' '.join(rest) or 'without a name'}: say --stdio")
-    server.run("stdio")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("--stdio", action="store_true", help="serve over standard input and output")
+    chosen.add_argument("--port", type=int, help="serve over HTTP at this port of 127.0.0.1, under /mcp")
+    told = parser.parse_args()
+    if told.stdio:
+        server.run("stdio")
+    else:
+        server.run("http", port=told.port)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from interlock import REVISIONS, Caller, Client, Exchange, InputRequiredResult, McpError, types
+from scripts import conformance
 from tests.interop import everything
 from tests.interop.answers import ANSWERS, FORM
 
@@ -357,9 +358,26 @@ async def test_over_stdio(revision: str) -> None:
         assert (await client.call_tool("test_simple_text")).text == ANSWERS["test_simple_text"][1]
 
 
-@pytest.mark.parametrize("arguments", [["--port", "4000"], []])
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the program serves over HTTP."""
+    with conformance.served(tmp_path_factory.mktemp("served") / "log") as url:
+        yield url
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_over_http(url: str, revision: str) -> None:
+    """The same server at one address, under each revision; with a call that lets the client go where the revision has that (`HTL-15`)."""
+    async with Client(url, revision=revision) as client:
+        assert client.revision == revision
+        for tool in ("test_simple_text", "test_reconnection"):
+            assert (await client.call_tool(tool)).text == ANSWERS[tool][1]
+
+
+@pytest.mark.parametrize("arguments", [["--pigeon"], ["--stdio", "--port", "4000"], []])
 def test_a_transport_that_there_is_not(arguments: list[str]) -> None:
-    """The program says so and ends."""
+    """The program says so and ends, as it does with two at once and with none."""
     ended = subprocess.run([sys.executable, str(PROGRAM), *arguments], capture_output=True, text=True, timeout=30)
     assert ended.returncode == 2
-    assert "there is no transport" in ended.stderr
+    assert "--stdio" in ended.stderr
+    assert "--port" in ended.stderr

@@ -208,7 +208,7 @@ async def test_unix(tmp_path: Path):
 @pytest.mark.parametrize(
     "transport, options, error, words",
     [
-        ("http", {}, ValueError, "there is no transport 'http'; there are stdio, unix, tcp"),
+        ("pigeon", {}, ValueError, "there is no transport 'pigeon'; there are stdio, http, unix, tcp"),
         ("", {}, ValueError, "there is no transport ''"),
         ("tcp", {}, ValueError, r"the transport tcp needs to be told the port: server\.run\('tcp', port=\.\.\.\)"),
         ("tcp", {"host": "127.0.0.1"}, ValueError, "needs to be told the port"),

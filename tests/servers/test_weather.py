@@ -161,7 +161,7 @@ async def test_without_the_extra(site: WeatherSite, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "httpx2", None)
     failed, text, _ = await call(site.url, "get_alerts", {"state": "CA"})
     assert failed
-    assert text == "The weather server needs an HTTP client. Install it with: pip install 'interlock[http]'"
+    assert text == "The weather server needs an HTTP client. Install it with: pip install 'interlock[servers]'"
 
 
 async def test_as_a_program(site: WeatherSite) -> None:

@@ -15,14 +15,15 @@ from ..wire.revisions import REVISIONS
 from . import exits
 from .answering import answers_given
 from .talking import Talk
-from .targets import reach_command, reach_config, reach_target
+from .targets import reach_command, reach_config, reach_target, web_options
 
 _COMMAND: Final = "interlock.command"  # where the words after `--` wait in the context
 
 TARGETS: Final = """\b
 The server is told in one of three ways:
   TARGET, the first word: a Python or JavaScript file, FILE:OBJECT (the server
-      object of that name), unix:///path/of/a/socket or tcp://host:port
+      object of that name), https://host/path, unix:///path/of/a/socket or
+      tcp://host:port
   -- COMMAND ARGS..., at the end: a command that is started
   --config FILE --server NAME: an entry of a client's configuration
 A Python file that imports interlock is served by `interlock run`; any other is run as a script.
@@ -31,6 +32,10 @@ A Python file that imports interlock is served by `interlock run`; any other is 
 _OPTIONS: Final = (
     click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A client's configuration with servers."),
     click.option("--server", "entry", metavar="NAME", help="Which server of the configuration."),
+    click.option(
+        "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="https: send this with each request; $NAME is filled in."
+    ),
+    click.option("--legacy-sse", is_flag=True, help="https: speak the transport of 2024-11-05, a stream and a place to post to."),
     click.option("--revision", metavar="DATE", help=f"Speak this revision only: {', '.join(REVISIONS)}."),
     click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="How long to wait.  [default: 300]"),
     click.option("--json", "machine", is_flag=True, help="Write JSON for machines, errors too."),
@@ -74,6 +79,7 @@ def target_command(
         def command(words: tuple[str, ...], **given: Any) -> None:
             shared = {key: given.pop(key) for key in ("config", "entry", "revision", "timeout", "machine", "verbose", "log_level", "roots")}
             answers = answers_given(given.pop("yes"), given.pop("answers"))
+            web = web_options(given.pop("headers"), given.pop("legacy_sse"))
             context = click.get_current_context()
             config, entry = shared.pop("config"), shared.pop("entry")
             started = context.meta.get(_COMMAND)
@@ -81,12 +87,14 @@ def target_command(
                 raise click.UsageError("Give the server either by -- COMMAND or by --config and --server.")
             if (started is not None or config or entry) and words and Path(words[0]).suffix == ".py" and Path(words[0]).is_file():
                 raise click.UsageError(f"The server is given twice: {words[0]} is a script, and another one is named besides.")
+            if started is not None and web:
+                raise click.UsageError("--header and --legacy-sse are for http:// and https:// addresses.")
             if started is not None:
                 reach = reach_command(started)
             elif config or entry:
-                reach = reach_config(config, entry)
+                reach = reach_config(config, entry, web)
             elif words:
-                reach, words = reach_target(words[0]), words[1:]
+                reach, words = reach_target(words[0], web), words[1:]
             else:
                 raise click.UsageError("Missing TARGET: a script, an address, or -- COMMAND at the end.")
             if shared["revision"] is not None and shared["revision"] not in REVISIONS:

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from .. import Server
+from ..protocol.sessions import StoreError
 from . import exits
 from .loading import load_server, wire_kept_clear
 from .location import split_target
@@ -17,14 +19,20 @@ TRANSPORT_OPTIONS = (
     click.option(
         "--transport",
         "-t",
-        type=click.Choice(["stdio", "unix", "tcp"]),
+        type=click.Choice(["stdio", "http", "unix", "tcp"]),
         default="stdio",
         show_default=True,
         help="How clients reach the server.",
     ),
     click.option("--path", "socket_path", type=click.Path(), help="unix: the path of the socket."),
-    click.option("--host", default="127.0.0.1", show_default=True, help="tcp: the address to listen at; there is no authentication."),
-    click.option("--port", type=click.IntRange(0, 65535), help="tcp: the port; 0 takes any that is free."),
+    click.option("--host", default="127.0.0.1", show_default=True, help="http, tcp: the address to listen at; there is no authentication."),
+    click.option("--port", type=click.IntRange(0, 65535), help="http, tcp: the port; 0 takes any that is free.  [http: 8000]"),
+    click.option("--http", "http", metavar="[HOST]:PORT", help="The same as --transport http with --host and --port."),
+    click.option("--workers", type=click.IntRange(1), help="http: so many processes."),
+    click.option("--store", metavar="URL", help="http: where sessions live: memory:, sqlite:///path or redis://host."),
+    click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="http: a public name of the server."),
+    click.option("--cors", "cors", multiple=True, metavar="ORIGIN", help="http: web pages of this origin may use it; * for all."),
+    click.option("--serve-legacy-sse", is_flag=True, help="http: serve the transport of 2024-11-05 too, at /sse and /messages."),
 )
 
 
@@ -35,8 +43,43 @@ def with_transport_options(command: Any) -> Any:
     return command
 
 
-def transport_options(transport: str, socket_path: str | None, host: str, port: int | None) -> dict[str, Any]:
-    """The options of `Server.run` for a transport. Raises click.UsageError for what is missing or out of place."""
+def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The transport and its options for `Server.run`, from what was typed. Raises click.UsageError for what is missing or out of place."""
+    transport, socket_path, host, port = given["transport"], given["socket_path"], given["host"], given["port"]
+    if given["http"] is not None:
+        host, port = _address(given["http"])
+        transport = "http"
+    web = {
+        "workers": given["workers"],
+        "store": given["store"],
+        "hosts": given["hosts"],
+        "cors": given["cors"],
+        "legacy_sse": given["serve_legacy_sse"],
+    }
+    web = {name: value for name, value in web.items() if value}
+    if transport == "http":
+        if socket_path is not None:
+            raise click.UsageError("--path is for --transport unix.")
+        return "http", {"host": host, "port": 8000 if port is None else port, "on_ready": _serving, **web}
+    if web:
+        raise click.UsageError("--workers, --store, --allow-host, --cors and --serve-legacy-sse are for --http.")
+    return transport, _socket_options(transport, socket_path, host, port)
+
+
+def _address(text: str) -> tuple[str, int]:
+    """The host and the port of `[HOST]:PORT`; loopback where no host is named."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise click.UsageError(f"--http takes [HOST]:PORT, such as :8000 or 0.0.0.0:8000, not {text}.")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _serving(address: Any) -> None:
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    click.echo(f"Serving at http://{host}:{address[1]}/mcp", err=True)
+
+
+def _socket_options(transport: str, socket_path: str | None, host: str, port: int | None) -> dict[str, Any]:
     if transport == "unix":
         if socket_path is None:
             raise click.UsageError("--transport unix needs --path.")
@@ -63,13 +106,10 @@ def _listening(address: Any) -> None:
 @click.option("--grace", type=click.FloatRange(0), default=10.0, show_default=True, help="Seconds that calls get to end before a reload.")
 def run(
     file: str,
-    transport: str,
-    socket_path: str | None,
-    host: str,
-    port: int | None,
     reload: bool,
     folders: tuple[str, ...],
     grace: float,
+    **given: Any,
 ) -> None:
     """Run the server in a Python FILE, over stdio unless told otherwise.
 
@@ -86,10 +126,11 @@ def run(
     \b
     interlock run weather.py
     interlock run weather.py:mcp --reload
+    interlock run weather.py --http :8000 --workers 4 --store redis://localhost
     interlock run weather.py --transport tcp --port 8765
     """
     path, name = split_target(file)
-    options = transport_options(transport, socket_path, host, port)
+    transport, options = chosen_transport(given)
     if reload:
         if transport != "stdio":
             raise click.UsageError("--reload is for --transport stdio.")
@@ -107,7 +148,17 @@ def run(
         # Of the file's own frames only: how it came to be imported is no news to its author.
         traceback.print_exception(bad.with_traceback(_own_frames(bad, path)))
         sys.exit(exits.TOOL_FAILED)
-    server.run(transport, **options)
+    run_server(server, transport, options)
+
+
+def run_server(server: Server, transport: str, options: dict[str, Any]) -> None:
+    """Run a server; what keeps it from being served becomes words. Raises click.ClickException."""
+    try:
+        server.run(transport, **options)
+    except (ImportError, OSError, StoreError) as bad:
+        if transport == "stdio":
+            raise
+        raise click.ClickException(str(bad)) from bad
 
 
 def _own_frames(bad: BaseException, path: Path) -> Any:

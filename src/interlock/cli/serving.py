@@ -12,19 +12,19 @@ from typing import Any
 import click
 
 from .. import Server
-from .running import transport_options, with_transport_options
+from .running import chosen_transport, run_server, with_transport_options
 
 
 @click.command("serve")
 @click.argument("name", required=False)
 @with_transport_options
 @click.option("--list", "listing", is_flag=True, help="List the servers that there are.")
-def serve(name: str | None, transport: str, socket_path: str | None, host: str, port: int | None, listing: bool) -> None:
+def serve(name: str | None, listing: bool, **given: Any) -> None:
     """Run one of the servers that come with Interlock; without a NAME, list them.
 
     \b
     interlock serve weather
-    interlock serve everything --transport tcp --port 8765
+    interlock serve everything --http :8000
     interlock call get_forecast latitude=37.8 longitude=-122.4 -- interlock serve weather
     """
     servers = servers_here()
@@ -38,11 +38,11 @@ def serve(name: str | None, transport: str, socket_path: str | None, host: str, 
         near = difflib.get_close_matches(name, servers, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There is {', '.join(servers) or 'none'}."
         raise click.UsageError(f"No server called {name} comes with Interlock. {hint}")
-    options = transport_options(transport, socket_path, host, port)
+    transport, options = chosen_transport(given)
     server: Any = import_module(f"interlock.servers.{name}").server
     if not isinstance(server, Server):
         raise click.ClickException(f"interlock.servers.{name} has no server object.")
-    server.run(transport, **options)
+    run_server(server, transport, options)
 
 
 def servers_here() -> Mapping[str, str]:

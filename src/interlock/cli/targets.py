@@ -1,4 +1,4 @@
-"""What a command talks to: a script, a command line, an entry of a configuration file, or the address of a socket."""
+"""What a command talks to: a script, a command line, an entry of a configuration file, or an address."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from .. import ClientTransport, Socket, Stdio
-from ..client.targets import transport_to
+from .. import ClientTransport, Http, Socket, Stdio
 from ..transport.channel import Tap
 from .install.jsonc import NotJson, plain_value
 from .location import split_target
@@ -39,8 +38,22 @@ def reach_command(command: Sequence[str]) -> Reach:
     return lambda tap, on_stderr: Stdio(list(command), inherit_env=True, on_stderr=on_stderr, tap=tap)
 
 
-def reach_target(text: str) -> Reach:
-    """A script, `FILE:object`, `unix:///path`, `tcp://host:port`, or a command in quotes. Raises click.UsageError."""
+def web_options(headers: Sequence[str], legacy_sse: bool) -> dict[str, Any]:
+    """The options for servers on the web, from what was typed. Raises click.UsageError for a header that is none."""
+    given: dict[str, str] = {}
+    for header in headers:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip():
+            raise click.UsageError(f"A header is written NAME: VALUE, not {header!r}.")
+        given[name.strip()] = os.path.expandvars(value.strip())
+    return {**({"headers": given} if given else {}), **({"legacy_sse": True} if legacy_sse else {})}
+
+
+def reach_target(text: str, web: Mapping[str, Any]) -> Reach:
+    """A script, `FILE:object`, `https://host/path`, `unix:///path`, `tcp://host:port`, or a command in quotes; `web` as in `Http`.
+
+    Raises click.UsageError.
+    """
     path, name = split_target(text)
     words = text.split()
     if len(words) > 1 and not path.exists() and shutil.which(words[0]):
@@ -54,29 +67,33 @@ def reach_target(text: str) -> Reach:
             raise click.UsageError(f"There is no file {path}.")
         return reach_command(["node", text])
     if "://" in text:
-        return _reach_address(text)
+        return _reach_address(text, web)
     if path.suffix in (".json", ".toml") and path.is_file():
         raise click.UsageError(f"To take a server from a configuration write --config {text} [--server NAME].")
     if path.is_file() and os.access(path, os.X_OK):
         return reach_command([str(path.resolve())])
     raise click.UsageError(
-        f"{text} leads to no server: it is no script that is there, no unix:// or tcp:// address. "
+        f"{text} leads to no server: it is no script that is there, no https://, unix:// or tcp:// address. "
         "A command comes after two dashes, at the end; an entry of a configuration by --config FILE --server NAME."
     )
 
 
-def _reach_address(text: str) -> Reach:
-    parts = urlsplit(text)
+def _reach_address(text: str, web: Mapping[str, Any]) -> Reach:
     try:
+        parts = urlsplit(text)
+        if parts.scheme in ("http", "https"):
+            Http(text, **web)  # says what is wrong with it
+            return lambda tap, on_stderr: Http(text, tap=tap, **web)
+        if web:
+            raise click.UsageError("--header and --legacy-sse are for http:// and https:// addresses.")
         if parts.scheme == "unix" and (path := parts.netloc + parts.path):
             return lambda tap, on_stderr: Socket(path, tap=tap)
         if parts.scheme == "tcp" and parts.hostname and parts.port:
             host, port = parts.hostname, parts.port
             return lambda tap, on_stderr: Socket((host, port), tap=tap)
-        transport_to(text)  # the client may know more schemes than these; what it does not know it says
     except ValueError as bad:
         raise click.UsageError(str(bad)) from None
-    return lambda tap, on_stderr: transport_to(text, on_stderr=on_stderr)
+    raise click.UsageError(f"{text} is no address; there are https://host/path, unix:///path and tcp://host:port.")
 
 
 def uses_interlock(path: Path) -> bool:
@@ -97,7 +114,7 @@ def uses_interlock(path: Path) -> bool:
 # -- configuration files ---------------------------------------------------------------------------------
 
 
-def reach_config(config: Path | None, name: str | None) -> Reach:
+def reach_config(config: Path | None, name: str | None, web: Mapping[str, Any]) -> Reach:
     """An entry of a configuration file: of the one that is there, or the one called `name`. Raises click.UsageError.
 
     Such a server gets only the variables of its entry and a few harmless ones, as its client would start it.
@@ -112,7 +129,7 @@ def reach_config(config: Path | None, name: str | None) -> Reach:
         name = next(iter(entries))
     if name not in entries:
         raise click.UsageError(f"There is no server {name} in {path}; there is {', '.join(entries) or 'none'}.")
-    return _reach_entry(entries[name], f"The server {name} in {path}")
+    return _reach_entry(entries[name], f"The server {name} in {path}", web)
 
 
 def _entries(path: Path) -> Mapping[str, Any]:
@@ -128,11 +145,14 @@ def _entries(path: Path) -> Mapping[str, Any]:
     raise click.UsageError(f"{path} holds no servers: it has none of {', '.join(_SECTIONS)}.")
 
 
-def _reach_entry(entry: Any, what: str) -> Reach:
+def _reach_entry(entry: Any, what: str, web: Mapping[str, Any]) -> Reach:
     if not isinstance(entry, Mapping) or not ("command" in entry or "url" in entry):
         raise click.UsageError(f"{what} has neither a command nor a url: {json.dumps(entry)}")
     if "command" not in entry:
-        return _reach_address(str(entry["url"]))
+        own = {str(key): os.path.expandvars(str(value)) for key, value in (entry.get("headers") or {}).items()}
+        headers = {**own, **web.get("headers", {})}
+        older = {"legacy_sse": True} if entry.get("type") == "sse" else {}
+        return _reach_address(str(entry["url"]), {**older, **web, **({"headers": headers} if headers else {})})
     command = [str(entry["command"]), *(str(argument) for argument in entry.get("args") or ())]
     env = {str(key): str(value) for key, value in (entry.get("env") or {}).items()}
     return lambda tap, on_stderr: Stdio(command, env=env, cwd=entry.get("cwd"), on_stderr=on_stderr, tap=tap)

@@ -39,7 +39,8 @@ class Client:
     """A client of one server.
 
     `target` is a Server in this process, the path of a script (.py, .js), a command (a list, or a string that is split as a
-    shell would), an entry of an `mcpServers` configuration, `unix:///path` or `tcp://host:port`, a Channel, or a transport.
+    shell would), an entry of an `mcpServers` configuration, `https://host/path`, `unix:///path` or `tcp://host:port`, a Channel, or a
+    transport such as `Http(url, ...)`.
 
     Parameters:
         elicit, sample, roots: who answers the server's questions (see Answers); what is given is declared to the server.
@@ -56,6 +57,7 @@ class Client:
         max_rounds: how often one request may be answered with questions.
         probe_timeout: seconds to wait for a server to answer `server/discover` before it is taken for one of the handshake era.
         clock: the time in seconds, by which kept answers grow old.
+        headers, token: for a URL, headers that are sent with each request, and a bearer token; `Http` has more such options.
 
     Use it as an async context manager, from any task of one event loop.
     """
@@ -84,6 +86,8 @@ class Client:
         max_rounds: int = DEFAULT_MOST_ROUNDS,
         probe_timeout: float = DEFAULT_PROBE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        headers: Mapping[str, str] | None = None,
+        token: str | None = None,
     ) -> None:
         allowed = REVISIONS if revision is None else (revision,) if isinstance(revision, str) else tuple(revision)
         if unknown := [r for r in allowed if r not in REVISIONS]:
@@ -91,7 +95,7 @@ class Client:
         self.info = t.Implementation(name=name, version=version, title=title)
         self.timeout, self.max_timeout, self.log_level = timeout, max_timeout, log_level
         self._answers = answers or Answers(elicit=elicit, sample=sample, roots=roots)
-        self._transport: ClientTransport = transport_to(target, on_stderr=on_stderr)
+        self._transport: ClientTransport = transport_to(target, on_stderr=on_stderr, web=_given(headers=headers, token=token))
         self._on_log, self._on_notification = on_log, on_notification
         self._allowed, self._probe_timeout = allowed, probe_timeout
         self._validate = validate
@@ -424,3 +428,7 @@ def _progress(on_progress: OnProgress | None, go_on: Callable[[], None] | None) 
 
 def _meta(meta: Mapping[str, Any] | None) -> Raw:
     return Raw(msgspec.json.encode(meta)) if meta else t.NOTHING
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}

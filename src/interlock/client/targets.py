@@ -16,8 +16,28 @@ from ..transport.sockets import Socket
 from ..transport.stdio import Stdio
 
 
-def transport_to(target: Any, *, on_stderr: Callable[[str], None] | None = None) -> ClientTransport:
-    """The transport to a target; see Client for what that may be. Raises TypeError or ValueError for what leads nowhere."""
+def transport_to(target: Any, *, on_stderr: Callable[[str], None] | None = None, web: Mapping[str, Any] | None = None) -> ClientTransport:
+    """The transport to a target; see Client for what that may be. `web` are options for `Http`, which only a URL of that kind takes.
+
+    Raises TypeError or ValueError for what leads nowhere.
+    """
+    made = _transport_to(target, on_stderr, web or {})
+    if web and not _is_http(made):
+        raise TypeError(f"{', '.join(web)} can only be given for http:// and https:// addresses")
+    return made
+
+
+def _is_http(transport: ClientTransport) -> bool:
+    return type(transport).__name__ == "Http"
+
+
+def _http(url: str, web: Mapping[str, Any]) -> ClientTransport:
+    from ..transport.http import Http  # late: only for clients of servers on the web
+
+    return Http(url, **web)
+
+
+def _transport_to(target: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]) -> ClientTransport:
     if hasattr(target, "transport") and callable(target.transport):
         made: ClientTransport = target.transport()  # a Server in this process
         return made
@@ -27,11 +47,11 @@ def transport_to(target: Any, *, on_stderr: Callable[[str], None] | None = None)
     if hasattr(target, "receive") and hasattr(target, "send"):
         return Duplex(target)
     if isinstance(target, Mapping):
-        return _from_config(target, on_stderr)
+        return _from_config(target, on_stderr, web)
     if isinstance(target, Path):
         return _from_script(str(target), on_stderr) or Stdio([str(target)], on_stderr=on_stderr)
     if isinstance(target, str):
-        return _from_text(target, on_stderr)
+        return _from_text(target, on_stderr, web)
     if isinstance(target, Sequence):
         return Stdio([os.fspath(part) for part in target], on_stderr=on_stderr)
     raise TypeError(
@@ -50,18 +70,18 @@ def _from_script(path: str, on_stderr: Callable[[str], None] | None) -> ClientTr
     return Stdio([sys.executable, path], on_stderr=on_stderr)
 
 
-def _from_text(text: str, on_stderr: Callable[[str], None] | None) -> ClientTransport:
+def _from_text(text: str, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]) -> ClientTransport:
     command = shlex.split(text)
     if not command:
         raise ValueError("an empty string leads nowhere")
     if len(command) > 1 and not Path(text).is_file():  # a command, though it may end in the name of a script
         return Stdio(command, on_stderr=on_stderr)
     if "://" in text:
-        return _from_url(text)
+        return _from_url(text, web)
     return _from_script(text, on_stderr) or Stdio(command, on_stderr=on_stderr)
 
 
-def _from_url(url: str) -> ClientTransport:
+def _from_url(url: str, web: Mapping[str, Any]) -> ClientTransport:
     parts = urlsplit(url)
     if parts.scheme == "unix":
         if parts.netloc or not parts.path:
@@ -72,11 +92,11 @@ def _from_url(url: str) -> ClientTransport:
             raise ValueError(f"{url} lacks a host and a port, as in tcp://127.0.0.1:8765")
         return Socket((parts.hostname, parts.port))
     if parts.scheme in ("http", "https"):
-        raise ValueError(f"there is no HTTP transport in this version, so {url} cannot be reached")
-    raise ValueError(f"there is no transport for {url}; there are unix:///path and tcp://host:port")
+        return _http(url, web)
+    raise ValueError(f"there is no transport for {url}; there are https://host/path, unix:///path and tcp://host:port")
 
 
-def _from_config(entry: Any, on_stderr: Callable[[str], None] | None) -> ClientTransport:
+def _from_config(entry: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]) -> ClientTransport:
     """An entry of an `mcpServers` configuration, or a configuration that has just one."""
     if not isinstance(entry, Mapping):
         raise TypeError(f"an entry of a configuration is an object, not {entry!r}")
@@ -85,7 +105,7 @@ def _from_config(entry: Any, on_stderr: Callable[[str], None] | None) -> ClientT
             entries = entry[whole]
             if len(entries) != 1:
                 raise ValueError(f"the configuration has {len(entries)} servers ({', '.join(entries)}); give one entry of it")
-            return _from_config(next(iter(entries.values())), on_stderr)
+            return _from_config(next(iter(entries.values())), on_stderr, web)
     if "command" in entry:
         arguments = entry.get("args") or ()
         if isinstance(arguments, str):
@@ -93,5 +113,10 @@ def _from_config(entry: Any, on_stderr: Callable[[str], None] | None) -> ClientT
         env = {str(name): str(value) for name, value in (entry.get("env") or {}).items()}
         return Stdio([str(entry["command"]), *map(str, arguments)], env=env, cwd=entry.get("cwd"), on_stderr=on_stderr)
     if "url" in entry:
-        return _from_url(str(entry["url"]))
+        given = {str(name): str(value) for name, value in (entry.get("headers") or {}).items()}
+        if given:
+            web = {**web, "headers": {**given, **web.get("headers", {})}}
+        if entry.get("type") == "sse":
+            web = {"legacy_sse": True, **web}
+        return _from_url(str(entry["url"]), web)
     raise ValueError("a configuration entry needs a command or a url")

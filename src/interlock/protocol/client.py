@@ -74,6 +74,10 @@ class ClientConnection:
         if call is not None and call.method != "initialize":
             self.notify("notifications/cancelled", t.CancelledNotificationParams(request_id=id, reason=reason))
 
+    def forget(self, id: t.RequestId) -> None:
+        """Nobody waits for a request any more, and the server knows, or need not know."""
+        self._calls.close(id)
+
     def notify(self, method: str, params: Any) -> None:
         """Send a notification."""
         self._out.append(jsonrpc.notification(method, encode(params, self.revision)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import types as t
 from ..wire.jsonrpc import Frame, encode_json, request_reader
-from ..wire.revisions import METHODS, REVISIONS, Side
+from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, Side
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
@@ -41,6 +41,7 @@ class Identity:
     ) -> None:
         self.info, self.capabilities, self.instructions = info, capabilities, instructions
         self.revisions = tuple(r for r in REVISIONS if r in revisions)
+        self.handshakes = any(r in HANDSHAKE_REVISIONS for r in self.revisions)
         self.methods = methods or {}
         self.stamp = b'"resultType":"complete","_meta":{"%b":%b}' % (SERVER_INFO.encode(), encode_json(info))
         self.requests = {**_core_requests(), **self.methods}

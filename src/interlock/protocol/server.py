@@ -6,6 +6,7 @@ its requests, so that everything above sees stateless requests only.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct
@@ -19,6 +20,7 @@ from ..wire.jsonrpc import READ_ERRORS, Envelope, Frame, Malformed
 from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, R2, STATELESS_REVISIONS, Era, error_code, speaks
 from .events import CallId, NotificationReceived, RequestCancelled, RequestReceived, ResponseReceived, Route, ServerEvent, SessionListen
 from .identity import SERVER_INFO, Identity
+from .questions import Questions
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 MOST_SUBSCRIPTIONS = 1000
@@ -26,11 +28,6 @@ _LIST_CHANGES = t.SubscriptionFilter(tools_list_changed=True, prompts_list_chang
 _ANSWERED_HERE = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 _STATELESS = frozenset(STATELESS_REVISIONS)
 _NOT_FOR_LISTENERS = frozenset({"notifications/progress", "notifications/message"})  # `LSN-08`
-
-
-class _Asked(Struct):
-    route: Route
-    request: t.InputRequest
 
 
 class _Subscription(Struct):
@@ -41,16 +38,27 @@ class _Subscription(Struct):
 class ServerConnection:
     """One peer. Give it frames with `receive` and send what `outgoing` returns; it never raises for anything a peer sends."""
 
-    def __init__(self, identity: Identity, *, principal: Principal | None = None, session: str | None = None, shared: bool = True) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        principal: Principal | None = None,
+        session: str | None = None,
+        shared: bool = True,
+        remembered: Caller | None = None,
+        subscriptions: Iterable[str] = (),
+        next_id: Callable[[], int] | None = None,
+    ) -> None:
+        """`remembered` and `subscriptions` are what a session said on earlier connections; `next_id` numbers the questions."""
         self.identity = identity
         self._shared = shared  # all requests share one channel, as over stdio
         self._listens: set[CallId] = set()
         self.principal, self.session = principal, session
-        self.remembered: Caller | None = None  # what `initialize` said: the whole of the handshake era's memory
+        self.remembered = remembered  # what `initialize` said: the whole of the handshake era's memory
         self._open: dict[CallId, Caller] = {}
-        self._asked: dict[t.RequestId, _Asked] = {}
-        self._subscriptions: dict[str, _Subscription] = {}
-        self._last_id = 0
+        self._questions = Questions(next_id)
+        self._subscriptions = {uri: _Subscription(SessionListen(uri), None) for uri in subscriptions}
+        self.error = 0  # the code of the last error that was answered
         self._out: list[tuple[Route, Frame]] = []
 
     # -- frames in -----------------------------------------------------------------------------
@@ -63,6 +71,20 @@ class ServerConnection:
         except (Malformed, *READ_ERRORS):
             return self._receive_other(frame)
 
+    def receive_read(self, request: Any, meta: t.RequestMeta) -> list[ServerEvent]:
+        """Take in a request that `identity.read_request` has read already, with its `_meta`."""
+        return self._receive_request(request.id, request.method, request.params, meta)
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The resources that the peer has subscribed to (handshake era)."""
+        return tuple(uri for uri, subscription in self._subscriptions.items() if subscription.waiting is None)
+
+    @property
+    def unanswered(self) -> int:
+        """How many requests of the peer have been neither answered nor cancelled."""
+        return sum(not isinstance(id, SessionListen) for id in self._open) if self._open else 0
+
     def _receive_other(self, frame: Frame) -> list[ServerEvent]:
         """Whatever is no request that can be read in one pass: looked at piece by piece, to act on it or to say what is wrong with it."""
         try:
@@ -71,7 +93,8 @@ class ServerConnection:
             if jsonrpc.is_batch(frame):
                 return self._receive_batch(frame)
             if bad.is_answer:
-                return self._receive_bad_answer(bad)
+                answer = self._questions.garbled(bad)
+                return [] if answer is None else [answer]
             self._refuse(bad.id, bad.code, str(bad))
             return []
         id = envelope.id
@@ -96,13 +119,10 @@ class ServerConnection:
     def close(self) -> list[ServerEvent]:
         """The peer has gone: every open request is cancelled, and nothing will be sent."""
         events: list[ServerEvent] = [RequestCancelled(id, "the connection was closed") for id in self._open]
-        events += [ResponseReceived(id, t.McpError(t.INTERNAL_ERROR, "The client has gone.")) for id in self._asked]
+        events += [ResponseReceived(id, t.McpError(t.INTERNAL_ERROR, "The client has gone.")) for id in self._questions.clear()]
         self._open.clear()
-        self._asked.clear()
         self._out.clear()
         return events
-
-    # -- decisions in --------------------------------------------------------------------------
 
     def respond(self, id: CallId, result: AnyResult) -> None:
         """Answer a request; ignored where it has been cancelled meanwhile. TypeError where the result is no JSON: then `fail` it."""
@@ -129,7 +149,7 @@ class ServerConnection:
             self._out.append((id, jsonrpc.stamped_response(id, stamp, body)))
         else:
             self._out.append((id, jsonrpc.response(id, body)))
-        if self._asked:
+        if self._questions:
             self._withdraw_all(id)
         if id in self._listens:
             self._end_listen(id)
@@ -143,8 +163,9 @@ class ServerConnection:
             return
         del self._open[id]
         self._listens.discard(id)
+        self.error = code
         self._out.append((id, jsonrpc.failure(id, code, message, data)))
-        if self._asked:
+        if self._questions:
             self._withdraw_all(id)
 
     def notify(self, id: CallId, method: str, params: Any) -> None:
@@ -167,15 +188,13 @@ class ServerConnection:
         method = type(request).__struct_config__.tag
         if caller is None or caller.era is not Era.HANDSHAKE or not isinstance(method, str) or not speaks(caller.revision, method):
             raise t.ProtocolError(f"{method} cannot be asked on this request")
-        self._last_id += 1
-        self._asked[self._last_id] = _Asked(id, request)
-        params = b"{}" if request.params is None else encode(request.params, caller.revision)
-        self._out.append((id, jsonrpc.request(self._last_id, method, params)))
-        return self._last_id
+        asked, frame = self._questions.ask(id, request, method, caller.revision)
+        self._out.append((id, frame))
+        return asked
 
     def withdraw(self, asked: t.RequestId, reason: str) -> None:
         """Stop waiting for the answer to a question, and tell the peer so."""
-        question = self._asked.pop(asked, None)
+        question = self._questions.forget(asked)
         if question is not None and self.remembered is not None:
             params = t.CancelledNotificationParams(request_id=asked, reason=reason)
             self._out.append((question.route, jsonrpc.notification("notifications/cancelled", encode(params, self.remembered.revision))))
@@ -227,7 +246,7 @@ class ServerConnection:
         if method == "initialize":
             return self._greet(id, params)
         if caller is None:
-            if method == "ping" and self._handshakes():
+            if method == "ping" and self.identity.handshakes:
                 self._out.append((id, jsonrpc.response(id, b"{}")))
             else:
                 words = "Invalid params: say who you are first: with `initialize`, or with the keys of _meta on each request"
@@ -261,26 +280,12 @@ class ServerConnection:
         return [NotificationReceived(str(method), params)]
 
     def _receive_response(self, envelope: Envelope) -> list[ServerEvent]:
-        id = envelope.id if isinstance(envelope.id, int | str) else None
         if envelope.result is UNSET and envelope.error is UNSET:
+            id = envelope.id if isinstance(envelope.id, int | str) else None
             self._refuse(id, t.INVALID_REQUEST, "Invalid request: neither a method, nor a result, nor an error")
             return []
-        asked = self._asked.pop(id, None) if id is not None else None
-        if asked is None or id is None:
-            return []
-        if envelope.error:
-            return [ResponseReceived(id, t.McpError(envelope.error.code, envelope.error.message, envelope.error.data))]
-        try:
-            answer = decode(b"null" if envelope.result is UNSET else envelope.result, t.RESPONSE_TYPES[type(asked.request)])
-        except Malformed as bad:
-            return [ResponseReceived(id, t.McpError(t.INVALID_PARAMS, f"The client's answer is malformed: {bad}"))]
-        return [ResponseReceived(id, answer)]
-
-    def _receive_bad_answer(self, bad: Malformed) -> list[ServerEvent]:
-        """An answer that cannot be read: whoever waits for it hears so; an answer is never answered."""
-        if bad.id is None or self._asked.pop(bad.id, None) is None:
-            return []
-        return [ResponseReceived(bad.id, t.McpError(t.INVALID_PARAMS, f"The client's answer is malformed: {bad}"))]
+        answer = self._questions.answered(envelope)
+        return [] if answer is None else [answer]
 
     def _receive_batch(self, frame: Frame) -> list[ServerEvent]:
         """Only 2025-03-26 has batches (`RPC-13`, `RPC-16`); the answers go out one by one."""
@@ -301,9 +306,6 @@ class ServerConnection:
         return events
 
     # -- the handshake era, and what it asks that is answered here --------------------------------
-
-    def _handshakes(self) -> bool:
-        return any(r in HANDSHAKE_REVISIONS for r in self.identity.revisions)
 
     def _greet(self, id: t.RequestId, hello: t.InitializeRequestParams) -> list[ServerEvent]:
         spoken = [r for r in self.identity.revisions if r in HANDSHAKE_REVISIONS]
@@ -400,14 +402,12 @@ class ServerConnection:
 
     def _end_session_listen(self, listen: SessionListen, code: int, message: str, data: Any = None) -> None:
         """A listen exchange of ours is over; calls that still wait for it are refused."""
-        del self._open[listen]
+        self._open.pop(listen, None)  # a session of several connections has listens that were opened by another one
         subscription = self._subscriptions.get(listen.uri) if listen.uri is not None else None
         if subscription is not None and subscription.listen is listen:
             del self._subscriptions[listen.uri or ""]
             for id in subscription.waiting or ():
                 self.fail(id, code, message, data)
-
-    # -- small things ---------------------------------------------------------------------------
 
     def _stamped(self, result: t.Result) -> t.Result:
         meta = {**(result.meta or {})}
@@ -415,6 +415,7 @@ class ServerConnection:
         return replace(result, meta=meta, result_type=result.result_type or "complete")
 
     def _refuse(self, id: t.RequestId | None, code: int, message: str, data: Any = None) -> None:
+        self.error = code
         self._out.append((id, jsonrpc.failure(id, code, message, data)))
 
     def _serves(self, revision: str, method: str) -> bool:
@@ -432,7 +433,7 @@ class ServerConnection:
         elif method not in self.identity.requests or (self.remembered and not self._serves(self.remembered.revision, method)):
             self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
             return []
-        strangers = method == "initialize" and not self._handshakes()
+        strangers = method == "initialize" and not self.identity.handshakes
         data = {"supported": list(reversed(self.identity.revisions))} if strangers else None  # `ERA-03`
         self._refuse(id, t.INVALID_PARAMS, f"Invalid params: {why}", data)
         return []
@@ -445,5 +446,5 @@ class ServerConnection:
             self._out.append((id, jsonrpc.notification("notifications/cancelled", encode(params))))
 
     def _withdraw_all(self, id: CallId | None) -> None:
-        for asked in [a for a, question in self._asked.items() if question.route == id]:
+        for asked in self._questions.of(id):
             self.withdraw(asked, "the request that asked this has ended")

@@ -1,4 +1,4 @@
-"""What has to be kept so that any worker can serve any request of a handshake-era session: the record of it, and the seams of the stores."""
+"""What is kept so that any worker can serve any request of a handshake-era session: its record, and the seams of the stores."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from .. import types as t
+
+POSITION, SINCE = "dev.interlock/position", "dev.interlock/since"
+"""Keys of `_meta` within the house, never sent: where on the board of changes a notice stands, and from where a listener wants to hear."""
 
 
 class Session(Struct, kw_only=True, frozen=True):
@@ -29,18 +32,21 @@ class Session(Struct, kw_only=True, frozen=True):
 
 
 class SessionStore(Protocol):
-    """Keeps sessions. A session that is over its `until` is as good as gone, for every method."""
+    """Keeps sessions. A session that is over its `until` is as good as gone, for every method that is told the time."""
 
     async def create(self, session: Session, *, most: int, now: float) -> bool:
-        """Keep a new session; False, and nothing kept, where `most` exist already."""
+        """Keep a new session; False, and nothing kept, where `most` exist already. One of the same id is replaced."""
         ...
 
     async def load(self, id: str, *, now: float) -> Session | None:
         """The session with this id."""
         ...
 
-    async def save(self, session: Session) -> None:
-        """Keep the session as it is now; nothing happens where it was ended meanwhile."""
+    async def save(self, session: Session, *, was: Session) -> bool:
+        """Keep the session as it is now, if it still is as it `was` (its `until` aside); False where it is not: look again.
+
+        Of its end and the one that is kept the later holds: another worker may have prolonged the session meanwhile.
+        """
         ...
 
     async def prolong(self, id: str, until: float) -> None:
@@ -64,23 +70,30 @@ class Replay(Struct, frozen=True):
 
 
 class EventLog(Protocol):
-    """Keeps the events of streams, so that a client which lost one can have the rest (resumption; 2025-11-25, "Resumability and Redelivery").
+    """Keeps the events of streams, so that a client which lost one can have the rest (2025-11-25, "Resumability and Redelivery").
 
     One worker writes a stream, any worker reads it. Events are numbered from 0 without gaps. How much is kept of ended streams and
     of one session is bounded; the oldest goes first.
     """
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
-        """Note an event; never waits, keeps the order of its calls, and drops what the store cannot take."""
+        """Note an event; never waits, keeps the order of its calls, and drops what the store cannot take.
+
+        `last` ends the stream. A number that was noted before, and whatever comes after the end, changes nothing; a number that leaves a
+        gap makes the events before it unreadable.
+        """
         ...
 
     async def read(self, session: str, stream: str, after: int) -> Replay | None:
-        """What came after event `after`; None where the stream is not known to this session, or has lost events after that one."""
+        """What came after event `after`, all where that is -1; None where the stream is not known, or has lost events after that one.
+
+        What this worker has noted before is part of it; what another worker notes may take a moment.
+        """
         ...
 
 
 class Board(Protocol):
-    """Short notes that every worker reads in one order, with those of the last minutes kept: for change notices and messages between workers."""
+    """Short notes that every worker reads in one order, those of the last minutes kept: change notices, and messages between workers."""
 
     @property
     def position(self) -> str:
@@ -92,7 +105,10 @@ class Board(Protocol):
         ...
 
     def listen(self, hear: Callable[[bytes, str], None]) -> Callable[[], None]:
-        """Call `hear` with each note and its position, in the listener's loop, this worker's own notes too, until the returned function is called."""
+        """Call `hear` with each note and its position, in the listener's loop, until the returned function is called.
+
+        This worker's own notes are among them.
+        """
         ...
 
     async def since(self, position: str) -> list[tuple[bytes, str]] | None:
@@ -104,7 +120,10 @@ class RateStore(Protocol):
     """Token buckets by key."""
 
     async def take(self, key: str, *, rate: float, burst: float, now: float) -> float:
-        """Take one token from a bucket that holds `burst` and gains `rate` a second; 0.0 where it was had, else the seconds until one is there."""
+        """Take one token from a bucket that holds `burst` (1 or more) and gains `rate` (above 0) a second.
+
+        Returns 0.0 where it was had, else the seconds until one is there. All workers together get no more than the bucket has.
+        """
         ...
 
 
@@ -121,19 +140,46 @@ class WorkerStore(Protocol):
 
 
 class Store(Protocol):
-    """All that workers share. `shared` says that other processes may use it at the same time.
+    """All that workers share.
 
-    `changes` carries change notices, `notes` what workers have to tell each other. Opened in the loop that uses it; a closed one can be
-    opened again, also in a process forked meanwhile.
+    Opened in the loop that uses it; a closed one can be opened again, also in a process forked meanwhile. What is awaited of a store
+    raises StoreError where the store cannot answer or is not open; what is not awaited never raises.
     """
 
-    shared: bool
-    sessions: SessionStore
-    events: EventLog
-    changes: Board
-    notes: Board
-    rates: RateStore
-    workers: WorkerStore
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may use the store at the same time."""
+        ...
+
+    @property
+    def sessions(self) -> SessionStore:
+        """The sessions."""
+        ...
+
+    @property
+    def events(self) -> EventLog:
+        """The events of streams."""
+        ...
+
+    @property
+    def changes(self) -> Board:
+        """Change notices."""
+        ...
+
+    @property
+    def notes(self) -> Board:
+        """What workers have to tell each other."""
+        ...
+
+    @property
+    def rates(self) -> RateStore:
+        """Token buckets."""
+        ...
+
+    @property
+    def workers(self) -> WorkerStore:
+        """Who lives."""
+        ...
 
     async def open(self) -> None:
         """Connect, and begin to hear what is posted. Raises StoreError with words that say what to do."""

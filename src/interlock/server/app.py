@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from msgspec.structs import replace
-
 from .. import types as t
 from ..asking import Rounds
 from ..exchange import AnyResult, Caller, Exchange, Handler, Middleware, Principal, stack
@@ -16,7 +14,6 @@ from ..protocol.identity import Identity
 from ..transport.channel import Channel, Tap
 from ..transport.memory import Memory
 from ..transport.serve import DEFAULT_MOST_CALLS, serve
-from ..wire.lines import DEFAULT_LIMIT
 from ..wire.revisions import REVISIONS
 from ..wire.seal import Seal
 from .changes import Change, ChangeBus, Listener, MemoryBus
@@ -27,11 +24,13 @@ from .features import PromptFeature, ResourceFeature, Shelf, TemplateFeature, To
 from .handlers import Handlers
 from .keys import state_key
 from .lifespan import Lifespan
-from .making import make_prompt, make_resource, make_template, make_tool
+from .making import check_numbers, make_prompt, make_resource, make_template, make_tool, named
 from .workers import DEFAULT_THREADS
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ..transport.asgi import HttpApp
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -89,8 +88,8 @@ class Server:
         unknown = [r for r in revisions if r not in REVISIONS]
         if unknown or not revisions:
             raise ValueError(f"unknown revisions: {', '.join(unknown) or 'none given'}; there are {', '.join(REVISIONS)}")
-        _check(1, page_size=page_size, threads=threads, calls_per_peer=calls_per_peer, concurrency=concurrency)
-        _check(0, list_ttl_ms=list_ttl_ms, queue=queue)
+        check_numbers(1, page_size=page_size, threads=threads, calls_per_peer=calls_per_peer, concurrency=concurrency)
+        check_numbers(0, list_ttl_ms=list_ttl_ms, queue=queue)
         self.info = t.Implementation(
             name=name,
             version=version,
@@ -115,7 +114,7 @@ class Server:
         self._middleware = [*middleware, *(layer for extension in extensions for layer in extension.middleware)]
         self._lifespan = Lifespan((lambda: lifespan(self)) if lifespan is not None else None)
         self._limits = (concurrency, queue)
-        self._handlers = Handlers(self)
+        self.handlers = Handlers(self)
         self._handler: Handler | None = None
         methods = methods_of(self.extensions)
         self.identity = Identity(self.info, self.capabilities, instructions=instructions, revisions=tuple(revisions), methods=methods)
@@ -193,7 +192,7 @@ class Server:
             return function
 
         def decorate(decorated: Function) -> Function:
-            self.add_tool(decorated, **_named(function), **options)
+            self.add_tool(decorated, **named(function), **options)
             return decorated
 
         return decorate
@@ -256,8 +255,6 @@ class Server:
         """Whether there is a resource to watch behind a URI."""
         return self.resources.get(uri) is not None or any(f.template.match(uri) is not None for f in self.templates.all())
 
-    # -- prompts and completion ---------------------------------------------------------------------------------
-
     @overload
     def prompt(self, function: Function, /) -> Function: ...
 
@@ -276,7 +273,7 @@ class Server:
             return function
 
         def decorate(decorated: Function) -> Function:
-            self.add_prompt(decorated, **_named(function), **options)
+            self.add_prompt(decorated, **named(function), **options)
             return decorated
 
         return decorate
@@ -330,8 +327,6 @@ class Server:
         feature: Any = self.prompts.get(ref.name) if isinstance(ref, t.PromptReference) else self.templates.get(ref.uri)
         return feature is not None and argument in feature.strings.choices
 
-    # -- changes ---------------------------------------------------------------------------------------------------
-
     def updated(self, uri: str) -> None:
         """Say that what stands behind a resource's URI has changed; from any thread."""
         self.bus.publish(Change("resource", uri))
@@ -345,7 +340,7 @@ class Server:
     def _changed(self, what: Any) -> None:
         self._offered = self._offered | {what}
         self._sorted_templates = None
-        self._handlers.forget_lists()
+        self.handlers.forget_lists()
         self.bus.publish(Change(what))
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -364,10 +359,10 @@ class Server:
     def _stacked(self) -> Handler:
         concurrency, queue = self._limits
         if concurrency is None:
-            return stack(self._handlers.handle, *self._middleware)
+            return stack(self.handlers.handle, *self._middleware)
         from .middleware import limited  # late: only for servers that are limited
 
-        return stack(self._handlers.handle, limited(concurrency, queue, f"The server {self.name}"), *self._middleware)
+        return stack(self.handlers.handle, limited(concurrency, queue, f"The server {self.name}"), *self._middleware)
 
     @property
     def handler(self) -> Handler:
@@ -380,15 +375,6 @@ class Server:
         """The handler of an extension's method."""
         return next((e.methods[method][1] for e in self.extensions if method in e.methods), None)
 
-    async def read_resource(self, uri: str, exchange: Exchange) -> t.ReadResourceResult:
-        """Read a resource on behalf of an exchange that runs. Raises McpError."""
-        meta = replace(exchange.meta, progress_token=None)  # the progress of the request is another's to tell
-        x = replace(exchange, method="resources/read", params=t.ReadResourceRequestParams(uri=uri), meta=meta)
-        result = await self._handlers.read_resource(x, carried=True)
-        if not isinstance(result, t.ReadResourceResult):
-            raise t.McpError(t.INTERNAL_ERROR, f"The resource {uri} asks for input by hand, which another feature cannot give it.")
-        return result
-
     async def serve(self, channel: Channel, *, principal: Principal | None = None) -> None:
         """Serve one peer over a channel until it closes."""
         try:
@@ -399,7 +385,7 @@ class Server:
         try:
             await serve(self.handler, self.identity, channel, principal=principal, most_calls=self.calls_per_peer)
         finally:
-            await self._leave()
+            await self.leave()
 
     def transport(self, *, principal: Principal | None = None, tap: Tap | None = None) -> Memory:
         """A client's transport to this server within the process; `Client(server)` uses it."""
@@ -409,11 +395,36 @@ class Server:
             principal=principal,
             most_calls=self.calls_per_peer,
             enter=self._lifespan.enter,
-            leave=self._leave,
+            leave=self.leave,
             tap=tap,
         )
 
-    async def _leave(self) -> None:
+    def http_app(self, path: str = "/mcp", **options: Any) -> HttpApp:
+        """The server as one bare ASGI app, which can be mounted in Starlette, FastAPI and the like without lifespan wiring.
+
+        It serves both eras at `path` (or where it is mounted) and a health check at `/health`.
+
+        Options:
+            hosts: names under which the server may be asked, besides loopback names and plain addresses; "*" for any.
+            origins: web pages that may use it, besides those of the same host; cors: those that a browser is told may read it too.
+            sessions: whether clients of the handshake era get a session; without, the server never asks or notifies them.
+            store: where sessions live: "memory:", "sqlite:///path", "redis://...", or a Store. Workers need a shared one.
+            stream: always answer sessions with an event stream, never with plain JSON.
+            retry_ms: after how many milliseconds clients should come back for a stream that broke.
+            legacy_sse: serve the transport of 2024-11-05 too, at `/sse` and `/messages`.
+            limits: a `Limits`: sizes, counts, times and the rate of requests.
+
+        Raises ValueError, and StoreError where a package for the store is missing (2026-07-28, "Streamable HTTP").
+        """
+        from .web import http_app  # late: a server over stdio needs nothing of it
+
+        return http_app(self, path, **options)
+
+    async def enter(self) -> None:
+        """One more peer, or one more endpoint: with the first one the lifespan begins."""
+        await self._lifespan.enter()
+
+    async def leave(self) -> None:
         """A peer has gone; with the last one go parked calls, threads and the lifespan."""
         if self._lifespan.users == 1:
             await self.aclose()
@@ -425,24 +436,15 @@ class Server:
             listener.close()
         await asyncio.sleep(0)
         await self.rounds.aclose()
-        self._handlers.close()
+        self.handlers.close()
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve until the peer has gone, or until interrupted.
 
-        `transport` is "stdio" (the default), "unix" (with `path`) or "tcp" (with `host`, loopback unless told otherwise, and
-        `port`). `limit` is the most bytes one message may have.
+        `transport` is "stdio" (the default), "http" (with `host`, loopback unless told otherwise, `port` 8000, `workers` processes
+        that share a `store`, `grace` seconds for calls that run at the end, and the options of `http_app`), "unix" (with `path`) or
+        "tcp" (with `host` and `port`). `limit` is the most bytes one message may have (not with "http", which has `limits`).
         """
         from .running import run  # late: signals and event loops, which a server in memory does not need
 
-        run(self, transport, **{"limit": DEFAULT_LIMIT, **options})
-
-
-def _check(least: int, **numbers: int | None) -> None:
-    for what, given in numbers.items():
-        if given is not None and given < least:
-            raise ValueError(f"{what} is {least} or more, and cannot be {given}")
-
-
-def _named(name: str | None) -> dict[str, Any]:
-    return {} if name is None else {"name": name}
+        run(self, transport, **options)

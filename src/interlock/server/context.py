@@ -151,6 +151,14 @@ class Context(Generic[State]):
         else:
             self._loop.call_soon_threadsafe(self._exchange.notify, method, params)
 
+    async def disconnect(self, *, retry_ms: int | None = None) -> bool:
+        """Let the client go for now, where it can come back: its event stream is closed, and the rest waits for it in the event log.
+
+        For long work over HTTP, so that no connection is held. `retry_ms` asks the client to come back after so many milliseconds.
+        Returns whether it was let go; on every other transport and revision it stays (2025-11-25, "Sending Messages to the Server").
+        """
+        return self._exchange.release(retry_ms)
+
     async def drain(self) -> None:
         """Wait until the client has taken in most of what was sent; for tools that tell much."""
         await self._exchange.drain()
@@ -252,7 +260,7 @@ class Context(Generic[State]):
 
     async def read_resource(self, uri: str) -> list[t.ResourceContents]:
         """Read a resource of this server, as a client would. Raises McpError where there is none."""
-        result = await self.server.read_resource(uri, self._exchange)
+        result = await self.server.handlers.read_for(uri, self._exchange)
         return result.contents
 
     def wait(self, awaitable: Awaitable[T]) -> T:

@@ -9,9 +9,14 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
 from .. import types as t
 from ..asking import NeedsInput
 from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
+from ..protocol.sessions import SINCE
 from ..types.errors import InterlockError
 from ..wire.revisions import R3, Era, error_code
 from .calling import Calling
@@ -150,6 +155,15 @@ class Handlers:
                 return await self._read(template, template.call, template.strings.read(found), template.listing.mime_type, x, carried)
         raise t.McpError(error_code("resource_not_found", x.caller.revision), f"Resource not found: {uri}", {"uri": uri})
 
+    async def read_for(self, uri: str, exchange: Exchange) -> t.ReadResourceResult:
+        """Read a resource on behalf of an exchange that runs. Raises McpError."""
+        meta = replace(exchange.meta, progress_token=None)  # the progress of the request is another's to tell
+        x = replace(exchange, method="resources/read", params=t.ReadResourceRequestParams(uri=uri), meta=meta)
+        result = await self.read_resource(x, carried=True)
+        if not isinstance(result, t.ReadResourceResult):
+            raise t.McpError(t.INTERNAL_ERROR, f"The resource {uri} asks for input by hand, which another feature cannot give it.")
+        return result
+
     async def _read(
         self,
         feature: ResourceFeature | TemplateFeature,
@@ -263,11 +277,14 @@ class Handlers:
     async def listen(self, x: Exchange) -> AnyResult:
         """`subscriptions/listen`: stays open until the client or the server ends it."""
         wanted = honoured(x.params.notifications, self._server, x.caller)
-        listener = Listener(wanted)
+        listener = Listener(wanted, self._server.bus)
         stop = self._server.bus.listen(listener.hear)
         self._server.listeners.add(listener)
         try:
-            x.notify("notifications/subscriptions/acknowledged", t.SubscriptionsAcknowledgedNotificationParams(notifications=wanted))
+            if x.caller.era is Era.HANDSHAKE and (since := _since(x.params.meta)):  # a stream that goes on after a break
+                await listener.catch_up(since)
+            said = t.SubscriptionsAcknowledgedNotificationParams(notifications=wanted, meta=listener.meta)
+            x.notify("notifications/subscriptions/acknowledged", said)
             if x.caller.era is Era.HANDSHAKE and not listener.wants_anything:
                 return t.SubscriptionsListenResult()  # opened on the peer's behalf, and nobody will ever end it
             async for method, params in listener.notices():
@@ -277,6 +294,11 @@ class Handlers:
             stop()
             self._server.listeners.discard(listener)
         return t.SubscriptionsListenResult()
+
+
+def _since(meta: Raw) -> str:
+    """From where on a listener wants to hear, where one within the house says so."""
+    return "" if meta is t.NOTHING else str(msgspec.json.decode(meta).get(SINCE) or "")
 
 
 def honoured(wanted: t.SubscriptionFilter, server: Server, caller: Caller) -> t.SubscriptionFilter:

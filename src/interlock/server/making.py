@@ -263,3 +263,15 @@ def _check_uri(uri: str) -> None:
 
 def _size(data: t.ResourceContents) -> int:
     return len(data.text.encode()) if data.text is not None else len(data.blob or "") * 3 // 4 - (data.blob or "").count("=")
+
+
+def check_numbers(least: int, **numbers: int | None) -> None:
+    """Raise ValueError for a number that is less than it may be; None stands for no limit."""
+    for what, given in numbers.items():
+        if given is not None and given < least:
+            raise ValueError(f"{what} is {least} or more, and cannot be {given}")
+
+
+def named(name: str | None) -> dict[str, Any]:
+    """The option `name`, where one was given."""
+    return {} if name is None else {"name": name}

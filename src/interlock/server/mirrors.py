@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -13,8 +11,8 @@ import msgspec
 from msgspec import Raw
 
 from .. import types as t
+from ..wire.http import BadValue, decode_value
 
-_HEAD, _TAIL = "=?base64?", "?="
 _WHOLE = re.compile(r"(-?[0-9]{1,40})(?:\.0{1,40})?")
 
 
@@ -39,15 +37,10 @@ def check_mirrors(mirrors: Mapping[str, tuple[str, ...]], headers: Mapping[str, 
 
 def decoded(header: str, name: str) -> str:
     """A header's value, taken out of its base64 form where it is in one (`XMH-17`). Raises McpError (-32020)."""
-    header = header.strip(" \t")
-    if not (header.startswith(_HEAD) and header.endswith(_TAIL) and len(header) >= len(_HEAD) + len(_TAIL)):
-        if not all(" " <= c <= "~" or c == "\t" for c in header):
-            raise _mismatch(f"the header {name} has characters that a header cannot have")
-        return header
     try:
-        return base64.b64decode(header[len(_HEAD) : -len(_TAIL)], validate=True).decode("utf-8")
-    except (binascii.Error, ValueError):
-        raise _mismatch(f"the header {name} is not valid base64 of UTF-8") from None
+        return decode_value(header)
+    except BadValue as bad:
+        raise _mismatch(f"the header {name} {bad}") from None
 
 
 def _at(values: Any, path: tuple[str, ...]) -> Any:

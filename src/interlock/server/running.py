@@ -15,19 +15,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..transport.channel import Channel
+from ..wire.lines import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from .app import Server
 
 log = logging.getLogger("interlock.server")
 
-TRANSPORTS = ("stdio", "unix", "tcp")
+TRANSPORTS = ("stdio", "http", "unix", "tcp")
 _STUBBORN = 2.0  # seconds
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # as malloc.h of glibc numbers them
 
 
 def run(server: Server, transport: str, **options: Any) -> None:
     """Serve over a transport until its end or an interrupt. Raises ValueError for one that there is not, or that is told too little."""
+    if transport == "http":
+        _http(server, **options)
+        return
+    options = {"limit": DEFAULT_LIMIT, **options}
     if transport == "stdio":
         work = _stdio(server, **options)
     elif transport == "unix":
@@ -44,6 +49,19 @@ def run(server: Server, transport: str, **options: Any) -> None:
             runner.run(_until_told(server, work))
         finally:
             _close(runner, must_end=transport == "stdio" and threading.current_thread() is threading.main_thread())
+
+
+def _http(server: Server, *, workers: int = 1, **options: Any) -> None:
+    from .web import run_workers, serve_web  # late: only for servers that speak HTTP
+
+    def serve(work: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner, contextlib.suppress(KeyboardInterrupt):
+            runner.run(_until_told(server, work))
+
+    if workers > 1:
+        run_workers(server, workers, serve, options)
+    else:
+        serve(serve_web(server, **options))
 
 
 def _close(runner: asyncio.Runner, *, must_end: bool) -> None:

@@ -186,7 +186,7 @@ class WeatherService:
         try:
             import httpx2  # at the first call: it takes longer to load than all the rest
         except ImportError:
-            raise ToolError("The weather server needs an HTTP client. Install it with: pip install 'interlock[http]'") from None
+            raise ToolError("The weather server needs an HTTP client. Install it with: pip install 'interlock[servers]'") from None
         return httpx2.AsyncClient(
             headers={"User-Agent": "interlock-weather/1.0", "Accept": "application/geo+json"},
             timeout=self.seconds,

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from .channel_contract import check_channel
     from .clock import Clock
     from .drift import Drift
+    from .fetch_contract import check_fetch
     from .pairs import MemoryChannel, channel_pair
     from .playback import Playback, replay_to_client, replay_to_server
     from .probe import probe_server
     from .scripted import ScriptedAnswers
+    from .store_contract import check_store
     from .tape import Line, Tape, Taped
     from .transport_contract import check_client_transport
     from .ways import EVERY_WAY, WAYS, Way, connect, way
@@ -31,10 +33,12 @@ _ROOMS = {
     "channel_contract": ("check_channel",),
     "clock": ("Clock",),
     "drift": ("Drift",),
+    "fetch_contract": ("check_fetch",),
     "pairs": ("MemoryChannel", "channel_pair"),
     "playback": ("Playback", "replay_to_client", "replay_to_server"),
     "probe": ("probe_server",),
     "scripted": ("ScriptedAnswers",),
+    "store_contract": ("check_store",),
     "tape": ("Line", "Tape", "Taped"),
     "transport_contract": ("check_client_transport",),
     "ways": ("EVERY_WAY", "WAYS", "Way", "connect", "way"),
@@ -59,6 +63,8 @@ __all__ = [
     "check_change_bus",
     "check_channel",
     "check_client_transport",
+    "check_fetch",
+    "check_store",
     "connect",
     "probe_server",
     "replay_to_client",

@@ -84,7 +84,7 @@ class Conversation:
         self.connection = ClientConnection()
         self.hello: Hello | None = None
         self.broken: Exception | None = None  # set once no answer can come any more
-        self._transmit = transmit
+        self.transmit = transmit
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[t.RequestId, _Waiting] = {}
         self._answering: dict[t.RequestId, asyncio.Task[None]] = {}
@@ -129,6 +129,11 @@ class Conversation:
             self.connection.cancel(id, reason)
             self._flush_soon()
 
+    def forget(self, id: t.RequestId) -> None:
+        """Nobody waits for a request any more; the server is not told."""
+        if self._waiting.pop(id, None) is not None:
+            self.connection.forget(id)
+
     def _meta(self, x: Exchange, own: Raw) -> bytes:
         """The members of `_meta`, without braces: what the revision demands (encoded once for a caller), the progress token, `own`."""
         caller = x.caller
@@ -149,8 +154,11 @@ class Conversation:
 
     # -- what comes in ---------------------------------------------------------------------------------
 
-    def receive(self, frame: Frame) -> None:
-        """Take in one frame of the server; a frame that is no message is logged and passed over."""
+    def receive(self, frame: Frame, asker: Asker | None = None) -> None:
+        """Take in one frame of the server; a frame that is no message is logged and passed over.
+
+        `asker` answers a question where the way it came says to which request it belongs.
+        """
         try:
             events = self.connection.receive(frame)
         except Malformed as bad:
@@ -160,11 +168,11 @@ class Conversation:
                 log.warning("the server sent something that is no message (%s): %.200r%s", bad, bytes(frame[:200]), last)
             return
         for event in events:
-            self._take(event)
+            self._take(event, asker)
         if self.connection.has_outgoing:  # an answer that needed no decision, as to a ping
             self._flush_soon()
 
-    def _take(self, event: Any) -> None:
+    def _take(self, event: Any, asker: Asker | None) -> None:
         match event:
             case ResponseReceived(id, answer):
                 waiting = self._waiting.pop(id, None)
@@ -182,7 +190,7 @@ class Conversation:
             case NotificationReceived(method, params) if self.hello is not None:
                 self._tell(self.hello.notify, method, params)
             case QuestionReceived(id, request):
-                self._answering[id] = self._loop.create_task(self._answer(id, request))
+                self._answering[id] = self._loop.create_task(self._answer(id, request, asker or self._asker()))
             case RequestCancelled(id) if id in self._answering:
                 self._answering.pop(id).cancel()
             case _:
@@ -195,8 +203,7 @@ class Conversation:
         except Exception:
             log.exception("a listener for %s failed", method)
 
-    async def _answer(self, id: t.RequestId, request: t.InputRequest) -> None:
-        asker = self._asker()
+    async def _answer(self, id: t.RequestId, request: t.InputRequest, asker: Asker) -> None:
         try:
             self.connection.respond(id, await asker.ask(request))
         except t.McpError as bad:
@@ -267,7 +274,7 @@ class Conversation:
         self._flush_is_due = False
         out = self.connection.outgoing()
         if out:
-            self._transmit(out)
+            self.transmit(out)
 
     def _flush_soon(self) -> None:
         if not self._flush_is_due:

@@ -7,6 +7,12 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from .. import types as t
+
+
+class Lost(t.Unreachable):
+    """The connection broke after a request was sent and before its answer was whole; whether it took effect is not known."""
+
 
 class Request(Struct, frozen=True):
     """One HTTP request; `headers` in the order in which they are sent, `url` absolute, `body` whole."""
@@ -25,11 +31,11 @@ class Response(Protocol):
     """Names in lower case; several of one name joined with ", "."""
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises Unreachable where the connection breaks, ProtocolError over `limit` bytes."""
+        """The whole body. Raises Lost where the connection breaks, ProtocolError over `limit` bytes."""
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body in pieces as they arrive. Raises Unreachable where the connection breaks before the body has ended."""
+        """The body in pieces as they arrive. Raises Lost where the connection breaks before the body has ended."""
         ...
 
     async def aclose(self) -> None:
@@ -45,7 +51,11 @@ class Fetch(Protocol):
     """
 
     async def __call__(self, request: Request) -> Response:
-        """Send a request; return once the head of the answer is there. Raises Unreachable with the cause in words; cancelling it gives the request up."""
+        """Send a request; return once the head of the answer is there.
+
+        Raises Unreachable with the cause in words (Lost where the request may have arrived all the same), and ValueError for what
+        cannot be sent. Cancelling it gives the request up.
+        """
         ...
 
     async def aclose(self) -> None:

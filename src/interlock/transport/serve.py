@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from .. import types as t
 from ..asking import Direct
-from ..exchange import MUTE, Caller, Exchange, Handler, Principal, ready
+from ..exchange import MUTE, Caller, Exchange, Handler, Principal, ready, stay
 from ..protocol.events import (
     CallId,
     NotificationReceived,
@@ -50,8 +50,11 @@ class Serving:
         queued: Callable[[], int] = int,
         most_calls: int = DEFAULT_MOST_CALLS,
         on_notification: Callable[[str, Any, Caller | None], None] | None = None,
+        headers: Mapping[str, str] | None = None,
+        release: Callable[[int | None], bool] = stay,
     ) -> None:
         self.handler, self.connection, self.most_calls = handler, connection, most_calls
+        self._headers, self._release = headers, release
         self.running: dict[CallId, asyncio.Task[None]] = {}
         self._transmit, self._drain, self._queued, self._on_notification = transmit, drain, queued, on_notification
         self._waiting: dict[t.RequestId, asyncio.Future[Any]] = {}
@@ -101,7 +104,10 @@ class Serving:
         """Carry out one request, from its event to its answer among the outgoing frames."""
         id, connection = event.id, self.connection
         asker = Direct(event.caller, partial(self._ask, id)) if event.caller.era is Era.HANDSHAKE else MUTE
-        exchange = Exchange(event.method, event.params, event.caller, event.meta, partial(self._notify, id), asker, None, self._drain)
+        notify = partial(self._notify, id)
+        exchange = Exchange(
+            event.method, event.params, event.caller, event.meta, notify, asker, self._headers, self._drain, self._release
+        )  # fmt: skip
         task = asyncio.current_task()
         try:
             result = await self.handler(exchange)

@@ -44,12 +44,13 @@ class McpError(InterlockError):
 class Unreachable(InterlockError):
     """There was no answer: the peer has closed, timed out or refused.
 
-    `exit_code` and `stderr` (its last lines) are set where the peer was a child process of ours.
+    `exit_code` and `stderr` (its last lines) are set where the peer was a child process of ours, `status` where a server answered
+    with an HTTP status that says no.
     """
 
-    def __init__(self, message: str, *, exit_code: int | None = None, stderr: str = "") -> None:
+    def __init__(self, message: str, *, exit_code: int | None = None, stderr: str = "", status: int | None = None) -> None:
         super().__init__(message)
-        self.exit_code, self.stderr = exit_code, stderr
+        self.exit_code, self.stderr, self.status = exit_code, stderr, status
 
     def __str__(self) -> str:
         words = str(self.args[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import or_
@@ -15,6 +16,7 @@ from ..types.errors import INVALID_REQUEST, PARSE_ERROR
 
 Frame = bytes
 _LONGEST = 200
+_asks = re.compile(rb'\{"jsonrpc":"2\.0",(?:"id":(?:-?[0-9]+|"(?:[^"\\]|\\.)*"),)?"method":').match  # a request or a notification
 
 
 class ErrorBody(Struct, frozen=True):
@@ -159,6 +161,11 @@ def failure(id: RequestId | None, code: int, message: str, data: Any = None) -> 
     if id is None:
         return b'{"jsonrpc":"2.0","error":%b}' % error
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (encode_id(id), error)
+
+
+def is_answer(frame: Frame) -> bool:
+    """Whether a frame that was put together here is a response; it is not read for that."""
+    return _asks(frame) is None
 
 
 def encode_id(id: RequestId) -> bytes:

@@ -1,0 +1,23 @@
+"""Which workers live, in memory."""
+
+from __future__ import annotations
+
+from .. import bounds
+
+
+class MemoryWorkers:
+    """A WorkerStore in memory."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}
+
+    async def beat(self, worker: str, *, until: float) -> None:
+        """This worker lives until then at least."""
+        if worker not in self._until:
+            self._until = {each: end for each, end in self._until.items() if end >= until - bounds.WORKER_AGE}
+        self._until[worker] = until
+
+    async def lives(self, worker: str, *, now: float) -> bool:
+        """Whether a worker lives."""
+        until = self._until.get(worker)
+        return until is not None and until >= now

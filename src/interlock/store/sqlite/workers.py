@@ -1,0 +1,30 @@
+"""Which workers live, in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from .. import bounds
+from .writer import Writer
+
+
+class SqliteWorkers:
+    """A WorkerStore in SQLite."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    async def beat(self, worker: str, *, until: float) -> None:
+        """This worker lives until then at least."""
+
+        def work(db: sqlite3.Connection) -> None:
+            db.execute("INSERT OR REPLACE INTO workers VALUES (?, ?)", (worker, until))
+            db.execute("DELETE FROM workers WHERE until < ?", (until - bounds.WORKER_AGE,))
+
+        await self._writer.ask(work)
+
+    async def lives(self, worker: str, *, now: float) -> bool:
+        """Whether a worker lives."""
+        return await self._writer.ask(
+            lambda db: bool(db.execute("SELECT 1 FROM workers WHERE id = ? AND until >= ?", (worker, now)).fetchall())
+        )

@@ -1,0 +1,434 @@
+"""Sessions of the handshake era over HTTP: any worker serves any request of any session (2025-11-25, "Streamable HTTP").
+
+What a session is lies in the store. What runs for it on this worker is known here only; answers to questions, cancellations and the
+ends of sessions go to the other workers as notes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import NO_CAPABILITIES, Caller, Principal
+from ..protocol.events import ServerEvent
+from ..protocol.http import EVENTS, Ending, InSession, Listening, accepts, error
+from ..protocol.server import ServerConnection
+from ..protocol.sessions import Session
+from ..protocol.streams import Answer
+from ..wire import jsonrpc
+from ..wire.jsonrpc import Frame, Malformed
+from ..wire.revisions import R2, R4
+from .feeds import Feeds
+from .replies import Receive, Reply, Send, gone, send_body
+from .serve import Serving
+
+if TYPE_CHECKING:
+    from .asgi import HttpApp
+
+_STATE_METHODS = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+_BEAT, _BEATS = 2.0, 4.0  # seconds between signs of life of a worker, and how many may be missing
+
+
+class Incoming(Struct):
+    """One HTTP request to the endpoint, with its body."""
+
+    body: bytes
+    headers: dict[bytes, bytes]
+    principal: Principal | None
+    scope: dict[str, Any]
+    receive: Receive
+    send: Send
+
+
+class Note(Struct, array_like=True, frozen=True):
+    """What one worker tells the others about a session: a `frame` for its calls, that it has `ended` or `changed`, who listens now, ..."""
+
+    worker: str
+    kind: str
+    session: str
+    payload: str = ""
+
+
+_encode_note = msgspec.json.Encoder().encode
+_decode_note = msgspec.json.Decoder(Note).decode
+
+
+class Post:
+    """A POST whose calls run: the serving, and the response they go out by."""
+
+    __slots__ = ("calls", "name", "reply", "serving")
+
+    def __init__(self, serving: Serving, reply: Reply, name: str | None, calls: int) -> None:
+        self.serving, self.reply, self.name, self.calls = serving, reply, name, calls
+
+
+class Sessions:
+    """The sessions of one endpoint, as this worker sees them."""
+
+    def __init__(self, app: HttpApp, *, stream: bool, retry_ms: int | None, most_calls: int) -> None:
+        self.app, self.store = app, app.store
+        self.worker = f"{int.from_bytes(os.urandom(3), 'big') >> 4:05x}"
+        self.posts: dict[str, set[Post]] = {}  # by session
+        self.feeds = Feeds(self)
+        self._stream, self._retry, self._most_calls = stream, retry_ms, most_calls
+        self._next_question = itertools.count((int(self.worker, 16) << 32) + 1).__next__  # no two workers ask under one id
+        self._streams = itertools.count(1)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._stop_hearing: Callable[[], object] = bool
+
+    def open(self) -> None:
+        """Begin to hear the other workers, and to show them that this one lives."""
+        if self.store.shared:
+            self._stop_hearing = self.store.notes.listen(self._hear)
+            self.spawn(self._beat())
+        self.spawn(self._attend())
+
+    async def aclose(self) -> None:
+        """End what runs here; the sessions stay in the store, for other workers or a later life of this one."""
+        self._stop_hearing()
+        self.feeds.close()
+        for serving in self.servings():
+            await serving.aclose()
+        self.posts.clear()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def servings(self) -> list[Serving]:
+        """All that is running."""
+        return [post.serving for posts in self.posts.values() for post in posts]
+
+    def end_listening(self) -> None:
+        """End every stream that only listens; their clients come back, to another worker if there is one."""
+        self.feeds.close()
+
+    def spawn(self, work: Any) -> None:
+        """Run something beside the requests; kept until it is over."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- what a client may do --------------------------------------------------------------------------
+
+    async def greet(self, x: Incoming) -> None:
+        """`initialize`: open a session, or answer without one where there are none."""
+        sessions = self.app.rules.sessions
+        id = os.urandom(24).hex() if sessions else None
+        connection = ServerConnection(self.app.identity, principal=x.principal, session=id, shared=False)
+        connection.receive(x.body)
+        body = b"".join(frame for _, frame in connection.outgoing())
+        caller = connection.remembered
+        if caller is None:
+            await send_body(x.send, 400, body)
+            return
+        if id is None:
+            await send_body(x.send, 200, body)
+            return
+        now = time.time()
+        session = Session(
+            id=id,
+            revision=caller.revision,
+            capabilities=caller.capabilities,
+            info=caller.info,
+            log_level=caller.log_level,
+            principal=_key(x.principal),
+            created=now,
+            until=self._until(now, now),
+        )
+        if not await self.store.sessions.create(session, most=self.app.limits.sessions, now=now):
+            words = f"The server has as many sessions as it takes ({self.app.limits.sessions}). Try again later."
+            await self.app.refuse(x.send, error(503, t.INTERNAL_ERROR, words, {"reason": "busy"}, headers=[(b"retry-after", b"30")]))
+            return
+        self.app.chronicle.session("opened", id, x.scope)
+        await send_body(x.send, 200, body, headers=((b"mcp-session-id", id.encode()),))
+
+    async def post(self, x: Incoming, verdict: InSession) -> None:
+        """A message of a session: a request, a notification, an answer, or a batch of them."""
+        session = await self._session(x, verdict.session, verdict.revision)
+        if session is None:
+            return
+        caller = _caller(session, x.principal, has_session=self.app.rules.sessions)
+        connection = ServerConnection(
+            self.app.identity,
+            principal=x.principal,
+            session=caller.session,
+            shared=False,
+            remembered=caller,
+            subscriptions=session.subscriptions,
+            next_id=self._next_question,
+        )
+        batch = verdict.request is None and jsonrpc.is_batch(x.body)
+        try:
+            if verdict.request is not None:
+                events, ids, method = connection.receive_read(verdict.request, verdict.meta), [verdict.request.id], verdict.request.method
+            else:
+                events, ids, method = self._take_in(x.body, session, connection, batch=batch)
+        except Malformed as bad:
+            await self.app.refuse(x.send, error(400, bad.code, str(bad), id=bad.id))
+            return
+        if not ids and not events:
+            out = [frame for _, frame in connection.outgoing()]
+            await send_body(x.send, 400 if out else 202, b"".join(out))
+            return
+        await self._carry_out(x, session, connection, events, ids, method, batch=batch)
+
+    def _take_in(
+        self, body: bytes, session: Session, connection: ServerConnection, *, batch: bool
+    ) -> tuple[list[ServerEvent], list[t.RequestId], str]:
+        """Read what was posted: requests go into the connection, answers and cancellations to the calls they are for.
+
+        Returns the events, the ids that will be answered, and the method where there is one only. Raises Malformed.
+        """
+        if batch and session.revision != R2:
+            raise Malformed(t.INVALID_REQUEST, "Invalid request: this revision has no batches")
+        events: list[ServerEvent] = []
+        ids: list[t.RequestId] = []
+        method = ""
+        for frame in jsonrpc.open_batch(body) if batch else [body]:
+            envelope = jsonrpc.open_envelope(frame)
+            if envelope.method is UNSET or envelope.id is UNSET:
+                if envelope.method is UNSET or envelope.method == "notifications/cancelled":
+                    self.deliver(session.id, frame)
+                continue
+            if envelope.id is not None:
+                ids.append(envelope.id)
+                method = envelope.method
+            events += connection.receive(frame)
+        return events, ids, method if len(ids) == 1 else ""
+
+    async def _carry_out(
+        self,
+        x: Incoming,
+        session: Session,
+        connection: ServerConnection,
+        events: list[ServerEvent],
+        ids: list[t.RequestId],
+        method: str,
+        *,
+        batch: bool,
+    ) -> None:
+        """Run what was asked, and answer: with JSON where the responses come first, else with an event stream."""
+        app = self.app
+        if self._is_full(session.id):
+            words = "The server is busy: too many requests are running in this session. Try again later."
+            await app.refuse(x.send, error(503, t.INTERNAL_ERROR, words, {"reason": "busy"}, id=ids[0] if ids else None))
+            return
+        has_session = app.rules.sessions
+        name = f"{self.worker}.{next(self._streams):x}" if has_session else None
+        answer = Answer(
+            ids=ids,
+            batch=batch,
+            name=name,
+            keep=None if name is None else lambda number, data, last: self._keep(session.id, name, number, data, last),
+            primes=has_session and session.revision >= R4,
+            retry=self._retry,
+            events=accepts(x.headers, EVENTS) and method not in _STATE_METHODS,
+        )
+        reply = Reply(answer, x.send, connection, cancels=False)
+        serving = self._serving(connection, reply)
+        post = Post(serving, reply, name, len(ids))
+        self.posts.setdefault(session.id, set()).add(post)
+        reply.over = lambda: self._over(session.id, post)
+        reply.first = asyncio.get_running_loop().create_future()
+        app.pulse.add(reply, x.receive)
+        try:
+            if self._stream and answer.events:
+                answer.begin()
+            for event in events:
+                serving.take(event)
+            serving.flush()
+            if not answer.ended:
+                await reply.first
+            if method in _STATE_METHODS:  # before the client hears that it is done
+                await self._save(session, connection)
+            if answer.ended and not answer.begun and not answer.body():
+                await send_body(x.send, 202, b"")  # cancelled before it said anything
+            elif answer.ended:
+                await reply.finish()
+            else:
+                await gone(x.receive)
+        finally:
+            app.pulse.discard(reply)
+            if not answer.ended:
+                reply.lose()  # the client has gone; the call goes on, and can be come back for (`HTL-21`)
+
+    def _serving(self, connection: ServerConnection, reply: Reply) -> Serving:
+        return Serving(
+            self.app.handler,
+            connection,
+            reply.transmit,
+            drain=reply.drain,
+            queued=lambda: reply.queued,
+            most_calls=self._most_calls,
+            release=reply.release,
+        )
+
+    def _is_full(self, session: str) -> bool:
+        running = self.posts.get(session)
+        return len(self.posts) >= self.app.limits.calls or (running is not None and sum(p.calls for p in running) >= self._most_calls)
+
+    async def listen(self, x: Incoming, verdict: Listening) -> None:
+        """GET: the stream of change notices, or the rest of a stream that broke."""
+        session = await self._session(x, verdict.session, verdict.revision)
+        if session is not None:
+            await self.feeds.serve(x, session, verdict.last_event)
+
+    async def end(self, x: Incoming, verdict: Ending) -> None:
+        """DELETE: end a session, wherever it is being served."""
+        session = await self._session(x, verdict.session, verdict.revision)
+        if session is None:
+            return
+        await self.store.sessions.end(session.id)
+        self.tell("ended", session.id)
+        self._end_here(session.id)
+        self.app.chronicle.session("ended", session.id, x.scope)
+        await send_body(x.send, 204, b"")
+
+    # -- the record -----------------------------------------------------------------------------------------
+
+    async def _session(self, x: Incoming, id: str | None, revision: str | None) -> Session | None:
+        """The session that a request belongs to; None where it was refused."""
+        if not self.app.rules.sessions:  # `HTL-49`
+            return Session(id="", revision=revision or R2, capabilities=NO_CAPABILITIES, created=0.0, until=0.0)
+        if id is None:  # `HTL-41`
+            await self.app.refuse(x.send, error(400, t.INVALID_REQUEST, "Bad request: the header Mcp-Session-Id is missing"))
+            return None
+        now = time.time()
+        session = await self.store.sessions.load(id, now=now)
+        if session is None or session.principal != _key(x.principal):  # `HTL-42`, `SEC-03`: another's session is none
+            if session is not None:
+                self.app.chronicle.stolen(id, x.scope)
+            await self.app.refuse(x.send, error(404, t.INVALID_REQUEST, "Session not found: it has ended; begin a new one with initialize"))
+            return None
+        until = self._until(session.created, now)
+        if until - session.until > self.app.limits.idle_seconds / 20:
+            await self.store.sessions.prolong(id, until)
+        return session
+
+    def _until(self, created: float, now: float) -> float:
+        return min(created + self.app.limits.session_seconds, now + self.app.limits.idle_seconds)
+
+    async def _save(self, session: Session, connection: ServerConnection) -> None:
+        """Keep what a request has changed in its session: the log level, or what it has subscribed to or from."""
+        caller = connection.remembered
+        assert caller is not None
+        added = set(connection.subscriptions) - set(session.subscriptions)
+        removed = set(session.subscriptions) - set(connection.subscriptions)
+        level = caller.log_level if caller.log_level != session.log_level else UNSET
+        for _ in range(100):
+            now: Session | None = await self.store.sessions.load(session.id, now=time.time())
+            if now is None:
+                return
+            kept = [uri for uri in now.subscriptions if uri not in removed]
+            new = replace(
+                now,
+                log_level=now.log_level if level is UNSET else level,
+                subscriptions=(*kept, *(uri for uri in connection.subscriptions if uri in added and uri not in kept)),
+            )
+            if await self.store.sessions.save(new, was=now):
+                break
+        if added or removed:
+            self.tell("changed", session.id)
+            self.feeds.changed(session.id)
+
+    # -- calls and workers --------------------------------------------------------------------------------------
+
+    def deliver(self, session: str, frame: Frame) -> None:
+        """Give an answer or a cancellation to whichever call it is for, here or on another worker."""
+        self._deliver_here(session, frame)
+        self.tell("frame", session, frame.decode("utf-8", "replace"))
+
+    def _deliver_here(self, session: str, frame: Frame) -> None:
+        for post in list(self.posts.get(session, ())):
+            post.serving.receive([frame])
+            if not post.serving.connection.unanswered:
+                post.reply.end()  # all that it was to answer has been cancelled
+
+    def tell(self, kind: str, session: str, payload: str = "") -> None:
+        """Tell the other workers."""
+        if self.store.shared:
+            self.store.notes.post(_encode_note(Note(self.worker, kind, session, payload)))
+
+    def _hear(self, raw: bytes, position: str) -> None:
+        note = _decode_note(raw)
+        if note.worker == self.worker:
+            return
+        match note.kind:
+            case "frame":
+                self._deliver_here(note.session, note.payload.encode())
+                self.app.hear_old(note.session, note.payload.encode())
+            case "ended":
+                self._end_here(note.session)
+            case "changed":
+                self.feeds.changed(note.session)
+            case "listening":
+                self.feeds.yield_to(note.session, note.payload)
+            case "follow":
+                self.feeds.followed.add(note.payload)
+            case "stirred":
+                self.feeds.stir(note.payload)
+
+    def _end_here(self, session: str) -> None:
+        """A session has ended: so does all that runs for it here."""
+        self.feeds.end(session)
+        for post in list(self.posts.pop(session, ())):
+            self.spawn(post.serving.aclose())
+            post.reply.end()
+
+    def _keep(self, session: str, name: str, number: int, data: bytes, last: bool) -> None:
+        self.store.events.append(session, name, number, data, last=last)
+        self.feeds.stir(name)
+        if name in self.feeds.followed:
+            self.tell("stirred", session, name)
+            if last:
+                self.feeds.followed.discard(name)
+
+    def _over(self, session: str, post: Post) -> None:
+        """All of a POST is answered."""
+        posts = self.posts.get(session)
+        if posts is not None:
+            posts.discard(post)
+            if not posts:
+                del self.posts[session]
+        if post.serving.running:  # what it listened to on the peer's behalf is the business of the feeds
+            self.spawn(post.serving.aclose())
+
+    def running(self, session: str, name: str) -> Post | None:
+        """The POST that writes a stream, where it runs on this worker."""
+        return next((post for post in self.posts.get(session, ()) if post.name == name), None)
+
+    async def _beat(self) -> None:
+        while True:
+            await self.store.workers.beat(self.worker, until=time.time() + _BEAT * _BEATS)
+            await asyncio.sleep(_BEAT)
+
+    async def _attend(self) -> None:
+        """Keep sessions alive whose streams are open, and end the streams of those that are over."""
+        while True:
+            await asyncio.sleep(max(min(self.app.limits.idle_seconds / 4, self.app.limits.session_seconds / 4, 60.0), 0.05))
+            now = time.time()
+            for id in {*self.feeds.sessions, *self.posts}:
+                session = await self.store.sessions.load(id, now=now)
+                if session is None:
+                    self._end_here(id)
+                else:
+                    await self.store.sessions.prolong(id, self._until(session.created, now))
+
+
+def _key(principal: Principal | None) -> str | None:
+    return None if principal is None else principal.key
+
+
+def _caller(session: Session, principal: Principal | None, *, has_session: bool) -> Caller:
+    id = session.id if has_session else None
+    return Caller(session.revision, session.capabilities, session.info, session.log_level, principal, id)

@@ -1,0 +1,76 @@
+"""Which proxy leads to a host: read from the environment as other programs read it, with the exceptions that it lists."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+
+
+class Proxies:
+    """Proxy URLs by the scheme of what is asked for, and the hosts that are reached without one.
+
+    `http`, `https`: URLs like "http://user:password@proxy:3128", None for no proxy. `but_for` is what NO_PROXY holds: names, which
+    stand for all below them too, addresses, networks like "10.0.0.0/8", each with a port where only that is meant, or "*". What is
+    on this machine ("localhost" and the loopback addresses) is never asked of a proxy.
+    """
+
+    def __init__(self, http: str | None = None, https: str | None = None, but_for: str = "") -> None:
+        self.http, self.https = http or None, https or None
+        self._but_for = [entry.strip().lower() for entry in but_for.replace(",", " ").split()]
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Proxies:
+        """What HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say, in lower case before upper case.
+
+        In a CGI program (REQUEST_METHOD is set) HTTP_PROXY is a header that a stranger sent, and is not read.
+        """
+
+        def said(name: str) -> str:
+            value = environ.get(name.lower(), "")
+            return value or ("" if name == "HTTP_PROXY" and "REQUEST_METHOD" in environ else environ.get(name, ""))
+
+        every = said("ALL_PROXY")
+        return cls(said("HTTP_PROXY") or every, said("HTTPS_PROXY") or every, said("NO_PROXY"))
+
+    def toward(self, scheme: str, host: str, port: int) -> str | None:
+        """The URL of the proxy for a host, None where it is reached without one."""
+        proxy = self.https if scheme == "https" else self.http
+        if proxy is None:
+            return None
+        host = host.lower().rstrip(".")
+        address = _address(host)
+        if host == "localhost" or (address is not None and address.is_loopback):
+            return None
+        if any(_names(entry, host, port, address) for entry in self._but_for):
+            return None
+        return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _names(entry: str, host: str, port: int, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None) -> bool:
+    """Whether an entry of NO_PROXY means a host."""
+    if entry == "*":
+        return True
+    if "/" in entry:
+        try:
+            return address is not None and address in ipaddress.ip_network(entry, strict=False)
+        except ValueError:
+            return False
+    name, of_port = entry, ""
+    if entry.startswith("["):
+        name, _, of_port = entry[1:].partition("]")
+        of_port = of_port.removeprefix(":")
+    elif entry.count(":") == 1:
+        name, _, of_port = entry.partition(":")
+    if of_port and of_port != str(port):
+        return False
+    if address is not None:
+        return _address(name) == address
+    name = name.removeprefix("*").lstrip(".").rstrip(".")
+    return bool(name) and (host == name or host.endswith(f".{name}"))
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None

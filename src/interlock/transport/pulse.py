@@ -1,0 +1,140 @@
+"""One slow clock for all responses of an endpoint: whoever takes long is watched, and quiet streams show that they live.
+
+A call that is over within a tick costs two set operations and no timer; only what lasts gets a watcher for the client's going away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from .replies import Receive, Reply, gone
+
+_TICK = 0.1  # seconds
+_STREAM_AFTER = 10  # ticks after which a call that may be resumed becomes an event stream, so that its client can come back for it
+
+
+class Pulse:
+    """The responses that are under way, and the bodies that are awaited."""
+
+    def __init__(self, keep_alive: float) -> None:
+        self.keep_alive = keep_alive
+        self.streams = 0  # that were opened to listen
+        self._young: dict[Reply, tuple[asyncio.Task[None] | None, Receive]] = {}
+        self._old: dict[Reply, asyncio.Task[None] | None] = {}
+        self._listening: set[Reply] = set()
+        self._cancelled: set[Reply] = set()
+        self._bodies: dict[object, tuple[asyncio.Task[object], float]] = {}
+        self._late: set[object] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_sign = 0.0
+        self._empty: asyncio.Event | None = None
+
+    def add(self, reply: Reply, receive: Receive, *, listens: bool = False) -> None:
+        """Note a response that the current task sends."""
+        self._young[reply] = (asyncio.current_task(), receive)
+        if listens:
+            self._listening.add(reply)
+            self.streams += 1
+        if self._timer is None:
+            self._start()
+
+    def discard(self, reply: Reply) -> None:
+        """A response is done."""
+        self._cancelled.discard(reply)
+        if self._young.pop(reply, None) is None:
+            self._old.pop(reply, None)
+            if reply.watch is not None:
+                reply.watch.cancel()
+        if self._listening and reply in self._listening:
+            self._listening.discard(reply)
+            self.streams -= 1
+        if self._empty is not None and not self._young and not self._old:
+            self._empty.set()
+
+    def was_cancelled(self, reply: Reply) -> bool:
+        """Whether the client of a response has gone, so that its task was cancelled; the task goes on then."""
+        if reply not in self._cancelled:
+            return False
+        self._cancelled.discard(reply)
+        task = asyncio.current_task()
+        assert task is not None
+        task.uncancel()
+        return True
+
+    def guard(self, task: asyncio.Task[object], seconds: float) -> object:
+        """Cancel a task that is not through in time; give the ticket back with `release`."""
+        ticket = object()
+        self._bodies[ticket] = (task, asyncio.get_running_loop().time() + seconds)
+        if self._timer is None:
+            self._start()
+        return ticket
+
+    def release(self, ticket: object) -> None:
+        """The task was in time."""
+        self._bodies.pop(ticket, None)
+
+    def is_late(self, ticket: object) -> bool:
+        """Whether the task was cancelled because it took too long."""
+        if ticket in self._late:
+            self._late.discard(ticket)
+            return True
+        return False
+
+    async def drain(self) -> None:
+        """Wait until every response is written, for as long as that may take a client that reads."""
+        if self._young or self._old:
+            self._empty = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(2.0):
+                    await self._empty.wait()
+
+    def close(self) -> None:
+        """Stop the clock."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._next_sign = self._next_sign or loop.time() + self.keep_alive
+        self._timer = loop.call_later(_TICK, self._tick)
+
+    def _tick(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for ticket, (task, until) in list(self._bodies.items()):
+            if now > until:
+                del self._bodies[ticket]
+                self._late.add(ticket)
+                task.cancel()
+        for reply, (owner, receive) in list(self._young.items()):
+            reply.age += 1
+            if reply.cancels:
+                if reply.watch is None and reply.age > 1:
+                    reply.watch = asyncio.get_running_loop().create_task(self._watch(reply, owner, receive))
+                    self._grow_old(reply, owner)
+            elif reply.age > _STREAM_AFTER:
+                if reply.answer.primes:
+                    reply.begin()
+                self._grow_old(reply, owner)
+        if now >= self._next_sign:
+            self._next_sign = now + self.keep_alive
+            for reply in list(self._old):
+                if not reply.answer.ended:
+                    reply.keep_alive()
+        if self._young or self._old or self._bodies:
+            self._timer = asyncio.get_running_loop().call_later(_TICK, self._tick)
+        else:
+            self._timer, self._next_sign = None, 0.0
+
+    def _grow_old(self, reply: Reply, owner: asyncio.Task[None] | None) -> None:
+        self._young.pop(reply, None)
+        self._old[reply] = owner
+
+    async def _watch(self, reply: Reply, owner: asyncio.Task[None] | None, receive: Receive) -> None:
+        """Wait for the client to go away: that cancels the call (`HTM-14`)."""
+        await gone(receive)
+        if reply in self._old and not reply.answer.ended and owner is not None:
+            reply.lose()
+            self._cancelled.add(reply)
+            owner.cancel()

@@ -1,0 +1,179 @@
+"""One request of a client over HTTP: posted, redirected within its origin, and its answer read, also over a stream that breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from .. import types as t
+from ..exchange import AnyResult, Asker, Exchange
+from ..wire.jsonrpc import Frame
+from ..wire.revisions import Era
+from .channel import Tap
+from .conversation import Conversation, read_result
+from .eventstream import EventStream, Sleep, is_events
+from .fetch import Fetch, Lost, Request, Response
+from .heads import without_secrets
+from .letters import Letterhead
+from .refusals import SessionGone, error_of, is_stranger, may_pass, refusal, resolve, session_of, shown
+
+_MOST_REDIRECTS = 5
+_MOST_RECONNECTS = 5  # that fail in a row
+_LONGEST_REFUSAL = 1024 * 1024
+
+
+class Trips:
+    """What requests to one server share while it is open: the address, the HTTP client, the conversation and the session."""
+
+    def __init__(
+        self, url: str, fetch: Fetch, letters: Letterhead, conversation: Conversation, *, limit: int, tap: Tap | None, sleep: Sleep
+    ) -> None:
+        self.url, self.fetch, self.letters, self.conversation, self.limit, self.tap = url, fetch, letters, conversation, limit, tap
+        self.session: str | None = None
+        self._sleep = sleep
+
+    async def make(self, x: Exchange) -> AnyResult:
+        """Send a request once and wait for its answer, also over a stream that breaks and is taken up again."""
+        conversation = self.conversation
+        id, future = conversation.begin(x)
+        *others, frame = conversation.connection.outgoing()
+        if others:
+            conversation.transmit(others)
+        handshake, greets = x.caller.era is Era.HANDSHAKE, x.method == "initialize"
+        response: Response | None = None
+        try:
+            headers = self.letters.post(x, self.session if handshake and not greets else None)
+            if self.tap is not None:
+                self.tap("client", frame)
+            response = await self.send(Request("POST", self.url, headers, frame))
+            if response.status == 200 and response.headers.get("content-type", "").lower().startswith("application/json"):
+                body = await response.read(self.limit)
+                self.take(body, x.asker)
+                if not future.done():
+                    raise t.ProtocolError(f"The server's answer to {x.method} is no answer to it: {shown(body)}")
+            elif is_events(response):
+                await self._follow(response, x, future)
+            else:
+                raise self._misfit(response, await response.read(_LONGEST_REFUSAL), x)
+            result = read_result(x.method, future.result())
+            if greets:
+                self.session = session_of(response)
+            return result
+        except Lost as bad:
+            raise Lost(f"The connection broke before the answer to {x.method} had come: {bad}") from bad
+        except asyncio.CancelledError:
+            if handshake and not greets:  # `HTL-22`; in the stateless era closing the stream says it
+                conversation.give_up(id, "the client no longer waits for the answer")
+            raise
+        finally:
+            conversation.forget(id)
+            if response is not None:
+                await response.aclose()
+
+    async def send(self, request: Request) -> Response:
+        """Send a request; redirects are followed within the origin, and from http to https of the same host."""
+        permanent = request.url == self.url
+        for _ in range(_MOST_REDIRECTS + 1):
+            response = await self.fetch(request)
+            if response.status not in (301, 302, 307, 308) or "location" not in response.headers:
+                return response
+            await response.aclose()
+            target = resolve(request.url, response.headers["location"])
+            if target is None:
+                raise t.Unreachable(
+                    f"{without_secrets(request.url)} sends to {shown(without_secrets(response.headers['location']).encode())}, "
+                    "which is another origin; give that address if it is meant.",
+                    status=response.status,
+                )
+            permanent = permanent and response.status in (301, 308)
+            if permanent:
+                self.url = target
+            request = Request(request.method, target, request.headers, request.body)
+        raise t.Unreachable(f"{without_secrets(self.url)} redirects more than {_MOST_REDIRECTS} times. Is that the right address?")
+
+    def _misfit(self, response: Response, body: bytes, x: Exchange) -> Exception:
+        """What an answer says that is neither JSON nor an event stream with status 200."""
+        status = response.status
+        if status in (200, 202):
+            return t.ProtocolError(
+                f"The server took {x.method} with status {status}, but gave no answer that can be read: {shown(body) or 'nothing'}. "
+                f"Is {without_secrets(self.url)} the address of an MCP endpoint?"
+            )
+        error = error_of(body)
+        unknown_method = error is not None and error.code == t.METHOD_NOT_FOUND
+        if status == 404 and self.session is not None and x.method != "initialize" and not unknown_method:
+            return SessionGone("The server has ended the session.", status=404)
+        opens = x.method in ("server/discover", "initialize")
+        if error is None or status == 401 or (opens and not is_stranger(status)):  # `ERA-15`: that is no verdict, whatever the body
+            return refusal(self.url, response, body)
+        return error
+
+    async def _follow(self, response: Response, x: Exchange, future: asyncio.Future[Any]) -> None:
+        """Read the stream of a call until its answer; a stream that breaks is taken up again where it can be (`HTL-18`, `HTL-19`)."""
+        stream = EventStream(self.limit)
+        failed = 0
+        while True:
+            before, how = stream.last, "the server ended the stream"
+            stream.begin()
+            try:
+                async for chunk in response.chunks():
+                    for message in stream.feed(chunk):
+                        self.take(message, x.asker)
+                    if future.done():
+                        return
+            except t.Unreachable as bad:
+                how = str(bad)
+            finally:
+                await response.aclose()
+            if stream.last is None or x.caller.era is Era.STATELESS:  # `HTM-18`
+                raise Lost(how)
+            failed = 0 if stream.last != before else failed + 1
+            response = await self._come_back(stream, failed)
+
+    async def _come_back(self, stream: EventStream, failed: int) -> Response:
+        """Open the rest of a stream. Raises Lost where it cannot be had."""
+        while True:
+            await self._sleep(stream.wait(failed))
+            failed += 1
+            try:
+                response = await self.listen(stream.last)
+            except t.Unreachable as bad:
+                if failed > _MOST_RECONNECTS or not may_pass(bad.status):
+                    raise Lost(f"it cannot be made again: {bad}") from bad
+                continue
+            if is_events(response):
+                return response
+            await response.aclose()
+            if failed > _MOST_RECONNECTS or not may_pass(response.status):
+                raise Lost(f"the server does not give the rest (status {response.status}).")
+
+    def take(self, frame: Frame, asker: Asker | None) -> None:
+        """Take in a frame of the server; `asker` answers what it asks."""
+        if self.tap is not None:
+            self.tap("server", frame)
+        self.conversation.receive(frame, asker)
+
+    async def post(self, frame: Frame) -> None:
+        """Post a message that has no answer (`HTL-02`). Raises Unreachable where the server does not take it."""
+        if self.tap is not None:
+            self.tap("client", frame)
+        headers = self.letters.message(self.conversation.connection.revision, self.session)
+        response = await self.send(Request("POST", self.url, headers, frame))
+        try:
+            if response.status >= 300:
+                raise refusal(self.url, response, await response.read(_LONGEST_REFUSAL))
+        finally:
+            await response.aclose()
+
+    async def listen(self, last_event: str | None) -> Response:
+        """Open the stream of the session, or the rest of one of its streams."""
+        headers = self.letters.get(self.conversation.connection.revision, self.session, last_event)
+        return await self.send(Request("GET", self.url, headers))
+
+    async def end(self) -> None:
+        """End the session, where there is one (`HTL-44`)."""
+        session, self.session = self.session, None
+        if session is not None:
+            headers = self.letters.get(self.conversation.connection.revision, session, None)
+            response = await self.send(Request("DELETE", self.url, headers))
+            await response.aclose()

@@ -1,0 +1,169 @@
+"""The older transport of two endpoints: an event stream to listen to, and a place to post to (2024-11-05, "HTTP with SSE")."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from .. import types as t
+from ..exchange import NO_CAPABILITIES
+from ..protocol.http import EVENTS, JSON, accepts, error
+from ..protocol.sessions import Session
+from ..protocol.streams import Answer
+from ..wire.jsonrpc import Frame
+from ..wire.revisions import R1
+from ..wire.sse import event
+from .replies import Receive, Reply, Send, gone, send_body
+from .serve import serve
+
+if TYPE_CHECKING:
+    from .asgi import HttpApp
+
+_MOST_QUEUED = 64 * 1024 * 1024  # bytes that wait for a client that does not read, beyond which its stream is ended
+
+
+class Line:
+    """The channel of one client: frames come in by POST, and go out as events of its stream."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+        self._take: Callable[[list[Frame]], None] | None = None
+        self._ended: Callable[[], None] | None = None
+
+    def push(self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool) -> None:
+        """Hand frames over as they are posted."""
+        self._take, self._ended = take, ended
+
+    def post(self, frame: Frame) -> None:
+        """A frame was posted."""
+        if self._take is not None:
+            self._take([frame])
+
+    def hang_up(self) -> None:
+        """The client has gone."""
+        if self._ended is not None:
+            self._ended()
+
+    async def receive(self) -> list[Frame]:
+        """Nothing: frames are pushed."""
+        return []
+
+    def send(self, frames: list[Frame]) -> None:
+        """Write frames as events."""
+        for frame in frames:
+            self._reply.push(event(frame, name="message"))
+        if self._reply.queued > _MOST_QUEUED:
+            self._reply.end()
+            self.hang_up()
+
+    async def drain(self) -> None:
+        """Wait until the client has taken in most of what was sent."""
+        await self._reply.drain()
+
+    async def aclose(self) -> None:
+        """End the stream."""
+        self._reply.end()
+
+    @property
+    def queued(self) -> int:
+        """Bytes that wait to be written."""
+        return self._reply.queued
+
+    @property
+    def lost(self) -> str:
+        """Nothing is ever lost on the way in."""
+        return ""
+
+
+class TwoEndpoints:
+    """The two endpoints, `/sse` and `/messages`; whichever worker a message is posted to, it reaches the one that holds the stream."""
+
+    def __init__(self, app: HttpApp) -> None:
+        self._app = app
+        self.paths = frozenset({"/sse", "/messages"})
+        self._lines: dict[str, Line] = {}
+
+    async def serve(self, path: str, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Serve a request to one of the two."""
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        app = self._app
+        if why := app.rules.stranger(headers.get(b"host"), headers.get(b"origin")):  # `HPS-05`
+            await app.refuse(send, error(403, t.INVALID_REQUEST, f"Forbidden: {why}"))
+        elif app.draining:
+            await app.refuse(send, error(503, t.INTERNAL_ERROR, "The server is shutting down."))
+        elif path == "/sse" and scope["method"] == "GET":
+            if accepts(headers, EVENTS):
+                await self._listen(scope, receive, send)
+            else:
+                await app.refuse(send, error(406, t.INVALID_REQUEST, "Not acceptable: the answer is text/event-stream"))
+        elif path == "/messages" and scope["method"] == "POST":
+            await self._post(scope, headers, receive, send)
+        else:
+            allow = b"GET" if path == "/sse" else b"POST"
+            await app.refuse(send, error(405, t.INVALID_REQUEST, "Method not allowed", headers=[(b"allow", allow)]))
+
+    def hear(self, session: str, frame: Frame) -> bool:
+        """A frame was posted to another worker; whether it was for a stream of this one."""
+        line = self._lines.get(session)
+        if line is None:
+            return False
+        line.post(frame)
+        return True
+
+    async def _listen(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        app = self._app
+        if app.pulse.streams >= app.limits.streams:
+            await app.refuse(send, error(503, t.INTERNAL_ERROR, "The server has as many open streams as it takes. Try again later."))
+            return
+        principal = scope.get("interlock.principal")
+        now = time.time()
+        id = os.urandom(24).hex()
+        session = Session(
+            id=id,
+            revision=R1,
+            capabilities=NO_CAPABILITIES,
+            principal=None if principal is None else principal.key,
+            created=now,
+            until=now + app.limits.session_seconds,
+        )
+        if not await app.store.sessions.create(session, most=app.limits.sessions, now=now):
+            await app.refuse(send, error(503, t.INTERNAL_ERROR, "The server has as many sessions as it takes. Try again later."))
+            return
+        reply = Reply(Answer(name=None), send, None, cancels=False)
+        line = self._lines[id] = Line(reply)
+        app.pulse.add(reply, receive, listens=True)
+        reply.push(event(f"{scope.get('root_path', '')}/messages?session={id}".encode(), name="endpoint"))  # `HPS-02`
+        reply.begin()
+        serving = asyncio.get_running_loop().create_task(
+            serve(app.handler, app.identity, line, principal=principal, most_calls=app.limits.calls, grace=0.0)
+        )
+        try:
+            await gone(receive)
+        finally:
+            del self._lines[id]
+            app.pulse.discard(reply)
+            reply.lose()
+            line.hang_up()
+            await asyncio.shield(asyncio.gather(serving, app.store.sessions.end(id), return_exceptions=True))
+
+    async def _post(self, scope: dict[str, Any], headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
+        app = self._app
+        body = await app.read_body(headers, receive, send)
+        if body is None:
+            return
+        if headers.get(b"content-type", b"").split(b";", 1)[0].strip().lower() != JSON:
+            await app.refuse(send, error(415, t.INVALID_REQUEST, "Unsupported media type: the body must be sent as application/json"))
+            return
+        id = (parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session") or [""])[0]
+        session = await app.store.sessions.load(id, now=time.time()) if id else None
+        principal = scope.get("interlock.principal")
+        if session is None or session.principal != (None if principal is None else principal.key):
+            await app.refuse(send, error(404, t.INVALID_REQUEST, "Session not found: open a stream at /sse first"))
+            return
+        if not self.hear(id, body):
+            app.sessions.tell("frame", id, body.decode("utf-8", "replace"))
+        await send_body(send, 202, b"")

@@ -1,0 +1,90 @@
+"""The web server beneath an endpoint: uvicorn on httptools (and uvloop where present), with bounds that it does not set itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .asgi import HttpApp
+
+if TYPE_CHECKING:
+    import uvicorn
+
+log = logging.getLogger("interlock.server")
+
+_BACKLOG = 2048
+
+
+def missing() -> str:
+    """The line that says what to install, where something is missing."""
+    return "HTTP needs uvicorn and httptools: pip install 'interlock[http]'"
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens. Raises OSError with words that name the address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(_BACKLOG)
+    except OSError as bad:
+        made.close()
+        raise OSError(bad.errno, f"cannot listen on {host}:{port}: {bad.strerror}") from None
+    made.setblocking(False)
+    return made
+
+
+async def serve_http(app: HttpApp, sock: socket.socket, *, grace: float, on_ready: Callable[[Any], None] | None = None) -> None:
+    """Serve until cancelled; then take no more, let what runs finish for `grace` seconds, and close. The socket is closed at the end."""
+    try:
+        import uvicorn  # optional extra `http`
+
+        from .guarded import LOOKS, guarded_protocol  # late: it needs the same extra
+    except ImportError as bad:
+        sock.close()
+        raise ImportError(missing()) from bad
+    await app.open()
+    config = uvicorn.Config(
+        app,
+        http=guarded_protocol(app.limits.head, app.limits.head_seconds),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=60,
+        timeout_graceful_shutdown=1,
+        backlog=_BACKLOG,
+    )
+    server = uvicorn.Server(config)
+    config.load()
+    server.lifespan = config.lifespan_class(config)
+    address = sock.getsockname()
+    watching = asyncio.get_running_loop().create_task(_watch(server, app.limits.stall_seconds / LOOKS))
+    try:
+        await server.startup(sockets=[sock])
+        if on_ready is not None:
+            on_ready(address)
+        with contextlib.suppress(asyncio.CancelledError):
+            await server.main_loop()
+        for listener in server.servers:  # take no more
+            listener.close()
+        await app.drain(grace)
+        await server.shutdown(sockets=[sock])
+    finally:
+        watching.cancel()
+        await app.aclose()
+        sock.close()
+
+
+async def _watch(server: uvicorn.Server, pause: float) -> None:
+    """Look at every connection from time to time."""
+    while True:
+        await asyncio.sleep(pause)
+        for connection in list(server.server_state.connections):
+            connection.look()  # type: ignore[union-attr]  # they are all of our own class

@@ -1,0 +1,137 @@
+"""An ordinary client that plays the scenarios of the public conformance suite: `conformance_client.py URL`.
+
+The suite says in the environment which scenario it is about to judge, under which revision, and with which data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from interlock import REVISIONS, Client, types
+
+FILLED_IN = {"string": "text", "integer": 1, "number": 0.5, "boolean": True, "array": [], "object": {}, "null": None}
+"""A value of each type, for arguments that a schema demands."""
+
+
+async def greet(client: Client) -> None:
+    """Say hello, and see what is there."""
+    if client.server_capabilities.tools is not None:
+        await client.list_tools()
+
+
+async def add(client: Client) -> None:
+    """Look for a tool and call it."""
+    assert [tool.name for tool in await client.list_tools()] == ["add_numbers"]
+    result = await client.call_tool("add_numbers", {"a": 5, "b": 3})
+    assert result.text == "The sum of 5 and 3 is 8"
+
+
+async def ask_away(client: Client) -> None:
+    """Send requests of several kinds, whatever the server offers."""
+    await client.request("tools/list", types.ListToolsRequestParams())
+    await client.call_tool("add_numbers", {"a": 5, "b": 3})
+
+
+async def fill_in(client: Client) -> None:
+    """Call a tool that shows a form with defaults."""
+    result = await client.call_tool("test_client_elicitation_defaults")
+    assert result.text.startswith("Elicitation completed")
+
+
+async def come_back(client: Client) -> None:
+    """Call a tool whose stream is closed before it answers."""
+    result = await client.call_tool("test_reconnection")
+    assert result.text == "Reconnection test completed successfully"
+
+
+async def use_everything(client: Client) -> None:
+    """Call, read and get whatever is listed."""
+    for tool in await client.list_tools():
+        await client.call_tool(tool.name, arguments_for(tool))
+    if client.server_capabilities.resources is not None:
+        for resource in await client.list_resources():
+            await client.read_resource(resource.uri)
+    if client.server_capabilities.prompts is not None:
+        for prompt in await client.list_prompts():
+            await client.get_prompt(prompt.name)
+
+
+async def call_as_told(client: Client) -> None:
+    """Make the calls that the suite gives, once the tools are known."""
+    listed = {tool.name for tool in await client.list_tools()}
+    for call in context()["toolCalls"]:
+        assert call["name"] in listed
+        await client.call_tool(call["name"], call["arguments"])
+
+
+async def answer_in_rounds(client: Client) -> None:
+    """Call tools that ask, and one beside them that does not, at the same time."""
+    await client.list_tools()
+    asking = [client.call_tool("test_mrtr_echo_state"), client.call_tool("test_mrtr_no_state")]
+    plain = [client.call_tool("test_mrtr_unrelated"), client.call_tool("test_mrtr_no_result_type")]
+    results = await asyncio.gather(*asking, *plain)
+    assert [result.text for result in results] == ["echo-state-ok", "no-state-ok", "unrelated-ok", "no-result-type-test-ok"]
+
+
+async def look_only(client: Client) -> None:
+    """List tools, one of which has a schema that refers to another place."""
+    assert [tool.name for tool in await client.list_tools()] == ["lookup_user"]
+
+
+async def hand_back(client: Client) -> None:
+    """Send a schema back as it came."""
+    tools = {tool.name: tool for tool in await client.list_tools()}
+    await client.call_tool("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema})
+
+
+SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
+    "initialize": greet,
+    "tools_call": add,
+    "request-metadata": ask_away,
+    "elicitation-sep1034-client-defaults": fill_in,
+    "sse-retry": come_back,
+    "http-standard-headers": use_everything,
+    "http-custom-headers": call_as_told,
+    "http-invalid-tool-headers": use_everything,
+    "sep-2322-client-request-state": answer_in_rounds,
+    "json-schema-ref-no-deref": look_only,
+    "json-schema-2020-12-preservation": hand_back,
+}
+
+
+def arguments_for(tool: types.Tool) -> dict[str, Any]:
+    """What a tool demands, with values of the right type."""
+    schema = tool.input_schema
+    return {name: FILLED_IN[schema["properties"][name]["type"]] for name in schema.get("required", ())}
+
+
+def agree(asked: types.ElicitRequestParams) -> dict[str, Any]:
+    """Say yes to whatever is asked, and leave what has a default as it is."""
+    fields: dict[str, Any] = (asked.requested_schema or {}).get("properties", {})
+    return {name: True for name, field in fields.items() if field.get("type") == "boolean" and "default" not in field}
+
+
+def context() -> dict[str, Any]:
+    """The data that the suite gives to a scenario."""
+    given: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+    return given
+
+
+async def main(url: str, play: Callable[[Client], Awaitable[None]]) -> None:
+    """Play a scenario, under the newest revision or under any of those with a handshake."""
+    wanted = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
+    revision = wanted if wanted == REVISIONS[-1] else [known for known in REVISIONS if known <= wanted]
+    async with Client(url, revision=revision, elicit=agree, sample=lambda asked: "Paris", roots=["file:///srv/data"]) as client:
+        await play(client)
+
+
+if __name__ == "__main__":
+    scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
+    if scenario not in SCENARIOS:
+        sys.exit(f"this client does not play {scenario}")
+    asyncio.run(main(sys.argv[1], SCENARIOS[scenario]))
