@@ -349,7 +349,7 @@ async def test_a_broken_promise_is_found(kind: type[Faulty], words: str):
 
     try:
         with pytest.raises(AssertionError, match=f"an HTTP client promises that .*{words}"):
-            await check_fetch(make, patience=0.5)
+            await check_fetch(make, patience=1.0)
     finally:
         for fetch in made:
             await HttpFetch.aclose(fetch)

@@ -62,11 +62,11 @@ def test_a_client_of_a_session_that_goes_can_come_back_for_its_call(site: MakeSi
         events = wire.events()
         last = next(event["id"] for event in events if event.get("data"))
     until(lambda: "at the gate" in one.value("happened"))
-    one.ask(stateless(1, "tools/call", {"name": "open_gate", "arguments": {}}))
+    one.value("open_gate")
     with opened(one, stream_of(id, f"Last-Event-ID: {last}")) as wire:
         messages = list(wire.messages())
     assert [message["id"] for message in messages] == [1]
-    assert messages[0]["result"]["structuredContent"] == {"result": "through"}
+    assert messages[0]["result"]["content"][0]["text"] == "through"
 
 
 def test_a_cancelled_call_of_a_session_ends_though_its_client_has_gone(site: MakeSite) -> None:
@@ -89,9 +89,9 @@ def test_one_client_without_a_session_cannot_cancel_the_call_of_another(site: Ma
         until(lambda: "at the gate" in one.value("happened"))
         cancelling = notification("notifications/cancelled", {"requestId": 1})
         assert theirs.ask(post(cancelling, "MCP-Protocol-Version: 2025-11-25")).status == 202
-        theirs.ask(stateless(1, "tools/call", {"name": "open_gate", "arguments": {}}))
+        one.value("open_gate")
         mine.head()
-        assert list(mine.messages())[-1]["result"]["structuredContent"] == {"result": "through"}
+        assert list(mine.messages())[-1]["result"]["content"][0]["text"] == "through"
 
 
 # -- clients that do not read ------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_a_thousand_listeners_of_the_stateless_era(site: MakeSite) -> None:
         wires = [opened(one, stateless(n, "subscriptions/listen", LISTEN)) for n in range(1_000)]
         streams = [wire.messages() for wire in wires]
         assert {next(stream)["method"] for stream in streams} == {"notifications/subscriptions/acknowledged"}
-        one.ask(stateless(1, "tools/call", {"name": "stir", "arguments": {}}))
+        one.value("stir")
         assert {next(stream)["method"] for stream in streams} == {"notifications/tools/list_changed"}
         for wire in wires:
             wire.close()
@@ -231,11 +231,11 @@ def test_a_thousand_listeners_of_sessions_that_lose_their_streams_and_come_back(
         if not last[ids[-1]]:
             for id, wire in wires.items():
                 last[id] = next(event["id"] for event in wire.events() if event.get("id"))
-        one.ask(stateless(1, "tools/call", {"name": "stir", "arguments": {}}))
+        one.value("stir")
         hear(wires)
         for wire in wires.values():
             wire.close()
-        one.ask(stateless(1, "tools/call", {"name": "stir", "arguments": {}}))  # while all are away
+        one.value("stir")  # while all are away
         wires = {id: opened(one, stream_of(id, f"Last-Event-ID: {last[id]}")) for id in ids}
         hear(wires)
         for wire in wires.values():

@@ -102,7 +102,7 @@ async def tasks() -> int:
 
 @server.tool
 async def stir() -> None:
-    server.tools_changed()
+    server.changed("tools")
 
 server.run("http", port=0, on_ready=lambda address: print(address[1], flush=True), **options)
 """
@@ -276,8 +276,10 @@ class Site:
 
     def value(self, tool: str, **arguments: Any) -> Any:
         """What a tool gives."""
-        found = self.ask(stateless(1, "tools/call", {"name": tool, "arguments": arguments})).json["result"]
-        return found["structuredContent"]["result"]
+        response = self.ask(stateless(1, "tools/call", {"name": tool, "arguments": arguments}))
+        result = response.json["result"]
+        assert not result.get("isError"), result
+        return result["structuredContent"]["result"] if "structuredContent" in result else None
 
     def session(self, wire: Wire, revision: str = "2025-11-25", *headers: str) -> str:
         """Open a session; its id."""

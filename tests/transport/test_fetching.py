@@ -348,6 +348,21 @@ async def test_bodies_that_come_compressed(encoding: str, body: bytes, way: str)
 
 
 @both_loops
+@pytest.mark.parametrize("size", [1 << 20, (1 << 20) + 100, (2 << 20) + 3])
+async def test_compressed_bodies_are_whole_where_a_piece_ends(size: int):
+    """The last bytes may wait inside the decoder when all that was compressed has gone in."""
+    packer = zlib.compressobj(wbits=-15)
+    body = packer.compress(bytes(size)) + packer.flush()
+    async with serving(always(ok(body, "Content-Encoding: deflate"))) as peer:
+        fetch = fetch_for_tests()
+        assert (await whole(fetch, post(peer.url), size))[1] == bytes(size)
+        pieces: list[bytes] = []
+        await collect((await fetch(post(peer.url))).chunks(), pieces)
+        assert b"".join(pieces) == bytes(size)
+        await fetch.aclose()
+
+
+@both_loops
 async def test_a_bomb_does_not_go_off():
     """A hundred KB that would be a hundred MB: refused at the limit; in pieces, each is bounded."""
     bomb = gzip.compress(bytes(100 << 20))

@@ -56,6 +56,79 @@ async def test_a_closed_kept_connection_costs_nobody_anything():
 
 
 @both_loops
+async def test_a_kept_connection_that_is_known_to_be_closed_is_not_used():
+    """Nothing is sent on it, and its room is free."""
+    async with serving(once(ok())) as peer:
+        fetch = fetch_for_tests(most_connections=1)
+        for _ in range(3):
+            assert await whole(fetch, post(peer.url)) == (200, b"{}")
+            while fetch._live:
+                await turns()
+        assert all(not pool.idle and not pool.count for pool in fetch._pools.values())
+        await fetch.aclose()
+    assert (peer.opened, len(peer.requests)) == (3, 3)
+
+
+@both_loops
+@pytest.mark.parametrize("excess", [b"garbage\r\n", ok(b"evil"), b"HTTP/1.1 200 OK\r\n"], ids=["garbage", "an answer", "half an answer"])
+async def test_what_comes_right_behind_an_answer_costs_the_connection(excess: bytes):
+    """The server would leave it open; the client does not use it again."""
+
+    async def script(talk: Talk) -> None:
+        await talk.read()
+        await talk.send(ok(b"first") + excess)
+        await talk.gone()
+
+    async with serving(script) as peer:
+        fetch = fetch_for_tests()
+        for _ in range(2):
+            assert await whole(fetch, post(peer.url)) == (200, b"first")
+        await fetch.aclose()
+    assert peer.opened == 2
+
+
+@both_loops
+async def test_a_connection_that_was_told_to_wait_is_read_again_for_the_next_answer():
+    """Its last bytes went over what may wait, and then the body was whole, so that nobody had to ask for more."""
+    size = (1 << 20) + 1
+
+    async def script(talk: Talk) -> None:
+        while await talk.read() is not None:
+            await talk.send(ok(bytes(size)))
+
+    async with serving(script) as peer:
+        fetch = fetch_for_tests()
+        for _ in range(3):
+            answer = await fetch(post(peer.url))
+            while not answer.ended:
+                await turns()
+            assert await answer.read(size) == bytes(size)
+        await fetch.aclose()
+    assert peer.opened == 1
+
+
+@both_loops
+async def test_who_gives_up_in_the_moment_of_getting_a_connection_passes_it_on(monkeypatch: pytest.MonkeyPatch):
+    """Otherwise the only one there may be would be lost."""
+    async with serving(always(ok())) as peer:
+        fetch = fetch_for_tests(most_connections=1)
+        pass_on = fetch._pass_on
+        asked = [asyncio.create_task(whole(fetch, post(peer.url))) for _ in range(3)]
+
+        def and_give_up(pool, connection):
+            pass_on(pool, connection)
+            asked[1].cancel()
+
+        monkeypatch.setattr(fetch, "_pass_on", and_give_up)
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        monkeypatch.undo()
+        assert [type(one) for one in found] == [tuple, asyncio.CancelledError, tuple]
+        assert await whole(fetch, post(peer.url)) == (200, b"{}")
+        await fetch.aclose()
+    assert peer.opened == 1
+
+
+@both_loops
 async def test_a_request_that_a_kept_connection_swallowed_is_sent_again_once():
     """The server takes the second request and closes without a byte: it goes out again on a new connection, and no third time."""
     rude = 0
@@ -251,9 +324,11 @@ async def test_waits_are_bounded():
         await talk.gone()
 
     async with serving(script) as peer:
-        fetch = fetch_for_tests(connect_seconds=0.05, head_seconds=0.05)
+        fetch = fetch_for_tests(connect_seconds=0.05)
         with pytest.raises(TimedOut, match=rf"no connection to https://127.0.0.1:{peer.port} within 0.05 seconds"):
             await fetch(get(peer.url.replace("http:", "https:")))
+        await fetch.aclose()
+        fetch = fetch_for_tests(head_seconds=0.05)
         with pytest.raises(TimedOut, match=rf"http://127.0.0.1:{peer.port} did not begin to answer within 0.05 seconds"):
             await fetch(get(peer.url))
         await fetch.aclose()
@@ -387,7 +462,6 @@ async def app(scope, receive, send):
 async def test_with_uvicorn():
     """A server of other makers, with chunks and keep-alive of its own."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off", http="httptools"))
-    server.install_signal_handlers = lambda: None
     running = asyncio.create_task(server.serve())
     while not server.started:
         await turns()

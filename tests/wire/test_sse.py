@@ -28,7 +28,9 @@ class Naive:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.data, self.type, self.id, self.retry = "", "", None, None
+        self.data, self.type = "", ""
+        self.id: str | None = None
+        self.retry: int | None = None
 
     def run(self, stream: bytes) -> list[Event]:
         text = stream.decode("latin-1")  # one character for each byte

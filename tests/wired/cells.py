@@ -73,7 +73,7 @@ class Cell:
         self.place = place
         self.transport, self.revision, self.park = place
         self.handshake = self.revision in HANDSHAKE_REVISIONS
-        self.web = self.transport == "http"  # each request has a response stream of its own
+        self.closes = self.transport == "http" and not self.handshake  # a request is cancelled by closing its response stream (`HTM-14`)
         self._servers: list[asyncio.Task[None]] = []
         self.tape = Tape()
         self.client = self._client(answers=ScriptedAnswers(elicit={}, sample={}, roots=[]), middleware=[self._noting])

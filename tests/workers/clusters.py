@@ -34,7 +34,7 @@ class Program:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", "INTERLOCK_STATE_KEY": "17" * 32}
         self._errors = open(folder / f"stderr-{time.time_ns()}", "w+")  # noqa: SIM115 - closed with the process
         self.process = subprocess.Popen(
             [sys.executable, "-c", WORKER, str(folder), json.dumps({"port": 0, "grace": 2.0, **options})],
@@ -42,6 +42,7 @@ class Program:
             stderr=self._errors,
             text=True,
             env=environment,
+            start_new_session=True,
         )
         self.port = 0
 
@@ -78,12 +79,9 @@ class Program:
 
     def close(self) -> None:
         """See to it that nothing is left of it."""
-        left = self.children if self.process.poll() is None else []
-        self.process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # its children too, also where it has gone before them
         self.process.wait(PATIENCE)
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
         assert self.process.stdout is not None
         self.process.stdout.close()
         self._errors.close()

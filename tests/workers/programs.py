@@ -19,6 +19,7 @@ async def life(server):
     if trip.exists():
         mark("stumbled")
         raise RuntimeError("tripped over a wire")
+    mark("entered")
     yield
     mark("left")
 

@@ -14,9 +14,9 @@ from tests.workers.raw import session, tool
 REVISIONS = (R2, R3, R4, R5)
 
 
-async def answer(*about) -> int:
+async def answer(*about) -> dict:
     """What a person would say."""
-    return 41
+    return {"value": 41}
 
 
 async def say(*about) -> str:
@@ -34,7 +34,7 @@ async def test_calls_of_one_client_run_at_every_worker(workers: Cluster, revisio
     assert {int(result.value()) for result in together} == pids
 
 
-@pytest.mark.parametrize("revision", (R4, R5))
+@pytest.mark.parametrize("revision", [R4, R5])
 async def test_questions_in_the_middle_of_a_call_are_answered_at_other_workers(workers: Cluster, revision: str):
     """Elicitation, sampling and roots: the answers are POSTs of their own, and land wherever (`HTL-10`)."""
     async with (
@@ -45,7 +45,7 @@ async def test_questions_in_the_middle_of_a_call_are_answered_at_other_workers(w
     assert [result.value() for result in results] == [["41", "words", "file:///here"]] * 5
 
 
-@pytest.mark.parametrize("to", (0, 1, 2))
+@pytest.mark.parametrize("to", [0, 1, 2])
 async def test_an_answer_posted_to_any_worker_reaches_the_call(workers: Cluster, to: int):
     """The call runs at the first worker; its own and both others take the answer."""
     async with session(workers) as mine:

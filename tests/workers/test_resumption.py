@@ -25,8 +25,8 @@ async def begun(mine: RawSession, name: str, worker: int = 0, to: int = 6) -> St
     return stream
 
 
-@pytest.mark.parametrize("revision", (R2, R3, R4))
-@pytest.mark.parametrize("at", (0, 1))
+@pytest.mark.parametrize("revision", [R2, R3, R4])
+@pytest.mark.parametrize("at", [0, 1])
 async def test_a_broken_stream_of_a_call_goes_on_at_any_worker(workers: Cluster, revision: str, at: int):
     """Broken after the first step; two more come while nobody listens, the rest while it is followed (`HTL-34`, `HTL-35`)."""
     async with session(workers, revision) as mine:
@@ -60,7 +60,7 @@ async def test_a_stream_that_breaks_again_and_again_goes_on_at_the_next_worker(w
         assert said(heard) == [f"{name} {n}" for n in range(2, 7)] + [f"{name} done"]
 
 
-@pytest.mark.parametrize("at", (0, 2))
+@pytest.mark.parametrize("at", [0, 2])
 async def test_a_stream_can_be_had_again_after_its_end(workers: Cluster, at: int):
     """From any event on, also at workers that never had to do with it; only what belongs to this stream comes (`HTL-36`)."""
     async with session(workers) as mine:
@@ -89,7 +89,7 @@ async def test_who_comes_back_elsewhere_takes_the_stream_along(workers: Cluster)
         assert said(await rest.messages()) == [f"{name} 2", f"{name} done"]
 
 
-@pytest.mark.parametrize("at", (0, 1))
+@pytest.mark.parametrize("at", [0, 1])
 async def test_a_tool_may_let_its_client_go_and_be_asked_for_the_rest(workers: Cluster, at: int):
     """`ctx.disconnect`, twice in one call: the stream ends with a wait to keep, and goes on where the client comes back (`HTL-15`, `HTL-16`)."""
     async with session(workers) as mine:

@@ -95,6 +95,10 @@ class ClientConnection:
         if self._questions.pop(id, None) is not None:
             self._out.append(jsonrpc.failure(id, code, message, data))
 
+    def drop(self, id: t.RequestId) -> None:
+        """Leave a question of the server without an answer: what it was asked for is over."""
+        self._questions.pop(id, None)
+
     @property
     def has_outgoing(self) -> bool:
         """Whether anything is to be sent."""

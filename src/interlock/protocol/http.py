@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -35,6 +35,7 @@ VERSION, METHOD, NAME, SESSION, LAST_EVENT = (
 _ROUTING = frozenset({VERSION, METHOD, NAME, SESSION})
 _MIRRORED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # `HDR-04`
 _PARAM = b"mcp-param-"
+_PLAIN = re.compile(rb"[A-Za-z0-9_./:-]+").fullmatch  # what stands for itself in a header
 _MOST_HOSTS = 1000
 _LONGEST_SOURCE = 600  # bytes of a host and an origin; a name in the DNS has 253
 _LONGEST = 80  # of what is repeated in a refusal
@@ -165,12 +166,12 @@ def judge(rules: Rules, identity: Identity, method: str, headers: Headers, twice
     """
     if why := rules.stranger(headers.get(b"host"), headers.get(b"origin")):
         return error(403, t.INVALID_REQUEST, f"Forbidden: {why}")
-    doubled = [name for name in twice if name in _ROUTING or name.startswith(_PARAM) or name in (b"host", b"origin")]
-    if doubled:  # `HDR-11`: who reads the first and who reads the last would see different requests
+    if twice and (doubled := [n for n in twice if n in _ROUTING or n.startswith(_PARAM) or n in (b"host", b"origin")]):  # `HDR-11`: who reads the first and who reads the last would see different requests
         return error(400, t.HEADER_MISMATCH, f"Header mismatch: the header {doubled[0].decode('latin-1')} comes more than once")
     if method != "POST":
         return _judge_other(rules, identity, method, headers)
-    if headers.get(b"content-type", b"").split(b";", 1)[0].strip().lower() != JSON:
+    kind = headers.get(b"content-type", b"")
+    if kind != JSON and kind.split(b";", 1)[0].strip().lower() != JSON:
         return error(415, t.INVALID_REQUEST, "Unsupported media type: the body must be sent as application/json")
     if not (accepts(headers, JSON) or accepts(headers, EVENTS)):
         return error(406, t.INVALID_REQUEST, "Not acceptable: the answer is application/json or text/event-stream; accept both")
@@ -222,7 +223,7 @@ def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame)
     name = None if field is None else getattr(request.params, field)
     if refused := _mirrors(request.id, request.method, name, meta, said, headers):
         return refused
-    return Stateless(request, meta, _params(headers))
+    return Stateless(request, meta, Params(headers))
 
 
 def _judge_unread(rules: Rules, identity: Identity, headers: Headers, said: str | None, body: Frame) -> Verdict:
@@ -252,7 +253,7 @@ def _judge_unread(rules: Rules, identity: Identity, headers: Headers, said: str 
         return Greeting() if envelope.method == "initialize" else _in_session(identity, headers, said, envelope.id)
     if refused := _mirrors(envelope.id, envelope.method, None, meta, said, headers):
         return refused
-    return Stateless(None, meta, _params(headers))
+    return Stateless(None, meta, Params(headers))
 
 
 def _in_session(
@@ -274,21 +275,18 @@ def _unserved(identity: Identity, headers: Headers, said: str | None, id: t.Requ
 
 def _mirrors(id: t.RequestId, method: str, name: str | None, meta: t.RequestMeta, said: str | None, headers: Headers) -> Refused | None:
     """The required keys of `_meta`, then whether headers and body say the same (`STA-10`, `HDR-01` to `HDR-10`)."""
-    lacking = [
-        key
-        for key, value in (("protocolVersion", meta.protocol_version), ("clientCapabilities", meta.client_capabilities))
-        if value is None
-    ]
-    if lacking:
-        return error(400, t.INVALID_PARAMS, f"Invalid params: _meta lacks io.modelcontextprotocol/{lacking[0]}", id=id)
+    if meta.protocol_version is None or meta.client_capabilities is None:
+        lacking = "protocolVersion" if meta.protocol_version is None else "clientCapabilities"
+        return error(400, t.INVALID_PARAMS, f"Invalid params: _meta lacks io.modelcontextprotocol/{lacking}", id=id)
     if said != meta.protocol_version:
         return _mismatch(id, "MCP-Protocol-Version", said, meta.protocol_version)
     mirrored = text(headers, METHOD)
     if mirrored != method:
         return _mismatch(id, "Mcp-Method", mirrored, method)
-    if name is not None:
+    raw = headers.get(NAME, b"")
+    if name is not None and not (_PLAIN(raw) and raw == name.encode("utf-8", "replace")):
         try:
-            mirrored = None if NAME not in headers else decode_value(headers[NAME].decode("latin-1"))
+            mirrored = None if NAME not in headers else decode_value(raw.decode("latin-1"))
         except BadValue as bad:
             return error(400, t.HEADER_MISMATCH, f"Header mismatch: Mcp-Name: {bad}", id=id)
         if mirrored != name:
@@ -308,9 +306,25 @@ def _short(words: str) -> str:
     return repr(words if len(words) <= _LONGEST else f"{words[:_LONGEST]}...")
 
 
-def _params(headers: Headers) -> dict[str, str]:
-    """The headers that mirror arguments; the tool handler, which knows the schema, checks them."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items() if name.startswith(_PARAM)}
+class Params(Mapping[str, str]):
+    """The headers that mirror arguments, names in lower case; the tool handler, which knows the schema, checks them."""
+
+    __slots__ = ("_headers",)
+
+    def __init__(self, headers: Headers) -> None:
+        self._headers = headers
+
+    def __getitem__(self, name: str) -> str:
+        key = name.encode("latin-1", "replace")
+        if not key.startswith(_PARAM):
+            raise KeyError(name)
+        return self._headers[key].decode("latin-1")
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.decode("latin-1") for name in self._headers if name.startswith(_PARAM))
+
+    def __len__(self) -> int:
+        return sum(name.startswith(_PARAM) for name in self._headers)
 
 
 def text(headers: Headers, name: bytes) -> str | None:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from .. import types as t
-from ..wire.jsonrpc import READ_ERRORS, Frame, failure, is_answer
+from ..wire.jsonrpc import READ_ERRORS, Frame, failure, is_answer, open_envelope
 from ..wire.sse import COMMENT, event
 
 Keep = Callable[[int, bytes, bool], None]
@@ -45,7 +45,8 @@ class Answer:
         "name",
         "number",
         "primes",
-        "retry"
+        "retry",
+        "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +69,7 @@ class Answer:
         self.number = 0  # of the last event
         self._frames: list[Frame] = []
         self._pieces: list[bytes] = []
+        self.waiting = 0  # bytes to be written
 
     def put(self, frames: list[Frame], *, left: int) -> None:
         """Take what is to be sent; `left` is the number of requests that are not answered after that."""
@@ -98,9 +100,9 @@ class Answer:
             if self.keep is not None:
                 self.keep(0, msgspec.json.encode(self.ids), False)
             if self.primes:
-                self._pieces.append(event(b"", id=f"{self.name}.0", retry=self.retry))
+                self._add(event(b"", id=f"{self.name}.0", retry=self.retry))
         if comment and not self._pieces:
-            self._pieces.append(COMMENT)
+            self._add(COMMENT)
         frames, self._frames = self._frames, []
         for frame in frames:
             self._send(frame, last=False)
@@ -108,7 +110,7 @@ class Answer:
     def keep_alive(self) -> None:
         """Show that the stream lives, where it has begun (`HTM-12`)."""
         if self.begun and not self.detached and not self._pieces:
-            self._pieces.append(COMMENT)
+            self._add(COMMENT)
 
     def detach(self, retry: int | None = None) -> bool:
         """Send nothing more here; with `retry` (milliseconds) the client is told when to come back. False where it could not come back.
@@ -121,32 +123,28 @@ class Answer:
             self.retry = retry if retry is not None else self.retry
             self.begin()
         elif retry is not None:
-            self._pieces.append(event(b"", id=f"{self.name}.{self.number}", retry=retry))
+            self._add(event(b"", id=f"{self.name}.{self.number}", retry=retry))
         self.detached = True
         return True
 
     def push(self, piece: bytes) -> None:
         """Add an event that is encoded already."""
         if not self.detached:
-            self._pieces.append(piece)
+            self._add(piece)
 
     def lose(self) -> None:
         """The client has gone from this connection."""
         self.detached = True
         self._pieces.clear()
+        self.waiting = 0
 
     def take(self) -> bytes:
         """The next piece of the event stream to write; empty where there is none now."""
         pieces = self._pieces
         if not pieces:
             return b""
-        self._pieces = []
+        self._pieces, self.waiting = [], 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    @property
-    def waiting(self) -> int:
-        """Bytes to be written."""
-        return sum(map(len, self._pieces))
 
     def body(self) -> bytes:
         """The JSON body, where no event stream has begun; empty where every request was cancelled."""
@@ -154,15 +152,19 @@ class Answer:
             return b"[%b]" % b",".join(self._frames)
         return self._frames[-1] if self._frames else b""
 
+    def _add(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self.waiting += len(piece)
+
     def _send(self, frame: Frame, *, last: bool) -> None:
         if self.name is None:
-            self._pieces.append(event(frame))
+            self._add(event(frame))
             return
         self.number += 1
         if self.keep is not None:
             self.keep(self.number, frame, last)
         if not self.detached:
-            self._pieces.append(event(frame, id=f"{self.name}.{self.number}"))
+            self._add(event(frame, id=f"{self.name}.{self.number}"))
 
 
 def place(last_event: str) -> tuple[str, int] | None:

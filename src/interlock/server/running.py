@@ -107,18 +107,20 @@ async def _until_told(server: Server, work: Coroutine[Any, Any, None]) -> None:
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
     signals = (signal.SIGINT, signal.SIGTERM) if sys.platform != "win32" else ()
-    told = asyncio.Event()
+    told: list[signal.Signals] = []
 
-    def stop() -> None:
-        told.set()
+    def stop(number: signal.Signals) -> None:
+        if told and number not in told:
+            return  # at a terminal both the whole group and, through its parent, a worker are told, each in another way
+        told.append(number)
         loop.create_task(_stop(server, task))  # noqa: RUF006 - it is the last thing that this loop does
 
     for number in signals:
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, stop, number)
     try:
         await task
     except asyncio.CancelledError:
-        if not told.is_set():
+        if not told:
             raise
     finally:
         await server.aclose()

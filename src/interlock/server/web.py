@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
-import signal
 import socket
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +20,7 @@ from .changes import BoardBus, MemoryBus
 if TYPE_CHECKING:
     from .app import Server
 
-_BACKOFF = 0.5  # seconds before a worker that died is replaced, doubled each time up to a limit
-_MOST_BACKOFF = 10.0
-_STEADY = 30.0  # seconds after which a worker counts as well again
+DEFAULT_GRACE = 10.0  # seconds
 
 
 def http_app(
@@ -82,7 +77,7 @@ async def serve_web(
     host: str = "127.0.0.1",
     port: int = 8000,
     sock: socket.socket | None = None,
-    grace: float = 10.0,
+    grace: float = DEFAULT_GRACE,
     on_ready: Callable[[Any], None] | None = None,
     hosts: str | Sequence[str] = (),
     **options: Any,
@@ -101,71 +96,10 @@ def _own_name(host: str) -> tuple[str, ...]:
     return () if host in ("", "0.0.0.0", "::") else (host,)
 
 
-class Workers:
-    """Several processes that serve one socket, forked from this one and replaced where they die (Unix)."""
-
-    def __init__(self, count: int, work: Callable[[socket.socket], None], sock: socket.socket) -> None:
-        self._count, self._work, self._sock = count, work, sock
-        self._pids: dict[int, float] = {}
-        self._told = False
-        self._backoff = _BACKOFF
-
-    def run(self) -> None:
-        """Fork the workers and watch over them until a signal ends this process; then they end in good order."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
-        for _ in range(self._count):
-            self._fork()
-        self._sock.setblocking(False)
-        while self._pids:
-            try:
-                pid, status = os.wait()
-            except InterruptedError:
-                continue
-            born = self._pids.pop(pid, None)
-            if born is None or self._told:
-                continue
-            self._replace(pid, status, time.monotonic() - born)
-        self._sock.close()
-
-    def _replace(self, pid: int, status: int, lived: float) -> None:
-        from ..transport.webserver import log  # late: as where it is served
-
-        self._backoff = _BACKOFF if lived > _STEADY else min(self._backoff * 2, _MOST_BACKOFF)
-        log.error("worker %d ended (%s); another one takes its place", pid, _ending(status))
-        if lived < 1.0:
-            time.sleep(self._backoff)  # one that cannot start would be started again and again
-        if not self._told:
-            self._fork()
-
-    def _fork(self) -> None:
-        pid = os.fork()
-        if pid:
-            self._pids[pid] = time.monotonic()
-            return
-        code = 1
-        try:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, signal.SIG_DFL)
-            self._work(self._sock)
-            code = 0
-        finally:
-            os._exit(code)
-
-    def _stop(self, number: int, frame: Any) -> None:
-        self._told = True
-        for pid in self._pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-
-
-def _ending(status: int) -> str:
-    return f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
-
-
 def run_workers(server: Server, count: int, serve: Callable[[Any], None], options: dict[str, Any]) -> None:
     """Serve with `count` processes. Without a store of its own they share an SQLite file that is gone at the end."""
     from ..transport.webserver import listening_socket  # late: as where it is served
+    from .supervisor import Supervisor  # late: only for several workers
 
     if not hasattr(os, "fork"):
         raise ValueError("several workers need a system that can fork; start several servers behind a balancer, with one store")
@@ -174,16 +108,18 @@ def run_workers(server: Server, count: int, serve: Callable[[Any], None], option
         options["store"] = f"sqlite:///{Path(folder.name).resolve()}/store.db"
     else:
         folder = None
-    sock = listening_socket(options.pop("host", "127.0.0.1"), options.pop("port", 8000))
-    ready = options.pop("on_ready", None)
-    if ready is not None:
-        ready(sock.getsockname())
+    host = options.pop("host", "127.0.0.1")
+    sock = listening_socket(host, options.pop("port", 8000))
+    told = options.pop("on_ready", None)
+    address = sock.getsockname()
 
-    def work(shared: socket.socket) -> None:
-        serve(serve_web(server, sock=shared, **options))
+    def work(ready: Callable[[], None]) -> None:
+        serve(serve_web(server, host=host, sock=sock, on_ready=lambda _: ready(), **options))
 
     try:
-        Workers(count, work, sock).run()
+        on_ready = None if told is None else lambda: told(address)
+        Supervisor(count, work, grace=options.get("grace", DEFAULT_GRACE), on_ready=on_ready).run()
     finally:
+        sock.close()
         if folder is not None:
             folder.cleanup()

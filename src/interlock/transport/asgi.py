@@ -30,7 +30,7 @@ from ..protocol.http import (
 )
 from ..protocol.identity import Identity
 from ..protocol.server import ServerConnection
-from ..protocol.sessions import Store
+from ..protocol.sessions import Store, StoreError
 from ..protocol.streams import Answer
 from ..wire.jsonrpc import Frame
 from .chronicle import Chronicle
@@ -98,6 +98,13 @@ class HttpApp:
             send = self._cross.marking(scope, send)
         if self.chronicle.is_on:
             send = self.chronicle.watching(scope, send)
+        try:
+            await self._route(scope, receive, send)
+        except StoreError:  # which comes before anything is sent, and of which the store has told its operators
+            words = "The server cannot reach its store. Try again later."
+            await self.refuse(send, error(503, t.INTERNAL_ERROR, words, {"reason": "store"}, headers=[(b"retry-after", b"5")]))
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._entered:
             await self.open()
         root, path = scope.get("root_path", ""), scope["path"]
@@ -341,6 +348,16 @@ class HttpApp:
         """A frame for a client of the older transport was posted to another worker."""
         if self._twoends is not None:
             self._twoends.hear(session, frame)
+
+    def end_old(self, session: str) -> None:
+        """A session of the older transport is over."""
+        if self._twoends is not None:
+            self._twoends.end(session)
+
+    @property
+    def old_sessions(self) -> set[str]:
+        """The sessions of the older transport whose streams are open here."""
+        return set() if self._twoends is None else self._twoends.sessions
 
     async def _tell_health(self, scope: Scope, send: Send) -> None:
         status, body = (503, b'{"status":"draining"}') if self.draining else (200, b'{"status":"ok"}')

@@ -88,6 +88,7 @@ class Conversation:
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[t.RequestId, _Waiting] = {}
         self._answering: dict[t.RequestId, asyncio.Task[None]] = {}
+        self._asked_for: dict[t.RequestId, list[t.RequestId]] = {}  # by request: the questions that came on its way
         self._flush_is_due = False
         self._garbage = 0
         self._heads: dict[int, tuple[Caller, bytes]] = {}  # by identity: a caller is said once for many requests
@@ -130,9 +131,12 @@ class Conversation:
             self._flush_soon()
 
     def forget(self, id: t.RequestId) -> None:
-        """Nobody waits for a request any more; the server is not told."""
+        """Nobody waits for a request any more; the server is not told. What it asked on the way of that request is not answered."""
         if self._waiting.pop(id, None) is not None:
             self.connection.forget(id)
+        for asked in self._asked_for.pop(id, ()):
+            if asked in self._answering:
+                self._answering.pop(asked).cancel()
 
     def _meta(self, x: Exchange, own: Raw) -> bytes:
         """The members of `_meta`, without braces: what the revision demands (encoded once for a caller), the progress token, `own`."""
@@ -154,10 +158,10 @@ class Conversation:
 
     # -- what comes in ---------------------------------------------------------------------------------
 
-    def receive(self, frame: Frame, asker: Asker | None = None) -> None:
+    def receive(self, frame: Frame, asker: Asker | None = None, call: t.RequestId | None = None) -> None:
         """Take in one frame of the server; a frame that is no message is logged and passed over.
 
-        `asker` answers a question where the way it came says to which request it belongs.
+        `asker` answers a question where the way it came says to which request (`call`) it belongs.
         """
         try:
             events = self.connection.receive(frame)
@@ -168,11 +172,11 @@ class Conversation:
                 log.warning("the server sent something that is no message (%s): %.200r%s", bad, bytes(frame[:200]), last)
             return
         for event in events:
-            self._take(event, asker)
+            self._take(event, asker, call)
         if self.connection.has_outgoing:  # an answer that needed no decision, as to a ping
             self._flush_soon()
 
-    def _take(self, event: Any, asker: Asker | None) -> None:
+    def _take(self, event: Any, asker: Asker | None, call: t.RequestId | None) -> None:
         match event:
             case ResponseReceived(id, answer):
                 waiting = self._waiting.pop(id, None)
@@ -191,6 +195,8 @@ class Conversation:
                 self._tell(self.hello.notify, method, params)
             case QuestionReceived(id, request):
                 self._answering[id] = self._loop.create_task(self._answer(id, request, asker or self._asker()))
+                if call is not None:
+                    self._asked_for.setdefault(call, []).append(id)
             case RequestCancelled(id) if id in self._answering:
                 self._answering.pop(id).cancel()
             case _:
@@ -209,6 +215,7 @@ class Conversation:
         except t.McpError as bad:
             self.connection.fail(id, bad.code, bad.message, bad.data)
         except asyncio.CancelledError:
+            self.connection.drop(id)
             raise
         except Exception:
             log.exception("answering the server's question failed")

@@ -262,7 +262,7 @@ class Feeds:
         """Whether anybody is there who could still write a stream."""
         if self._is_ours(name):
             return self.sessions_of.running(session, name) is not None
-        return await self.sessions_of.lives(name.partition(".")[0])
+        return await self.sessions_of.notes.lives(name.partition(".")[0])
 
     # -- what others tell -----------------------------------------------------------------------------------
 

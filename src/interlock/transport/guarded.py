@@ -8,6 +8,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from .corked import Corked
+
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\ncontent-length: 29\r\nconnection: close\r\n\r\n"
     b"The headers are too large.   "
@@ -48,10 +50,12 @@ class Guarded(HttpToolsProtocol):
     _flooded = False
     _earlier: tuple[RequestResponseCycle, ...] = ()  # requests before the newest one that were under way when it came
     _unsent = 0
+    _corked: Corked
     _still = 0  # looks that found the client standing still
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
         super().connection_made(transport)
+        self.transport = self._corked = Corked(transport, self.loop)  # type: ignore[assignment]  # it stands for the transport
         self._timer = self.loop.call_later(self.seconds, self._slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -88,6 +92,10 @@ class Guarded(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._known, self._head = False, 0
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self._corked.flush()
+        super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
         """What was sent is no HTTP; said only where no response is under way, in the middle of which it would stand."""

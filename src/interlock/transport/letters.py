@@ -71,7 +71,7 @@ class Letterhead:
 
     def _head(self, revision: str, method: str | None) -> Pairs:
         head = [*self._own, ("Content-Type", "application/json"), ("Accept", BOTH)]
-        if revision >= R3 and method != "initialize":  # `HTL-47`: once it is agreed
+        if revision >= R3 and (method != "initialize" or revision in STATELESS_REVISIONS):  # `HTL-47`: once it is agreed
             head.append(("MCP-Protocol-Version", revision))
         if revision in STATELESS_REVISIONS and method is not None:
             head.append(("Mcp-Method", method))

@@ -7,13 +7,13 @@ ends of sessions go to the other workers as notes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
@@ -22,12 +22,13 @@ from ..exchange import NO_CAPABILITIES, Caller, Principal
 from ..protocol.events import ServerEvent
 from ..protocol.http import EVENTS, Ending, InSession, Listening, accepts, error
 from ..protocol.server import ServerConnection
-from ..protocol.sessions import Session
+from ..protocol.sessions import Session, StoreError
 from ..protocol.streams import Answer
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Frame, Malformed
 from ..wire.revisions import R2, R4
 from .feeds import Feeds
+from .notes import Note, Notes
 from .replies import Receive, Reply, Send, gone, send_body
 from .serve import Serving
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from .asgi import HttpApp
 
 _STATE_METHODS = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
-_BEAT, _BEATS = 2.0, 4.0  # seconds between signs of life of a worker, and how many may be missing
 
 
 class Incoming(Struct):
@@ -47,19 +47,6 @@ class Incoming(Struct):
     scope: dict[str, Any]
     receive: Receive
     send: Send
-
-
-class Note(Struct, array_like=True, frozen=True):
-    """What one worker tells the others about a session: a `frame` for its calls, that it has `ended` or `changed`, who listens now, ..."""
-
-    worker: str
-    kind: str
-    session: str
-    payload: str = ""
-
-
-_encode_note = msgspec.json.Encoder().encode
-_decode_note = msgspec.json.Decoder(Note).decode
 
 
 class Post:
@@ -76,11 +63,13 @@ class Sessions:
 
     def __init__(self, app: HttpApp, *, stream: bool, retry_ms: int | None, most_calls: int) -> None:
         self.app, self.store = app, app.store
-        self.worker = f"{int.from_bytes(os.urandom(3), 'big') >> 4:05x}"
+        self.notes = Notes(self.store)
+        self.worker, self.tell = self.notes.worker, self.notes.tell
         self.posts: dict[str, set[Post]] = {}  # by session
         self.feeds = Feeds(self)
         self._stream, self._retry, self._most_calls = stream, retry_ms, most_calls
-        self._next_question = itertools.count((int(self.worker, 16) << 32) + 1).__next__  # no two workers ask under one id
+        # No two workers ask under one id, and every script can hold it exactly.
+        self._next_question = itertools.count((int(self.worker[:5], 16) << 32) + 1).__next__
         self._streams = itertools.count(1)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stop_hearing: Callable[[], object] = bool
@@ -88,8 +77,8 @@ class Sessions:
     def open(self) -> None:
         """Begin to hear the other workers, and to show them that this one lives."""
         if self.store.shared:
-            self._stop_hearing = self.store.notes.listen(self._hear)
-            self.spawn(self._beat())
+            self._stop_hearing = self.notes.open(self._hear)
+            self.spawn(self.notes.beat())
         self.spawn(self._attend())
 
     async def aclose(self) -> None:
@@ -143,7 +132,7 @@ class Sessions:
             log_level=caller.log_level,
             principal=_key(x.principal),
             created=now,
-            until=self._until(now, now),
+            until=self.until(now, now),
         )
         if not await self.store.sessions.create(session, most=self.app.limits.sessions, now=now):
             words = f"The server has as many sessions as it takes ({self.app.limits.sessions}). Try again later."
@@ -197,7 +186,7 @@ class Sessions:
         for frame in jsonrpc.open_batch(body) if batch else [body]:
             envelope = jsonrpc.open_envelope(frame)
             if envelope.method is UNSET or envelope.id is UNSET:
-                if envelope.method is UNSET or envelope.method == "notifications/cancelled":
+                if self.app.rules.sessions and (envelope.method is UNSET or envelope.method == "notifications/cancelled"):
                     self.deliver(session.id, frame)
                 continue
             if envelope.id is not None:
@@ -235,7 +224,7 @@ class Sessions:
             events=accepts(x.headers, EVENTS) and method not in _STATE_METHODS,
         )
         reply = Reply(answer, x.send, connection, cancels=False)
-        serving = self._serving(connection, reply)
+        serving = self._serving(connection, reply, session.id)
         post = Post(serving, reply, name, len(ids))
         self.posts.setdefault(session.id, set()).add(post)
         reply.over = lambda: self._over(session.id, post)
@@ -262,7 +251,7 @@ class Sessions:
             if not answer.ended:
                 reply.lose()  # the client has gone; the call goes on, and can be come back for (`HTL-21`)
 
-    def _serving(self, connection: ServerConnection, reply: Reply) -> Serving:
+    def _serving(self, connection: ServerConnection, reply: Reply, session: str) -> Serving:
         return Serving(
             self.app.handler,
             connection,
@@ -270,8 +259,20 @@ class Sessions:
             drain=reply.drain,
             queued=lambda: reply.queued,
             most_calls=self._most_calls,
-            release=reply.release,
+            release=lambda retry: self._release(session, reply, retry),
         )
+
+    def _release(self, session: str, reply: Reply, retry: int | None) -> bool:
+        """Let a client go, also one that has come back already, be it to another worker; False where it could not come back."""
+        answer = reply.answer
+        if reply.release(retry):
+            return True
+        if not (answer.primes and answer.begun):
+            return False
+        payload = f"{answer.name} {'' if retry is None else retry}"
+        self.feeds.let_go(session, payload)
+        self.tell("released", session, payload)
+        return True
 
     def _is_full(self, session: str) -> bool:
         running = self.posts.get(session)
@@ -310,12 +311,13 @@ class Sessions:
                 self.app.chronicle.stolen(id, x.scope)
             await self.app.refuse(x.send, error(404, t.INVALID_REQUEST, "Session not found: it has ended; begin a new one with initialize"))
             return None
-        until = self._until(session.created, now)
+        until = self.until(session.created, now)
         if until - session.until > self.app.limits.idle_seconds / 20:
             await self.store.sessions.prolong(id, until)
         return session
 
-    def _until(self, created: float, now: float) -> float:
+    def until(self, created: float, now: float) -> float:
+        """When a session ends that is not used from now on."""
         return min(created + self.app.limits.session_seconds, now + self.app.limits.idle_seconds)
 
     async def _save(self, session: Session, connection: ServerConnection) -> None:
@@ -354,16 +356,14 @@ class Sessions:
             if not post.serving.connection.unanswered:
                 post.reply.end()  # all that it was to answer has been cancelled
 
-    def tell(self, kind: str, session: str, payload: str = "") -> None:
-        """Tell the other workers."""
-        if self.store.shared:
-            self.store.notes.post(_encode_note(Note(self.worker, kind, session, payload)))
-
-    def _hear(self, raw: bytes, position: str) -> None:
-        note = _decode_note(raw)
-        if note.worker == self.worker:
-            return
+    def _hear(self, note: Note) -> None:
         match note.kind:
+            case "listening":
+                self.feeds.yield_to(note.session, note.payload)
+            case "following":
+                self.feeds.follow(note.session, note.payload)
+            case _ if note.worker == self.worker:
+                pass
             case "frame":
                 self._deliver_here(note.session, note.payload.encode())
                 self.app.hear_old(note.session, note.payload.encode())
@@ -371,23 +371,25 @@ class Sessions:
                 self._end_here(note.session)
             case "changed":
                 self.feeds.changed(note.session)
-            case "listening":
-                self.feeds.yield_to(note.session, note.payload)
-            case "follow":
-                self.feeds.followed.add(note.payload)
+            case "released":
+                self.feeds.let_go(note.session, note.payload)
             case "stirred":
-                self.feeds.stir(note.payload)
+                self.feeds.stir(note.session, note.payload)
 
     def _end_here(self, session: str) -> None:
         """A session has ended: so does all that runs for it here."""
         self.feeds.end(session)
-        for post in list(self.posts.pop(session, ())):
-            self.spawn(post.serving.aclose())
+        self.app.end_old(session)
+        for post in list(self.posts.get(session, ())):
+            for id in list(post.serving.running):
+                post.serving.connection.fail(id, t.INTERNAL_ERROR, "The session has ended, and the call with it.", {"reason": "session"})
+            post.serving.flush()
             post.reply.end()
+            self.spawn(post.serving.aclose())
 
     def _keep(self, session: str, name: str, number: int, data: bytes, last: bool) -> None:
         self.store.events.append(session, name, number, data, last=last)
-        self.feeds.stir(name)
+        self.feeds.stir(session, name)
         if name in self.feeds.followed:
             self.tell("stirred", session, name)
             if last:
@@ -407,22 +409,20 @@ class Sessions:
         """The POST that writes a stream, where it runs on this worker."""
         return next((post for post in self.posts.get(session, ()) if post.name == name), None)
 
-    async def _beat(self) -> None:
-        while True:
-            await self.store.workers.beat(self.worker, until=time.time() + _BEAT * _BEATS)
-            await asyncio.sleep(_BEAT)
-
     async def _attend(self) -> None:
         """Keep sessions alive whose streams are open, and end the streams of those that are over."""
         while True:
             await asyncio.sleep(max(min(self.app.limits.idle_seconds / 4, self.app.limits.session_seconds / 4, 60.0), 0.05))
-            now = time.time()
-            for id in {*self.feeds.sessions, *self.posts}:
-                session = await self.store.sessions.load(id, now=now)
-                if session is None:
-                    self._end_here(id)
-                else:
-                    await self.store.sessions.prolong(id, self._until(session.created, now))
+            with contextlib.suppress(StoreError):
+                await self._attend_once(time.time())
+
+    async def _attend_once(self, now: float) -> None:
+        for id in {*self.feeds.sessions, *self.posts, *self.app.old_sessions} - {""}:
+            session = await self.store.sessions.load(id, now=now)
+            if session is None:
+                self._end_here(id)
+            else:
+                await self.store.sessions.prolong(id, self.until(session.created, now))
 
 
 def _key(principal: Principal | None) -> str | None:

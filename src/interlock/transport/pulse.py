@@ -28,6 +28,7 @@ class Pulse:
         self._late: set[object] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._next_sign = 0.0
+        self._now = 0.0  # at the last tick
         self._empty: asyncio.Event | None = None
 
     def add(self, reply: Reply, receive: Receive, *, listens: bool = False) -> None:
@@ -65,9 +66,9 @@ class Pulse:
     def guard(self, task: asyncio.Task[object], seconds: float) -> object:
         """Cancel a task that is not through in time; give the ticket back with `release`."""
         ticket = object()
-        self._bodies[ticket] = (task, asyncio.get_running_loop().time() + seconds)
         if self._timer is None:
             self._start()
+        self._bodies[ticket] = (task, self._now + seconds)
         return ticket
 
     def release(self, ticket: object) -> None:
@@ -97,11 +98,12 @@ class Pulse:
 
     def _start(self) -> None:
         loop = asyncio.get_running_loop()
-        self._next_sign = self._next_sign or loop.time() + self.keep_alive
+        self._now = loop.time()
+        self._next_sign = self._next_sign or self._now + self.keep_alive
         self._timer = loop.call_later(_TICK, self._tick)
 
     def _tick(self) -> None:
-        now = asyncio.get_running_loop().time()
+        now = self._now = asyncio.get_running_loop().time()
         for ticket, (task, until) in list(self._bodies.items()):
             if now > until:
                 del self._bodies[ticket]

@@ -48,11 +48,11 @@ class Trips:
             response = await self.send(Request("POST", self.url, headers, frame))
             if response.status == 200 and response.headers.get("content-type", "").lower().startswith("application/json"):
                 body = await response.read(self.limit)
-                self.take(body, x.asker)
+                self.take(body, x.asker, id)
                 if not future.done():
                     raise t.ProtocolError(f"The server's answer to {x.method} is no answer to it: {shown(body)}")
             elif is_events(response):
-                await self._follow(response, x, future)
+                await self._follow(response, x, id, future)
             else:
                 raise self._misfit(response, await response.read(_LONGEST_REFUSAL), x)
             result = read_result(x.method, future.result())
@@ -108,7 +108,7 @@ class Trips:
             return refusal(self.url, response, body)
         return error
 
-    async def _follow(self, response: Response, x: Exchange, future: asyncio.Future[Any]) -> None:
+    async def _follow(self, response: Response, x: Exchange, id: t.RequestId, future: asyncio.Future[Any]) -> None:
         """Read the stream of a call until its answer; a stream that breaks is taken up again where it can be (`HTL-18`, `HTL-19`)."""
         stream = EventStream(self.limit)
         failed = 0
@@ -118,7 +118,7 @@ class Trips:
             try:
                 async for chunk in response.chunks():
                     for message in stream.feed(chunk):
-                        self.take(message, x.asker)
+                        self.take(message, x.asker, id)
                     if future.done():
                         return
             except t.Unreachable as bad:
@@ -147,11 +147,11 @@ class Trips:
             if failed > _MOST_RECONNECTS or not may_pass(response.status):
                 raise Lost(f"the server does not give the rest (status {response.status}).")
 
-    def take(self, frame: Frame, asker: Asker | None) -> None:
-        """Take in a frame of the server; `asker` answers what it asks."""
+    def take(self, frame: Frame, asker: Asker | None, call: t.RequestId | None = None) -> None:
+        """Take in a frame of the server; `asker` answers what it asks on the way of a `call`."""
         if self.tap is not None:
             self.tap("server", frame)
-        self.conversation.receive(frame, asker)
+        self.conversation.receive(frame, asker, call)
 
     async def post(self, frame: Frame) -> None:
         """Post a message that has no answer (`HTL-02`). Raises Unreachable where the server does not take it."""

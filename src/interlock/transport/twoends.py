@@ -57,8 +57,7 @@ class Line:
         for frame in frames:
             self._reply.push(event(frame, name="message"))
         if self._reply.queued > _MOST_QUEUED:
-            self._reply.end()
-            self.hang_up()
+            self.end()
 
     async def drain(self) -> None:
         """Wait until the client has taken in most of what was sent."""
@@ -67,6 +66,11 @@ class Line:
     async def aclose(self) -> None:
         """End the stream."""
         self._reply.end()
+
+    def end(self) -> None:
+        """End the stream, and the conversation with it."""
+        self._reply.end()
+        self.hang_up()
 
     @property
     def queued(self) -> int:
@@ -114,6 +118,16 @@ class TwoEndpoints:
         line.post(frame)
         return True
 
+    @property
+    def sessions(self) -> set[str]:
+        """Those whose streams are open here."""
+        return set(self._lines)
+
+    def end(self, session: str) -> None:
+        """A session is over."""
+        if (line := self._lines.get(session)) is not None:
+            line.end()
+
     async def _listen(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         app = self._app
         if app.pulse.streams >= app.limits.streams:
@@ -128,7 +142,7 @@ class TwoEndpoints:
             capabilities=NO_CAPABILITIES,
             principal=None if principal is None else principal.key,
             created=now,
-            until=now + app.limits.session_seconds,
+            until=app.sessions.until(now, now),
         )
         if not await app.store.sessions.create(session, most=app.limits.sessions, now=now):
             await app.refuse(send, error(503, t.INTERNAL_ERROR, "The server has as many sessions as it takes. Try again later."))

@@ -27,7 +27,7 @@ def missing() -> str:
 def listening_socket(host: str, port: int) -> socket.socket:
     """A socket that listens. Raises OSError with words that name the address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio turns Nagle's delay off only where TCP is said
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))

@@ -1,0 +1,120 @@
+"""kill -9 of one worker under load: no session is lost, the calls it was running end with a clear error, and everything else goes on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from interlock import Client, Unreachable
+from interlock import types as t
+from interlock.wire.revisions import R4, R5
+from tests.workers.clusters import Cluster, cluster, marks, noted
+from tests.workers.raw import session, tool
+
+pytestmark = pytest.mark.slow
+
+
+class Load:
+    """A client that calls without a pause, and notes what came of it."""
+
+    def __init__(self, url: str, revision: str) -> None:
+        self.client = Client(url, revision=revision)
+        self.done = 0
+        self.failed: list[Exception] = []
+        self.stop = False
+
+    async def run(self) -> None:
+        """Call until told to stop."""
+        async with self.client:
+            while not self.stop:
+                try:
+                    await self.client.call_tool("pid")
+                    self.done += 1
+                except t.InterlockError as bad:
+                    self.failed.append(bad)
+                await asyncio.sleep(0)
+
+
+async def more(loads: list[Load]) -> None:
+    """Wait until each has done ten calls more."""
+    goals = [load.done + 10 for load in loads]
+    async with asyncio.timeout(20):
+        while any(load.done < goal for load, goal in zip(loads, goals, strict=True)):
+            await asyncio.sleep(0.01)
+
+
+async def test_the_loss_of_a_worker(store: str, tmp_path):
+    """Everything that may be under way, at the worker that dies and at the others."""
+    with cluster(tmp_path, 3, store=store) as workers:
+        loads = [Load(workers.url, revision) for revision in (R4, R4, R5)]
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group, session(workers) as mine:
+            for load in loads:
+                group.create_task(load.run())
+            await more(loads)
+            await lose_a_worker(workers, mine)
+            await more(loads)
+            for load in loads:
+                load.stop = True
+        for load in loads:
+            assert len(load.failed) <= 1  # it had one call at a time
+            for bad in load.failed:
+                assert isinstance(bad, Unreachable)
+                assert "not known" in str(bad) or "502" in str(bad)
+
+
+async def lose_a_worker(workers: Cluster, mine) -> None:
+    """The first one, with two calls of this session and the stream of its notices."""
+    await mine.ask(0, "resources/subscribe", {"uri": "thing://1"})
+    await mine.ask(0, "logging/setLevel", {"level": "warning"})
+    doomed = await mine.begin(0, "tools/call", tool("hang", name="doomed"), id="doomed")
+    lucky = await mine.begin(1, "tools/call", tool("hang", name="lucky"), id="lucky")
+    notices = await mine.listen(0)
+    for stream in (doomed, lucky, notices):
+        await stream.next()
+    workers.workers[0].process.kill()
+    workers.workers[0].process.wait()
+    for stream in (doomed, notices):
+        with pytest.raises(Unreachable):
+            await stream.messages()
+    # What it said of changes goes on at the next worker; the session is as it was.
+    again = await mine.listen(1, notices.last)
+    await mine.call(2, "touch", n=1)
+    assert (await again.message())["params"]["uri"] == "thing://1"
+    *told, _ = await (await mine.begin(2, "tools/call", tool("speak"))).messages()
+    assert [message["params"]["data"] for message in told] == ["warning", "error"]
+    # Who comes back for the call is told what became of it, and told the same at any worker ever after.
+    rest = await mine.listen(1, doomed.last)
+    (lost,) = await rest.messages()
+    assert lost["id"] == "doomed"
+    assert lost["error"]["data"] == {"reason": "lost"}
+    assert "gone" in lost["error"]["message"]
+    assert await (await mine.listen(2, doomed.last)).messages() == [lost]
+    # The call of the other worker runs on, and can be ended.
+    assert not any("lucky was cancelled" in line for line in marks(workers.folder))
+    await mine.send(2, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "lucky"}})
+    await asyncio.to_thread(noted, workers.folder, "lucky was cancelled")
+
+
+@pytest.mark.parametrize("revision", [R4, R5])
+async def test_a_client_is_told_which_of_its_calls_are_lost(store: str, tmp_path, revision: str):
+    """Six calls on three workers; two end with words that say what happened, four go on."""
+    with cluster(tmp_path, 3, store=store) as workers:
+        async with asyncio.timeout(60), Client(workers.url, revision=revision) as client:
+            names = [f"h{n}" for n in range(6)]
+            calls = {name: asyncio.ensure_future(client.call_tool("hang", {"name": name})) for name in names}
+            for name in names:
+                await asyncio.to_thread(noted, workers.folder, f"{name} hangs")
+            victim = str(workers.workers[0].process.pid)
+            doomed = {line.split()[1] for line in marks(workers.folder) if line.startswith(victim) and line.endswith("hangs")}
+            assert doomed
+            workers.workers[0].process.kill()
+            for name in doomed:
+                with pytest.raises((t.Unreachable, t.McpError)) as bad:
+                    await calls[name]
+                assert "not known" in str(bad.value) or "502" in str(bad.value)
+            assert not any(calls[name].done() for name in names if name not in doomed)
+            assert (await client.call_tool("pid")).value()
+            for name in set(names) - doomed:
+                calls[name].cancel()
+            await asyncio.gather(*calls.values(), return_exceptions=True)
