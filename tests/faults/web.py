@@ -147,6 +147,7 @@ class Wire:
         self.socket.settimeout(PATIENCE)
         self.socket.connect(("127.0.0.1", port))
         self.file = self.socket.makefile("rb")
+        self._kept = b""  # of an event that has not ended
 
     def __enter__(self) -> Wire:
         return self
@@ -189,17 +190,17 @@ class Wire:
     def chunks(self) -> Iterator[bytes]:
         """The chunks of a body, up to its last."""
         while size := int(self.file.readline(), 16):
-            yield self.file.read(size)
+            chunk = self.file.read(size)
             assert self.file.read(2) == b"\r\n"
+            yield chunk
         assert self.file.read(2) == b"\r\n"
 
     def events(self) -> Iterator[dict[str, str]]:
         """The events of a stream as they come: the fields of each; a comment is an event of nothing."""
-        kept = b""
         for chunk in self.chunks():
-            kept += chunk
-            while b"\n\n" in kept:
-                one, _, kept = kept.partition(b"\n\n")
+            self._kept += chunk
+            while b"\n\n" in self._kept:
+                one, _, self._kept = self._kept.partition(b"\n\n")
                 pairs = (line.partition(": ") for line in one.decode().split("\n"))
                 yield {name: value for name, colon, value in pairs if colon or value}
 
@@ -264,14 +265,16 @@ class Site:
         line = self.process.stdout.readline()
         assert line, self.told.read_text(encoding="utf-8")
         self.port = int(line)
+        self._wires: list[Wire] = []
 
     def wire(self, *, small: bool = False) -> Wire:
-        """A new connection."""
-        return Wire(self.port, small=small)
+        """A new connection; closed with the server at the latest."""
+        self._wires.append(Wire(self.port, small=small))
+        return self._wires[-1]
 
     def ask(self, *pieces: bytes) -> Response:
         """One request on a connection of its own."""
-        with self.wire() as wire:
+        with Wire(self.port) as wire:
             return wire.ask(*pieces)
 
     def value(self, tool: str, **arguments: Any) -> Any:
@@ -311,6 +314,8 @@ class Site:
 
     def close(self) -> None:
         """Be rid of it."""
+        for wire in self._wires:
+            wire.close()
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(PATIENCE)

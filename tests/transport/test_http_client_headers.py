@@ -95,7 +95,7 @@ async def test_the_revision_that_was_agreed_on_is_said() -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 @both_loops
 async def test_the_headers_of_the_user(revision: str) -> None:
-    """They and the token are on every request (`AUT-04` where it applies); what the protocol fills in is not theirs to say twice."""
+    """They and the token are on every request; what the protocol fills in is not theirs to say twice."""
     own = {"X-Tenant": "Zürich".encode().decode("latin-1"), "Accept": "*/*", "mcp-method": "ping", "Mcp-Session-Id": "stolen"}
     async with talking(revision, headers=own, token="t0k") as (server, client):
         doing = begun(client.call_tool("add"))

@@ -1,0 +1,239 @@
+"""An HTTP client of the tests' own that shows statuses, headers and bytes as they come, and servers in this process to point it at."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from interlock import Server
+from interlock.exchange import Principal
+from interlock.transport.asgi import PRINCIPAL, HttpApp
+from interlock.transport.webserver import listening_socket, serve_http
+from interlock.wire.revisions import NEWEST, R3, R4
+from interlock.wire.sse import Event, EventReader
+from tests.protocol.frames import initialize, notification
+from tests.protocol.offered import BOTH, Offered, modern, offered
+
+PATIENCE = 10.0
+ROUTE = bytes | Offered
+
+
+@dataclass
+class Reply:
+    """A whole response."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes = b""
+
+    @property
+    def json(self) -> Any:
+        """The body, read."""
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> Any:
+        """The code of the JSON-RPC error in the body; None where there is none."""
+        return self.json.get("error", {}).get("code") if self.body.startswith(b"{") else None
+
+    @property
+    def events(self) -> list[Event]:
+        """The events of the body, which is a stream."""
+        return EventReader().feed(self.body)
+
+    @property
+    def messages(self) -> list[Any]:
+        """The messages of the stream."""
+        return [json.loads(event.data) for event in self.events if event.data]
+
+
+@dataclass
+class Line:
+    """One connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    raw: bytes = b""  # of the body, as far as it was read
+    _waiting: list[Event] = field(default_factory=list)
+    _reading: EventReader = field(default_factory=EventReader)
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes."""
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def head(self) -> int:
+        """Read the head of a response; its status. A name that comes twice is a fault."""
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        line, *rest = head[:-4].split("\r\n")
+        pairs = [(name.lower(), value.strip()) for name, _, value in (one.partition(":") for one in rest)]
+        assert len(pairs) == len(dict(pairs)), pairs
+        self.status, self.headers = int(line.split()[1]), dict(pairs)
+        return self.status
+
+    async def piece(self) -> bytes:
+        """The next piece of the body; empty at its end."""
+        if self.headers.get("transfer-encoding") == "chunked":
+            size = int((await self.reader.readuntil(b"\r\n")).strip(), 16)
+            piece = (await self.reader.readexactly(size + 2))[:-2]
+        elif length := int(self.headers.get("content-length", 0)) - len(self.raw):
+            piece = await self.reader.readexactly(length)
+        else:
+            piece = b""
+        self.raw += piece
+        return piece
+
+    async def event(self) -> Event | None:
+        """The next event of a stream; None at its end."""
+        while not self._waiting:
+            piece = await self.piece()
+            if not piece:
+                return None
+            self._waiting = self._reading.feed(piece)
+        return self._waiting.pop(0)
+
+    async def message(self) -> Any:
+        """The next message of a stream; None at its end. Events without data are passed over."""
+        while (event := await self.event()) is not None:
+            if event.data:
+                return json.loads(event.data)
+        return None
+
+    async def rest(self) -> Reply:
+        """The whole response, read to its end."""
+        while await self.piece():
+            pass
+        return Reply(self.status, self.headers, self.raw)
+
+    async def close(self) -> None:
+        """Break it off."""
+        self.writer.close()
+        await asyncio.gather(self.writer.wait_closed(), return_exceptions=True)
+
+
+class Web:
+    """A server at a port of this machine, and ways to ask it."""
+
+    def __init__(self, port: int, app: HttpApp) -> None:
+        self.port, self.app = port, app
+        self._lines: list[Line] = []
+
+    async def line(self) -> Line:
+        """A connection; it is closed at the end."""
+        line = Line(*await asyncio.open_connection("127.0.0.1", self.port))
+        self._lines.append(line)
+        return line
+
+    async def begin(self, x: Offered, path: str = "/mcp") -> Line:
+        """Send a request on a connection of its own, and read the head of the response."""
+        line = await self.line()
+        await line.send(written(x, path))
+        await line.head()
+        return line
+
+    async def ask(self, x: Offered, path: str = "/mcp") -> Reply:
+        """Send a request on a connection of its own, and read the whole response."""
+        line = await self.begin(x, path)
+        reply = await line.rest()
+        await line.close()
+        return reply
+
+    async def greet(self, revision: str = R4, *, capabilities: Any = None) -> RawSession:
+        """Open a session, and say so."""
+        reply = await self.ask(offered(initialize(0, revision, capabilities)))
+        assert reply.status == 200, reply
+        session = RawSession(self, revision, reply.headers["mcp-session-id"])
+        assert (await session.ask(notification("notifications/initialized"))).status == 202
+        return session
+
+    async def aclose(self) -> None:
+        """Break every connection off."""
+        for line in self._lines:
+            await line.close()
+
+
+@dataclass
+class RawSession:
+    """One session of the handshake era."""
+
+    web: Web
+    revision: str
+    id: str
+
+    def said(self, body: bytes, *, method: str = "POST", **headers: str | None) -> Offered:
+        """A request of this session."""
+        version = self.revision if self.revision >= R3 else None
+        return offered(body, method=method, **{"mcp_session_id": self.id, "mcp_protocol_version": version, **headers})
+
+    async def ask(self, body: bytes, **headers: str | None) -> Reply:
+        """Post a message and read the whole response."""
+        return await self.web.ask(self.said(body, **headers))
+
+    async def begin(self, body: bytes, **headers: str | None) -> Line:
+        """Post a message and read the head of the response."""
+        return await self.web.begin(self.said(body, **headers))
+
+    async def listen(self, last_event: str | None = None) -> Line:
+        """Open a stream with GET."""
+        return await self.web.begin(self.said(b"", method="GET", accept="text/event-stream", content_type=None, last_event_id=last_event))
+
+    async def end(self) -> Reply:
+        """DELETE."""
+        return await self.web.ask(self.said(b"", method="DELETE", content_type=None))
+
+
+def written(x: Offered, path: str = "/mcp") -> bytes:
+    """A request as its bytes stand on the wire; a name in `twice` is said twice."""
+    body = x.body if isinstance(x.body, bytes) else json.dumps(x.body).encode()
+    pairs = [*x.headers.items(), *((name, x.headers.get(name, "")) for name in x.twice)]
+    if x.method == "POST":
+        pairs.append(("content-length", str(len(body))))
+    head = "".join(f"{name}: {value}\r\n" for name, value in pairs)
+    return f"{x.method} {path} HTTP/1.1\r\n{head}\r\n".encode() + body
+
+
+def call(name: str, arguments: dict[str, Any] | None = None, *, id: Any = 1, token: Any = None, **headers: str | None) -> Offered:
+    """A call of a tool under the newest revision."""
+    x = modern("tools/call", {"name": name, "arguments": arguments or {}}, id=id, **headers)
+    if token is not None:
+        x.body["params"]["_meta"]["progressToken"] = token
+    return x
+
+
+def listening(*, id: Any = 1, **wanted: Any) -> Offered:
+    """A wish to listen under the newest revision."""
+    return modern("subscriptions/listen", {"notifications": wanted}, id=id)
+
+
+def as_principal(app: HttpApp) -> Callable[..., Coroutine[Any, Any, None]]:
+    """The endpoint behind an authorization that believes who says who he is."""
+
+    async def asking(scope: Any, receive: Any, send: Any) -> None:
+        said = dict(scope.get("headers", ())).get(b"authorization")
+        await app({**scope, PRINCIPAL: Principal(subject=said.decode())} if said else scope, receive, send)
+
+    return asking
+
+
+@asynccontextmanager
+async def serving(server: Server, *, authorized: bool = False, revision: str = NEWEST, **options: Any) -> AsyncIterator[Web]:
+    """Serve a server on a free port; with `authorized` the Authorization header says who asks."""
+    app = server.http_app(**options)
+    sock = listening_socket("127.0.0.1", 0)
+    web = Web(sock.getsockname()[1], app)
+    if authorized:
+        app.serve = as_principal(app)  # type: ignore[attr-defined]  # see below
+    task = asyncio.create_task(serve_http(app, sock, grace=0.2))
+    try:
+        async with asyncio.timeout(PATIENCE):
+            yield web
+    finally:
+        await web.aclose()
+        task.cancel()
+        await task
