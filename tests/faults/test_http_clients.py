@@ -111,7 +111,9 @@ def test_a_client_that_does_not_read_is_told_less_and_the_answer_is_not_lost(sit
     assert 1_000 < len(messages) < 30_000
 
 
-@pytest.mark.parametrize("said", [stateless(1, "tools/call", {"name": "text", "arguments": {"size": 20 * MB}}), call(1, "chatter", times=60_000)])
+@pytest.mark.parametrize(
+    "said", [stateless(1, "tools/call", {"name": "text", "arguments": {"size": 20 * MB}}), call(1, "chatter", times=60_000)]
+)
 def test_a_client_that_takes_nothing_in_is_given_up(site: MakeSite, said: bytes) -> None:
     """After a stall its connection is ended, and all that waited for it is forgotten."""
     one = site(limits={"stall_seconds": 0.4})
@@ -183,7 +185,15 @@ def test_five_thousand_idle_sessions(site: MakeSite) -> None:
             assert wire.ask(in_session(ids[0], request(1, "ping"))).json["result"] == {}
             assert wire.ask(in_session(ids[-1], request(1, "ping"))).json["result"] == {}
             with one.wire() as late:
-                response = late.ask(post(request(0, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}})))
+                response = late.ask(
+                    post(
+                        request(
+                            0,
+                            "initialize",
+                            {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+                        )
+                    )
+                )
                 assert (response.status, response.headers["retry-after"]) == (503, "30")
             for id in ids:
                 assert wire.ask(head("DELETE", f"Mcp-Session-Id: {id}")).status == 204

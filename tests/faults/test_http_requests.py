@@ -19,8 +19,10 @@ QUICK = {"limits": {"head_seconds": 0.3, "body_seconds": 0.3, "stall_seconds": 0
 
 def chunked(*pieces: bytes, trailers: bytes = b"") -> bytes:
     """A POST whose body comes in chunks, without a length."""
-    return head("POST", *MIRRORS, "Transfer-Encoding: chunked") + b"".join(b"%x\r\n%b\r\n" % (len(p), p) for p in (*pieces, b"")[:-1]) + (
-        b"0\r\n" + trailers + b"\r\n"
+    return (
+        head("POST", *MIRRORS, "Transfer-Encoding: chunked")
+        + b"".join(b"%x\r\n%b\r\n" % (len(p), p) for p in (*pieces, b"")[:-1])
+        + (b"0\r\n" + trailers + b"\r\n")
     )
 
 

@@ -232,7 +232,9 @@ def post(body: bytes, *headers: str, target: str = "/mcp", host: str = "127.0.0.
     return head("POST", *lines, *headers, target=target, host=host) + body
 
 
-def stateless(id: Any, method: str, params: dict[str, Any] | None = None, *headers: str, host: str = "127.0.0.1", target: str = "/mcp") -> bytes:
+def stateless(
+    id: Any, method: str, params: dict[str, Any] | None = None, *headers: str, host: str = "127.0.0.1", target: str = "/mcp"
+) -> bytes:
     """A request of 2026-07-28, with the headers that mirror it."""
     name = (params or {}).get("name")
     mirrors = ["MCP-Protocol-Version: 2026-07-28", f"Mcp-Method: {method}", *([f"Mcp-Name: {name}"] if name else [])]

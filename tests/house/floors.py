@@ -14,7 +14,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
     0: ("types", "schema", "version"),
     1: ("wire", "exchange"),
     2: ("protocol",),
-    3: ("asking",),
+    3: ("asking", "bell"),
     4: ("transport", "auth", "store"),
     5: ("server", "client"),
     6: ("tasks",),

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from interlock.protocol.events import RequestReceived
 from interlock.protocol.http import Ending, InSession, Listening, Refused, Rules, Stateless, Verdict, judge
 from interlock.protocol.server import ServerConnection
+from interlock.wire.http import decode_value
 from interlock.wire.revisions import NEWEST, R3, R4, R5, REVISIONS
 
-from .frames import identity, initialize, notification, request, stamped
+from .frames import KEY, identity, initialize, notification, request, stamped
 from .mutations import Mutator
 from .offered import HOUSE, modern, offered
 
@@ -81,10 +82,16 @@ def check(verdict: Verdict, parts: Parts, house: Any) -> str:
         assert method == "POST"
         said = headers[b"mcp-protocol-version"].decode("latin-1").strip(" \t")
         assert verdict.meta.protocol_version == said
-        if verdict.request is None:  # then the connection has to have words for it, or to serve it all the same
-            connection = ServerConnection(house, shared=False)
-            events = connection.receive(body)
-            assert connection.outgoing() or type(events[0]) is RequestReceived
+        connection = ServerConnection(house, shared=False)
+        events = connection.receive(body) if verdict.request is None else connection.receive_read(verdict.request, verdict.meta)
+        if not events:  # then the connection has words for it
+            assert connection.outgoing()
+        for event in events:  # and what runs is what the headers say (`HDR-06`)
+            assert isinstance(event, RequestReceived)
+            assert headers[b"mcp-method"].decode("latin-1").strip(" \t") == event.method
+            field = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}.get(event.method)
+            if field is not None:
+                assert decode_value(headers[b"mcp-name"].decode("latin-1")) == getattr(event.params, field)
     elif isinstance(verdict, Listening | Ending):
         assert method in ("GET", "DELETE")
         assert b"mcp-session-id" in headers
@@ -123,11 +130,24 @@ class Spoiler:
                     twice = [*twice, rng.choice(NAMES)]
                 case 6:
                     body = self.mutator.frame()
+                    self.follow(headers, body)
                 case _ if body:
                     body = rng.choice((self.mutator.truncate, self.mutator.flip, self.mutator.insert, self.mutator.number))(body)
                 case _:
                     body = b"x"
         return method, headers, twice, body
+
+    def follow(self, headers: dict[bytes, bytes], body: bytes) -> None:
+        """Now and then let the headers say what another body says."""
+        if self.random.random() < 0.3:
+            return
+        try:
+            said = json.loads(body)
+            headers[b"mcp-method"] = said["method"].encode("latin-1")
+            headers[b"mcp-protocol-version"] = said["params"]["_meta"][KEY + "protocolVersion"].encode("latin-1")
+            headers[b"mcp-name"] = str(said["params"].get("name") or said["params"].get("uri")).encode("latin-1")
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            pass
 
 
 def storm(number: int, seed: int) -> dict[str, int]:

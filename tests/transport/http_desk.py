@@ -52,7 +52,7 @@ class Asked:
         self.id = self.body.get("id") if isinstance(self.body, dict) else None
         self.params: dict[str, Any] = self.body.get("params", {}) if isinstance(self.body, dict) else {}
         self.over = asyncio.Event()
-        self._chunked = False
+        self.broken = False
 
     @property
     def key(self) -> str:
@@ -93,7 +93,6 @@ class Asked:
     async def streams(self, *events: bytes, headers: tuple[str, ...] = ()) -> None:
         """Begin an event stream."""
         lines = ["HTTP/1.1 200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked", *headers, "", ""]
-        self._chunked = True
         await self._talk.send("\r\n".join(lines).encode())
         await self.sends(*events)
 
@@ -110,6 +109,7 @@ class Asked:
 
     async def breaks(self, *raw: bytes) -> None:
         """Break the connection, after some bytes as they are."""
+        self.broken = True
         await self._talk.send(*raw)
         self._talk.writer.transport.abort()
         self.over.set()
@@ -202,7 +202,9 @@ async def desk(session: str | None = SESSION) -> AsyncIterator[Desk]:
 
 def client_of(url: str, revision: str | None = None, **options: Any) -> Client:
     """A client that looks at no proxies and waits for nothing; `options` are those of Http, or of Client where it has them."""
-    own = {key: options.pop(key) for key in ("timeout", "elicit", "on_log", "on_notification", "log_level", "probe_timeout") if key in options}
+    own = {
+        key: options.pop(key) for key in ("timeout", "elicit", "on_log", "on_notification", "log_level", "probe_timeout") if key in options
+    }
     web = options if "fetch" in options else {"proxies": Proxies(), **options}
     return Client(Http(url, **{"sleep": Waits(), **web}), revision=revision, **own)
 

@@ -209,9 +209,9 @@ def get(url: str, *headers: tuple[str, str]) -> Request:
     return Request("GET", url, headers)
 
 
-def post(url: str, body: bytes = b"{}", *headers: tuple[str, str]) -> Request:
-    """A POST."""
-    return Request("POST", url, headers, body)
+def post(url: str, body: bytes = b"{}", *headers: tuple[str, str], again: bool = True) -> Request:
+    """A POST, which may come twice unless it says otherwise."""
+    return Request("POST", url, headers, body, again)
 
 
 async def whole(fetch: HttpFetch, request: Request, limit: int = 1 << 20) -> tuple[int, bytes]:

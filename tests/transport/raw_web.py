@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections import defaultdict
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock import Server
+from interlock import Context, McpError, Server
+from interlock import types as t
 from interlock.exchange import Principal
 from interlock.transport.asgi import PRINCIPAL, HttpApp
 from interlock.transport.webserver import listening_socket, serve_http
-from interlock.wire.revisions import NEWEST, R3, R4
+from interlock.wire.revisions import R3, R4
 from interlock.wire.sse import Event, EventReader
 from tests.protocol.frames import initialize, notification
-from tests.protocol.offered import BOTH, Offered, modern, offered
+from tests.protocol.offered import Offered, modern, offered
 
 PATIENCE = 10.0
-ROUTE = bytes | Offered
 
 
 @dataclass
@@ -70,7 +71,8 @@ class Line:
 
     async def head(self) -> int:
         """Read the head of a response; its status. A name that comes twice is a fault."""
-        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        async with asyncio.timeout(PATIENCE):
+            head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         line, *rest = head[:-4].split("\r\n")
         pairs = [(name.lower(), value.strip()) for name, _, value in (one.partition(":") for one in rest)]
         assert len(pairs) == len(dict(pairs)), pairs
@@ -79,15 +81,17 @@ class Line:
 
     async def piece(self) -> bytes:
         """The next piece of the body; empty at its end."""
-        if self.headers.get("transfer-encoding") == "chunked":
-            size = int((await self.reader.readuntil(b"\r\n")).strip(), 16)
-            piece = (await self.reader.readexactly(size + 2))[:-2]
-        elif length := int(self.headers.get("content-length", 0)) - len(self.raw):
-            piece = await self.reader.readexactly(length)
-        else:
-            piece = b""
+        async with asyncio.timeout(PATIENCE):
+            piece = await self._piece()
         self.raw += piece
         return piece
+
+    async def _piece(self) -> bytes:
+        if self.headers.get("transfer-encoding") == "chunked":
+            size = int((await self.reader.readuntil(b"\r\n")).strip(), 16)
+            return (await self.reader.readexactly(size + 2))[:-2]
+        length = int(self.headers.get("content-length", 0)) - len(self.raw)
+        return await self.reader.readexactly(length)
 
     async def event(self) -> Event | None:
         """The next event of a stream; None at its end."""
@@ -192,7 +196,7 @@ def written(x: Offered, path: str = "/mcp") -> bytes:
     """A request as its bytes stand on the wire; a name in `twice` is said twice."""
     body = x.body if isinstance(x.body, bytes) else json.dumps(x.body).encode()
     pairs = [*x.headers.items(), *((name, x.headers.get(name, "")) for name in x.twice)]
-    if x.method == "POST":
+    if body or x.method == "POST":
         pairs.append(("content-length", str(len(body))))
     head = "".join(f"{name}: {value}\r\n" for name, value in pairs)
     return f"{x.method} {path} HTTP/1.1\r\n{head}\r\n".encode() + body
@@ -211,28 +215,111 @@ def listening(*, id: Any = 1, **wanted: Any) -> Offered:
     return modern("subscriptions/listen", {"notifications": wanted}, id=id)
 
 
-def as_principal(app: HttpApp) -> Callable[..., Coroutine[Any, Any, None]]:
-    """The endpoint behind an authorization that believes who says who he is."""
+class Believing:
+    """An endpoint behind an authorization that believes whoever says who he is."""
 
-    async def asking(scope: Any, receive: Any, send: Any) -> None:
+    def __init__(self, app: HttpApp) -> None:
+        self._app = app
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._app, name)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one connection."""
         said = dict(scope.get("headers", ())).get(b"authorization")
-        await app({**scope, PRINCIPAL: Principal(subject=said.decode())} if said else scope, receive, send)
+        await self._app({**scope, PRINCIPAL: Principal(subject=said.decode())} if said else scope, receive, send)
 
-    return asking
+
+class House:
+    """A server with a tool for everything that can happen on the way, and what its tools have noted."""
+
+    def __init__(self, **options: Any) -> None:
+        self.server = Server("house", "1", **options)
+        self.began: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self.ended: dict[str, asyncio.Event] = defaultdict(asyncio.Event)  # cancelled, or through
+        self.cancelled: set[str] = set()
+        self.go = asyncio.Event()
+        server = self.server
+        server.add_resource("note://one", "Buy milk")
+
+        @server.tool
+        async def add(a: int, b: int = 1) -> int:
+            """Add."""
+            return a + b
+
+        @server.tool
+        async def work(name: str, ctx: Context) -> str:
+            """Say that it has begun, and wait for the word to go on."""
+            ctx.progress(1)
+            self.began[name].set()
+            try:
+                await self.go.wait()
+                ctx.progress(2)
+                return f"{name} is done"
+            except asyncio.CancelledError:
+                self.cancelled.add(name)
+                raise
+            finally:
+                self.ended[name].set()
+
+        @server.tool
+        async def chatter(ctx: Context) -> str:
+            """Progress and log."""
+            ctx.progress(1)
+            ctx.log.error("hear, hear")
+            return "said"
+
+        @server.tool
+        async def ask(ctx: Context) -> str:
+            """Ask for a name."""
+            return f"Hello, {await ctx.elicit('Your name?', str)}!"
+
+        @server.tool
+        async def leave(ctx: Context) -> str:
+            """Let the client go, and go on without it."""
+            let_go = await ctx.disconnect(retry_ms=70)
+            self.began["leave"].set()
+            await self.go.wait()
+            return "let go" if let_go else "kept"
+
+        @server.tool
+        async def touch(ctx: Context) -> str:
+            """Say that things are not as they were."""
+            ctx.updated("note://one")
+            server.add_tool(lambda: "new", name="grown", replace=True)
+            return "touched"
+
+        @server.tool
+        async def fail() -> str:
+            """Fail with an error of the author's own."""
+            raise McpError(4711, "Not like this.")
+
+        @server.tool
+        async def crash(ctx: Context) -> str:
+            """Fail where nobody foresaw it, after something was said."""
+            ctx.progress(1)
+            raise McpError(t.INTERNAL_ERROR, "Oh dear.")
+
+        kinds = {"region": "string", "count": "integer", "urgent": "boolean"}
+        properties = {name: {"type": kind, "x-mcp-header": name.title()} for name, kind in kinds.items()}
+
+        @server.tool(input_schema={"type": "object", "properties": properties, "required": ["region"]})
+        async def route(arguments: dict[str, Any]) -> str:
+            """Arguments that headers repeat."""
+            return str(arguments["region"])
 
 
 @asynccontextmanager
-async def serving(server: Server, *, authorized: bool = False, revision: str = NEWEST, **options: Any) -> AsyncIterator[Web]:
+async def serving(server: Server, *, authorized: bool = False, **options: Any) -> AsyncIterator[Web]:
     """Serve a server on a free port; with `authorized` the Authorization header says who asks."""
-    app = server.http_app(**options)
+    app: Any = server.http_app(**options)
+    if authorized:
+        app = Believing(app)
     sock = listening_socket("127.0.0.1", 0)
     web = Web(sock.getsockname()[1], app)
-    if authorized:
-        app.serve = as_principal(app)  # type: ignore[attr-defined]  # see below
     task = asyncio.create_task(serve_http(app, sock, grace=0.2))
     try:
-        async with asyncio.timeout(PATIENCE):
-            yield web
+        yield web
     finally:
         await web.aclose()
         task.cancel()

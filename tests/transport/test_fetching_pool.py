@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
+import threading
 import weakref
 
 import pytest
@@ -151,6 +153,51 @@ async def test_a_request_that_a_kept_connection_swallowed_is_sent_again_once():
         with pytest.raises(Lost, match="before it answered"):
             await fetch(post(peer.url, b"never"))
         assert [seen.body for seen in peer.requests][3:] == [b"never", b"never"]
+        await fetch.aclose()
+
+
+@both_loops
+async def test_what_may_not_come_twice_is_not_sent_again():
+    """The server may have acted on it before it closed: it is said to be lost, and the server has seen it once (`X-08`)."""
+
+    async def script(talk: Talk) -> None:
+        await talk.read()
+        await talk.send(ok())
+        await talk.read()
+
+    async with serving(script) as peer:
+        fetch = fetch_for_tests()
+        assert await whole(fetch, post(peer.url, b"one", again=False)) == (200, b"{}")
+        with pytest.raises(Lost, match="before it answered"):
+            await fetch(post(peer.url, b"two", again=False))
+        assert await whole(fetch, get(peer.url)) == (200, b"{}")
+        assert [seen.body for seen in peer.requests] == [b"one", b"two", b""]
+        await fetch.aclose()
+
+
+@both_loops
+async def test_what_may_not_come_twice_goes_out_on_a_connection_that_is_there():
+    """The server has closed the kept one, and the loop had no turn to tell: that is seen before anything is sent on it."""
+    closed = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        for _ in range(2):
+            one, _ = listener.accept()
+            with one:
+                while not one.recv(65536).endswith(b"{}"):
+                    pass
+                one.sendall(ok())
+            closed.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        fetch = fetch_for_tests()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        assert await whole(fetch, post(url, again=False)) == (200, b"{}")
+        closed.wait()  # the loop stands still meanwhile, as it does under load
+        assert await whole(fetch, post(url, again=False)) == (200, b"{}")
+        await asyncio.to_thread(thread.join)
         await fetch.aclose()
 
 

@@ -13,7 +13,22 @@ from hypothesis import strategies as st
 from interlock import Http, McpError, ProtocolError, Unreachable
 from interlock.wire.http import decode_value
 from tests.transport.http_desk import (
-    HANDSHAKES, R3, R4, R5, REVISIONS, SESSION, Asked, Desk, begun, client_of, desk, event, listed, result, talking, tool,
+    HANDSHAKES,
+    R3,
+    R4,
+    R5,
+    REVISIONS,
+    SESSION,
+    Asked,
+    Desk,
+    begun,
+    client_of,
+    desk,
+    event,
+    listed,
+    result,
+    talking,
+    tool,
 )  # fmt: skip
 from tests.transport.http_peers import both_loops
 
@@ -124,7 +139,19 @@ def test_what_is_no_address(url: str) -> None:
         Http(url)
 
 
-NAMES = ["plain", "with space", "ünïcode", " around ", "tab\tinside", "=?base64?Zm9v?=", "=?base64?half", "a,b;c=d", "\U0001f388", "line\nend", ""]
+NAMES = [
+    "plain",
+    "with space",
+    "ünïcode",
+    " around ",
+    "tab\tinside",
+    "=?base64?Zm9v?=",
+    "=?base64?half",
+    "a,b;c=d",
+    "\U0001f388",
+    "line\nend",
+    "",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

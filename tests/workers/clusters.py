@@ -32,9 +32,9 @@ def until(true: Callable[[], Any], what: str = "") -> Any:
 class Program:
     """One process of the server program."""
 
-    def __init__(self, folder: Path, **options: Any) -> None:
+    def __init__(self, folder: Path, *, key: str = "17" * 32, **options: Any) -> None:
         self.folder = folder
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1", "INTERLOCK_STATE_KEY": "17" * 32}
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", "INTERLOCK_STATE_KEY": key}
         self._errors = open(folder / f"stderr-{time.time_ns()}", "w+")  # noqa: SIM115 - closed with the process
         self.process = subprocess.Popen(
             [sys.executable, "-c", WORKER, str(folder), json.dumps({"port": 0, "grace": 2.0, **options})],

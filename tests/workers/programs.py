@@ -51,9 +51,9 @@ async def ask_all(ctx: Context) -> list[str]:
     return [str(answer), said.content.text, str(roots[0].uri)]
 
 @server.tool
-async def pay(ctx: Context) -> str:
+async def pay(name: str, ctx: Context) -> str:
     async def take_money():
-        mark("paid")
+        mark(f"{name} paid")
         return "receipt"
     first = await ctx.elicit("how much?", int)
     receipt = await ctx.once("pay", take_money)

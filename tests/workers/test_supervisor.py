@@ -110,7 +110,8 @@ def test_where_no_worker_can_start_the_parent_ends_with_the_error(start: Start, 
 def test_a_worker_that_cannot_start_is_tried_again_now_and_then(start: Start, tmp_path: Path):
     """At once, then after half a second, a second, ...; once it can start, it does, and the other one goes on all the while."""
     program = start(workers=2).ready()
-    first, second = until(lambda: len(program.children) == 2 and program.children)
+    noted(tmp_path, "entered", 2)
+    first, second = program.children
     (tmp_path / "trip").write_text("")
     os.kill(first, signal.SIGKILL)
     noted(tmp_path, "stumbled", 3)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ _MIRRORED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri
 _PARAM = b"mcp-param-"
 _PLAIN = re.compile(rb"[A-Za-z0-9_./:-]+").fullmatch  # what stands for itself in a header
 _MOST_HOSTS = 1000
+_HOST = re.compile(r"(?:\[([0-9a-f:.%]+)\]|([^\[\]:@/?#,\s]+))(?::[0-9]{0,5})?")
 _LONGEST_SOURCE = 600  # bytes of a host and an origin; a name in the DNS has 253
 _LONGEST = 80  # of what is repeated in a refusal
 JSON, EVENTS = b"application/json", b"text/event-stream"
@@ -77,13 +79,13 @@ class Rules(Struct, kw_only=True):
         return known
 
     def _judge_source(self, host: bytes | None, origin: bytes | None) -> str:
-        asked = (host or b"").decode("latin-1").strip().lower()
+        asked = (host or b"").decode("latin-1").strip(" \t").lower()
         name = _name(asked)
         if not name or not (_is_address(name) or name == "localhost" or {"*", asked, name} & self.hosts):
             return f"the host {_short(asked)} is not one of this server; if it should be, name it: hosts=[{_short(name)}]"
         if origin is None:
             return ""
-        page = origin.decode("latin-1").strip().lower()
+        page = origin.decode("latin-1").strip(" \t").lower()
         scheme, _, where = page.partition("://")
         if {"*", page} & self.origins:
             return ""
@@ -166,7 +168,9 @@ def judge(rules: Rules, identity: Identity, method: str, headers: Headers, twice
     """
     if why := rules.stranger(headers.get(b"host"), headers.get(b"origin")):
         return error(403, t.INVALID_REQUEST, f"Forbidden: {why}")
-    if twice and (doubled := [n for n in twice if n in _ROUTING or n.startswith(_PARAM) or n in (b"host", b"origin")]):  # `HDR-11`: who reads the first and who reads the last would see different requests
+    if twice and (
+        doubled := [n for n in twice if n in _ROUTING or n.startswith(_PARAM) or n in (b"host", b"origin")]
+    ):  # `HDR-11`: who reads the first and who reads the last would see different requests
         return error(400, t.HEADER_MISMATCH, f"Header mismatch: the header {doubled[0].decode('latin-1')} comes more than once")
     if method != "POST":
         return _judge_other(rules, identity, method, headers)
@@ -334,10 +338,9 @@ def text(headers: Headers, name: bytes) -> str | None:
 
 
 def _name(host: str) -> str:
-    """The host of a Host header or an origin, without the port."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    """The host of a Host header or an origin, without the port; '' where it is neither."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else found[1] or found[2]
 
 
 def _is_address(name: str) -> bool:

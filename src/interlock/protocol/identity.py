@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from msgspec.structs import replace
+
 from .. import types as t
 from ..wire.jsonrpc import Frame, encode_json, request_reader
 from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, Side
@@ -46,3 +48,8 @@ class Identity:
         self.stamp = b'"resultType":"complete","_meta":{"%b":%b}' % (SERVER_INFO.encode(), encode_json(info))
         self.requests = {**_core_requests(), **self.methods}
         self.read_request = _core_reader() if not self.methods else request_reader(self.requests)
+
+    def stamped(self, result: t.Result) -> t.Result:
+        """A result with what the stateless era wants in it: `resultType`, and who answers, where it says neither of itself."""
+        meta = {SERVER_INFO: self.info, **(result.meta or {})}
+        return replace(result, meta=meta, result_type=result.result_type or "complete")

@@ -24,6 +24,8 @@ class Question(Struct, frozen=True):
 class Questions:
     """Open questions by id; `next_id` numbers them, where several connections share the numbers of one session."""
 
+    __slots__ = ("_next_id", "_open")
+
     def __init__(self, next_id: Callable[[], int] | None = None) -> None:
         self._open: dict[t.RequestId, Question] = {}
         self._next_id = next_id or count(1).__next__

@@ -19,7 +19,7 @@ from ..wire.codec import decode, encode
 from ..wire.jsonrpc import READ_ERRORS, Envelope, Frame, Malformed
 from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, R2, STATELESS_REVISIONS, Era, error_code, speaks
 from .events import CallId, NotificationReceived, RequestCancelled, RequestReceived, ResponseReceived, Route, ServerEvent, SessionListen
-from .identity import SERVER_INFO, Identity
+from .identity import Identity
 from .questions import Questions
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
@@ -38,6 +38,10 @@ class _Subscription(Struct):
 class ServerConnection:
     """One peer. Give it frames with `receive` and send what `outgoing` returns; it never raises for anything a peer sends."""
 
+    __slots__ = (
+        "_listens", "_open", "_out", "_questions", "_shared", "_subscriptions", "error", "identity", "principal", "remembered", "session"
+    )  # fmt: skip
+
     def __init__(
         self,
         identity: Identity,
@@ -52,7 +56,7 @@ class ServerConnection:
         """`remembered` and `subscriptions` are what a session said on earlier connections; `next_id` numbers the questions."""
         self.identity = identity
         self._shared = shared  # all requests share one channel, as over stdio
-        self._listens: set[CallId] = set()
+        self._listens: dict[CallId, None] = {}
         self.principal, self.session = principal, session
         self.remembered = remembered  # what `initialize` said: the whole of the handshake era's memory
         self._open: dict[CallId, Caller] = {}
@@ -140,7 +144,7 @@ class ServerConnection:
             raise TypeError(f"a handler gave {type(result).__name__} in place of a result")
         else:
             if caller.revision in _STATELESS and (result.meta is not None or result.result_type is not None):
-                result, stamp = self._stamped(result), b""
+                result, stamp = self.identity.stamped(result), b""
             else:
                 stamp = self.identity.stamp
             body = encode(result, caller.revision)
@@ -162,7 +166,7 @@ class ServerConnection:
             self._end_session_listen(id, code, message, data)
             return
         del self._open[id]
-        self._listens.discard(id)
+        self._listens.pop(id, None)
         self.error = code
         self._out.append((id, jsonrpc.failure(id, code, message, data)))
         if self._questions:
@@ -222,7 +226,7 @@ class ServerConnection:
             return []
         self._open[id] = caller
         if method == "subscriptions/listen":
-            self._listens.add(id)
+            self._listens[id] = None
         return [RequestReceived(id, method, params, caller, meta)]
 
     def _stateless_caller(self, id: t.RequestId, method: str, meta: t.RequestMeta) -> Caller | None:
@@ -273,7 +277,7 @@ class ServerConnection:
             if self._open.pop(params.request_id, None) is None:
                 return []
             self._withdraw_all(params.request_id)
-            self._listens.discard(params.request_id)
+            self._listens.pop(params.request_id, None)
             return [RequestCancelled(params.request_id, params.reason)]
         if method == "notifications/initialized":
             return self._listen(None) if self.remembered is not None else []
@@ -409,11 +413,6 @@ class ServerConnection:
             for id in subscription.waiting or ():
                 self.fail(id, code, message, data)
 
-    def _stamped(self, result: t.Result) -> t.Result:
-        meta = {**(result.meta or {})}
-        meta.setdefault(SERVER_INFO, self.identity.info)
-        return replace(result, meta=meta, result_type=result.result_type or "complete")
-
     def _refuse(self, id: t.RequestId | None, code: int, message: str, data: Any = None) -> None:
         self.error = code
         self._out.append((id, jsonrpc.failure(id, code, message, data)))
@@ -440,7 +439,7 @@ class ServerConnection:
 
     def _end_listen(self, id: t.RequestId) -> None:
         """A subscription closed from this side; on a shared channel the specification wants a notification besides (`X-01`)."""
-        self._listens.discard(id)
+        self._listens.pop(id, None)
         if self._shared:
             params = t.CancelledNotificationParams(request_id=id, reason="the server closed the subscription")
             self._out.append((id, jsonrpc.notification("notifications/cancelled", encode(params))))

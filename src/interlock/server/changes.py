@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Literal, Protocol, runtime_checkable
@@ -11,6 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from .. import types as t
+from ..bell import Bell
 from ..protocol.sessions import POSITION, Board
 
 _MOST_REMEMBERED = 10_000
@@ -57,7 +59,7 @@ class MemoryBus:
         self._listeners: dict[object, tuple[asyncio.AbstractEventLoop, Callable[[Change], None]]] = {}
         self._past: deque[Change] = deque(maxlen=_MOST_REMEMBERED)
         self._count = 0
-        self._origin = f"{id(self):x}"  # positions of another bus, or of an earlier process, mean nothing here
+        self._origin = os.urandom(8).hex()  # positions of another bus, or of an earlier process, mean nothing here
 
     @property
     def position(self) -> str:
@@ -67,7 +69,8 @@ class MemoryBus:
     async def since(self, position: str) -> list[tuple[Change, str]] | None:
         """The changes after a position; None where that is too long ago, or of another bus."""
         origin, _, number = position.partition("-")
-        missed = self._count - int(number) if origin == self._origin and number.isdigit() else -1
+        known = origin == self._origin and number.isascii() and number.isdigit() and len(number) <= 18
+        missed = self._count - int(number) if known else -1
         if not 0 <= missed <= len(self._past):
             return None
         first = self._count - missed + 1
@@ -131,24 +134,24 @@ _NOTICES: dict[Kind, str] = {
 }
 
 
+_LISTS: tuple[Kind, ...] = ("tools", "prompts", "resources")
+
+
 class Listener:
     """What one subscription has yet to be told. A change that waits already is not noted twice, so a slow peer costs little."""
+
+    __slots__ = ("__weakref__", "_bus", "_closed", "_deaf_until", "_kinds", "_meanwhile", "_pending", "_stirred", "_uris")  # there are many
 
     def __init__(self, wanted: t.SubscriptionFilter, bus: ChangeBus | None = None) -> None:
         remembers: object = bus
         self._bus = remembers if isinstance(remembers, Remembering) else None
-        self._kinds: set[Kind] = set()
-        if wanted.tools_list_changed:
-            self._kinds.add("tools")
-        if wanted.prompts_list_changed:
-            self._kinds.add("prompts")
-        if wanted.resources_list_changed:
-            self._kinds.add("resources")
+        lists = (wanted.tools_list_changed, wanted.prompts_list_changed, wanted.resources_list_changed)
+        self._kinds: tuple[Kind, ...] = tuple(kind for kind, told in zip(_LISTS, lists, strict=True) if told)
         self._uris = frozenset(wanted.resource_subscriptions or ())
         self._pending: dict[Change, str] = {}  # with the position of each
         self._meanwhile: list[tuple[Change, str]] | None = None  # what is heard while it is being found out what was missed
         self._deaf_until = ""  # the place up to which all is noted already, though it has yet to be heard
-        self._stirred = asyncio.Event()
+        self._stirred = Bell()
         self._closed = False
 
     @property

@@ -6,13 +6,14 @@ It needs no lifespan from whatever it is mounted in, and keeps nothing of the st
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from .. import types as t
 from ..exchange import Handler, Principal
-from ..protocol.events import RequestReceived
+from ..protocol.events import CallId, RequestReceived, SessionListen
 from ..protocol.http import (
     EVENTS,
     Ending,
@@ -33,12 +34,13 @@ from ..protocol.server import ServerConnection
 from ..protocol.sessions import Store, StoreError
 from ..protocol.streams import Answer
 from ..wire.jsonrpc import Frame
+from .bodies import CLOSE, Bodies, busy
 from .chronicle import Chronicle
 from .cross import Cross
 from .limits import Limits
 from .posts import Incoming, Sessions
 from .pulse import Pulse
-from .replies import Receive, Reply, Send, send_body
+from .replies import HOLD, Holder, Receive, Reply, Send, gone, send_body
 from .serve import DEFAULT_MOST_CALLS, Serving
 from .twoends import TwoEndpoints
 
@@ -72,12 +74,14 @@ class HttpApp:
         self.chronicle = Chronicle()
         self.pulse = Pulse(limits.keep_alive)
         self.running: set[Serving] = set()  # stateless calls
+        self._listening: set[Serving] = set()  # stateless streams that listen
+        self._ended: set[Serving] = set()  # those that were answered in place of their handlers, when the server was shut down
         self.draining = False
         self._cross = Cross(cors) if cors else None
         self._enter, self._leave = enter, leave
         self._entered = False
         self._entering = asyncio.Lock()
-        self._arriving = 0  # bytes of bodies that have not come whole
+        self.read_body = Bodies(limits, self.pulse, self.refuse, self.chronicle.refused).read
         self.sessions = Sessions(self, stream=stream, retry_ms=retry_ms, most_calls=calls_per_session)
         self._twoends = TwoEndpoints(self) if legacy_sse else None
 
@@ -108,7 +112,7 @@ class HttpApp:
         if not self._entered:
             await self.open()
         root, path = scope.get("root_path", ""), scope["path"]
-        if root and path.startswith(root):
+        if root and (path == root or path.startswith(f"{root}/")):
             path = path[len(root) :]
         if path == self.path or (root and path in ("", "/")):
             await self._serve(scope, receive, send)
@@ -153,15 +157,32 @@ class HttpApp:
         """Take no more requests, end what listens, let calls finish for `grace` seconds; what is left then is told and ended."""
         self.draining = True
         self.sessions.end_listening()
+        for serving in list(self._listening):
+            self._answer_all(serving, lambda serving, id: serving.connection.respond(id, t.SubscriptionsListenResult()))
         loop = asyncio.get_running_loop()
         until = loop.time() + grace
-        while (tasks := [task for serving in self._servings() for task in serving.running.values()]) and loop.time() < until:
+        while (tasks := self._calls()) and loop.time() < until:
             await asyncio.wait(tasks, timeout=until - loop.time())
         for serving in self._servings():
-            for id in list(serving.running):
-                serving.connection.fail(id, t.INTERNAL_ERROR, "The server is shutting down.", {"reason": "shutdown"})
-            serving.flush()
+            self._answer_all(serving, _shut_down)
+        if self._twoends is not None:
+            self._twoends.close()
         await self.pulse.drain()
+
+    def _answer_all(self, serving: Serving, answer: Callable[[Serving, CallId], None]) -> None:
+        """Answer what runs in place of its handlers, which are cancelled."""
+        running = dict(serving.running)
+        for id in running:
+            answer(serving, id)
+        serving.flush()
+        if serving in self.running or serving in self._listening:  # else whoever holds it cancels what is left
+            self._ended.add(serving)
+            for task in running.values():
+                task.cancel()
+
+    def _calls(self) -> list[asyncio.Task[None]]:
+        """The calls that run; what sessions listen to is none."""
+        return [task for serving in self._servings() for id, task in serving.running.items() if not isinstance(id, SessionListen)]
 
     async def aclose(self) -> None:
         """End everything: streams, calls, the store, the server's lifespan. May be called twice."""
@@ -174,7 +195,12 @@ class HttpApp:
         await self.store.aclose()
 
     def _servings(self) -> list[Serving]:
-        return [*self.running, *self.sessions.servings()]
+        return [*self.running, *self.sessions.servings(), *(() if self._twoends is None else self._twoends.servings())]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many requests run as may."""
+        return len(self.running) + self.sessions.calls >= self.limits.calls
 
     # -- one request -------------------------------------------------------------------------------------
 
@@ -183,8 +209,13 @@ class HttpApp:
         pairs: list[tuple[bytes, bytes]] = scope["headers"]
         headers = dict(pairs)
         twice = [] if len(headers) == len(pairs) else _doubled(pairs)
+        if b"accept" in twice:  # a list on several lines is one list
+            headers[b"accept"] = b", ".join(value for name, value in pairs if name == b"accept")
         if self.draining:
-            await self.refuse(send, error(503, t.INTERNAL_ERROR, "The server is shutting down.", {"reason": "shutdown"}, headers=_CLOSE))
+            await self.refuse(send, error(503, t.INTERNAL_ERROR, "The server is shutting down.", {"reason": "shutdown"}, headers=CLOSE))
+            return
+        if self.limits.rate is not None and (late := await self.late(scope)):
+            await self.refuse(send, late)
             return
         method = scope["method"]
         body = await self.read_body(headers, receive, send) if method == "POST" else b""
@@ -196,11 +227,8 @@ class HttpApp:
             await self.refuse(send, verdict)  # type: ignore[arg-type]  # it is one
             return
         principal: Principal | None = scope.get(PRINCIPAL)
-        if self.limits.rate is not None and (late := await self._late(principal, scope)):
-            await self.refuse(send, late)
-            return
         if kind is Stateless:
-            await self._answer(verdict, body, principal, headers, receive, send)  # type: ignore[arg-type]  # it is one
+            await self._answer(verdict, body, principal, headers, receive, send, scope.get(HOLD))  # type: ignore[arg-type]  # it is one
             return
         if kind is Taken:
             await send_body(send, 202, b"")
@@ -217,7 +245,14 @@ class HttpApp:
                 await self.sessions.end(x, verdict)
 
     async def _answer(
-        self, verdict: Stateless, body: bytes, principal: Principal | None, headers: dict[bytes, bytes], receive: Receive, send: Send
+        self,
+        verdict: Stateless,
+        body: bytes,
+        principal: Principal | None,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        send: Send,
+        holder: Holder | None,
     ) -> None:
         """A request of the stateless era: carried out in this task, and cancelled by the client's going away (`HTM-14`)."""
         connection = ServerConnection(self.identity, principal=principal, shared=False)
@@ -228,110 +263,80 @@ class HttpApp:
             return
         event = events[0]
         listens = event.method == "subscriptions/listen"
-        if len(self.running) >= self.limits.calls or (listens and self.pulse.streams >= self.limits.streams):
+        if self.pulse.streams >= self.limits.streams if listens else self.is_full:
             await self.refuse(send, busy(event.id))  # type: ignore[arg-type]  # a peer's request has a peer's id
             return
         answer = Answer(ids=(event.id,), events=accepts(headers, EVENTS))  # type: ignore[arg-type]  # a request has an id of a peer
-        reply = Reply(answer, send, connection, cancels=True)
-        serving = Serving(self.handler, connection, reply.transmit, drain=reply.drain, queued=lambda: reply.queued, headers=verdict.headers)
+        reply = Reply(answer, send, connection, cancels=not listens)
+        serving = Serving(
+            self.handler,
+            connection,
+            reply.transmit,
+            drain=reply.drain,
+            queued=lambda: reply.queued,
+            headers=None if listens else verdict.headers,
+        )
+        if listens:
+            await self._listen(event, serving, reply, receive, holder)
+            return
         self.running.add(serving)
-        self.pulse.add(reply, receive, listens=listens)
+        me = asyncio.current_task()
+        assert me is not None
+        serving.running[event.id] = me
+        self.pulse.add(reply, receive)
         try:
             await serving.run(event)
             if answer.ended:
                 await reply.finish(status_of(connection.error) if connection.error else 200)
         except asyncio.CancelledError:
-            if not self.pulse.was_cancelled(reply):
+            if serving in self._ended:
+                me.uncancel()
+                await reply.finish()
+            elif not self.pulse.was_cancelled(reply):
                 raise
         finally:
             self.running.discard(serving)
+            self._ended.discard(serving)
             self.pulse.discard(reply)
 
-    async def read_body(self, headers: dict[bytes, bytes], receive: Receive, send: Send) -> bytes | None:
-        """The body of a request; None where it was refused, as too large or too slow, or where the client has gone."""
-        length = headers.get(b"content-length")
-        if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > self.limits.body):
-            await self._turn_away(self._too_large(), receive, send)
-            return None
-        me = asyncio.current_task()
-        assert me is not None
-        ticket = self.pulse.guard(me, self.limits.body_seconds)
+    async def _listen(self, event: RequestReceived, serving: Serving, reply: Reply, receive: Receive, holder: Holder | None) -> None:
+        """A subscription of the stateless era: its handler runs in a task of its own, and its stream rests where the server can do that."""
+        loop = asyncio.get_running_loop()
+        reply.first = loop.create_future()
+        task = serving.running[event.id] = loop.create_task(serving.run(event))
+        task.add_done_callback(lambda _: reply.end())
+        self._listening.add(serving)
+        self.pulse.add(reply, receive, listens=True)
+
+        def over() -> None:
+            self._listening.discard(serving)
+            self._ended.discard(serving)
+            self.pulse.discard(reply)
+            task.cancel()
+
+        rests = False
         try:
-            message = await receive()
-            if message.get("more_body", False):
-                body = await self._read_rest(message.get("body", b""), receive)
-            elif message["type"] == "http.disconnect":
-                return None
+            await reply.first
+            reply.first = None
+            if reply.answer.ended:
+                await reply.finish(status_of(serving.connection.error) if serving.connection.error else 200)
             else:
-                body = message.get("body", b"")
-                if len(body) > self.limits.body:
-                    body = self._too_large()
-        except asyncio.CancelledError:
-            if not self.pulse.is_late(ticket):
-                raise
-            me.uncancel()
-            words = f"Request timeout: the body did not arrive within {self.limits.body_seconds:g} seconds"
-            await self.refuse(send, error(408, t.INVALID_REQUEST, words, headers=_CLOSE))
-            return None
+                rests = await reply.rest(holder, over)
+                if not rests:
+                    await gone(receive)
         finally:
-            self.pulse.release(ticket)
-        if isinstance(body, Refused):
-            await self._turn_away(body, receive, send)
-            return None
-        return body
+            if not rests:
+                reply.lose()
+                over()
 
-    async def _read_rest(self, first: bytes, receive: Receive) -> bytes | Refused | None:
-        """A body that comes in several pieces, the first of which is there."""
-        pieces, size = [first], len(first)
-        self._arriving += size
-        try:
-            while True:
-                if size > self.limits.body:
-                    return self._too_large()
-                if self._arriving > self.limits.bodies:
-                    return busy(None, headers=_CLOSE)
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return None
-                piece = message.get("body", b"")
-                size += len(piece)
-                self._arriving += len(piece)
-                pieces.append(piece)
-                if not message.get("more_body", False):
-                    return b"".join(pieces) if size <= self.limits.body else self._too_large()
-        finally:
-            self._arriving -= size
-
-    async def _turn_away(self, refused: Refused, receive: Receive, send: Send) -> None:
-        """Refuse a body that is still coming. It is read for a moment: a reset would take the answer from a client that is sending."""
-        self.chronicle.refused(refused)
-        head = [(b"content-length", b"%d" % len(refused.body)), *refused.headers]
-        await send({"type": "http.response.start", "status": refused.status, "headers": head})
-        await send({"type": "http.response.body", "body": refused.body, "more_body": True})
-        me = asyncio.current_task()
-        assert me is not None
-        ticket = self.pulse.guard(me, _LINGER)
-        try:
-            while (await receive()).get("more_body", False):
-                pass
-        except asyncio.CancelledError:
-            if not self.pulse.is_late(ticket):
-                raise
-            me.uncancel()
-        finally:
-            self.pulse.release(ticket)
-        await send({"type": "http.response.body", "body": b""})
-
-    def _too_large(self) -> Refused:
-        words = f"Content too large: a body has at most {self.limits.body} bytes"
-        return error(413, t.INVALID_REQUEST, words, headers=_CLOSE)
-
-    async def _late(self, principal: Principal | None, scope: Scope) -> Refused | None:
-        """A refusal where somebody asks too often."""
+    async def late(self, scope: Scope) -> Refused | None:
+        """A refusal where somebody asks too often; the pages of strangers, which are refused anyway, use up nobody's rate."""
         rate = self.limits.rate
-        assert rate is not None
-        client = scope.get("client")
-        key = principal.key if principal is not None else f"address:{client[0] if client else ''}"
+        headers = dict(scope["headers"])
+        if rate is None or self.rules.stranger(headers.get(b"host"), headers.get(b"origin")):
+            return None
+        principal: Principal | None = scope.get(PRINCIPAL)
+        key = principal.key if principal is not None else f"address:{_network(scope.get('client'))}"
         wait = await self.store.rates.take(key, rate=rate.per_second, burst=rate.burst, now=time.time())
         if wait <= 0:
             return None
@@ -364,16 +369,21 @@ class HttpApp:
         await send_body(send, status, b"" if scope["method"] == "HEAD" else body)
 
 
-_CLOSE = ((b"connection", b"close"),)
-_LINGER = 2.0  # seconds for which a body that was refused may go on
-
-
-def busy(id: t.RequestId | None, headers: Sequence[tuple[bytes, bytes]] = ()) -> Refused:
-    """The refusal of one request too many."""
-    headers = [(b"retry-after", b"1"), *headers]
-    return error(503, t.INTERNAL_ERROR, "The server is busy. Try again later.", {"reason": "busy"}, id=id, headers=headers)
+def _shut_down(serving: Serving, id: CallId) -> None:
+    serving.connection.fail(id, t.INTERNAL_ERROR, "The server is shutting down.", {"reason": "shutdown"})
 
 
 def _doubled(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
     seen: set[bytes] = set()
     return [name for name, _ in pairs if name in seen or seen.add(name)]  # type: ignore[func-returns-value]  # `add` notes the first
+
+
+def _network(client: Sequence[Any] | None) -> str:
+    """Who an address belongs to: whoever has one of version 6 has 2 to the 64th of them."""
+    address = str(client[0]) if client else ""
+    if ":" not in address:
+        return address
+    try:
+        return str(ipaddress.ip_network((address.partition("%")[0], 64), strict=False))
+    except ValueError:
+        return address

@@ -7,6 +7,7 @@ and sessions). No bodies, arguments, tokens or whole session ids: of a session o
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import time
 from typing import Any
@@ -19,6 +20,7 @@ from .replies import Message, Send
 access = logging.getLogger("interlock.access")
 security = logging.getLogger("interlock.security")
 _encode = msgspec.json.Encoder().encode
+_LONGEST = 200  # characters of anything that a client has chosen
 _TELLING = frozenset({401, 403, 404, 408, 413, 421, 429, 503})
 
 
@@ -54,35 +56,41 @@ class Chronicle:
                     "event": "request",
                     "address": _address(scope),
                     "method": scope["method"],
-                    "path": scope["path"],
+                    "path": scope["path"][:_LONGEST],
                     "status": status,
                     "bytes": sent,
                     "ms": round((time.perf_counter() - began) * 1000, 1),
                 }
                 for header, name in ((b"mcp-method", "rpc"), (b"mcp-name", "name"), (b"mcp-protocol-version", "revision")):
                     if header in headers:
-                        line[name] = headers[header][:200].decode("latin-1")
+                        line[name] = headers[header][:_LONGEST].decode("latin-1")
                 if b"mcp-session-id" in headers:
                     line["session"] = digest(headers[b"mcp-session-id"].decode("latin-1"))
-                access.info("%s", _encode(line).decode())
+                access.info("%s", _one_line(line))
 
         return watched
 
     def refused(self, refused: Refused) -> None:
         """A request was refused."""
         if refused.status in _TELLING:
-            security.warning("%s", _encode({"event": "refused", "status": refused.status, "why": refused.why}).decode())
+            security.warning("%s", _one_line({"event": "refused", "status": refused.status, "why": refused.why[: 2 * _LONGEST]}))
 
     def session(self, what: str, session: str, scope: dict[str, Any]) -> None:
         """A session was opened or ended."""
         if security.isEnabledFor(logging.INFO):
             line = {"event": f"session {what}", "session": digest(session), "address": _address(scope)}
-            security.info("%s", _encode(line).decode())
+            security.info("%s", _one_line(line))
 
     def stolen(self, session: str, scope: dict[str, Any]) -> None:
         """Somebody used a session that belongs to another principal."""
         line = {"event": "session of another principal", "session": digest(session), "address": _address(scope)}
-        security.warning("%s", _encode(line).decode())
+        security.warning("%s", _one_line(line))
+
+
+def _one_line(line: dict[str, Any]) -> str:
+    """JSON that is one line to every reader: some take characters beyond ASCII for the end of one."""
+    text = _encode(line).decode()
+    return text if text.isascii() else json.dumps(line)
 
 
 def _address(scope: dict[str, Any]) -> str:

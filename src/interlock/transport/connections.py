@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,7 @@ _MOST_TALK = 256 * 1024  # bytes of head, or between pieces of a body, that say 
 _JOIN = 64 * 1024  # a body up to this is joined with its head: one copy is cheaper than a second write
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}  # seconds, seconds, times: a dead peer is noticed after 2 minutes
 _MOST_NAMES = 1000
+_poll: Callable[[], Any] | None = getattr(select, "poll", None)  # Windows has none
 
 _names: dict[bytes, str] = {}  # header names that were seen, as text in lower case
 
@@ -75,6 +77,16 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.writelines((head, body))
         return answer
+
+    def is_spent(self) -> bool:
+        """Whether the server has closed it, or said something unasked, though the event loop has not come to tell of it yet."""
+        sock = self._transport.get_extra_info("socket")
+        fd = -1 if sock is None else sock.fileno()
+        if fd < 0 or _poll is None:
+            return False
+        poller = _poll()
+        poller.register(fd, select.POLLIN)
+        return bool(poller.poll(0))
 
     def fail(self, error: Exception) -> None:
         """Close at once; whoever waits for the answer gets the error."""

@@ -44,11 +44,11 @@ class Cross:
         await send({"type": "http.response.body", "body": b""})
 
     def marking(self, scope: dict[str, Any], send: Send) -> Send:
-        """A `send` that lets the page read what is sent."""
+        """A `send` that lets the page read what is sent, where it is welcome."""
         origin = next((value for name, value in scope["headers"] if name == b"origin"), b"")
-        if not self._welcomes(origin):
-            return send
-        marks = [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _EXPOSED), (b"vary", b"origin")]
+        marks = [(b"vary", b"origin")]  # also where it may not: a cache is not to give the answer for one page to another
+        if self._welcomes(origin):
+            marks += [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _EXPOSED)]
 
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -17,7 +17,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import Exchange
+from ..exchange import Exchange, Principal
 from ..protocol.http import error
 from ..protocol.sessions import POSITION, SINCE, Replay, Session, StoreError
 from ..protocol.streams import Answer, orphaned, place
@@ -25,7 +25,7 @@ from ..wire import jsonrpc
 from ..wire.codec import encode
 from ..wire.revisions import R4, speaks
 from ..wire.sse import event
-from .replies import Reply, gone
+from .replies import HOLD, Reply, gone
 
 if TYPE_CHECKING:
     from .posts import Incoming, Sessions
@@ -37,9 +37,11 @@ _LOOK = 0.5  # seconds after which a stream of another worker is looked at again
 class Feed:
     """One stream of change notices: the exchange that listens, begun anew whenever the session's subscriptions change."""
 
-    def __init__(self, feeds: Feeds, session: Session, x: Incoming, reply: Reply, since: str | None) -> None:
+    __slots__ = ("_feeds", "_primed", "_principal", "_since", "_task", "announced", "reply", "session", "token")
+
+    def __init__(self, feeds: Feeds, session: Session, principal: Principal | None, reply: Reply, since: str | None) -> None:
         self.session, self.reply, self.token = session, reply, os.urandom(8).hex()
-        self._feeds, self._x, self._since = feeds, x, since
+        self._feeds, self._principal, self._since = feeds, principal, since
         self._task: asyncio.Task[None] | None = None
         self._primed = False
         self.announced = False  # the other workers know of this stream, and what they say of theirs is later
@@ -60,7 +62,7 @@ class Feed:
     async def _listen(self, session: Session) -> None:
         from .posts import _caller  # late: posts and feeds know each other
 
-        caller = _caller(session, self._x.principal, has_session=True)
+        caller = _caller(session, self._principal, has_session=True)
         wanted = t.SubscriptionFilter(
             tools_list_changed=True,
             prompts_list_changed=True,
@@ -204,22 +206,30 @@ class Feeds:
         app = self.sessions_of.app
         answer = Answer(name=None)
         reply = Reply(answer, x.send, None, cancels=False)
-        feed = Feed(self, session, x, reply, since)
+        feed = Feed(self, session, x.principal, reply, since)
         if (older := self._feeds.pop(session.id, None)) is not None:
             older.end()
         self._feeds[session.id] = feed
         self.sessions_of.tell("listening", session.id, feed.token)
         app.pulse.add(reply, x.receive, listens=True)
-        try:
-            reply.begin(comment=True)
-            feed.start(session)
-            await gone(x.receive)
-        finally:
+
+        def over() -> None:
             app.pulse.discard(reply)
             if self._feeds.get(session.id) is feed:
                 del self._feeds[session.id]
             reply.lose()
             feed.end()
+
+        rests = False
+        try:
+            reply.begin(comment=True)
+            feed.start(session)
+            rests = await reply.rest(x.scope.get(HOLD), over)
+            if not rests:
+                await gone(x.receive)
+        finally:
+            if not rests:
+                over()
 
     async def _follow(self, x: Incoming, session: Session, name: str, after: int, replay: Replay) -> None:
         """The rest of a stream of calls; it takes over from whatever this stream was sent on before."""

@@ -15,12 +15,16 @@ class Lost(t.Unreachable):
 
 
 class Request(Struct, frozen=True):
-    """One HTTP request; `headers` in the order in which they are sent, `url` absolute, `body` whole."""
+    """One HTTP request; `headers` in the order in which they are sent, `url` absolute, `body` whole.
+
+    `again` says that it does no harm if it reaches the server twice. GET, HEAD and DELETE never do.
+    """
 
     method: str
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
+    again: bool = False
 
 
 class Response(Protocol):
@@ -47,7 +51,7 @@ class Fetch(Protocol):
     """Sends HTTP requests. Follows no redirects, keeps no cookies, repeats nothing by itself.
 
     The one exception: a request on a kept connection that the server turns out to have closed before a byte of the answer came is
-    sent again on a new one, as RFC 9110 (9.2.2) allows where it is certain that nothing of it was processed.
+    sent again on a new one, if it may come twice. Nobody can know that the server did nothing of it, so that any other is Lost.
     """
 
     async def __call__(self, request: Request) -> Response:

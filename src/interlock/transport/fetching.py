@@ -17,6 +17,7 @@ from .heads import Place, Target, head, target
 from .proxies import Proxies
 
 _MOST_URLS = 256  # whose parts are remembered
+_HARMLESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})  # when they come twice (RFC 9110, 9.2.2)
 _SWEEPS = 4  # in the time that an idle connection is kept
 
 
@@ -76,11 +77,17 @@ class HttpFetch:
             self._settle()
         to, pool = self._targets.get(request.url) or self._locate(request.url)
         first = head(request, to)
+        again = request.again or request.method in _HARMLESS
         connection = pool.idle.pop() if pool.idle else await self._take(pool)
+        if not again and connection.kept and connection.is_spent():
+            connection.fail(Stale())
+            connection = await self._take(pool, fresh=True)
         answer = connection.send(first, request.body, bodiless=request.method == "HEAD")
         try:
             await (answer.arrive() if self.head_seconds is None else self._in_time(answer, to))
         except Stale:
+            if not again:  # the server may have acted on it before it closed
+                raise Lost(f"{to.site} closed the connection before it answered.") from None
             connection = await self._take(pool, fresh=True)
             answer = connection.send(first, request.body, bodiless=request.method == "HEAD")
             try:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
+from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from ..bell import Bell
 from .corked import Corked
+from .replies import HOLD
 
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\ncontent-length: 29\r\nconnection: close\r\n\r\n"
@@ -20,6 +24,14 @@ _TOO_SLOW = (
 )
 LOOKS = 4
 """How many looks at a connection, one after another, must find its client standing still before it is given up."""
+
+
+class _Pipeline(list[Any]):
+    """Requests that came before the one ahead of them was answered; seldom any, so that an empty list does better than a deque."""
+
+    def appendleft(self, item: Any) -> None:
+        """Put an item at the far end."""
+        self.insert(0, item)
 
 
 class _Nowhere(list[Any]):
@@ -44,29 +56,42 @@ class Guarded(HttpToolsProtocol):
     seconds: float
     cycle: RequestResponseCycle | None  # type: ignore[assignment]  # None until the first request, whatever the parent declares
     headers: list[tuple[bytes, bytes]] | None  # type: ignore[assignment]  # as above
-    _head = 0  # bytes since the last whole message
-    _timer: asyncio.TimerHandle | None = None
-    _known = False  # a head has come whole, and its body is on the way
-    _flooded = False
-    _earlier: tuple[RequestResponseCycle, ...] = ()  # requests before the newest one that were under way when it came
-    _unsent = 0
-    _corked: Corked
-    _still = 0  # looks that found the client standing still
+    __slots__ = ("_corked", "_earlier", "_flooded", "_head", "_held", "_known", "_still", "_timer", "_unsent")  # thousands may be idle
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.pipeline = _Pipeline()  # type: ignore[assignment]  # does what the parent needs of a deque
+        self._head = 0  # bytes since the last whole message
+        self._timer: asyncio.TimerHandle | None = None
+        self._known = False  # a head has come whole, and its body is on the way
+        self._flooded = False
+        self._earlier: tuple[RequestResponseCycle, ...] = ()  # requests before the newest one that were under way when it came
+        self._unsent = 0
+        self._still = 0  # looks that found the client standing still
+        self._corked: Corked
+        self._held: tuple[RequestResponseCycle, Callable[[], None], Callable[[], None]] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
         super().connection_made(transport)
         self.transport = self._corked = Corked(transport, self.loop)  # type: ignore[assignment]  # it stands for the transport
+        self.flow._is_writable_event = Bell(rung=True)  # type: ignore[assignment]  # does what an Event does
         self._timer = self.loop.call_later(self.seconds, self._slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._settle()
         super().connection_lost(exc)
+        held, self._held = self._held, None
+        if held is not None:
+            held[1]()
         for cycle in self._earlier:  # the parent tells the newest only
             cycle.disconnected = cycle.disconnected or not cycle.response_complete
             cycle.message_event.set()
         self._earlier = ()
 
     def data_received(self, data: bytes) -> None:
+        if self.parser is None:
+            self.parser = HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the parent does
         if not self._known:
             self._head += len(data)
         super().data_received(data)
@@ -85,6 +110,7 @@ class Guarded(HttpToolsProtocol):
         self._settle()
         before = self.cycle
         super().on_headers_complete()
+        self.cycle.message_event = Bell()  # type: ignore[union-attr]  # as above; the request has not begun yet
         self.headers = _NOWHERE
         if before is not None and not before.response_complete:
             self._earlier = (*(cycle for cycle in self._earlier if not cycle.response_complete), before)
@@ -109,6 +135,55 @@ class Guarded(HttpToolsProtocol):
     def resume_writing(self) -> None:
         self._still = 0
         super().resume_writing()
+        if self._held is not None:
+            self._held[2]()
+
+    # -- responses that no task waits for ----------------------------------------------------------------
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        scope: Any = cycle.scope  # which may have keys of its own
+        scope[HOLD] = self
+        super()._start_asgi_task(cycle, app)
+
+    def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
+        """Leave the response that has begun to this connection, so that its task may end; False where that cannot be.
+
+        From then on it is written by `write` and ended by `finish`. `gone` is called once the client has gone, `room` when there is
+        room to write again. A stream that says nothing for hours keeps no task, no frames and no request this way.
+        """
+        cycle = self.cycle
+        if cycle is None or self._earlier or self.pipeline or not cycle.response_started or cycle.response_complete or cycle.disconnected:
+            return False
+        cycle.disconnected = True  # to its task: there is nothing left to see to
+        cycle.scope = self.scope = {}  # type: ignore[typeddict-item]  # nobody reads it again
+        self._held = (cycle, gone, room)
+        if not self._known:
+            self.parser = None  # type: ignore[assignment]  # another one is made should the client send more
+        return True
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether as much waits to be written as may."""
+        return bool(self.flow.write_paused)
+
+    def write(self, piece: bytes) -> None:
+        """Write a piece of the body of the held response."""
+        assert self._held is not None
+        self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if self._held[0].chunked_encoding else piece)
+
+    def finish(self) -> None:
+        """End the held response."""
+        assert self._held is not None
+        cycle = self._held[0]
+        self._held = None
+        if cycle.chunked_encoding:
+            self.transport.write(b"0\r\n\r\n")
+        cycle.disconnected, cycle.response_complete = False, True
+        if not cycle.keep_alive or not cycle.chunked_encoding:
+            self.transport.close()
+        self.on_response_complete()
+
+    # -- bounds ----------------------------------------------------------------------------------------------
 
     def look(self) -> None:
         """Be called from time to time: a client that takes nothing in, or whose body goes on after it was answered, is given up."""

@@ -198,7 +198,7 @@ class Http:
     def trips(self) -> Trips:
         """What requests share while the transport is open. Raises Unreachable where it is not."""
         if self._trips is None:
-            raise t.Unreachable("The client is closed.")
+            raise t.Unreachable("The client is closed, or was not opened.")
         return self._trips
 
     async def aclose(self) -> None:
@@ -234,7 +234,7 @@ class Http:
             return await self._old(exchange)
         task = asyncio.current_task()
         if self._trips is None or task is None:
-            raise t.Unreachable("The connection was not opened.")
+            raise t.Unreachable("The client is closed, or was not opened.")
         nested = task in self._calls
         self._calls.add(task)
         try:

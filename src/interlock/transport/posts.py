@@ -66,6 +66,7 @@ class Sessions:
         self.notes = Notes(self.store)
         self.worker, self.tell = self.notes.worker, self.notes.tell
         self.posts: dict[str, set[Post]] = {}  # by session
+        self.calls = 0  # in all of them
         self.feeds = Feeds(self)
         self._stream, self._retry, self._most_calls = stream, retry_ms, most_calls
         # No two workers ask under one id, and every script can hold it exactly.
@@ -185,6 +186,8 @@ class Sessions:
         method = ""
         for frame in jsonrpc.open_batch(body) if batch else [body]:
             envelope = jsonrpc.open_envelope(frame)
+            if envelope.method is UNSET and envelope.result is UNSET and envelope.error is UNSET:
+                raise Malformed(t.INVALID_REQUEST, "Invalid request: neither a method, nor a result, nor an error", id=_id(envelope))
             if envelope.method is UNSET or envelope.id is UNSET:
                 if self.app.rules.sessions and (envelope.method is UNSET or envelope.method == "notifications/cancelled"):
                     self.deliver(session.id, frame)
@@ -227,6 +230,7 @@ class Sessions:
         serving = self._serving(connection, reply, session.id)
         post = Post(serving, reply, name, len(ids))
         self.posts.setdefault(session.id, set()).add(post)
+        self.calls += post.calls
         reply.over = lambda: self._over(session.id, post)
         reply.first = asyncio.get_running_loop().create_future()
         app.pulse.add(reply, x.receive)
@@ -276,7 +280,7 @@ class Sessions:
 
     def _is_full(self, session: str) -> bool:
         running = self.posts.get(session)
-        return len(self.posts) >= self.app.limits.calls or (running is not None and sum(p.calls for p in running) >= self._most_calls)
+        return self.app.is_full or (running is not None and sum(p.calls for p in running) >= self._most_calls)
 
     async def listen(self, x: Incoming, verdict: Listening) -> None:
         """GET: the stream of change notices, or the rest of a stream that broke."""
@@ -398,6 +402,7 @@ class Sessions:
     def _over(self, session: str, post: Post) -> None:
         """All of a POST is answered."""
         posts = self.posts.get(session)
+        self.calls -= post.calls
         if posts is not None:
             posts.discard(post)
             if not posts:

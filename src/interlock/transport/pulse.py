@@ -131,7 +131,7 @@ class Pulse:
 
     def _grow_old(self, reply: Reply, owner: asyncio.Task[None] | None) -> None:
         self._young.pop(reply, None)
-        self._old[reply] = owner
+        self._old[reply] = owner if reply.cancels else None
 
     async def _watch(self, reply: Reply, owner: asyncio.Task[None] | None, receive: Receive) -> None:
         """Wait for the client to go away: that cancels the call (`HTM-14`)."""

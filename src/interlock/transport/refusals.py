@@ -53,7 +53,7 @@ def resolve(url: str, reference: str) -> str | None:
         who = theirs.netloc.rpartition("@")[0]
         if ours.hostname != theirs.hostname or who not in ("", ours.netloc.rpartition("@")[0]):
             return None
-        if not (target.isascii() and target.isprintable()):
+        if not (target.isascii() and target.isprintable()) or " " in target:
             return None
         if ours.scheme == theirs.scheme:
             return target if _port(ours) == _port(theirs) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 
 from ..protocol.http import EVENTS, JSON
 from ..protocol.server import ServerConnection
@@ -16,6 +16,9 @@ Send = Callable[[Message], Awaitable[None]]
 Receive = Callable[[], Awaitable[Message]]
 Pairs = tuple[tuple[bytes, bytes], ...]
 
+HOLD = "interlock.hold"
+"""The key of the ASGI scope under which a server that can leaves who holds a response whose task has ended (see Holder)."""
+
 _PATIENCE = 256 * 1024  # bytes that wait to be written, beyond which who sends much is asked to wait
 _STALLED = 60.0  # seconds that a client may take nothing in before it is given up
 _EVENT_HEADERS: Pairs = (
@@ -25,11 +28,34 @@ _EVENT_HEADERS: Pairs = (
 )  # `HTM-11`
 
 
+class Holder(Protocol):
+    """What holds a response that has begun, so that no task need wait for it."""
+
+    def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
+        """Take it over; False where that cannot be. `gone`: the client has gone. `room`: there is room to write again."""
+        ...
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether as much waits to be written as may."""
+        ...
+
+    def write(self, piece: bytes) -> None:
+        """Write a piece of the body."""
+        ...
+
+    def finish(self) -> None:
+        """End the response."""
+        ...
+
+
 class Reply:
     """One response. `answer` decides what it is; `cancels` says that a client which goes away has cancelled (stateless era)."""
 
     __slots__ = (
+        "_done",
         "_flushing",
+        "_holder",
         "_loop",
         "_open",
         "_room",
@@ -53,6 +79,8 @@ class Reply:
         self._flushing: asyncio.Task[None] | None = None
         self._open = False  # the head of the event stream was sent
         self._room: asyncio.Event | None = None
+        self._holder: Holder | None = None
+        self._done: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
 
     def transmit(self, out: list[tuple[Any, Frame]]) -> None:
@@ -112,8 +140,53 @@ class Reply:
             self._room.clear()
             await self._room.wait()
 
+    async def rest(self, holder: Holder | None, done: Callable[[], None]) -> bool:
+        """Leave an event stream that has begun to its connection; the task that sends it may end then.
+
+        `done` is called once the stream is over. False, and all as it was, where the server cannot do that.
+        """
+        if holder is None:
+            return False
+        if self._flushing is not None:
+            await self._flushing
+        if not self._open or self.answer.ended or self.answer.detached or not holder.hold(self._gone, self._pour):
+            return False
+        self._holder, self._done, self.send = holder, done, _nowhere
+        self._pour()
+        return True
+
+    def _pour(self) -> None:
+        """Write what waits to a response that rests."""
+        holder, answer = self._holder, self.answer
+        if holder is None:
+            return
+        while not holder.is_paused and (piece := answer.take()):
+            holder.write(piece)
+        if self._room is not None:
+            self._room.set()
+        if (answer.ended or answer.detached) and not answer.waiting:
+            self._holder = None
+            holder.finish()
+            self._over()
+
+    def _gone(self) -> None:
+        """The client of a response that rests has gone."""
+        self._holder = None
+        self.answer.lose()
+        if self._room is not None:
+            self._room.set()
+        self._over()
+
+    def _over(self) -> None:
+        done, self._done = self._done, None
+        if done is not None:
+            done()
+
     def _tell(self) -> None:
         answer = self.answer
+        if self._holder is not None:
+            self._pour()
+            return
         if self.first is not None and (answer.begun or answer.ended) and not self.first.done():
             self.first.set_result(None)
         if answer.begun and self._flushing is None and (self._open or not answer.ended):  # else `finish` writes all of it
@@ -155,6 +228,10 @@ class Reply:
             await (self._flush() if self._flushing is None else self._flushing)
             return
         await send_body(self.send, status, self.answer.body(), JSON, (*self.headers, *headers))
+
+
+async def _nowhere(message: Message) -> None:
+    """The `send` of a response that rests."""
 
 
 async def send_body(send: Send, status: int, body: bytes, kind: bytes = JSON, headers: Pairs = ()) -> None:

@@ -40,6 +40,11 @@ Transmit = Callable[[list[tuple[Route, Frame]]], None]
 class Serving:
     """One peer being served. `transmit` takes what is to be sent and never waits; `drain` waits until the peer keeps up."""
 
+    __slots__ = (
+        "_cancelled", "_closed", "_drain", "_flush_is_due", "_headers", "_loop", "_on_notification", "_queued", "_release", "_taking",
+        "_transmit", "_waiting", "connection", "handler", "most_calls", "running",
+    )  # fmt: skip
+
     def __init__(
         self,
         handler: Handler,
@@ -58,7 +63,7 @@ class Serving:
         self.running: dict[CallId, asyncio.Task[None]] = {}
         self._transmit, self._drain, self._queued, self._on_notification = transmit, drain, queued, on_notification
         self._waiting: dict[t.RequestId, asyncio.Future[Any]] = {}
-        self._cancelled: set[asyncio.Task[Any] | None] = set()
+        self._cancelled: dict[asyncio.Task[Any] | None, None] = {}  # a set would be three times as large, and there are many of these
         self._loop = asyncio.get_running_loop()
         self._flush_is_due = False
         self._taking = False  # frames are being taken in, and a flush follows
@@ -157,8 +162,8 @@ class Serving:
                 log.debug("request %r was cancelled: %s", event.id, event.reason)
             cancelled = self.running.pop(event.id, None)
             if cancelled is not None:
-                self._cancelled.add(cancelled)
-                cancelled.add_done_callback(self._cancelled.discard)
+                self._cancelled[cancelled] = None
+                cancelled.add_done_callback(lambda task: self._cancelled.pop(task, None))
                 cancelled.cancel()
         elif type(event) is ResponseReceived:
             self._settle(event)

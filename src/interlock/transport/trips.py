@@ -20,6 +20,7 @@ from .refusals import SessionGone, error_of, is_stranger, may_pass, refusal, res
 _MOST_REDIRECTS = 5
 _MOST_RECONNECTS = 5  # that fail in a row
 _LONGEST_REFUSAL = 1024 * 1024
+_OPENING = frozenset({"server/discover", "initialize"})  # they may come twice; a call is only repeated with an id of its own (`HTM-18`)
 
 
 class Trips:
@@ -45,7 +46,7 @@ class Trips:
             headers = self.letters.post(x, self.session if handshake and not greets else None)
             if self.tap is not None:
                 self.tap("client", frame)
-            response = await self.send(Request("POST", self.url, headers, frame))
+            response = await self.send(Request("POST", self.url, headers, frame, again=x.method in _OPENING))
             if response.status == 200 and response.headers.get("content-type", "").lower().startswith("application/json"):
                 body = await response.read(self.limit)
                 self.take(body, x.asker, id)
@@ -88,7 +89,7 @@ class Trips:
             permanent = permanent and response.status in (301, 308)
             if permanent:
                 self.url = target
-            request = Request(request.method, target, request.headers, request.body)
+            request = Request(request.method, target, request.headers, request.body, request.again)
         raise t.Unreachable(f"{without_secrets(self.url)} redirects more than {_MOST_REDIRECTS} times. Is that the right address?")
 
     def _misfit(self, response: Response, body: bytes, x: Exchange) -> Exception:
@@ -103,8 +104,9 @@ class Trips:
         unknown_method = error is not None and error.code == t.METHOD_NOT_FOUND
         if status == 404 and self.session is not None and x.method != "initialize" and not unknown_method:
             return SessionGone("The server has ended the session.", status=404)
-        opens = x.method in ("server/discover", "initialize")
-        if error is None or status == 401 or (opens and not is_stranger(status)):  # `ERA-15`: that is no verdict, whatever the body
+        if (
+            error is None or status == 401 or (x.method in _OPENING and not is_stranger(status))
+        ):  # `ERA-15`: that is no verdict, whatever the body
             return refusal(self.url, response, body)
         return error
 
@@ -158,7 +160,7 @@ class Trips:
         if self.tap is not None:
             self.tap("client", frame)
         headers = self.letters.message(self.conversation.connection.revision, self.session)
-        response = await self.send(Request("POST", self.url, headers, frame))
+        response = await self.send(Request("POST", self.url, headers, frame, again=True))
         try:
             if response.status >= 300:
                 raise refusal(self.url, response, await response.read(_LONGEST_REFUSAL))

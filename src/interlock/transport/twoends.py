@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from .. import types as t
-from ..exchange import NO_CAPABILITIES
+from ..exchange import NO_CAPABILITIES, Principal
+from ..protocol.events import Route
 from ..protocol.http import EVENTS, JSON, accepts, error
+from ..protocol.server import ServerConnection
 from ..protocol.sessions import Session
 from ..protocol.streams import Answer
 from ..wire.jsonrpc import Frame
 from ..wire.revisions import R1
 from ..wire.sse import event
+from .bodies import busy
 from .replies import Receive, Reply, Send, gone, send_body
-from .serve import serve
+from .serve import Serving
 
 if TYPE_CHECKING:
     from .asgi import HttpApp
@@ -27,60 +29,28 @@ _MOST_QUEUED = 64 * 1024 * 1024  # bytes that wait for a client that does not re
 
 
 class Line:
-    """The channel of one client: frames come in by POST, and go out as events of its stream."""
+    """One client: its frames come in by POST, and what it is sent goes out as events of its stream."""
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, app: HttpApp, reply: Reply, principal: Principal | None) -> None:
+        self.serving = Serving(
+            app.handler,
+            ServerConnection(app.identity, principal=principal),
+            self._transmit,
+            drain=reply.drain,
+            queued=lambda: reply.queued,
+            most_calls=app.limits.calls,
+        )
         self._reply = reply
-        self._take: Callable[[list[Frame]], None] | None = None
-        self._ended: Callable[[], None] | None = None
 
-    def push(self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool) -> None:
-        """Hand frames over as they are posted."""
-        self._take, self._ended = take, ended
+    def end(self) -> None:
+        """End the stream; its client may open another one."""
+        self._reply.end()
 
-    def post(self, frame: Frame) -> None:
-        """A frame was posted."""
-        if self._take is not None:
-            self._take([frame])
-
-    def hang_up(self) -> None:
-        """The client has gone."""
-        if self._ended is not None:
-            self._ended()
-
-    async def receive(self) -> list[Frame]:
-        """Nothing: frames are pushed."""
-        return []
-
-    def send(self, frames: list[Frame]) -> None:
-        """Write frames as events."""
-        for frame in frames:
+    def _transmit(self, out: list[tuple[Route, Frame]]) -> None:
+        for _, frame in out:
             self._reply.push(event(frame, name="message"))
         if self._reply.queued > _MOST_QUEUED:
             self.end()
-
-    async def drain(self) -> None:
-        """Wait until the client has taken in most of what was sent."""
-        await self._reply.drain()
-
-    async def aclose(self) -> None:
-        """End the stream."""
-        self._reply.end()
-
-    def end(self) -> None:
-        """End the stream, and the conversation with it."""
-        self._reply.end()
-        self.hang_up()
-
-    @property
-    def queued(self) -> int:
-        """Bytes that wait to be written."""
-        return self._reply.queued
-
-    @property
-    def lost(self) -> str:
-        """Nothing is ever lost on the way in."""
-        return ""
 
 
 class TwoEndpoints:
@@ -99,6 +69,8 @@ class TwoEndpoints:
             await app.refuse(send, error(403, t.INVALID_REQUEST, f"Forbidden: {why}"))
         elif app.draining:
             await app.refuse(send, error(503, t.INTERNAL_ERROR, "The server is shutting down."))
+        elif late := await app.late(scope):
+            await app.refuse(send, late)
         elif path == "/sse" and scope["method"] == "GET":
             if accepts(headers, EVENTS):
                 await self._listen(scope, receive, send)
@@ -115,8 +87,12 @@ class TwoEndpoints:
         line = self._lines.get(session)
         if line is None:
             return False
-        line.post(frame)
+        line.serving.receive([frame])
         return True
+
+    def servings(self) -> list[Serving]:
+        """All that is running."""
+        return [line.serving for line in self._lines.values()]
 
     @property
     def sessions(self) -> set[str]:
@@ -128,10 +104,15 @@ class TwoEndpoints:
         if (line := self._lines.get(session)) is not None:
             line.end()
 
+    def close(self) -> None:
+        """End every stream; their clients come back, to another worker if there is one."""
+        for line in self._lines.values():
+            line.end()
+
     async def _listen(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         app = self._app
         if app.pulse.streams >= app.limits.streams:
-            await app.refuse(send, error(503, t.INTERNAL_ERROR, "The server has as many open streams as it takes. Try again later."))
+            await app.refuse(send, busy(None))
             return
         principal = scope.get("interlock.principal")
         now = time.time()
@@ -145,24 +126,22 @@ class TwoEndpoints:
             until=app.sessions.until(now, now),
         )
         if not await app.store.sessions.create(session, most=app.limits.sessions, now=now):
-            await app.refuse(send, error(503, t.INTERNAL_ERROR, "The server has as many sessions as it takes. Try again later."))
+            await app.refuse(send, busy(None))
             return
         reply = Reply(Answer(name=None), send, None, cancels=False)
-        line = self._lines[id] = Line(reply)
+        line = self._lines[id] = Line(app, reply, principal)
         app.pulse.add(reply, receive, listens=True)
         reply.push(event(f"{scope.get('root_path', '')}/messages?session={id}".encode(), name="endpoint"))  # `HPS-02`
         reply.begin()
-        serving = asyncio.get_running_loop().create_task(
-            serve(app.handler, app.identity, line, principal=principal, most_calls=app.limits.calls, grace=0.0)
-        )
+        app.chronicle.session("opened", id, scope)
         try:
             await gone(receive)
         finally:
             del self._lines[id]
             app.pulse.discard(reply)
             reply.lose()
-            line.hang_up()
-            await asyncio.shield(asyncio.gather(serving, app.store.sessions.end(id), return_exceptions=True))
+            app.chronicle.session("ended", id, scope)
+            await asyncio.shield(asyncio.gather(line.serving.aclose(), app.store.sessions.end(id), return_exceptions=True))
 
     async def _post(self, scope: dict[str, Any], headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         app = self._app
