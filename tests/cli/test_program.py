@@ -87,7 +87,7 @@ def test_every_command_explains_itself(interlock: Command, name: str) -> None:
         (["list", "python3 x.py"], "write it after two dashes"),
         (["list", "weather.py"], "There is no file weather.py"),
         (["list", "gopher://x"], "gopher"),
-        (["run", "x.py", "--port", "1"], "--port for --transport tcp"),
+        (["run", "x.py", "--port", "1"], "--port are for --transport tcp"),
         (["run", "x.py", "--transport", "tcp"], "needs --port"),
         (["run", "x.py", "--transport", "unix"], "needs --path"),
         (["run", "x.py", "--transport", "unix", "--path", "s", "--reload"], "--reload is for --transport stdio"),

@@ -28,7 +28,9 @@ from interlock import (
     user,
 )
 
-served = sys.argv[1:] if __name__ == "__main__" else []  # as a program it may be told to be a server of older days
+words = sys.argv[1:] if __name__ == "__main__" else []  # as a program it may be told to be a server of older days, or one on the web
+port = int(words.pop(0)) if words and words[0].isdigit() else None
+served = words
 server = Server("catalogue", "1.2.3", instructions="Try everything.", revisions=served or REVISIONS)
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC")
@@ -216,4 +218,7 @@ async def people(value: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    server.run()
+    if port is None:
+        server.run()
+    else:
+        server.run("http", port=port, legacy_sse=True)

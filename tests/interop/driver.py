@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -84,6 +85,46 @@ class Driver:
             self._stderr.seek(0)
             raise AssertionError(f"the client program has ended at {line}:\n{self._stderr.read()[-6000:].decode()}")
         return Step(**json.loads(said))
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
+
+
+@contextlib.asynccontextmanager
+async def on_the_web(program: Sequence[str], port: int) -> AsyncIterator[None]:
+    """A server program that listens at a port, from when it does so until the end, when it is told to leave."""
+    with tempfile.TemporaryFile() as output:
+        null = asyncio.subprocess.DEVNULL
+        process = await asyncio.create_subprocess_exec(*program, stdin=null, stdout=output, stderr=output)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not await _listens(port):
+                    if process.returncode is not None:
+                        output.seek(0)
+                        raise AssertionError(f"the server program has ended:\n{output.read()[-6000:].decode()}")
+            yield
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            try:
+                await asyncio.wait_for(process.wait(), 5)
+            except TimeoutError:  # some servers wait for their clients to leave first
+                process.kill()
+                await process.wait()
+
+
+async def _listens(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        await asyncio.sleep(0.02)
+        return False
+    writer.close()
+    await writer.wait_closed()
+    return True
 
 
 @contextlib.asynccontextmanager

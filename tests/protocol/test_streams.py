@@ -234,6 +234,15 @@ def test_a_client_that_has_gone() -> None:
     assert log.kept[-1] == (3, DONE, True)
 
 
+def test_nothing_gathers_for_a_client_that_has_gone_and_cannot_come_back() -> None:
+    """Where there are no sessions its call goes on all the same, and would fill the memory with what nobody reads (`HTL-21`)."""
+    answer = Answer(ids=[1])
+    answer.put([STEP], left=1)
+    answer.lose()
+    answer.put([STEP, DONE], left=0)
+    assert (answer.waiting, answer.take(), answer.ended) == (0, b"", True)
+
+
 def test_the_end_of_a_stream_that_was_not_answered() -> None:
     """The log hears of it, so that nobody waits for more."""
     answer = Answer(ids=[1, 2], name="a.1", keep=(log := Log()))
@@ -361,6 +370,12 @@ def test_the_responses_of_a_stream_whose_worker_is_gone() -> None:
     assert {response["error"]["code"] for response in found} == {t.INTERNAL_ERROR}
     assert all("not known" in response["error"]["message"] for response in found)
     assert [orphaned(bad) for bad in (b"", b"{}", b"[1.5]", b"[null]", b"\xff")] == [[]] * 5
+
+
+def test_what_was_answered_before_its_worker_went_gets_no_other_response() -> None:
+    """Of a batch only those requests are answered that were not; a notification or a question with such an id answers nothing."""
+    later = [b"", jsonrpc.response(1, b"{}"), jsonrpc.request("x", "ping", b"{}"), jsonrpc.failure("y", -1, "no")]
+    assert [json.loads(frame)["id"] for frame in orphaned(b'[1,"1","x","y"]', later)] == ["1", "x"]
 
 
 MADE: list[tuple[Callable[[], bytes], bool]] = [

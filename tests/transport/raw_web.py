@@ -8,7 +8,9 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from interlock import Context, McpError, Server
 from interlock import types as t
@@ -273,6 +275,11 @@ class House:
         async def ask(ctx: Context) -> str:
             """Ask for a name."""
             return f"Hello, {await ctx.elicit('Your name?', str)}!"
+
+        @server.tool
+        async def ask_there(region: Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})], ctx: Context) -> str:
+            """Ask, with an argument that a header repeats."""
+            return f"{await ctx.elicit('Your name?', str)} in {region}"
 
         @server.tool
         async def leave(ctx: Context) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interlock import McpError, ProtocolError, TimedOut, Unreachable
-from tests.transport.http_desk import ALL, INFO, JSON, R1, R3, R4, R5, REVISIONS, Asked, client_of, desk, event
+from tests.transport.http_desk import ALL, INFO, JSON, R1, R3, R4, R5, REVISIONS, Asked, begun, client_of, desk, event
 from tests.transport.http_peers import both_loops
 
 Say = Callable[[Asked], Awaitable[None]]
@@ -25,6 +25,28 @@ async def test_a_server_of_the_stateless_era_is_discovered() -> None:
             assert client.server_info is not None
             assert client.server_info.name == "desk"
         assert server.keys() == ["server/discover"]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@both_loops
+async def test_the_answers_of_an_opening_may_be_streams(revision: str) -> None:
+    """Whatever it is that opens, with the session's id in the head of the stream (`HTL-08`, `HTL-37`, `HTM-07`)."""
+    async with desk() as server:
+
+        async def discovered(asked: Asked) -> None:
+            told = {"resultType": "complete", "supportedVersions": [R5], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"}
+            await asked.streams()
+            await asked.ends(event(asked.response(told)))
+
+        async def greeted(asked: Asked) -> None:
+            told = {"protocolVersion": asked.params["protocolVersion"], "capabilities": ALL, "serverInfo": INFO}
+            await asked.streams(headers=("mcp-session-id: streamed",))
+            await asked.ends(event(id="0"), event(asked.response(told), id="1"))
+
+        server.on.update({"server/discover": discovered, "initialize": greeted})
+        async with client_of(server.url, revision) as client:
+            assert client.revision == revision
+        assert [asked.header("mcp-session-id") for asked in server.all[1:]] == ["streamed"] * (0 if revision == R5 else 3)
 
 
 STRANGE: dict[str, Say] = {
@@ -246,6 +268,25 @@ async def test_an_address_where_nothing_is() -> None:
             await client_of(server.url).open()
         assert caught.value.status == 404
         assert server.keys() == ["server/discover", "initialize", "GET"]
+
+
+@pytest.mark.parametrize("how", ["refused", "silent", "not asked for"])
+@both_loops
+async def test_a_server_that_refuses_to_be_greeted_with_400(how: str) -> None:
+    """Its error may be that of a server with two endpoints, so a GET is made; where that leads nowhere, soon, the error counts (`ERA-12`)."""
+    async with desk() as server:
+        server.on["initialize"] = lambda asked: asked.fails(-32600, "Not like this", status="400 Bad Request")
+        if how == "silent":
+            del server.on["GET"]
+        opening = begun(client_of(server.url, R4, probe_timeout=0.02, legacy_sse=False if how == "not asked for" else None).open())
+        if how == "silent":
+            stream = await server.next("GET")
+            await stream.streams(b":\n\n")
+        with pytest.raises(McpError, match="Not like this"):
+            await opening
+        if how == "silent":
+            await stream.hung_up()
+        assert server.keys() == ["initialize"] + ["GET"] * (how != "not asked for")
 
 
 @both_loops

@@ -10,6 +10,7 @@ import pytest
 
 from interlock import McpError, ProtocolError, Unreachable
 from interlock.transport.fetch import Lost
+from tests.transport.ends import turns
 from tests.transport.http_desk import HANDSHAKES, JSON, R4, R5, REVISIONS, Asked, Waits, begun, event, listed, result, talking, tool
 from tests.transport.http_peers import both_loops
 
@@ -98,6 +99,29 @@ async def test_reports_come_before_the_answer() -> None:
         assert (await doing).text == "done"
         assert heard == [1, 2]
         await asked.hung_up()
+
+
+@pytest.mark.parametrize("end", ["at once", "late", "never"])
+@both_loops
+async def test_the_connection_of_a_stream_is_kept(end: str) -> None:
+    """A stream that ends in good order after its answer leaves its connection to the next request; one that goes on is closed."""
+    async with talking(R5) as (server, client):
+        doing = begun(client.call_tool("act"))
+        asked = await server.next("tools/call")
+        await asked.streams()
+        answer = event(asked.response(result()))
+        await (asked.ends(answer) if end == "at once" else asked.sends(answer))
+        assert (await doing).text == "done"
+        if end == "late":
+            await asked.ends()
+            await turns(20)
+        if end == "never":
+            await asked.hung_up()
+        again = begun(client.call_tool("act"))
+        second = await server.next("tools/call")
+        assert (second._talk is asked._talk) == (end != "never")
+        await second.gives(result())
+        await again
 
 
 @both_loops

@@ -47,7 +47,7 @@ OWN_HOSTS = ["127.0.0.1", "127.0.0.1:80", "localhost", "LocalHost:65535", "[::1]
 STRANGE_HOSTS = [
     "", "evil.example", "localhost.", "localhost.evil.example", "127.0.0.1.evil.example", "other.example", "other.example:1", "mcp.example.",
     "sub.mcp.example", "mcp.example.evil.example", "localhost@evil.example", "evil.example#127.0.0.1", "localhost/evil.example",
-    "[::1", "[::1]evil.example", "[::1].evil.example", "::1", "localhost:evil", "localhost:80:80", "localhost:", "127.0.0.1, evil.example",
+    "[::1", "[::1]evil.example", "[::1].evil.example", "::1", "localhost:evil", "localhost:80:80", "127.0.0.1, evil.example",
     "2130706433", "0x7f000001", "127.1", "localhost\tevil.example", "[localhost]", "*", "[evil.example]", "l\u00f6calhost",
 ]  # fmt: skip
 
@@ -244,20 +244,24 @@ def test_the_events_of_one_session_are_never_told_to_another(shared: Site) -> No
             assert wire.ask(feed(yours, f"Last-Event-ID: {id}")).status == 400
 
 
-@pytest.mark.parametrize(
-    "forged",
-    [
-        "", ".", "x", "x.1", ".1", "1", "changes", "a.b.c", "00000.1", "../1.1", "*.1", "x.-1", "x.99999999999999999999", "x.\u00b2", "\u00e9.1",
-        "' OR 1=1 --.1", "x\t.1", "x" * 5_000 + ".1",
-    ],
-)  # fmt: skip
-def test_event_ids_that_were_never_given_are_refused(shared: Site, forged: str) -> None:
+FORGED = [
+    "", ".", "x", "x.1", ".1", "1", "changes", "a.b.c", "00000.1", "../1.1", "*.1", "x.-1", "x.99999999999999999999", "x.\u00b2", "\u00e9.1",
+    "' OR 1=1 --.1", "x\t.1", "x" * 5_000 + ".1",
+]  # fmt: skip
+
+
+def test_event_ids_that_were_never_given_are_refused(shared: Site) -> None:
     """With 400 and words, and never with a fault of the server."""
     with shared.wire() as wire:
         id = shared.session(wire)
-        response = wire.ask(feed(id, f"Last-Event-ID: {forged}"))
+    wires = [shared.wire() for _ in FORGED]
+    for wire, forged in zip(wires, FORGED, strict=True):
+        wire.say(feed(id, f"Last-Event-ID: {forged}"))
+    for wire in wires:
+        response = wire.read()
         assert response.status == 400
         assert "Last-Event-ID" in response.json["error"]["message"]
+        wire.close()
 
 
 def test_places_on_the_board_of_changes_say_nothing_about_the_process(shared: Site) -> None:

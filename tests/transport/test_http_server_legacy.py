@@ -107,10 +107,16 @@ async def test_the_place_is_of_no_use_to_others(web: Web):
     for who, status in (("eve", 404), (None, 404), ("ada", 202)):
         assert (await web.ask(offered(request(1, "ping"), authorization=who), path)).status == status
     assert (await line.message())["id"] == 1
-    assert len(path.partition("session=")[2]) == 48
+    assert len(path.partition("session=")[2]) >= 48
     for wrong in ("/messages", "/messages?session=", "/messages?session=" + "0" * 48):
         assert (await web.ask(offered(request(1, "ping")), wrong)).status == 404
     await line.close()
+
+
+async def test_a_session_of_the_endpoint_is_none_of_this_transport(web: Web):
+    """There is no stream that would take what is posted."""
+    session = await web.greet()
+    assert (await web.ask(offered(request(1, "ping")), f"/messages?session={session.id}")).status == 404
 
 
 async def test_the_end_of_the_stream_is_the_end():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock import McpError
+from interlock import McpError, Unreachable
 from interlock import types as t
 from interlock.exchange import Exchange
 from interlock.wire.revisions import R2, R3, R5
@@ -70,9 +70,12 @@ async def test_unknown_methods(cell: Cell, method: str):
 async def test_methods_of_the_past(cell: Cell, method: str):
     """What was removed is not served to a request of the newest revision (`STA-18`, `CFQ-02`, `PNG-04`)."""
     cell.excused = "client"
-    with pytest.raises(McpError) as caught:
+    # whoever is greeted over HTTP and answers with 404 may be no server at all, so the client does not take that for an answer
+    with pytest.raises((McpError, Unreachable), match="Method not found") as caught:
         await cell.client._transport(Exchange(method, t.Params(), cell.client.caller))
-    assert caught.value.code == t.METHOD_NOT_FOUND
+    if (cell.transport, method) != ("http", "initialize"):
+        assert isinstance(caught.value, McpError)
+        assert caught.value.code == t.METHOD_NOT_FOUND
 
 
 @before(R5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,6 +20,15 @@ class Neighbours:
     def at(self, number: int) -> str:
         """The endpoint of one worker."""
         return f"http://127.0.0.1:{self.ports[number % len(self.ports)]}/mcp"
+
+
+async def eventually(true: Callable[[], Awaitable[bool]]) -> None:
+    """Look until something is so."""
+    for _ in range(1000):
+        if await true():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"it never came about: {true.__name__}")
 
 
 @asynccontextmanager

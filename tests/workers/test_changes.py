@@ -91,7 +91,9 @@ async def test_two_subscriptions_at_once_lose_neither(workers: Cluster):
         await stream.next()
         for n in range(30):
             await mine.call(n, "touch", n=n)
-        assert sorted(await uris(stream, 15)) == sorted(wanted[1::2])  # what two workers say one after the other may be noted in either order
+        assert sorted(await uris(stream, 15)) == sorted(
+            wanted[1::2]
+        )  # what two workers say one after the other may be noted in either order
 
 
 async def test_only_the_newest_stream_of_a_session_is_told(workers: Cluster):

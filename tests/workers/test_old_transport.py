@@ -13,7 +13,7 @@ from interlock.transport.http import Http
 from interlock.transport.limits import Limits
 from interlock.transport.proxies import Proxies
 from tests.workers.clusters import Cluster, noted
-from tests.workers.neighbours import neighbours
+from tests.workers.neighbours import eventually, neighbours
 from tests.workers.raw import Stream
 
 
@@ -74,10 +74,15 @@ async def test_a_session_lasts_as_long_as_its_stream_and_is_soon_gone_without(st
         id = endpoint.partition("session=")[2]
         first = await looking.sessions.load(id, now=time.time())
         assert first.until < time.time() + 1.1
-        while (await looking.sessions.load(id, now=0.0)).until < first.until + 0.5:
-            await asyncio.sleep(0.01)
+
+        async def prolonged() -> bool:
+            return (await looking.sessions.load(id, now=0.0)).until >= first.until + 0.5
+
+        async def gone() -> bool:
+            return await looking.sessions.load(id, now=time.time()) is None
+
+        await eventually(prolonged)
         await stream.break_off()
-        while await looking.sessions.load(id, now=time.time()) is not None:
-            await asyncio.sleep(0.01)
+        await eventually(gone)
         await looking.aclose()
         await fetch.aclose()

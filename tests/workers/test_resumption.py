@@ -6,9 +6,11 @@ import asyncio
 
 import pytest
 
-from interlock import Client
+from interlock import Client, Context, Server
+from interlock.store import MemoryStore
 from interlock.wire.revisions import R2, R3, R4
 from tests.workers.clusters import Cluster, noted
+from tests.workers.neighbours import neighbours
 from tests.workers.raw import RawSession, Stream, session, tool
 
 
@@ -132,3 +134,37 @@ async def test_an_event_that_was_never_sent_is_refused(workers: Cluster):
             assert refused.status == 400
             assert b"no longer kept" in await refused.read(1 << 16)
         assert (await other.get(2, stream.last)).status == 400
+
+
+class Slow(MemoryStore):
+    """A store that two workers share and in which what one notes can be read a tenth of a second later."""
+
+    shared = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        at_once = self.events.append
+
+        def append(*event, last: bool) -> None:
+            asyncio.get_running_loop().call_later(0.1, lambda: at_once(*event, last=last))
+
+        self.events.append = append
+
+
+async def test_a_client_may_be_faster_than_the_store():
+    """It has an event in hand and asks for what follows before the other worker can see that there is such a stream."""
+    server = Server("slow")
+
+    @server.tool
+    async def talk(ctx: Context) -> str:
+        ctx.log.error("one")
+        await ctx.drain()
+        return "done"
+
+    store = Slow()
+    async with neighbours(2, lambda: server, store=store) as workers, session(workers) as mine:
+        stream = await mine.begin(0, "tools/call", tool("talk"))
+        await stream.next()
+        await stream.break_off()
+        rest = await mine.listen(1, stream.last)
+        assert [message.get("method") for message in await rest.messages()] == ["notifications/message", None]

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from interlock import Client
-from interlock.wire.revisions import R4
+from interlock.wire.revisions import R4, R5
 from tests.workers.clusters import PATIENCE, Program, alive, marks, noted, until
+from tests.workers.loads import Load, check, more
 
 Start = Callable[..., Program]
 
@@ -45,6 +46,30 @@ async def test_a_worker_that_is_killed_is_replaced(start: Start):
             assert int((await client.call_tool("pid")).value()) != victim
     assert len(set(program.children) - set(before)) == 2
     assert "another one takes its place" in program.errors
+    assert program.end() == 0
+
+
+@pytest.mark.slow
+async def test_the_loss_of_one_of_several_on_a_socket(start: Start):
+    """kill -9 under load: each client loses the one call that ran there at the most, and is told so; sessions are as they were."""
+    program = start(workers=3).ready()
+    noted(program.folder, "entered", 3)
+    loads = [Load(program.url, revision) for revision in (R4, R4, R5, R5)]
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        running = [group.create_task(load.run()) for load in loads]
+        await more(loads)
+        sessions = [load.session for load in loads]
+        for _ in range(2):
+            victim = program.children[0]
+            os.kill(victim, signal.SIGKILL)
+            await more(loads)
+            await asyncio.to_thread(until, lambda victim=victim: len(program.children) == 3 and victim not in program.children)
+        assert [load.session for load in loads] == sessions
+        assert len(set(sessions)) == 3  # two of their own, and none in the stateless era
+        for load in loads:
+            load.stop = True
+        await asyncio.gather(*running)
+    check(loads, deaths=2)
     assert program.end() == 0
 
 

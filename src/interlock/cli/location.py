@@ -1,8 +1,11 @@
-"""Where a server is: a Python file, and the object in it."""
+"""Targets and headers as they are typed, taken apart."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import click
 
 
 def split_target(text: str) -> tuple[Path, str | None]:
@@ -11,3 +14,14 @@ def split_target(text: str) -> tuple[Path, str | None]:
     if colon and name.isidentifier() and path.endswith(".py"):
         return Path(path), name
     return Path(text), None
+
+
+def header_lines(headers: Sequence[str]) -> dict[str, str]:
+    """Headers as they were typed, by their names. Raises click.UsageError for what is none."""
+    given: dict[str, str] = {}
+    for header in headers:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip():
+            raise click.UsageError(f"A header is written NAME: VALUE, not {header!r}.")
+        given[name.strip()] = value.strip()
+    return given

@@ -15,17 +15,17 @@ from . import exits
 from .loading import load_server, wire_kept_clear
 from .location import split_target
 
+_LOOPBACK = "127.0.0.1"
 TRANSPORT_OPTIONS = (
     click.option(
         "--transport",
         "-t",
         type=click.Choice(["stdio", "http", "unix", "tcp"]),
-        default="stdio",
-        show_default=True,
+        show_default="stdio",
         help="How clients reach the server.",
     ),
     click.option("--path", "socket_path", type=click.Path(), help="unix: the path of the socket."),
-    click.option("--host", default="127.0.0.1", show_default=True, help="http, tcp: the address to listen at; there is no authentication."),
+    click.option("--host", show_default="127.0.0.1", help="http, tcp: the address to listen at; there is no authentication."),
     click.option("--port", type=click.IntRange(0, 65535), help="http, tcp: the port; 0 takes any that is free.  [http: 8000]"),
     click.option("--http", "http", metavar="[HOST]:PORT", help="The same as --transport http with --host and --port."),
     click.option("--workers", type=click.IntRange(1), help="http: so many processes."),
@@ -47,6 +47,8 @@ def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The transport and its options for `Server.run`, from what was typed. Raises click.UsageError for what is missing or out of place."""
     transport, socket_path, host, port = given["transport"], given["socket_path"], given["host"], given["port"]
     if given["http"] is not None:
+        if transport not in (None, "http") or host is not None or port is not None:
+            raise click.UsageError("--http stands for --transport http with --host and --port: give the one or the others.")
         host, port = _address(given["http"])
         transport = "http"
     web = {
@@ -60,18 +62,32 @@ def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if transport == "http":
         if socket_path is not None:
             raise click.UsageError("--path is for --transport unix.")
-        return "http", {"host": host, "port": 8000 if port is None else port, "on_ready": _serving, **web}
+        if given["store"] is not None:
+            _check_store(given["store"])
+        return "http", {"host": host or _LOOPBACK, "port": 8000 if port is None else port, "on_ready": _serving, **web}
     if web:
         raise click.UsageError("--workers, --store, --allow-host, --cors and --serve-legacy-sse are for --http.")
-    return transport, _socket_options(transport, socket_path, host, port)
+    return transport or "stdio", _socket_options(transport or "stdio", socket_path, host, port)
+
+
+def _check_store(url: str) -> None:
+    """Whether there is a store of that kind; it is not opened yet. Raises click.ClickException."""
+    from ..store import open_store  # late: only for servers that are told of a store
+
+    try:
+        open_store(url)
+    except ValueError as bad:
+        raise click.UsageError(f"--store: {bad}.") from None
+    except StoreError as bad:
+        raise click.ClickException(str(bad)) from None
 
 
 def _address(text: str) -> tuple[str, int]:
     """The host and the port of `[HOST]:PORT`; loopback where no host is named."""
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
+    if not colon or "/" in host or not port.isdecimal() or int(port) > 65535:
         raise click.UsageError(f"--http takes [HOST]:PORT, such as :8000 or 0.0.0.0:8000, not {text}.")
-    return host.strip("[]") or "127.0.0.1", int(port)
+    return host.strip("[]") or _LOOPBACK, int(port)
 
 
 def _serving(address: Any) -> None:
@@ -79,17 +95,21 @@ def _serving(address: Any) -> None:
     click.echo(f"Serving at http://{host}:{address[1]}/mcp", err=True)
 
 
-def _socket_options(transport: str, socket_path: str | None, host: str, port: int | None) -> dict[str, Any]:
+def _socket_options(transport: str, socket_path: str | None, host: str | None, port: int | None) -> dict[str, Any]:
     if transport == "unix":
         if socket_path is None:
             raise click.UsageError("--transport unix needs --path.")
+        if host is not None or port is not None:
+            raise click.UsageError("--host and --port are for --transport tcp and --http.")
         return {"path": socket_path, "on_ready": _listening}
     if transport == "tcp":
         if port is None:
             raise click.UsageError("--transport tcp needs --port.")
-        return {"host": host, "port": port, "on_ready": _listening}
-    if socket_path is not None or port is not None:
-        raise click.UsageError("--path is for --transport unix, --port for --transport tcp.")
+        if socket_path is not None:
+            raise click.UsageError("--path is for --transport unix.")
+        return {"host": host or _LOOPBACK, "port": port, "on_ready": _listening}
+    if socket_path is not None or host is not None or port is not None:
+        raise click.UsageError("--path is for --transport unix, --host and --port are for --transport tcp and --http.")
     return {}
 
 
@@ -148,17 +168,25 @@ def run(
         # Of the file's own frames only: how it came to be imported is no news to its author.
         traceback.print_exception(bad.with_traceback(_own_frames(bad, path)))
         sys.exit(exits.TOOL_FAILED)
-    run_server(server, transport, options)
+    run_server(server, transport, options, path)
 
 
-def run_server(server: Server, transport: str, options: dict[str, Any]) -> None:
-    """Run a server; what keeps it from being served becomes words. Raises click.ClickException."""
+def run_server(server: Server, transport: str, options: dict[str, Any], path: Path | None = None) -> None:
+    """Run a server, from the file at `path`; what keeps it from being served becomes words. Raises click.ClickException."""
     try:
         server.run(transport, **options)
     except (ImportError, OSError, StoreError) as bad:
         if transport == "stdio":
             raise
-        raise click.ClickException(str(bad)) from bad
+        if path is not None and _comes_from(bad, path):
+            traceback.print_exception(bad.with_traceback(_own_frames(bad, path)))
+            sys.exit(exits.TOOL_FAILED)
+        raise click.ClickException((isinstance(bad, OSError) and bad.strerror) or str(bad)) from bad
+
+
+def _comes_from(bad: Exception, path: Path) -> bool:
+    """Whether an error went through a file: then it is a matter for its author, who wants to see where."""
+    return any(frame.filename == str(path.resolve()) for frame in traceback.extract_tb(bad.__traceback__))
 
 
 def _own_frames(bad: BaseException, path: Path) -> Any:

@@ -86,6 +86,9 @@ class Talk(Struct):
         except t.Unreachable as bad:
             self._fail("unreachable", str(bad))
             return exits.UNREACHABLE
+        except ImportError as bad:  # an extra without which this server cannot be talked to
+            self._fail("missing", str(bad))
+            return exits.UNREACHABLE
 
     def _fail(self, kind: str, message: str, **detail: Any) -> None:
         """Say what went wrong: to machines on stdout, to people on stderr."""

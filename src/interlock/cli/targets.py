@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import sys
 import tomllib
@@ -18,13 +19,15 @@ import click
 from .. import ClientTransport, Http, Socket, Stdio
 from ..transport.channel import Tap
 from .install.jsonc import NotJson, plain_value
-from .location import split_target
+from .location import header_lines, split_target
 
 OnLine = Callable[[str], None]
 Reach = Callable[[Tap | None, OnLine | None], ClientTransport]
 """Makes the transport to a target; the first argument sees every frame, the second each line that a child writes to stderr."""
 
+_VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _SECTIONS: Final = ("mcpServers", "servers", "context_servers", "mcp_servers")
+_URL_KEYS: Final = ("url", "httpUrl", "serverUrl")  # as the clients differ
 _LIKELY_CONFIGS: Final = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 
 
@@ -40,12 +43,10 @@ def reach_command(command: Sequence[str]) -> Reach:
 
 def web_options(headers: Sequence[str], legacy_sse: bool) -> dict[str, Any]:
     """The options for servers on the web, from what was typed. Raises click.UsageError for a header that is none."""
-    given: dict[str, str] = {}
-    for header in headers:
-        name, colon, value = header.partition(":")
-        if not colon or not name.strip():
-            raise click.UsageError(f"A header is written NAME: VALUE, not {header!r}.")
-        given[name.strip()] = os.path.expandvars(value.strip())
+    given = {name: os.path.expandvars(value) for name, value in header_lines(headers).items()}
+    for name, value in given.items():
+        if missing := _VARIABLE.search(value):
+            raise click.UsageError(f"The header {name} needs the variable {missing[1]}, which is not set.")
     return {**({"headers": given} if given else {}), **({"legacy_sse": True} if legacy_sse else {})}
 
 
@@ -82,8 +83,7 @@ def _reach_address(text: str, web: Mapping[str, Any]) -> Reach:
     try:
         parts = urlsplit(text)
         if parts.scheme in ("http", "https"):
-            Http(text, **web)  # says what is wrong with it
-            return lambda tap, on_stderr: Http(text, tap=tap, **web)
+            return _tapped(Http(text, **web))
         if web:
             raise click.UsageError("--header and --legacy-sse are for http:// and https:// addresses.")
         if parts.scheme == "unix" and (path := parts.netloc + parts.path):
@@ -94,6 +94,16 @@ def _reach_address(text: str, web: Mapping[str, Any]) -> Reach:
     except ValueError as bad:
         raise click.UsageError(str(bad)) from None
     raise click.UsageError(f"{text} is no address; there are https://host/path, unix:///path and tcp://host:port.")
+
+
+def _tapped(http: Http) -> Reach:
+    """The transport that is there already: what was wrong with its options has been said, once."""
+
+    def reach(tap: Tap | None, on_stderr: OnLine | None) -> ClientTransport:
+        http.tap = tap
+        return http
+
+    return reach
 
 
 def uses_interlock(path: Path) -> bool:
@@ -146,13 +156,14 @@ def _entries(path: Path) -> Mapping[str, Any]:
 
 
 def _reach_entry(entry: Any, what: str, web: Mapping[str, Any]) -> Reach:
-    if not isinstance(entry, Mapping) or not ("command" in entry or "url" in entry):
+    url = next((entry[key] for key in _URL_KEYS if key in entry), None) if isinstance(entry, Mapping) else None
+    if not isinstance(entry, Mapping) or not ("command" in entry or url):
         raise click.UsageError(f"{what} has neither a command nor a url: {json.dumps(entry)}")
     if "command" not in entry:
-        own = {str(key): os.path.expandvars(str(value)) for key, value in (entry.get("headers") or {}).items()}
+        own = {str(key): os.path.expandvars(str(value)) for key, value in (entry.get("headers") or entry.get("http_headers") or {}).items()}
         headers = {**own, **web.get("headers", {})}
         older = {"legacy_sse": True} if entry.get("type") == "sse" else {}
-        return _reach_address(str(entry["url"]), {**older, **web, **({"headers": headers} if headers else {})})
+        return _reach_address(str(url), {**older, **web, **({"headers": headers} if headers else {})})
     command = [str(entry["command"]), *(str(argument) for argument in entry.get("args") or ())]
     env = {str(key): str(value) for key, value in (entry.get("env") or {}).items()}
     return lambda tap, on_stderr: Stdio(command, env=env, cwd=entry.get("cwd"), on_stderr=on_stderr, tap=tap)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

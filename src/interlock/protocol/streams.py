@@ -109,7 +109,7 @@ class Answer:
 
     def keep_alive(self) -> None:
         """Show that the stream lives, where it has begun (`HTM-12`)."""
-        if self.begun and not self.detached and not self._pieces:
+        if self.begun and not self._pieces:
             self._add(COMMENT)
 
     def detach(self, retry: int | None = None) -> bool:
@@ -129,8 +129,7 @@ class Answer:
 
     def push(self, piece: bytes) -> None:
         """Add an event that is encoded already."""
-        if not self.detached:
-            self._add(piece)
+        self._add(piece)
 
     def lose(self) -> None:
         """The client has gone from this connection."""
@@ -153,8 +152,9 @@ class Answer:
         return self._frames[-1] if self._frames else b""
 
     def _add(self, piece: bytes) -> None:
-        self._pieces.append(piece)
-        self.waiting += len(piece)
+        if not self.detached:  # else it would gather, with nobody there to take it
+            self._pieces.append(piece)
+            self.waiting += len(piece)
 
     def _send(self, frame: Frame, *, last: bool) -> None:
         if self.name is None:

@@ -163,7 +163,7 @@ class Supervisor:
         if len(self._signals) == 2 or (self._signals and left <= 0):
             number = self._signals.pop()
             if number == signal.SIGKILL:
-                log.error("%d workers do not end; they are killed", len(self._born))
+                log.error("%d of the workers do not end, and are killed", len(self._born))
             for pid in self._born:  # none of which was waited for, so none is another's by now
                 os.kill(pid, number)
         return left if self._signals else None

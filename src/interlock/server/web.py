@@ -86,9 +86,14 @@ async def serve_web(
     from ..transport.webserver import listening_socket, serve_http  # late: only for programs that serve HTTP themselves
 
     app = http_app(server, hosts=(*_several(hosts), *_own_name(host)), **options)
-    gc.collect()
-    gc.freeze()  # what exists now stays for good, and the collector need never look at it again
-    await serve_http(app, sock or listening_socket(host, port), grace=grace, on_ready=on_ready)
+
+    def ready(address: Any) -> None:
+        gc.collect()
+        gc.freeze()  # what exists now stays for good, and the collector need never look at it again: most of the tail latency
+        if on_ready is not None:
+            on_ready(address)
+
+    await serve_http(app, sock or listening_socket(host, port), grace=grace, on_ready=ready)
 
 
 def _own_name(host: str) -> tuple[str, ...]:

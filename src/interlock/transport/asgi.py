@@ -103,7 +103,10 @@ class HttpApp:
         if self.chronicle.is_on:
             send = self.chronicle.watching(scope, send)
         try:
-            await self._route(scope, receive, send)
+            if self._entered and scope["path"] == self.path and not scope.get("root_path"):
+                await self._serve(scope, receive, send)  # what nearly all requests are, by the shortest way
+            else:
+                await self._route(scope, receive, send)
         except StoreError:  # which comes before anything is sent, and of which the store has told its operators
             words = "The server cannot reach its store. Try again later."
             await self.refuse(send, error(503, t.INTERNAL_ERROR, words, {"reason": "store"}, headers=[(b"retry-after", b"5")]))
@@ -263,6 +266,10 @@ class HttpApp:
             return
         event = events[0]
         listens = event.method == "subscriptions/listen"
+        if listens and not accepts(headers, EVENTS):
+            words = "Not acceptable: a subscription is answered with text/event-stream"
+            await self.refuse(send, error(406, t.INVALID_REQUEST, words, id=event.id))  # type: ignore[arg-type]  # a peer's id
+            return
         if self.pulse.streams >= self.limits.streams if listens else self.is_full:
             await self.refuse(send, busy(event.id))  # type: ignore[arg-type]  # a peer's request has a peer's id
             return

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from msgspec import UNSET
+
 from .. import types as t
 from ..protocol.http import Refused, error
+from ..wire import jsonrpc
+from ..wire.jsonrpc import Malformed
 from .limits import Limits
 from .pulse import Pulse
 from .replies import Receive, Send
@@ -19,6 +23,15 @@ def busy(id: t.RequestId | None, headers: Sequence[tuple[bytes, bytes]] = ()) ->
     """The refusal of one request too many."""
     words = "The server is busy. Try again later."
     return error(503, t.INTERNAL_ERROR, words, {"reason": "busy"}, id=id, headers=[(b"retry-after", b"1"), *headers])
+
+
+def asked(body: bytes) -> t.RequestId | None:
+    """The id of the request that a body holds, for its refusal (`RPC-09`)."""
+    try:
+        envelope = jsonrpc.open_envelope(body)
+    except Malformed:
+        return None
+    return None if envelope.method is UNSET or envelope.id is UNSET else envelope.id
 
 
 class Bodies:

@@ -189,7 +189,7 @@ class Feeds:
             words = "The server has as many open streams as it takes. Try again later."
             await app.refuse(x.send, error(503, t.INTERNAL_ERROR, words, {"reason": "busy"}, headers=[(b"retry-after", b"5")]))
             return
-        since = None if last_event is None or not last_event.startswith(_CHANGES) else last_event[len(_CHANGES) :]
+        since = None if last_event is None or not last_event.startswith(_CHANGES) else last_event[len(_CHANGES) :] or "?"
         if last_event is None or since is not None:
             await self._feed(x, session, since)
             return

@@ -55,7 +55,7 @@ class Guarded(HttpToolsProtocol):
     most_bytes: int
     seconds: float
     cycle: RequestResponseCycle | None  # type: ignore[assignment]  # None until the first request, whatever the parent declares
-    headers: list[tuple[bytes, bytes]] | None  # type: ignore[assignment]  # as above
+    headers: list[tuple[bytes, bytes]] | None  # type: ignore[assignment]  # None until the first request, too
     __slots__ = ("_corked", "_earlier", "_flooded", "_head", "_held", "_known", "_still", "_timer", "_unsent")  # thousands may be idle
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -95,6 +95,15 @@ def _split(url: str, what: str, schemes: tuple[str, ...]) -> SplitResult:
     return urlsplit(url)
 
 
+def is_address(url: str) -> bool:
+    """Whether a URL leads to a host by http or https."""
+    try:
+        _host(_split(url, "an http or https URL", ("http", "https")))
+    except ValueError:
+        return False
+    return True
+
+
 def without_secrets(url: str) -> str:
     """A URL as it may be shown: user, password and query are left out."""
     return re.sub(r"//[^/?#]*@", "//", url).partition("?")[0]
@@ -146,7 +155,7 @@ def head(request: Request, to: Target) -> bytes:
     own: list[str] = []
     given: set[str] | None = None
     for name, value in request.headers:
-        low = _names.get(name) or _name(name)
+        low = _names.get(name) or header_name(name)
         if not (value.isascii() and value.isprintable()) and not _VALUE.fullmatch(value):
             raise ValueError(f"the header {name} has characters that a header cannot have")
         if low in _DEFAULTS:
@@ -161,8 +170,8 @@ def head(request: Request, to: Target) -> bytes:
     return f"{method}{to.first}{defaults}{''.join(own)}{length}".encode("latin-1")
 
 
-def _name(name: str) -> str:
-    """A header's name in lower case, if it may be sent."""
+def header_name(name: str) -> str:
+    """A header's name in lower case. Raises ValueError for what is none, or is ours to say."""
     low = name.lower()
     if not _TOKEN.fullmatch(name):
         raise ValueError(f"{name!r} is not the name of a header")

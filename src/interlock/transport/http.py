@@ -11,7 +11,6 @@ import contextlib
 import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -27,7 +26,7 @@ from .conversation import Conversation, Hello
 from .duplex import Duplex
 from .eventstream import Sleep, backoff
 from .fetch import Fetch, Lost
-from .heads import without_secrets
+from .heads import is_address, without_secrets
 from .letters import Letterhead
 from .listening import Hearing, listen
 from .oldhttp import TwoEnds
@@ -78,8 +77,7 @@ class Http:
         sleep: Sleep = asyncio.sleep,
         **fetching: Any,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not is_address(url):
             raise ValueError(f"{without_secrets(url)} is no address of a server; it is http://host/path or https://host/path")
         if fetching and fetch is not None:
             raise TypeError(f"{', '.join(fetching)} and a fetch of your own cannot both be given")
@@ -129,15 +127,18 @@ class Http:
         self._hello = hello
         conversation = Conversation(self._send_apart)
         conversation.hello = hello
-        self._trips = Trips(self.url, self._fetch, self.letters, conversation, limit=self.limit, tap=self.tap, sleep=self._sleep)
+        self._trips = Trips(
+            self.url, self._fetch, self.letters, conversation, limit=self.limit, tap=self.tap, sleep=self._sleep, spawn=self._spawn
+        )
         if self._legacy_sse:
             return await self._open_old(hello)
         try:
             opened = await self._agree(hello)
         except t.Unreachable as bad:
+            why = bad.__cause__ if isinstance(bad.__cause__, t.McpError) else bad
             if self._legacy_sse is False or not is_stranger(bad.status) or not any(era(r) is Era.HANDSHAKE for r in hello.revisions):
-                raise
-            return await self._open_old(hello, bad)
+                raise why from None
+            return await self._open_old(hello, why)
         self._revision = conversation.connection.revision = opened.revision
         if era(opened.revision) is Era.HANDSHAKE:
             await self.trips.post(jsonrpc.notification("notifications/initialized", b"{}"))
@@ -181,15 +182,19 @@ class Http:
             return result
         return t.McpError(t.INTERNAL_ERROR, "The server answered with something else.")
 
-    async def _open_old(self, hello: Hello, why: t.Unreachable | None = None) -> Opened:
-        """The older transport: a stream to listen to, which names the place to post to (`ERA-11`, `ERA-12`)."""
+    async def _open_old(self, hello: Hello, why: t.InterlockError | None = None) -> Opened:
+        """The older transport: a stream to listen to, which names the place to post to (`ERA-11`, `ERA-12`).
+
+        `why` is what led here from Streamable HTTP; then the wait is short, for a server of that may give a stream that is silent.
+        """
         handshake = tuple(r for r in hello.revisions if era(r) is Era.HANDSHAKE)
         if not handshake:
             raise Refused(f"HTTP with SSE is older than {', '.join(hello.revisions)}; allow a revision of the handshake era for it.")
-        channel = TwoEnds(self.url, self.trips.send, self.letters, limit=self.limit, seconds=hello.open_seconds)
+        seconds = hello.open_seconds if why is None else min(hello.probe_seconds, hello.open_seconds)
+        channel = TwoEnds(self.url, self.trips.send, self.letters, limit=self.limit, seconds=seconds)
         try:
             await channel.open()
-        except t.Unreachable as bad:
+        except (t.Unreachable, t.ProtocolError) as bad:
             raise (why or bad) from bad
         self._old = Duplex(channel, tap=self.tap)
         return await self._old.open(replace(hello, revisions=handshake, known=handshake[0]))

@@ -17,6 +17,7 @@ from ..schema import SchemaError, header_parameters
 from ..wire.http import argument_value, encode_value
 from ..wire.jsonrpc import READ_ERRORS
 from ..wire.revisions import R3, STATELESS_REVISIONS
+from .heads import header_name
 
 log = logging.getLogger("interlock.client")
 
@@ -103,6 +104,7 @@ class Letterhead:
 
 def _is_free(name: str, value: str) -> bool:
     """Whether a header is the user's to set."""
+    header_name(name)
     if not _SENDABLE.fullmatch(value):
         raise ValueError(f"the value of {name} has characters that a header cannot have; is there a line's end in it, or a typed quote?")
     if name.lower() in _OURS or name.lower().startswith("mcp-"):

@@ -27,6 +27,7 @@ from ..protocol.streams import Answer
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Frame, Malformed
 from ..wire.revisions import R2, R4
+from .bodies import asked
 from .feeds import Feeds
 from .notes import Note, Notes
 from .replies import Receive, Reply, Send, gone, send_body
@@ -35,6 +36,7 @@ from .serve import Serving
 if TYPE_CHECKING:
     from .asgi import HttpApp
 
+_MOST_SAVES = 100  # tries, where other requests change the same session at the same time
 _STATE_METHODS = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 
 
@@ -137,7 +139,8 @@ class Sessions:
         )
         if not await self.store.sessions.create(session, most=self.app.limits.sessions, now=now):
             words = f"The server has as many sessions as it takes ({self.app.limits.sessions}). Try again later."
-            await self.app.refuse(x.send, error(503, t.INTERNAL_ERROR, words, {"reason": "busy"}, headers=[(b"retry-after", b"30")]))
+            later = [(b"retry-after", b"30")]
+            await self.app.refuse(x.send, error(503, t.INTERNAL_ERROR, words, {"reason": "busy"}, id=asked(x.body), headers=later))
             return
         self.app.chronicle.session("opened", id, x.scope)
         await send_body(x.send, 200, body, headers=((b"mcp-session-id", id.encode()),))
@@ -187,7 +190,7 @@ class Sessions:
         for frame in jsonrpc.open_batch(body) if batch else [body]:
             envelope = jsonrpc.open_envelope(frame)
             if envelope.method is UNSET and envelope.result is UNSET and envelope.error is UNSET:
-                raise Malformed(t.INVALID_REQUEST, "Invalid request: neither a method, nor a result, nor an error", id=_id(envelope))
+                raise Malformed(t.INVALID_REQUEST, "Invalid request: neither a method, nor a result, nor an error")
             if envelope.method is UNSET or envelope.id is UNSET:
                 if self.app.rules.sessions and (envelope.method is UNSET or envelope.method == "notifications/cancelled"):
                     self.deliver(session.id, frame)
@@ -306,14 +309,16 @@ class Sessions:
         if not self.app.rules.sessions:  # `HTL-49`
             return Session(id="", revision=revision or R2, capabilities=NO_CAPABILITIES, created=0.0, until=0.0)
         if id is None:  # `HTL-41`
-            await self.app.refuse(x.send, error(400, t.INVALID_REQUEST, "Bad request: the header Mcp-Session-Id is missing"))
+            words = "Bad request: the header Mcp-Session-Id is missing"
+            await self.app.refuse(x.send, error(400, t.INVALID_REQUEST, words, id=asked(x.body)))
             return None
         now = time.time()
         session = await self.store.sessions.load(id, now=now)
         if session is None or session.principal != _key(x.principal):  # `HTL-42`, `SEC-03`: another's session is none
             if session is not None:
                 self.app.chronicle.stolen(id, x.scope)
-            await self.app.refuse(x.send, error(404, t.INVALID_REQUEST, "Session not found: it has ended; begin a new one with initialize"))
+            words = "Session not found: it has ended; begin a new one with initialize"
+            await self.app.refuse(x.send, error(404, t.INVALID_REQUEST, words, id=asked(x.body)))
             return None
         until = self.until(session.created, now)
         if until - session.until > self.app.limits.idle_seconds / 20:
@@ -331,7 +336,9 @@ class Sessions:
         added = set(connection.subscriptions) - set(session.subscriptions)
         removed = set(session.subscriptions) - set(connection.subscriptions)
         level = caller.log_level if caller.log_level != session.log_level else UNSET
-        for _ in range(100):
+        if not added and not removed and level is UNSET:
+            return
+        for _ in range(_MOST_SAVES):
             now: Session | None = await self.store.sessions.load(session.id, now=time.time())
             if now is None:
                 return
@@ -343,6 +350,8 @@ class Sessions:
             )
             if await self.store.sessions.save(new, was=now):
                 break
+        else:
+            raise StoreError("a session changes so often that nothing more can be noted in it")
         if added or removed:
             self.tell("changed", session.id)
             self.feeds.changed(session.id)
@@ -389,7 +398,6 @@ class Sessions:
                 post.serving.connection.fail(id, t.INTERNAL_ERROR, "The session has ended, and the call with it.", {"reason": "session"})
             post.serving.flush()
             post.reply.end()
-            self.spawn(post.serving.aclose())
 
     def _keep(self, session: str, name: str, number: int, data: bytes, last: bool) -> None:
         self.store.events.append(session, name, number, data, last=last)

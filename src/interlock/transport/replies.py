@@ -236,7 +236,7 @@ async def _nowhere(message: Message) -> None:
 
 async def send_body(send: Send, status: int, body: bytes, kind: bytes = JSON, headers: Pairs = ()) -> None:
     """Send a whole response."""
-    head: list[tuple[bytes, bytes]] = [(b"content-length", b"%d" % len(body)), *headers]
+    head: list[tuple[bytes, bytes]] = [*headers] if status == 204 else [(b"content-length", b"%d" % len(body)), *headers]
     if body:
         head.append((b"content-type", kind))
     await send({"type": "http.response.start", "status": status, "headers": head})

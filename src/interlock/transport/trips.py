@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 from .. import types as t
@@ -20,6 +22,8 @@ from .refusals import SessionGone, error_of, is_stranger, may_pass, refusal, res
 _MOST_REDIRECTS = 5
 _MOST_RECONNECTS = 5  # that fail in a row
 _LONGEST_REFUSAL = 1024 * 1024
+_FAREWELL = 0.2  # seconds that the end of a stream may take after the answer that it was for
+_MODERN = frozenset({t.HEADER_MISMATCH, t.MISSING_CLIENT_CAPABILITY, t.UNSUPPORTED_PROTOCOL_VERSION})
 _OPENING = frozenset({"server/discover", "initialize"})  # they may come twice; a call is only repeated with an id of its own (`HTM-18`)
 
 
@@ -27,11 +31,20 @@ class Trips:
     """What requests to one server share while it is open: the address, the HTTP client, the conversation and the session."""
 
     def __init__(
-        self, url: str, fetch: Fetch, letters: Letterhead, conversation: Conversation, *, limit: int, tap: Tap | None, sleep: Sleep
+        self,
+        url: str,
+        fetch: Fetch,
+        letters: Letterhead,
+        conversation: Conversation,
+        *,
+        limit: int,
+        tap: Tap | None,
+        sleep: Sleep,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self.url, self.fetch, self.letters, self.conversation, self.limit, self.tap = url, fetch, letters, conversation, limit, tap
         self.session: str | None = None
-        self._sleep = sleep
+        self._sleep, self._spawn = sleep, spawn
 
     async def make(self, x: Exchange) -> AnyResult:
         """Send a request once and wait for its answer, also over a stream that breaks and is taken up again."""
@@ -47,18 +60,20 @@ class Trips:
             if self.tap is not None:
                 self.tap("client", frame)
             response = await self.send(Request("POST", self.url, headers, frame, again=x.method in _OPENING))
+            session = session_of(response) if greets else None
             if response.status == 200 and response.headers.get("content-type", "").lower().startswith("application/json"):
                 body = await response.read(self.limit)
                 self.take(body, x.asker, id)
                 if not future.done():
                     raise t.ProtocolError(f"The server's answer to {x.method} is no answer to it: {shown(body)}")
             elif is_events(response):
-                await self._follow(response, x, id, future)
+                stream, response = response, None
+                await self._follow(stream, x, id, future)
             else:
                 raise self._misfit(response, await response.read(_LONGEST_REFUSAL), x)
             result = read_result(x.method, future.result())
             if greets:
-                self.session = session_of(response)
+                self.session = session
             return result
         except Lost as bad:
             raise Lost(f"The connection broke before the answer to {x.method} had come: {bad}") from bad
@@ -108,6 +123,10 @@ class Trips:
             error is None or status == 401 or (x.method in _OPENING and not is_stranger(status))
         ):  # `ERA-15`: that is no verdict, whatever the body
             return refusal(self.url, response, body)
+        if x.method == "initialize" and error.code not in _MODERN:  # perhaps a server of HTTP with SSE, which takes no POST here (`ERA-12`)
+            bad = refusal(self.url, response, body)
+            bad.__cause__ = error
+            return bad
         return error
 
     async def _follow(self, response: Response, x: Exchange, id: t.RequestId, future: asyncio.Future[Any]) -> None:
@@ -117,8 +136,9 @@ class Trips:
         while True:
             before, how = stream.last, "the server ended the stream"
             stream.begin()
+            chunks = response.chunks()
             try:
-                async for chunk in response.chunks():
+                async for chunk in chunks:
                     for message in stream.feed(chunk):
                         self.take(message, x.asker, id)
                     if future.done():
@@ -126,7 +146,10 @@ class Trips:
             except t.Unreachable as bad:
                 how = str(bad)
             finally:
-                await response.aclose()
+                if future.done():
+                    self._spawn(_read_out(response, chunks))
+                else:
+                    await response.aclose()
             if stream.last is None or x.caller.era is Era.STATELESS:  # `HTM-18`
                 raise Lost(how)
             failed = 0 if stream.last != before else failed + 1
@@ -179,3 +202,14 @@ class Trips:
             headers = self.letters.get(self.conversation.connection.revision, session, None)
             response = await self.send(Request("DELETE", self.url, headers))
             await response.aclose()
+
+
+async def _read_out(response: Response, chunks: AsyncIterator[bytes]) -> None:
+    """Read the end of a stream whose answer has come, so that its connection can carry the next request; but not for long."""
+    try:
+        with contextlib.suppress(t.InterlockError, TimeoutError):
+            async with asyncio.timeout(_FAREWELL):
+                async for _ in chunks:
+                    pass
+    finally:
+        await response.aclose()

@@ -25,6 +25,7 @@ from .serve import Serving
 if TYPE_CHECKING:
     from .asgi import HttpApp
 
+_OURS = "sse-"  # how ids of this transport's sessions begin: those of the other one have no stream here
 _MOST_QUEUED = 64 * 1024 * 1024  # bytes that wait for a client that does not read, beyond which its stream is ended
 
 
@@ -116,7 +117,7 @@ class TwoEndpoints:
             return
         principal = scope.get("interlock.principal")
         now = time.time()
-        id = os.urandom(24).hex()
+        id = f"{_OURS}{os.urandom(24).hex()}"
         session = Session(
             id=id,
             revision=R1,
@@ -152,9 +153,11 @@ class TwoEndpoints:
             await app.refuse(send, error(415, t.INVALID_REQUEST, "Unsupported media type: the body must be sent as application/json"))
             return
         id = (parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session") or [""])[0]
-        session = await app.store.sessions.load(id, now=time.time()) if id else None
+        session = await app.store.sessions.load(id, now=time.time()) if id.startswith(_OURS) else None
         principal = scope.get("interlock.principal")
         if session is None or session.principal != (None if principal is None else principal.key):
+            if session is not None:
+                app.chronicle.stolen(id, scope)
             await app.refuse(send, error(404, t.INVALID_REQUEST, "Session not found: open a stream at /sse first"))
             return
         if not self.hear(id, body):

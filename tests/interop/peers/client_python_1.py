@@ -6,7 +6,9 @@ from typing import Any
 
 import anyio
 from mcp import ClientSession, StdioServerParameters, types
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from steps import Steps, plain
 
 steps = Steps()
@@ -87,11 +89,18 @@ DO: dict[str, Any] = {
 }
 
 
+def road(first: dict[str, Any]) -> Any:
+    """The way to the server: a command, or a URL."""
+    if "command" in first:
+        command, *arguments = first["command"]
+        return stdio_client(StdioServerParameters(command=command, args=arguments))
+    return sse_client(first["url"]) if first["road"] == "sse" else streamable_http_client(first["url"])
+
+
 async def main() -> None:
     first = await steps.first()
-    command, *arguments = first["command"]
     async with (
-        stdio_client(StdioServerParameters(command=command, args=arguments)) as (read, write),
+        road(first) as (read, write, *_),
         ClientSession(
             read,
             write,

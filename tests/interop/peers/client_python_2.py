@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp_types import (
     CreateMessageResult,
@@ -107,11 +108,18 @@ DO: dict[str, Any] = {
 }
 
 
+def road(first: dict[str, Any]) -> Any:
+    """The way to the server: a command, or a URL."""
+    if "command" in first:
+        command, *arguments = first["command"]
+        return StdioServerParameters(command=command, args=arguments)
+    return sse_client(first["url"]) if first["road"] == "sse" else first["url"]
+
+
 async def main() -> None:
     first = await steps.first()
-    command, *arguments = first["command"]
     client = Client(
-        StdioServerParameters(command=command, args=arguments),
+        road(first),
         mode=first["mode"],
         log_level=first.get("log_level"),
         elicitation_callback=elicit,

@@ -1,6 +1,7 @@
-"""The catalogue, served over stdio by FastMCP 4. Run by FastMCP's own Python."""
+"""The catalogue, served by FastMCP 4 over stdio, or over HTTP (`streamable-http PORT`, `sse PORT`). Run by FastMCP's own Python."""
 
 import base64
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -222,4 +223,7 @@ def complete(ref: Any, argument: Any, context: Any) -> list[str]:
 
 
 if __name__ == "__main__":
-    server.run(show_banner=False)
+    if sys.argv[1:]:
+        server.run(sys.argv[1], port=int(sys.argv[2]), host="127.0.0.1", show_banner=False, log_level="error")
+    else:
+        server.run(show_banner=False)

@@ -1,8 +1,9 @@
-"""The catalogue, served over stdio by the official Python SDK 1.x. Run by that SDK's own Python."""
+"""The catalogue, served by the official Python SDK 1.x over stdio, or over HTTP (`streamable-http PORT`, `sse PORT`). Run by its own Python."""
 
 from __future__ import annotations
 
 import base64
+import sys
 from dataclasses import dataclass
 
 import anyio
@@ -219,4 +220,6 @@ async def set_level(level: str) -> None:
 
 
 if __name__ == "__main__":
-    server.run()
+    kind, port = sys.argv[1:] or ("stdio", 0)
+    server.settings.port, server.settings.log_level = int(port), "ERROR"
+    server.run(kind)

@@ -1,6 +1,7 @@
-"""The catalogue, served over stdio by the official Python SDK 2.x. Run by that SDK's own Python."""
+"""The catalogue, served by the official Python SDK 2.x over stdio, or over HTTP (`streamable-http PORT`, `sse PORT`). Run by its own Python."""
 
 import base64
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import Annotated
@@ -267,4 +268,7 @@ low.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, unsub
 low.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
 
 if __name__ == "__main__":
-    server.run()
+    if sys.argv[1:]:
+        server.run(sys.argv[1], port=int(sys.argv[2]))
+    else:
+        server.run()

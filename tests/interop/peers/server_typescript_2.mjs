@@ -1,5 +1,8 @@
-// The catalogue, served over stdio by the official TypeScript SDK v2.
-import { McpServer, ResourceTemplate, completable, inputRequired, inputResponse } from '@modelcontextprotocol/server';
+// The catalogue, served by the official TypeScript SDK v2 over stdio, or over HTTP (`streamable-http PORT`).
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import { NodeStreamableHTTPServerTransport, toNodeHandler } from '@modelcontextprotocol/node';
+import { McpServer, ResourceTemplate, completable, createMcpHandler, inputRequired, inputResponse } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
 
@@ -12,6 +15,8 @@ const said = text => ({ content: [{ type: 'text', text }] });
 const named = start => ['ada', 'alan', 'grace'].filter(name => name.startsWith(start));
 
 let cancelled = 0;
+let grown = false;
+let web; // tells those who listen over HTTP, where each request of the stateless era has a server of its own
 const watched = new Set();
 
 function build() {
@@ -116,13 +121,18 @@ function build() {
     });
     tool('cancellations', 'Say how many calls were cancelled.', nothing, async () => said(String(cancelled)));
     tool('touch', 'Tell whoever watches that the board has changed.', nothing, async (_, ctx) => {
-        if (watched.has('note://board') || ctx.mcpReq.envelope) await server.server.sendResourceUpdated({ uri: 'note://board' });
+        if (web && ctx.mcpReq.envelope) web.notify.resourceUpdated('note://board');
+        else if (watched.has('note://board') || ctx.mcpReq.envelope) await server.server.sendResourceUpdated({ uri: 'note://board' });
         return said('touched');
     });
-    tool('grow', 'Add a tool.', nothing, async () => {
-        tool('extra', 'Say the same again.', z.object({ text: z.string() }), async ({ text }) => said(text));
+    const extra = () => tool('extra', 'Say the same again.', z.object({ text: z.string() }), async ({ text }) => said(text));
+    tool('grow', 'Add a tool.', nothing, async (_, ctx) => {
+        grown = true;
+        if (web && ctx.mcpReq.envelope) web.notify.toolsChanged();
+        else extra();
         return said('grown');
     });
+    if (grown) extra();
 
     server.registerResource('board', 'note://board', { mimeType: 'text/plain' }, async uri => ({
         contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'Nothing new.' }]
@@ -156,4 +166,24 @@ function build() {
     return server;
 }
 
-serveStdio(build);
+function serveWeb(port) {
+    const sessions = new Map();
+    web = createMcpHandler(build, { legacy: 'reject' });
+    const stateless = toNodeHandler(web);
+    createServer(async (req, res) => {
+        if (req.headers['mcp-protocol-version'] >= '2026') return stateless(req, res);
+        let transport = sessions.get(req.headers['mcp-session-id']);
+        if (transport === undefined) {
+            if (req.headers['mcp-session-id'] !== undefined) return res.writeHead(404).end();
+            transport = new NodeStreamableHTTPServerTransport({
+                sessionIdGenerator: () => randomUUID(),
+                onsessioninitialized: id => void sessions.set(id, transport)
+            });
+            await build().connect(transport);
+        }
+        await transport.handleRequest(req, res);
+    }).listen(Number(port), '127.0.0.1');
+}
+
+if (process.argv.length > 2) serveWeb(process.argv[3]);
+else serveStdio(build);

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
-from ..location import split_target
+from ..location import header_lines, split_target
 from .clients import CLIENTS, Client, Config, Entry, this_place
 from .files import ConfigFile, difference
 from .text import Uneditable
@@ -19,25 +21,27 @@ _TELLS_NOTHING = {"server", "main", "app", "mcp", "__init__", "__main__"}
 
 
 @click.command("install")
-@click.argument("file", metavar="FILE[:OBJECT]")
+@click.argument("target", metavar="FILE[:OBJECT]|URL")
 @click.option("--client", "-c", "clients", multiple=True, type=click.Choice(list(CLIENTS)), help="The client; several times for several.")
-@click.option("--name", "-n", help="What the client calls the server.  [default: the file's name]")
+@click.option("--name", "-n", help="What the client calls the server.  [default: the name of the file or the host]")
 @click.option("--env", "-e", "variables", multiple=True, metavar="KEY=VALUE", help="A variable that the server is started with.")
+@click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="URL: the client sends this with each request.")
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="The configuration file, where it is not the usual one.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--remove", is_flag=True, help="Take the server out again.")
 @click.option("--force", is_flag=True, help="Replace a server of that name which Interlock did not put there.")
 def install(
-    file: str,
+    target: str,
     clients: tuple[str, ...],
     name: str | None,
     variables: tuple[str, ...],
+    headers: tuple[str, ...],
     config: Path | None,
     dry_run: bool,
     remove: bool,
     force: bool,
 ) -> None:
-    """Put the server in FILE into the configuration of a client, which will start it by `interlock run`.
+    """Put a server into the configuration of a client: the one in FILE, which it will start by `interlock run`, or the one at a URL.
 
     Only the entry is written: every other byte of the file stays as it was, comments too. A copy of the old file is kept beside
     it, and the new one takes its place in one step. A file that cannot be read with certainty is left alone, and the exit
@@ -47,26 +51,24 @@ def install(
     interlock install weather.py --client claude-desktop --client cursor
     interlock install weather.py --client codex --name weather --env API_KEY=secret
     interlock install weather.py --client vscode --config .vscode/mcp.json --dry-run
+    interlock install https://shop.example/mcp --client cursor --name shop --header 'Authorization: Bearer ...'
     """
     if not clients:
         raise click.UsageError(f"Say by --client for whom: {', '.join(CLIENTS)}.")
     if config is not None and len(clients) > 1:
         raise click.UsageError("--config is for one client.")
-    path, attribute = split_target(file)
-    if not remove and not path.is_file():
-        raise click.UsageError(f"There is no file {path}.")
-    name = name or _usual_name(path)
-    command, args = _command(path, attribute)
-    env = _variables(variables)
+    usual, entry_for = _remote(target, headers, variables) if "://" in target else _local(target, headers, variables, must_be=not remove)
+    name = name or usual
     failed = False
     for key in clients:
         client = CLIENTS[key]
-        target = ConfigFile(config or client.path(this_place()))
-        edit = _Removal(client, target, name, force) if remove else _Addition(client, name, client.entry(command, args, env, name), force)
+        file = ConfigFile(config or client.path(this_place()))
         try:
-            _carry_out(client, target, edit, dry_run)
+            entry = entry_for(client, name)
+            edit = _Removal(client, file, name, entry, force) if remove else _Addition(client, name, entry, force)
+            _carry_out(client, file, edit, dry_run)
         except (Uneditable, OSError) as bad:
-            click.secho(f"{client.title}: {target.path} was left as it is: {bad}", fg="red", err=True)
+            click.secho(f"{client.title}: {file.path} was left as it is: {bad}", fg="red", err=True)
             failed = True
     if failed:
         click.get_current_context().exit(1)
@@ -78,21 +80,24 @@ class _Addition:
     def __init__(self, client: Client, name: str, entry: Entry, force: bool) -> None:
         self._config, self._name, self._entry, self._force = client.config, name, entry, force
         self.words = f"has {name}"
-        self.detail = f"\n  it will run: {shlex.join([str(entry.get('command') or entry.get('cmd')), *entry['args']])}"
+        url = _url_of(entry)
+        self.detail = (
+            f"\n  it will ask: {url}" if url else f"\n  it will run: {shlex.join([entry.get('command') or entry['cmd'], *entry['args']])}"
+        )
 
     def __call__(self, text: str | None) -> str | None:
         there = None if text is None else self._config.source(text, self._name)
         after = self._config.add(text or "", self._name, self._entry)
         if there is not None and after != text and not self._force:
-            _make_sure_it_is_ours(there, self._name)
+            _make_sure_it_is_ours(there, self._name, self._entry)
         return after
 
 
 class _Removal:
     """The change that takes an entry out of a text, and leaves it as it was before the entry came."""
 
-    def __init__(self, client: Client, target: ConfigFile, name: str, force: bool) -> None:
-        self._config, self._target, self._name, self._force = client.config, target, name, force
+    def __init__(self, client: Client, file: ConfigFile, name: str, entry: Entry, force: bool) -> None:
+        self._config, self._file, self._name, self._entry, self._force = client.config, file, name, entry, force
         self.words, self.detail = f"no longer has {name}", ""
 
     def __call__(self, text: str | None) -> str | None:
@@ -100,17 +105,18 @@ class _Removal:
         if text is None or there is None:
             return text
         if not self._force:
-            _make_sure_it_is_ours(there, self._name)
+            _make_sure_it_is_ours(there, self._name, self._entry)
         left = self._config.drop(text, self._name)
-        backups = self._target.backups()
+        backups = self._file.backups()
         for backup in backups:
             if _without(self._config, backup, self._name) == left:
                 return backup
         return None if not backups and _without(self._config, "", self._name) == left else left
 
 
-def _make_sure_it_is_ours(source: str, name: str) -> None:
-    if not _OURS.search(source):
+def _make_sure_it_is_ours(source: str, name: str, entry: Entry) -> None:
+    url = _url_of(entry)
+    if not _OURS.search(source) and (url is None or url not in source):
         raise Uneditable(f"{name} there is a server that Interlock did not put there; take another --name, or --force it")
 
 
@@ -140,6 +146,44 @@ def _carry_out(client: Client, target: ConfigFile, edit: _Addition | _Removal, d
         return
     click.secho(f"{client.title} {edit.words}", fg="green")
     click.echo(f"  in: {target.path}" + (f"\n  as it was: {backup}" if backup is not None else "") + edit.detail)
+
+
+def _url_of(entry: Entry) -> str | None:
+    return next((str(entry[key]) for key in ("url", "httpUrl", "serverUrl", "uri") if key in entry), None)
+
+
+def _local(
+    target: str, headers: tuple[str, ...], variables: tuple[str, ...], *, must_be: bool
+) -> tuple[str, Callable[[Client, str], Entry]]:
+    """The usual name of the server in a file, and how its entry is made."""
+    if headers:
+        raise click.UsageError("--header is for URLs; a server that is started is given variables by --env.")
+    path, attribute = split_target(target)
+    if must_be and not path.is_file():
+        raise click.UsageError(f"There is no file {path}.")
+    command, args = _command(path, attribute)
+    env = _variables(variables)
+    return _usual_name(path), lambda client, name: client.entry(command, args, env, name)
+
+
+def _remote(url: str, headers: tuple[str, ...], variables: tuple[str, ...]) -> tuple[str, Callable[[Client, str], Entry]]:
+    """The usual name of the server at a URL, and how its entry is made; what stands in headers is left for the client to fill in."""
+    if variables:
+        raise click.UsageError("--env is for servers that are started; one at a URL is sent --header.")
+    from ... import Http  # late: only for servers on the web
+
+    given = header_lines(headers)
+    try:
+        Http(url, headers=given)  # says what is wrong with them
+    except ValueError as bad:
+        raise click.UsageError(str(bad)) from None
+
+    def entry(client: Client, name: str) -> Entry:
+        if client.remote is None:
+            raise Uneditable(f"{client.title} takes servers at a URL in its settings only, not in this file")
+        return client.remote(url, given, name)
+
+    return (urlsplit(url).hostname or "").removeprefix("www.").partition(".")[0], entry
 
 
 def _usual_name(path: Path) -> str:

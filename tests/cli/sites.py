@@ -1,0 +1,79 @@
+"""Web sites for the command to talk to: a small MCP server that is not Interlock's, and addresses that are no server at all."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+_RESULTS: dict[str, dict[str, Any]] = {
+    "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "stranger", "version": "0"}},
+    "tools/list": {"tools": [{"name": "hello", "inputSchema": {"type": "object"}}]},
+    "tools/call": {"content": [{"type": "text", "text": "hello"}]},
+    "ping": {},
+}
+ODD: dict[str, tuple[int, str, bytes]] = {
+    "/missing": (404, "text/plain", b"nothing here"),
+    "/page": (200, "text/html", b"<!doctype html><title>Welcome</title>"),
+    "/locked": (401, "text/plain", b""),
+    "/closed": (403, "text/plain", b"not you"),
+    "/ill": (500, "text/html", b"<h1>Oh no</h1>"),
+    "/busy": (429, "text/plain", b""),
+}
+"""Paths that answer everything in one way: status, content type and body."""
+
+
+class Site:
+    """A server at `url` of the revision 2025-06-18 that answers by hand; `heads` are the headers of what it was asked."""
+
+    def __init__(self) -> None:
+        self.heads: list[dict[str, str]] = []
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.address = f"127.0.0.1:{self._http.server_port}"
+        self.url = f"http://{self.address}/mcp"
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it."""
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def answer(self, path: str, body: bytes) -> tuple[int, str, bytes]:
+        """Status, content type and body for a POST."""
+        if path in ODD:
+            return ODD[path]
+        message = json.loads(body)
+        if "id" not in message:
+            return 202, "text/plain", b""
+        result = _RESULTS.get(message["method"])
+        if result is None:
+            return 400, "text/plain", b"Bad Request: no valid session ID"
+        return 200, "application/json", json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                site.heads.append({name.lower(): value for name, value in self.headers.items()})
+                self._send(*site.answer(self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+
+            def do_GET(self) -> None:
+                self._send(*ODD.get(self.path, (405, "text/plain", b"")))
+
+            def _send(self, status: int, kind: str, body: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        return Handler
