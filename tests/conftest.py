@@ -1,8 +1,9 @@
-"""What every test stands on: how hard Hypothesis tries, that a slow machine is not a failure, and a Redis server."""
+"""What every test stands on: how hard Hypothesis tries, that a slow machine is not a failure, interrupts, and a Redis server."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,10 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=60)
 settings.register_profile("ci", settings.get_profile("desk"), max_examples=200, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk"))
+
+# Whoever is started in the background of a shell ignores interrupts, and so would every program that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

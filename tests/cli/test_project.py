@@ -22,11 +22,12 @@ def test_a_new_project_runs_and_passes_its_test(interlock: Command, home: Path) 
     folder = home / "hello-world"
     assert sorted(p.name for p in folder.iterdir()) == [".gitignore", "README.md", "pyproject.toml", "server.py", "test_server.py"]
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-    assert (project["name"], project["dependencies"]) == ("hello-world", [f"interlock[cli]>={__version__}"])
+    assert (project["name"], project["dependencies"]) == ("hello-world", [f"interlock[cli,http]>={__version__}"])
     tested = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=folder, capture_output=True, text=True, timeout=120)
     assert tested.returncode == 0, tested.stdout
     assert "2 passed" in tested.stdout
     assert interlock("call", folder / "server.py", "greet", "name=Ada").stdout == "Hello, Ada!\n"
+    assert "interlock run server.py --http :8000" in (folder / "README.md").read_text()
     assert interlock("call", "greet", "name=Ada", "loud=true", "--", sys.executable, folder / "server.py").stdout == "HELLO, ADA!\n"
 
 

@@ -337,7 +337,10 @@ def test_an_interrupt_is_130_and_leaves_nothing_running(everyday: Path, home: Pa
         assert process.stderr is not None
         said = process.stderr.readline()  # the tool runs now
         process.send_signal(signal.SIGINT)
-        rest = process.communicate(timeout=30)[1]
+        try:
+            rest = process.communicate(timeout=30)[1]
+        finally:
+            process.kill()
     assert (process.returncode, rest.strip()) == (130, "Interrupted.")
     child = int(said.rpartition(" ")[2])
     with pytest.raises(ProcessLookupError):

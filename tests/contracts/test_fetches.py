@@ -254,6 +254,14 @@ class Once(Faulty):
         return super()._take(pool)
 
 
+class Again(Faulty):
+    """Sends again what a kept connection swallowed, whatever it was."""
+
+    async def __call__(self, request):
+        """And again."""
+        return await super().__call__(replace(request, again=True))
+
+
 class Twice(Faulty):
     """Sends everything twice, to be sure."""
 
@@ -331,6 +339,7 @@ BROKEN = {
     Alarmed: "where nobody listens it raises Unreachable with some words, and not Lost",
     Once: "a kept connection that the server has closed is no reason to fail",
     Twice: "a kept connection that the server has closed is no reason to fail",
+    Again: "what may not come twice is Lost",
     Lenient: "a header with a line's end in it raises ValueError",
     Clinging: "closing an answer before its end closes the connection",
     Stubborn: "cancelling closes the connection",

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
 
+import click
+import msgspec
 import pytest
 
-from interlock import REVISIONS, Client, Server
+from interlock import REVISIONS, Client, Context, Http, Limits, Server
+from interlock.cli.listing import ping
 from interlock.cli.program import COMMANDS
+from interlock.cli.running import run
 from interlock.cli.serving import servers_here
+from interlock.server.web import DEFAULT_GRACE, http_app, serve_web
+from interlock.transport import chronicle
+from interlock.transport.fetching import HttpFetch
 from interlock.wire.lines import DEFAULT_LIMIT
 from tests.docs.pages import TOP
 
@@ -21,7 +29,7 @@ def page(name: str) -> str:
     return (GUIDE / name).read_text(encoding="utf-8")
 
 
-def default(of: type, name: str) -> object:
+def default(of: Callable[..., object], name: str) -> object:
     """What a parameter is unless it is told otherwise."""
     return inspect.signature(of).parameters[name].default
 
@@ -46,6 +54,49 @@ def test_the_size_of_a_message_is_as_stated() -> None:
 def test_the_timeout_of_a_client_is_as_stated() -> None:
     """In seconds."""
     assert f"({default(Client, 'timeout'):g} seconds unless told otherwise)" in page("client.md")
+
+
+def in_words(limit: str, value: float | None) -> str:
+    """A limit as the guide puts it."""
+    if value is None:
+        return "none"
+    if limit in ("head", "body", "bodies"):
+        return f"{value // 1024**2} MiB" if value >= 1024**2 else f"{value // 1024} KiB"
+    return {3600.0: "1 hour", 86400.0: "1 day"}.get(value, f"{value:,g}")
+
+
+@pytest.mark.parametrize("limit", [field.name for field in msgspec.structs.fields(Limits)])
+def test_limits_over_http_are_as_stated(limit: str) -> None:
+    """The table of limits of an endpoint has all of them, with their defaults."""
+    value = in_words(limit, getattr(Limits(), limit))
+    (row,) = [line for line in page("http.md").splitlines() if line.startswith("|") and f"`{limit}`" in line.split("|")[1]]
+    names, words = re.findall(r"`(\w+)`", row.split("|")[1]), row.split("|")[3].strip().split(", ")
+    assert (words[names.index(limit)] if len(names) > 1 else ", ".join(words)) == value
+
+
+def test_what_is_said_of_http_is_so() -> None:
+    """Options, loggers, places and times that the page on HTTP names."""
+    text = page("http.md")
+    assert set(re.findall(r"`(\w+)=", text)) <= {
+        name for of in (http_app, serve_web, Http.__init__, HttpFetch.__init__, Client.__init__, Context.disconnect)
+        for name in inspect.signature(of).parameters
+    }  # fmt: skip
+    assert {chronicle.access.name, chronicle.security.name} == set(re.findall(r"`(interlock\.(?:access|security))`", text))
+    assert f"`grace` seconds ({DEFAULT_GRACE:g})" in text
+    assert f"`{default(http_app, 'path')}`, and `/health`" in text
+    assert f"`{default(serve_web, 'host')}:{default(serve_web, 'port')}`" in text
+
+
+def test_options_of_the_command_line_are_named() -> None:
+    """Those for HTTP, both ways."""
+    text = page("cli.md")
+    assert "default: 300" in " ".join(str(option.help) for option in ping.params if isinstance(option, click.Option))
+    for command, names in (
+        (run, ["--http", "--workers", "--store", "--allow-host", "--cors", "--serve-legacy-sse"]),
+        (ping, ["--header", "--revision", "--legacy-sse"]),
+    ):
+        there = {word for option in command.params for word in option.opts}
+        assert all(name in there and f"`{name}" in text for name in names)
 
 
 def test_commands_are_named() -> None:

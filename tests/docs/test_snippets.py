@@ -7,8 +7,10 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -28,34 +30,30 @@ def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
     """The files are written as they come, the commands are run where they stand, and print what is printed."""
     ran: list[str] = []
     files: dict[str, str] = {}
-    for block in blocks(PAGES[name], name):
-        if block.language == "python":
-            assert block.title, f"{block.where}: a snippet opens with a comment that names its file"
-            files[block.title] = block.text
-            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
-        elif block.language == "console":
-            for command in commands(block):
-                if not command.line.startswith(NOT_RUN):
-                    ran.append(command.line)
-                    check(command, tmp_path)
-        elif block.language == "json":
-            msgspec.json.decode(block.text)
+    text = PAGES[name].replace(":8000", f":{free_port()}")  # where a reader serves; here it may be taken
+    with contextlib.ExitStack() as page:
+        for block in blocks(text, name):
+            if block.language == "python":
+                assert block.title, f"{block.where}: a snippet opens with a comment that names its file"
+                files[block.title] = block.text
+                (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+            elif block.language == "console":
+                for command in commands(block):
+                    if not command.line.startswith(NOT_RUN):
+                        ran.append(command.line)
+                        if command.line.endswith(" &"):
+                            page.enter_context(running(command, tmp_path))
+                        else:
+                            check(command, tmp_path)
+            elif block.language == "json":
+                msgspec.json.decode(block.text)
     left = [title for title in files if not used(title, files, ran)]
     assert not left, f"{name}: nothing runs {', '.join(left)}"
 
 
 def check(command: Command, folder: Path) -> None:
     """Run a command in a folder, and compare what it prints. Its exit code stands in brackets at the end where it is not 0."""
-    words = shlex.split(command.line)
-    python = {"python": [], "interlock": ["-m", "interlock"], "pytest": ["-m", "pytest", "-p", "no:cacheprovider"]}
-    assert words[0] in python, f"{command.where}: there is no running {words[0]}"
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # where `make install` leaves the command
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(folder), "COLUMNS": "100", "NO_COLOR": "1"}
-    with subprocess.Popen(
-        [sys.executable, *python[words[0]], *words[1:]],
-        cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, encoding="utf-8", start_new_session=True,
-    ) as done:  # fmt: skip
+    with started(command, folder) as done:
         try:
             output, errors = done.communicate(timeout=60)
         finally:
@@ -63,6 +61,42 @@ def check(command: Command, folder: Path) -> None:
                 os.killpg(done.pid, signal.SIGKILL)  # what a program that hangs or fails leaves behind
     output += f"[exit code {done.returncode}]" if done.returncode else ""
     assert agrees(command.output, output), f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{output}\n{errors}"
+
+
+def started(command: Command, folder: Path) -> subprocess.Popen[str]:
+    """Start a command in a folder, as a reader would."""
+    words = shlex.split(command.line.removesuffix(" &"))
+    python = {"python": [], "interlock": ["-m", "interlock"], "pytest": ["-m", "pytest", "-p", "no:cacheprovider"]}
+    assert words[0] in python, f"{command.where}: there is no running {words[0]}"
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # where `make install` leaves the command
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(folder), "COLUMNS": "100", "NO_COLOR": "1"}
+    return subprocess.Popen(
+        [sys.executable, *python[words[0]], *words[1:]],
+        cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, encoding="utf-8", start_new_session=True,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def running(command: Command, folder: Path) -> Iterator[None]:
+    """A command with `&` at its end: it runs until the page is done, once it has said what the page says, and ends well."""
+    with started(command, folder) as process:
+        try:
+            assert process.stderr is not None
+            said = "".join(process.stderr.readline() for _ in command.output.splitlines())
+            assert agrees(command.output, said), f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{said}"
+            yield
+            process.terminate()
+            assert process.wait(60) == 0, process.stderr.read()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
 
 
 def used(title: str, files: dict[str, str], ran: list[str]) -> bool:

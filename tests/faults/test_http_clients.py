@@ -277,6 +277,20 @@ def test_sessions_that_come_and_go_leave_nothing(site: MakeSite) -> None:
     comes_and_goes(one, wave, 2 * MB)
 
 
+def test_a_server_without_a_descriptor_left_recovers(site: MakeSite) -> None:
+    """More clients than it can hold: it goes on serving those it has, and takes others when there is room."""
+    one = site(descriptors=40)
+    first = one.wire()
+    assert first.ask(stateless(1, "tools/list")).status == 200
+    crowd = [one.wire() for _ in range(100)]
+    assert first.ask(stateless(2, "tools/list")).status == 200
+    for wire in crowd:
+        wire.close()
+    with one.wire() as late:
+        assert late.ask(stateless(3, "tools/list")).status == 200
+    assert first.ask(stateless(4, "tools/list")).status == 200
+
+
 @pytest.mark.slow
 def test_calls_that_are_given_up_leave_nothing(site: MakeSite) -> None:
     """Five hundred at once, all of whose clients go in the same moment."""

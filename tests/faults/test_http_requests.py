@@ -141,6 +141,33 @@ def test_bodies_that_arrive_at_once_are_bounded_together(quick: Site) -> None:
         assert statuses == [408, 503]
 
 
+LARGE = 15 * MB
+DEAR = {
+    "small numbers": b"[" + b"0," * (LARGE // 2) + b"0]",
+    "empty objects": b"[" + b"{}," * (LARGE // 3) + b"{}]",
+    "empty messages": b"[" + b'{"jsonrpc":"2.0"},' * (LARGE // 18) + b'{"jsonrpc":"2.0"}]',
+    "depth": b"[" * LARGE,
+    "depth of objects": b'{"a":' * (LARGE // 5),
+    "an id": b'{"jsonrpc":"2.0","method":7,"id":[' + b"[]," * (LARGE // 3) + b"[]]}",
+    "a result": b'{"jsonrpc":"2.0","method":7,"result":[' + b"[]," * (LARGE // 3) + b"[]]}",
+    "params": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[' + b"[]," * (LARGE // 3) + b"[]]}",
+    "arguments": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"length","arguments":{"text":['
+    + b"[]," * (LARGE // 3)
+    + b"[]]}}}",
+}
+
+
+@pytest.mark.parametrize("dear", DEAR)
+def test_a_body_costs_no_multiple_of_its_size(shared: Site, dear: str) -> None:
+    """Sixteen MB of small values would be a gigabyte of objects and seconds of everybody's time, were they ever built."""
+    with shared.wire() as wire:
+        id = shared.session(wire, "2025-03-26")
+        before = shared.peak()
+        response = wire.ask(post(DEAR[dear], f"Mcp-Session-Id: {id}"))
+        assert "error" in response.json or response.json["result"]["isError"]
+        assert shared.peak() - before < 100 * MB
+
+
 # -- lies about the length -----------------------------------------------------------------------------------
 
 N = len(PING_BODY)

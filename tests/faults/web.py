@@ -22,7 +22,7 @@ MB = 1024 * 1024
 
 # Its options come as JSON; `limits` and `rate` are those of `Limits`. The port is the first line of its output.
 SITE = """
-import asyncio, gc, json, logging, sys
+import asyncio, gc, json, logging, resource, sys
 from contextlib import asynccontextmanager
 from interlock import Context, Limits, Rate, Server
 
@@ -30,6 +30,8 @@ options = json.loads(sys.argv[1])
 if "limits" in options:
     rate = options["limits"].pop("rate", None)
     options["limits"] = Limits(rate=Rate(**rate) if rate else None, **options["limits"])
+if most := options.pop("descriptors", 0):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 if options.pop("logs", False):
     logging.basicConfig(level=logging.INFO, format="%(name)s %(message)s")
 
@@ -295,6 +297,11 @@ class Site:
     def resident(self) -> int:
         """Bytes of memory that the server has in use."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def peak(self) -> int:
+        """Bytes of memory that it had in use at the most."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
     def descriptors(self) -> int:
         """How many files and sockets it has open."""

@@ -1,8 +1,9 @@
-"""The official SDKs' clients call each fixture of `everything.py`, and the two tools of a server in the tutorials' shape, in both eras."""
+"""The official SDKs' clients call each fixture of `everything.py`, and the two tools of a server in the tutorials' shape, in both eras, over stdio and HTTP."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -14,7 +15,7 @@ import pytest_asyncio
 
 from tests.interop import everything, weather
 from tests.interop.answers import ANSWERS, FORM
-from tests.interop.driver import MAN, Driver, command_of, led
+from tests.interop.driver import MAN, Driver, command_of, free_port, led, on_the_web
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
 
@@ -23,13 +24,20 @@ WAYS += [("python-1", "legacy"), ("typescript-1", "legacy")]
 PERSON = {**MAN, "elicitation/create": {"action": "accept", "content": FORM}}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=WAYS, ids=" ".join)
+@pytest_asyncio.fixture(
+    scope="module", loop_scope="module", params=[(*way, road) for road in ("stdio", "http") for way in WAYS], ids=" ".join
+)
 async def client(request: pytest.FixtureRequest, installed: Callable[[str], Path]) -> AsyncIterator[Driver]:
-    """A client in conversation with `everything.py`."""
-    maker, mode = request.param
-    server = [sys.executable, everything.__file__, "--stdio"]
-    async with led(command_of("client", maker, installed), command=server, mode=mode, log_level="debug") as client:
-        yield client
+    """A client in conversation with `everything.py`; over HTTP `test_reconnection` makes it come back with `Last-Event-ID` (`HTL-15`)."""
+    maker, mode, road = request.param
+    async with contextlib.AsyncExitStack() as stack:
+        server = [sys.executable, everything.__file__]
+        target: dict[str, Any] = {"command": [*server, "--stdio"]}
+        if road == "http":
+            port = free_port()
+            await stack.enter_async_context(on_the_web([*server, "--port", str(port)], port))
+            target = {"url": f"http://127.0.0.1:{port}/mcp", "road": road}
+        yield await stack.enter_async_context(led(command_of("client", maker, installed), mode=mode, log_level="debug", **target))
 
 
 @pytest.mark.parametrize("tool", ANSWERS)

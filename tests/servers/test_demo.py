@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_all_goes_well(site: WeatherSite, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Three servers as children, four conversations in both eras; every message is shown with direction and revision."""
+    """Three servers as children, six conversations in both eras, two over HTTP; every message is shown with direction and revision."""
     monkeypatch.setenv(ADDRESS_VARIABLE, site.url)
     assert main(["--folder", str(folder)]) == 0
     shown = capsys.readouterr().out
@@ -41,10 +41,11 @@ def test_all_goes_well(site: WeatherSite, folder: Path, monkeypatch: pytest.Monk
         "2026-07-28 ← questions",
         "2026-07-28 → subscriptions/listen",
         "2025-11-25 → initialize #1",
-        "2025-11-25 ← elicitation/create #1",
+        "2025-11-25 ← elicitation/create #",
         "2025-11-25 ← notifications/resources/updated",
     ):
-        assert line in shown
+        assert all(line in part for part in shown.split("The same over HTTP"))
+    assert "Serving at http://127.0.0.1:" in shown
     assert "\x1b" not in shown
 
 
@@ -56,6 +57,17 @@ def test_without_network(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     shown = capsys.readouterr().out
     assert "! The weather service at 127.0.0.1:9 cannot be reached" in shown
     assert "steps went well" in shown
+
+
+def test_without_the_extra_for_http(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The part is left out, with the words to install it: no failure."""
+    monkeypatch.setenv(ADDRESS_VARIABLE, NOBODY)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["--folder", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "! HTTP is not shown: it needs the extra `http` (pip install 'interlock[http]')." in shown
+    assert "Over HTTP" not in shown
 
 
 def test_a_failure_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from interlock import Client, Unreachable
-from interlock.transport.proxies import Proxies
 from tests.transport.http_desk import R1, R4, R5, REVISIONS, Asked, Desk, begun, client_of, desk, event, listed, result, talking, tool
 from tests.transport.http_peers import both_loops, fetch_for_tests
 
@@ -244,16 +243,10 @@ async def test_closing_the_older_transport() -> None:
     """Before it is open, and while a call waits."""
     async with desk() as server:
         server.on.clear()
-        client = Client(_old(server.url), revision=R1)
+        client = client_of(server.url, R1, legacy_sse=True)
         doing = begun(client.open())
         stream = await server.next("GET")
         await client.aclose()
         with pytest.raises(Unreachable):
             await doing
         await stream.hung_up()
-
-
-def _old(url: str) -> Any:
-    from interlock import Http  # beside its one use
-
-    return Http(url, legacy_sse=True, proxies=Proxies())

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Http, McpError, ProtocolError, Unreachable
-from interlock.wire.http import decode_value
+from interlock.wire.http import argument_value, decode_value
 from tests.transport.http_desk import (
     HANDSHAKES,
     R3,
@@ -73,7 +73,7 @@ async def test_the_stateless_era() -> None:
 async def test_the_handshake_era(revision: str) -> None:
     """The session on every later request, its revision too from 2025-06-18 on; on `initialize` neither.
 
-    `HTL-02`, `HTL-03`, `HTL-05`, `HTL-24`, `HTL-40`, `HTL-47`, `HTL-48`.
+    `HTL-02` to `HTL-05`, `HTL-24`, `HTL-40`, `HTL-47`, `HTL-48`.
     """
     async with talking(revision) as (server, client):
         doing = begun(client.call_tool("add", {"a": 1}))
@@ -240,8 +240,6 @@ async def test_arguments_are_repeated_in_headers() -> None:
 @given(st.text(max_size=40))
 def test_any_text_survives_its_header(text: str) -> None:
     """What a header says is what the argument is, however odd (`XMH-14`, `XMH-15`, `XMH-16`)."""
-    from interlock.wire.http import argument_value  # beside its use: the rest of this file is about requests
-
     said = argument_value(text)
     assert said is not None
     assert decode_value(said) == text
@@ -261,6 +259,12 @@ BROKEN: dict[str, dict[str, Any]] = {
     "an object": {"a": {"type": "object", "x-mcp-header": "Region"}},
     "within an array": {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "Region"}}},
     "within anyOf": {"a": {"anyOf": [{"type": "string", "x-mcp-header": "Region"}]}},
+    **{f"within {key}": {"a": {key: [{"type": "string", "x-mcp-header": "Region"}]}} for key in ("oneOf", "allOf", "prefixItems")},
+    **{
+        f"within {key}": {"a": {key: {"properties": {"b": {"type": "string", "x-mcp-header": "Region"}}}}}
+        for key in ("not", "if", "then", "else", "contains", "additionalProperties")
+    },
+    "within $defs": {"a": {"$defs": {"b": {"type": "string", "x-mcp-header": "Region"}}, "$ref": "#/properties/a/$defs/b"}},
 }
 
 

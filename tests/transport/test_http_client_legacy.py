@@ -169,7 +169,7 @@ async def test_a_server_that_never_says_where() -> None:
     """The wait has an end, and the stream is closed."""
     async with desk() as server:
         server.on.clear()
-        opening = begun(client_of(server.url, R1, legacy_sse=True, timeout=0.02).open())
+        opening = begun(client_of(server.url, R1, legacy_sse=True, timeout=0.3).open())
         stream = await server.next("GET")
         await stream.streams(b":\n\n")
         with pytest.raises(TimedOut, match="where to post to"):

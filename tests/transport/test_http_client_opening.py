@@ -278,7 +278,7 @@ async def test_a_server_that_refuses_to_be_greeted_with_400(how: str) -> None:
         server.on["initialize"] = lambda asked: asked.fails(-32600, "Not like this", status="400 Bad Request")
         if how == "silent":
             del server.on["GET"]
-        opening = begun(client_of(server.url, R4, probe_timeout=0.02, legacy_sse=False if how == "not asked for" else None).open())
+        opening = begun(client_of(server.url, R4, probe_timeout=0.3, legacy_sse=False if how == "not asked for" else None).open())
         if how == "silent":
             stream = await server.next("GET")
             await stream.streams(b":\n\n")

@@ -144,7 +144,7 @@ async def test_a_session_that_is_gone_again_at_once() -> None:
 @both_loops
 async def test_a_session_that_cannot_be_begun_anew(why: str) -> None:
     """Whoever waits is told in words; the call after that begins with it again, without the old id where it must not be (`HTL-43`)."""
-    async with talking(R4, timeout=0.05 if why == "silent" else 5.0, **QUIET) as (server, client):
+    async with talking(R4, timeout=0.5 if why == "silent" else 5.0, **QUIET) as (server, client):
         good = server.on["initialize"]
         other = {"protocolVersion": R3, "capabilities": ALL, "serverInfo": INFO}
         bad: dict[str, Any] = {
@@ -215,6 +215,25 @@ async def test_the_stream_of_a_session() -> None:
         await opening
         assert heard == ["notifications/tools/list_changed"]
         await client.aclose()
+        await stream.hung_up()
+
+
+@both_loops
+async def test_messages_of_tasks_may_come_on_any_stream() -> None:
+    """What this client has no use for is passed over, on the session's stream and on a call's (`HTL-56`)."""
+    task = note("tasks/status", taskId="t", status="working", createdAt="2025-11-25T10:00:00Z", lastUpdatedAt="2025-11-25T10:00:00Z", ttl=1)
+    async with desk() as server:
+        track = Tracked(server)
+        stream = await track.opened()
+        await stream.sends(event(task), event(note("tools/list_changed")))
+        await track.hears(1)
+        doing = begun(track.client.call_tool("act"))
+        asked = await server.next("tools/call")
+        await asked.streams()
+        await asked.ends(event(task), event(asked.response(result())))
+        assert (await doing).text == "done"
+        assert track.heard == [LISTS[0]]
+        await track.client.aclose()
         await stream.hung_up()
 
 
@@ -371,6 +390,26 @@ async def test_the_stream_finds_the_session_gone() -> None:
         await doing
         assert server.count("initialize") == 3
         await track.client.aclose()
+
+
+@both_loops
+async def test_the_stream_goes_on_where_a_session_was_hard_to_begin() -> None:
+    """The server is away when the stream finds the session gone: it is tried again, and listened to in the end (`HTL-43`)."""
+    async with desk() as server:
+        track = Tracked(server)
+        stream = await track.opened()
+        good = server.on["initialize"]
+        server.on["initialize"] = lambda asked: asked.says("503 Service Unavailable")
+        await stream.breaks()
+        await (await server.next("GET")).says("404 Not Found")
+        second = await server.next("GET")
+        assert second.header("mcp-session-id") == "session-1"
+        server.on["initialize"], server.session = good, "session-2"
+        await second.says("404 Not Found")
+        last = await server.next("GET")
+        assert last.header("mcp-session-id") == "session-2"
+        await track.client.aclose()
+        await last.hung_up()
 
 
 @both_loops

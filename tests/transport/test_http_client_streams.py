@@ -237,7 +237,7 @@ async def test_a_stream_that_breaks_at_any_byte(revision: str, gracefully: bool)
         while not whole or cut < whole:
             heard: list[float] = []
             waits.asked.clear()
-            doing = begun(client.call_tool("act", on_progress=lambda p, heard=heard: heard.append(p.progress)))  # type: ignore[misc]  # its default is its own
+            doing = begun(client.call_tool("act", on_progress=lambda p, heard=heard: heard.append(p.progress)))
             asked = await server.next("tools/call")
             events = story(asked)
             stream = b"".join(data for _, data in events)
@@ -329,6 +329,50 @@ async def test_a_stream_that_breaks_between_two_questions() -> None:
 
 
 @both_loops
+async def test_answers_need_no_connection_that_a_call_holds() -> None:
+    """As many calls as there may be connections ask at once: their answers go out all the same, and so does a cancellation."""
+    async with talking(R4, elicit=lambda params: {}, most_connections=2) as (server, client):
+        calls = [begun(client.call_tool("act")) for _ in range(3)]
+        held = [await server.next("tools/call") for _ in range(2)]
+        params = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        for number, asked in enumerate(held):
+            await asked.streams(event({"jsonrpc": "2.0", "id": f"q{number}", "method": "elicitation/create", "params": params}))
+            answer = await server.next("response")
+            assert answer.body["id"] == f"q{number}"
+            await answer.taken()
+        assert server.count("tools/call") == 2  # the third waits for one of the two
+        calls[0].cancel()
+        cancelled = await server.next("notifications/cancelled")
+        await cancelled.taken()
+        await held[0].hung_up()
+        await held[1].ends(event(held[1].response(result())))
+        await (await server.next("tools/call")).gives(result())
+        await asyncio.gather(*calls[1:])
+
+
+@both_loops
+async def test_watching_takes_no_connection_from_calls() -> None:
+    """More subscriptions than there may be connections: calls are made beside them."""
+    async with talking(R5, most_connections=1) as (server, client):
+        watches = [client.watch(tools=True) for _ in range(3)]
+        streams = []
+        for watch in watches:
+            entering = begun(watch.__aenter__())
+            stream = await server.next("subscriptions/listen")
+            about = {"io.modelcontextprotocol/subscriptionId": stream.id}
+            params = {"notifications": stream.params["notifications"], "_meta": about}
+            await stream.streams(event({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}))
+            await entering
+            streams.append(stream)
+        doing = begun(client.call_tool("act"))
+        await (await server.next("tools/call")).gives(result())
+        assert (await doing).text == "done"
+        for watch, stream in zip(watches, streams, strict=True):
+            await watch.__aexit__(None, None, None)
+            await stream.hung_up()
+
+
+@both_loops
 async def test_an_answer_that_is_lost_is_posted_again() -> None:
     """The connection breaks under the POST of an answer: it is sent again, for else the call would wait for ever."""
     async with talking(R4, elicit=lambda params: {}) as (server, client):
@@ -381,7 +425,7 @@ async def test_a_server_that_is_away_for_a_while() -> None:
         asked = await server.next("tools/call")
         await asked.streams(event(id="1"))
         await asked.breaks()
-        await (await server.next("GET")).breaks()
+        await (await server.next("GET")).breaks(b"HTTP/1.1 2")
         await (await server.next("GET")).says("503 Service Unavailable")
         await (await server.next("GET")).says("429 Too Many Requests")
         back = await server.next("GET")

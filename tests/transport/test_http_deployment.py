@@ -338,7 +338,7 @@ def test_logs_are_json_and_keep_secrets(site: MakeSite) -> None:
         wire.ask(stateless(1, "tools/list", {}, host="evil.example"))
         wire.ask(stateless(1, "tools/list", {}, "Mcp-Name: a\x85interlock.access {}\u00a0b"))
         wire.ask(head("GET", target="/x%0ainterlock.access%20%7b%7d?token=SECRET-TOKEN"))
-        wire.ask(head("GET", target="/" + "x" * 10_000))
+        wire.ask(head("GET", "X-Forwarded-For: " + "\u00e9" * 10_000, target="/" + "x" * 10_000))
         wire.ask(head("DELETE", f"Mcp-Session-Id: {id}"))
     with one.wire() as old:
         old.say(head("GET", "Accept: text/event-stream", target="/sse"))

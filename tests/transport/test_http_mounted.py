@@ -78,6 +78,19 @@ def guarded():
 
     return guard
 
+def broken():
+    server = make("broken")
+
+    def middleware(handler):
+        async def inner(x):
+            if x.method == "subscriptions/listen":
+                raise RuntimeError("not today")
+            return await handler(x)
+        return inner
+
+    server.use(middleware)
+    return server.http_app("/mcp")
+
 def bare():
     return make("bare").http_app("/mcp")
 
@@ -260,3 +273,16 @@ def test_the_rate_is_counted_for_each_principal(place: Any) -> None:
         assert statuses == [200] * 50 + [429] * 2
         assert wire.ask(where("/mcp", "X-User: eve")).status == 200
         assert wire.ask(where("/mcp")).status == 200
+
+
+def test_a_stream_of_notices_that_fails_ends_and_says_so_in_the_log(tmp_path: Path) -> None:
+    """A client is not left to listen to nothing for ever."""
+    one = Place(tmp_path, "broken")
+    with Wire(one.port) as wire, Wire(one.port) as listening:
+        id = wire.ask(post(initialize(0, "2025-11-25", {}))).headers["mcp-session-id"]
+        listening.say(head("GET", f"Mcp-Session-Id: {id}", "Accept: text/event-stream"))
+        assert listening.head().status == 200
+        assert list(listening.messages()) == []
+    one.end()
+    assert "the notices of a session failed" in one.log()
+    assert "RuntimeError: not today" in one.log()

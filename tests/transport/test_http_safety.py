@@ -221,6 +221,18 @@ def test_a_client_cannot_choose_the_id_of_its_session(shared: Site) -> None:
         assert wire.ask(in_session(chosen, request(1, "ping"))).status == 404
 
 
+def test_what_is_kept_of_a_client_is_bounded(shared: Site) -> None:
+    """Of what it says of itself, which stays as long as its session, and of what it wants to hear of, as long as its stream."""
+    with shared.wire() as wire:
+        hello = json.loads(initialize(0, "2025-11-25", {}))
+        hello["params"]["clientInfo"]["name"] = "x" * 300_000
+        assert wire.ask(post(json.dumps(hello).encode())).status == 413
+        wanted = {"notifications": {"resourceSubscriptions": [f"x:{n}" for n in range(1_001)]}}
+        refused = wire.ask(stateless(1, "subscriptions/listen", wanted))
+        assert refused.json["error"]["code"] == -32602
+        assert "1000" in refused.json["error"]["message"]
+
+
 def heard(wire: Wire) -> list[dict[str, str]]:
     """Everything that a stream still says."""
     return [event for event in wire.events() if event.get("data")]

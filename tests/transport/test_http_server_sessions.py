@@ -137,6 +137,11 @@ async def test_a_server_without_sessions():
             greeted = await web.ask(offered(initialize(1, revision)))
             assert greeted.status == 200
             assert "mcp-session-id" not in greeted.headers
+            offers = greeted.json["result"]["capabilities"]
+            assert offers["tools"] == {}
+            assert offers["resources"] == {}  # there is no way to tell of changes, so none are promised (`SUB-01`)
+            watched = await web.ask(offered(request(2, "resources/subscribe", {"uri": "text://one"}), mcp_protocol_version=revision))
+            assert watched.json["error"]["code"] == -32601
             reply = await web.ask(offered(tool(1, "add", a=1), mcp_protocol_version=revision))
             assert reply.json["result"]["content"][0]["text"] == "2"
         for method in ("GET", "DELETE"):
@@ -258,6 +263,15 @@ async def test_a_batch_for_a_client_that_takes_only_json(web: Web):
     session = await web.greet(R2)
     reply = await session.ask(b"[" + tool(1, "chatter", token=1) + b"," + tool(2, "add", a=1) + b"]", accept="application/json")
     assert sorted(r["id"] for r in reply.json) == [1, 2]
+
+
+async def test_a_client_that_takes_only_json_cannot_be_asked(web: Web):
+    """A question would never reach it: the tool hears so at once, and does not wait for ever (`HTL-07`)."""
+    session = await web.greet(R4)
+    reply = await session.ask(tool(1, "ask"), accept="application/json")
+    assert reply.json["result"]["isError"]
+    assert "cannot be asked" in reply.json["result"]["content"][0]["text"]
+    assert (await session.begin(tool(2, "ask"))).headers["content-type"] == EVENTS
 
 
 @pytest.mark.parametrize("body", [b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b'{"jsonrpc":"2.0","id":1}', b"7", b"{", b""])

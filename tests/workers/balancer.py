@@ -88,9 +88,9 @@ class Balancer:
                 await writer.wait_closed()
 
     async def _next(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        for _ in range(len(self.ports)):
-            self._turn += 1
-            port = self.ports[self._turn % len(self.ports)]
+        first, self._turn = self._turn, self._turn + 1
+        for further in range(len(self.ports)):
+            port = self.ports[(first + further) % len(self.ports)]
             with contextlib.suppress(OSError):
                 found = await asyncio.open_connection("127.0.0.1", port)
                 self.served[port] += 1

@@ -77,6 +77,7 @@ async def test_a_client_is_told_which_of_its_calls_are_lost(store: str, tmp_path
             doomed = {line.split()[1] for line in marks(workers.folder) if line.startswith(victim) and line.endswith("hangs")}
             assert doomed
             workers.workers[0].process.kill()
+            workers.workers[0].process.wait()
             for name in doomed:
                 with pytest.raises((t.Unreachable, t.McpError)) as bad:
                     await calls[name]
@@ -86,3 +87,27 @@ async def test_a_client_is_told_which_of_its_calls_are_lost(store: str, tmp_path
             for name in set(names) - doomed:
                 calls[name].cancel()
             await asyncio.gather(*calls.values(), return_exceptions=True)
+
+
+async def test_a_worker_that_is_told_to_end_takes_nothing_along(store: str, tmp_path):
+    """SIGTERM under load, one worker after the other: calls finish, and streams go on elsewhere with all that was missed."""
+    with cluster(tmp_path, 3, store=store) as workers:
+        loads = [Load(workers.url, revision) for revision in (R4, R5) * 4]
+        async with (
+            asyncio.timeout(60),
+            Client(workers.url, revision=R4) as client,
+            client.watch(resources=["thing://1"]) as changes,
+            asyncio.TaskGroup() as group,
+        ):
+            for load in loads:
+                group.create_task(load.run())
+            for worker in workers.workers[:2]:
+                await more(loads)
+                assert await asyncio.to_thread(worker.end) == 0
+                await client.call_tool("touch", {"n": 1})
+                assert (await anext(changes)).uri == "thing://1"
+            await more(loads)
+            for load in loads:
+                load.stop = True
+        for load in loads:
+            assert not [bad for bad in load.failed if "status 503" not in str(bad)]

@@ -110,5 +110,6 @@ def program() -> None:
     interlock new hello && cd hello      a server of ten lines, with a test
     interlock call server.py greet name=Ada
     interlock call greet name=Ada -- uv run server.py
+    interlock run server.py --http :8000 --workers 4
     interlock install server.py --client claude-desktop
     """

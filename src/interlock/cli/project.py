@@ -55,7 +55,7 @@ name = "{name}"
 version = "0.1.0"
 description = "A server of the Model Context Protocol."
 requires-python = ">=3.11"
-dependencies = ["interlock[cli]>={version}"]
+dependencies = ["interlock[cli,http]>={version}"]
 
 [dependency-groups]
 dev = ["pytest>=8"]
@@ -69,6 +69,7 @@ README = """# {name}
 A server of the Model Context Protocol, written with Interlock.
 
     interlock run server.py --reload                 # serve over stdio, the newest version of the file
+    interlock run server.py --http :8000             # serve over HTTP, at http://127.0.0.1:8000/mcp
     interlock list server.py                         # what it offers
     interlock call server.py greet name=Ada          # try a tool
     interlock install server.py --client cursor      # or claude-desktop, claude-code, vscode, ...

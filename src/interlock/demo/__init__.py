@@ -1,4 +1,4 @@
-"""`make demo`: servers over real input, and every message of four conversations with them as it goes by."""
+"""`make demo`: servers over real input, and every message of six conversations with them as it goes by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..version import VERSION
 from .stage import Stage
-from .tour import Tour
+from .tour import PARTS, Tour
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 
 def _summary(stage: Stage, tour: Tour, seconds: float) -> None:
-    stage.heading(len(tour.parts) + 1, "Summary", f"{seconds:.1f} s")
+    stage.heading(PARTS + 1, "Summary", f"{seconds:.1f} s")
     stage.line((f"{'':36}{'revision':14}{'sent':>6}{'received':>10}{'bytes':>10}{'time':>10}", "dim"), indent=3)
     for part in tour.parts:
         counts = part.messages.counts

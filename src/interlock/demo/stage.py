@@ -122,7 +122,7 @@ class Messages:
 
     def _read(self, sender: str, message: dict[str, Any]) -> tuple[str, str]:
         """What to call a message, with its id and how long its answer took, and its short JSON."""
-        id = f" #{message['id']}" if "id" in message else ""
+        id = f" #{_brief(message['id'])}" if "id" in message else ""
         if "method" in message:
             if id:
                 self._asked[sender, message["id"]] = (message["method"], time.perf_counter())
@@ -136,6 +136,12 @@ class Messages:
         result = message.get("result", {})
         label = "questions" if result.get("resultType") == "input_required" else "result"
         return f"{label}{id}  {took}", short(result)
+
+
+def _brief(id: Any) -> str:
+    """The end of an id that is long, as those are that are unique beyond one process."""
+    text = str(id)
+    return text if len(text) <= 6 else f"…{text[-4:]}"
 
 
 def short(value: Any, *, meta: bool = False) -> str:

@@ -1,13 +1,15 @@
-"""The walk: four conversations with three servers, each step with what is wanted of it."""
+"""The walk: six conversations with three servers, over pipes and over HTTP, each step with what is wanted of it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,15 @@ from msgspec import Struct
 
 from .. import types as t
 from ..client.app import Client
+from ..transport.conversation import ClientTransport
+from ..transport.http import Http
 from ..transport.stdio import Stdio
 from ..wire.revisions import NEWEST, R4, era
 from .person import AtTerminal, Scripted
 from .stage import Messages, Stage, short
 
 COUNTER = "everything://counter"
+PARTS = 5
 MOST_SECONDS = 10.0  # for any one step
 WEATHER_SECONDS = "4"
 
@@ -32,6 +37,24 @@ class Part(Struct):
     revision: str
     messages: Messages
     seconds: float = 0.0
+
+
+@contextlib.asynccontextmanager
+async def serving(name: str) -> AsyncIterator[str]:
+    """One of the servers that come along, over HTTP as a child process; gives its URL. Raises Unreachable where it does not start."""
+    command = [sys.executable, "-P", "-m", "interlock", "serve", name, "--http", ":0"]
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(MOST_SECONDS):
+            said = (await process.stderr.readline()).decode("utf-8", "replace").strip()
+        if not said.startswith("Serving at "):
+            raise t.Unreachable(f"the server did not start: {said}")
+        yield said.removeprefix("Serving at ")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await process.communicate()
 
 
 class Tour:
@@ -56,22 +79,41 @@ class Tour:
         for number, (title, module, revision, show) in enumerate(parts, 1):
             self.stage.heading(number, title, f"{revision} · {era(revision).value}")
             try:
-                async with self._talk(title, module, revision) as client:
+                command = [sys.executable, "-P", "-m", *module]  # -P: what lies in the current folder is no module of ours
+                # The weather server may need the proxies that the environment names.
+                env = {**os.environ, "INTERLOCK_WEATHER_SECONDS": WEATHER_SECONDS}
+                self.stage.line(("$ python -m " + " ".join(module), "dim"), indent=3)
+                async with self._talk(title, revision, partial(Stdio, command, env=env, on_stderr=self._stderr)) as client:
                     await show(client)
             except t.InterlockError as bad:
                 self._fault(f"This part ended early: {bad}")
+        await self._over_http(PARTS)
+
+    async def _over_http(self, number: int) -> None:
+        """The last server again, at one address for both eras."""
+        self.stage.heading(number, "The same over HTTP", f"{NEWEST}, then {R4}")
+        if not all(map(importlib.util.find_spec, ("uvicorn", "httptools"))):
+            self._remark("HTTP is not shown: it needs the extra `http` (pip install 'interlock[http]').")
+            return
+        self.stage.line(("$ interlock serve everything --http :0", "dim"), indent=3)
+        try:
+            async with serving("everything") as url:
+                self.stage.heard(f"the server's stderr: Serving at {url}")
+                for title, revision in (("Over HTTP, in the stateless era", NEWEST), ("Over HTTP, in a session", R4)):
+                    async with self._talk(title, revision, partial(Http, url)) as client:
+                        await self._book(client, "The tool that needs a person, once more.")
+                        await self._watch(client, "The subscription: what changes comes on a stream that stays open beside the calls.")
+        except (t.InterlockError, OSError) as bad:
+            self._fault(f"This part ended early: {bad}")
 
     @contextlib.asynccontextmanager
-    async def _talk(self, title: str, module: list[str], revision: str) -> AsyncIterator[Client]:
-        """A client of a module that runs as a child process, its messages shown."""
+    async def _talk(self, title: str, revision: str, reach: Callable[..., ClientTransport]) -> AsyncIterator[Client]:
+        """A client of what can be reached there, its messages shown."""
         messages = Messages(self.stage)
         part = Part(title, revision, messages)
         self.parts.append(part)
-        command = [sys.executable, "-P", "-m", *module]  # -P: what lies in the current folder is no module of ours
-        self.stage.line(("$ python -m " + " ".join(module), "dim"), indent=3)
         self.stage.aim("Agree on a revision, and learn what the server is and has.")
-        # The weather server may need the proxies that the environment names.
-        transport = Stdio(command, env={**os.environ, "INTERLOCK_WEATHER_SECONDS": WEATHER_SECONDS}, on_stderr=self._stderr, tap=messages)
+        transport = reach(tap=messages)
         began = time.perf_counter()
         client = Client(
             transport,

@@ -9,8 +9,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from .. import types as t
-from ..wire.jsonrpc import Frame, encode_json, request_reader
-from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, Side
+from ..exchange import Caller, Principal, RawResult
+from ..wire.codec import encode
+from ..wire.jsonrpc import Frame, encode_json, request_reader, stamped_response
+from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, STATELESS_REVISIONS, Side, speaks
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
@@ -46,10 +48,42 @@ class Identity:
         self.handshakes = any(r in HANDSHAKE_REVISIONS for r in self.revisions)
         self.methods = methods or {}
         self.stamp = b'"resultType":"complete","_meta":{"%b":%b}' % (SERVER_INFO.encode(), encode_json(info))
+        self._stateless = frozenset(self.revisions) & frozenset(STATELESS_REVISIONS)
         self.requests = {**_core_requests(), **self.methods}
         self.read_request = _core_reader() if not self.methods else request_reader(self.requests)
+
+    def offered(self, *, tells: bool) -> t.ServerCapabilities:
+        """The capabilities for a handshake peer; where there is no way on which it could be told of changes, without any word of those."""
+        offered = self.capabilities()
+        if tells:
+            return offered
+        return replace(
+            offered,
+            tools=offered.tools and t.ListChangedCapability(),
+            prompts=offered.prompts and t.ListChangedCapability(),
+            resources=offered.resources and t.ResourcesCapability(),
+        )
 
     def stamped(self, result: t.Result) -> t.Result:
         """A result with what the stateless era wants in it: `resultType`, and who answers, where it says neither of itself."""
         meta = {SERVER_INFO: self.info, **(result.meta or {})}
         return replace(result, meta=meta, result_type=result.result_type or "complete")
+
+    def serves(self, revision: str, method: str) -> bool:
+        """Whether there is such a method in a revision."""
+        return (speaks(revision, method) and method in self.requests) or method in self.methods
+
+    def stateless_caller(self, method: str, meta: t.RequestMeta, principal: Principal | None, session: str | None = None) -> Caller | None:
+        """Who asks, by what a request of the stateless era says itself; None where it is to be refused."""
+        revision, capabilities = meta.protocol_version, meta.client_capabilities
+        if capabilities is None or revision not in self._stateless or not self.serves(revision, method):
+            return None
+        return Caller(revision, capabilities, meta.client_info, meta.log_level, principal, session)
+
+    def plain_answer(self, id: t.RequestId, caller: Caller, result: object) -> Frame | None:
+        """The response of the stateless era to a request whose result says nothing of itself; None for whatever else a handler gave."""
+        if isinstance(result, RawResult):
+            return stamped_response(id, self.stamp, result.body)
+        if not isinstance(result, t.Result) or result.meta is not None or result.result_type is not None:
+            return None
+        return stamped_response(id, self.stamp, encode(result, caller.revision))

@@ -324,7 +324,7 @@ class ServerConnection:
         self.remembered = Caller(revision, declared, hello.client_info, "info", self.principal, self.session)
         reply = t.InitializeResult(
             protocol_version=revision,
-            capabilities=self.identity.capabilities(),
+            capabilities=self.identity.offered(tells=self._shared or self.session is not None),
             server_info=self.identity.info,
             instructions=self.identity.instructions,
         )
@@ -356,7 +356,7 @@ class ServerConnection:
         return []
 
     def _subscribe(self, id: t.RequestId, uri: str) -> list[ServerEvent]:
-        resources = self.identity.capabilities().resources
+        resources = self.identity.offered(tells=self._shared or self.session is not None).resources
         if resources is None or not resources.subscribe:
             self.fail(id, t.METHOD_NOT_FOUND, "Method not found: this server's resources cannot be subscribed to")
         elif (known := self._subscriptions.get(uri)) is not None:

@@ -412,7 +412,7 @@ class Server:
             stream: always answer sessions with an event stream, never with plain JSON.
             retry_ms: after how many milliseconds clients should come back for a stream that broke.
             legacy_sse: serve the transport of 2024-11-05 too, at `/sse` and `/messages`.
-            limits: a `Limits`: sizes, counts, times and the rate of requests.
+            limits: a `Limits`: sizes, counts, times, the rate of requests; grace: seconds for calls that run when uvicorn around it ends.
 
         Raises ValueError, and StoreError where a package for the store is missing (2026-07-28, "Streamable HTTP").
         """

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from .. import types as t
 from ..asking import NeedsInput
 from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
+from ..protocol.server import MOST_SUBSCRIPTIONS
 from ..protocol.sessions import SINCE
 from ..types.errors import InterlockError
 from ..wire.revisions import R3, Era, error_code
@@ -276,6 +277,8 @@ class Handlers:
 
     async def listen(self, x: Exchange) -> AnyResult:
         """`subscriptions/listen`: stays open until the client or the server ends it."""
+        if x.caller.era is not Era.HANDSHAKE and len(x.params.notifications.resource_subscriptions or ()) > MOST_SUBSCRIPTIONS:
+            raise t.McpError(t.INVALID_PARAMS, f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once")
         wanted = honoured(x.params.notifications, self._server, x.caller)
         listener = Listener(wanted, self._server.bus)
         stop = self._server.bus.listen(listener.hear)

@@ -27,6 +27,7 @@ _ERRORS = (*READ_ERRORS, Misfit)
 _IMMUTABLE = (type(None), bool, int, float, str, bytes)
 _MOST_PROBLEMS = 20  # to tell at once: a model needs no more, and arguments may be made to have thousands
 _LONGEST_PROBLEM = 1000  # characters
+_MOST_MENDED = 256 * 1024  # bytes of arguments; to look at more of them again and again would hold up everybody else for seconds
 _WHOLE = 2.0**53  # beyond it not every whole number is a float
 
 
@@ -86,7 +87,9 @@ class Signature:
             if self._plain:
                 return values
             return self._finished(values, raw)
-        except _ERRORS:
+        except _ERRORS as bad:
+            if len(bytes(raw)) > _MOST_MENDED:
+                raise ArgumentsError(f"$: the arguments do not fit: {str(bad)[:_LONGEST_PROBLEM]}") from None
             return self._second_look(raw)
 
     def _finished(self, values: dict[str, Any], raw: bytes | Raw) -> dict[str, Any]:

@@ -36,6 +36,7 @@ def http_app(
     retry_ms: int | None = None,
     legacy_sse: bool = False,
     limits: Limits | None = None,
+    grace: float = DEFAULT_GRACE,
 ) -> HttpApp:
     """The server as an ASGI app; see `Server.http_app`."""
     if not path.startswith("/"):
@@ -64,6 +65,7 @@ def http_app(
         retry_ms=retry_ms,
         legacy_sse=legacy_sse,
         calls_per_session=server.calls_per_peer,
+        grace=grace,
     )
 
 

@@ -23,7 +23,7 @@ async def check_fetch(make_fetch: MakeFetch, *, patience: float = 20.0) -> None:
     what is wrong.
     """
     for step in (_sends, _gives, _follows_nothing, _reads_large, _reads_pieces, _bounds, _says_breaks, _says_nonsense,
-                 _says_nobody, _repeats, _refuses, _closes, _cancels, _ends):  # fmt: skip
+                 _says_nobody, _repeats, _sends_once, _refuses, _closes, _cancels, _ends):  # fmt: skip
         fetch = await make_fetch()
         try:
             async with asyncio.timeout(patience), _serving() as server:
@@ -82,6 +82,8 @@ class _Server:
             case "/short":
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")
                 await self.go.wait()
+                return False
+            case "/nothing":
                 return False
             case "/half":
                 writer.write(b"HTTP/1.1 20")
@@ -232,11 +234,20 @@ async def _says_nobody(fetch: Fetch, server: _Server) -> None:
 
 
 async def _repeats(fetch: Fetch, server: _Server) -> None:
-    """a kept connection that the server has closed is no reason to fail"""
+    """a kept connection that the server has closed is no reason to fail what may come twice"""
     for _ in range(4):
-        got = await (await fetch(Request("POST", f"{server.url}/last"))).read(_LIMIT)
+        got = await (await fetch(Request("POST", f"{server.url}/last", again=True))).read(_LIMIT)
         _require(got == b"last", f"the body is {got!r}")
     _require(len(server.seen) == 4, f"four requests came as {len(server.seen)}")
+
+
+async def _sends_once(fetch: Fetch, server: _Server) -> None:
+    """what may not come twice is Lost where the server closes without an answer, kept connection or not, and is not sent again"""
+    for _ in range(2):
+        await (await fetch(Request("POST", f"{server.url}/echo"))).read(_LIMIT)
+        await _raises(Lost, fetch(Request("POST", f"{server.url}/nothing")), "a request that the server swallowed")
+    came = [first.split(" ")[1] for first, _, _ in server.seen]
+    _require(came == ["/echo", "/nothing"] * 2, f"the server has seen {came}")
 
 
 async def _refuses(fetch: Fetch, server: _Server) -> None:

@@ -37,6 +37,8 @@ from ..wire.jsonrpc import Frame
 from .bodies import CLOSE, Bodies, busy
 from .chronicle import Chronicle
 from .cross import Cross
+from .errands import Errand
+from .hosted import is_ending
 from .limits import Limits
 from .posts import Incoming, Sessions
 from .pulse import Pulse
@@ -45,6 +47,7 @@ from .serve import DEFAULT_MOST_CALLS, Serving
 from .twoends import TwoEndpoints
 
 Scope = dict[str, Any]
+_MOST_GREETING = 256 * 1024  # bytes; what it says is kept for as long as the session
 PRINCIPAL = "interlock.principal"
 """The key of the ASGI scope under which authorization in front of the endpoint leaves the Principal."""
 
@@ -68,15 +71,18 @@ class HttpApp:
         legacy_sse: bool = False,
         retry_ms: int | None = None,
         calls_per_session: int = DEFAULT_MOST_CALLS,
+        grace: float = 0.0,
     ) -> None:
         self.handler, self.identity, self.store, self.rules, self.limits = handler, identity, store, rules, limits
         self.path, self.health = path, "/health"
         self.chronicle = Chronicle()
-        self.pulse = Pulse(limits.keep_alive)
-        self.running: set[Serving] = set()  # stateless calls
+        self.pulse = Pulse(limits.keep_alive, self._look_around)
+        self.running: set[Serving] = set()  # stateless calls that are more than light (`Errand`)
         self._listening: set[Serving] = set()  # stateless streams that listen
-        self._ended: set[Serving] = set()  # those that were answered in place of their handlers, when the server was shut down
-        self.draining = False
+        self.ended: set[Serving] = set()  # those that were answered in place of their handlers, when the server was shut down
+        self._draining = False
+        self._grace = grace
+        self._ending: asyncio.Task[None] | None = None  # because the server around us is
         self._cross = Cross(cors) if cors else None
         self._enter, self._leave = enter, leave
         self._entered = False
@@ -156,9 +162,21 @@ class HttpApp:
             self.sessions.open()
             self._entered = True
 
+    @property
+    def draining(self) -> bool:
+        """Whether no more requests are taken."""
+        if self._ending is not None and not is_ending():  # another server serves us now
+            self._ending, self._draining = None, False
+        return self._draining
+
+    def _look_around(self) -> None:
+        """Drain where the server around us is told to end, for it waits until our streams have ended."""
+        if not self._draining and is_ending():
+            self._ending = asyncio.get_running_loop().create_task(self.drain(self._grace))
+
     async def drain(self, grace: float) -> None:
         """Take no more requests, end what listens, let calls finish for `grace` seconds; what is left then is told and ended."""
-        self.draining = True
+        self._draining = True
         self.sessions.end_listening()
         for serving in list(self._listening):
             self._answer_all(serving, lambda serving, id: serving.connection.respond(id, t.SubscriptionsListenResult()))
@@ -179,7 +197,7 @@ class HttpApp:
             answer(serving, id)
         serving.flush()
         if serving in self.running or serving in self._listening:  # else whoever holds it cancels what is left
-            self._ended.add(serving)
+            self.ended.add(serving)
             for task in running.values():
                 task.cancel()
 
@@ -198,12 +216,14 @@ class HttpApp:
         await self.store.aclose()
 
     def _servings(self) -> list[Serving]:
+        for errand in list(self.pulse.errands):
+            errand.grow()
         return [*self.running, *self.sessions.servings(), *(() if self._twoends is None else self._twoends.servings())]
 
     @property
     def is_full(self) -> bool:
         """Whether as many requests run as may."""
-        return len(self.running) + self.sessions.calls >= self.limits.calls
+        return len(self.pulse.errands) + len(self.running) + self.sessions.calls >= self.limits.calls
 
     # -- one request -------------------------------------------------------------------------------------
 
@@ -214,7 +234,10 @@ class HttpApp:
         twice = [] if len(headers) == len(pairs) else _doubled(pairs)
         if b"accept" in twice:  # a list on several lines is one list
             headers[b"accept"] = b", ".join(value for name, value in pairs if name == b"accept")
-        if self.draining:
+        if why := self.rules.stranger(headers.get(b"host"), headers.get(b"origin")):  # before a stranger's body is waited for
+            await self.refuse(send, error(403, t.INVALID_REQUEST, f"Forbidden: {why}"))
+            return
+        if self._draining and self.draining:
             await self.refuse(send, error(503, t.INTERNAL_ERROR, "The server is shutting down.", {"reason": "shutdown"}, headers=CLOSE))
             return
         if self.limits.rate is not None and (late := await self.late(scope)):
@@ -241,6 +264,10 @@ class HttpApp:
             case InSession():
                 await self.sessions.post(x, verdict)
             case Greeting():
+                if len(body) > _MOST_GREETING:
+                    words = f"Content too large: initialize has at most {_MOST_GREETING} bytes"
+                    await self.refuse(send, error(413, t.INVALID_REQUEST, words))
+                    return
                 await self.sessions.greet(x)
             case Listening():
                 await self.sessions.listen(x, verdict)
@@ -257,57 +284,47 @@ class HttpApp:
         send: Send,
         holder: Holder | None,
     ) -> None:
-        """A request of the stateless era: carried out in this task, and cancelled by the client's going away (`HTM-14`)."""
-        connection = ServerConnection(self.identity, principal=principal, shared=False)
-        events = connection.receive_read(verdict.request, verdict.meta) if verdict.request is not None else connection.receive(body)
-        if not events or type(events[0]) is not RequestReceived:
-            code = connection.error
-            await send_body(send, 404 if code == t.METHOD_NOT_FOUND else 400, b"".join(frame for _, frame in connection.outgoing()))
-            return
-        event = events[0]
-        listens = event.method == "subscriptions/listen"
-        if listens and not accepts(headers, EVENTS):
-            words = "Not acceptable: a subscription is answered with text/event-stream"
-            await self.refuse(send, error(406, t.INVALID_REQUEST, words, id=event.id))  # type: ignore[arg-type]  # a peer's id
-            return
-        if self.pulse.streams >= self.limits.streams if listens else self.is_full:
+        """A request of the stateless era."""
+        request, connection = verdict.request, None
+        caller = None if request is None else self.identity.stateless_caller(request.method, verdict.meta, principal)
+        if caller is not None and request.method != "subscriptions/listen":
+            event = RequestReceived(request.id, request.method, request.params, caller, verdict.meta)
+        else:
+            connection = ServerConnection(self.identity, principal=principal, shared=False)
+            events = connection.receive_read(request, verdict.meta) if request is not None else connection.receive(body)
+            if not events or type(events[0]) is not RequestReceived:
+                code = connection.error
+                await send_body(send, 404 if code == t.METHOD_NOT_FOUND else 400, b"".join(frame for _, frame in connection.outgoing()))
+                return
+            event = events[0]
+            if event.method == "subscriptions/listen":
+                await self._listen(event, connection, headers, receive, send, holder)
+                return
+        if self.is_full:
             await self.refuse(send, busy(event.id))  # type: ignore[arg-type]  # a peer's request has a peer's id
             return
-        answer = Answer(ids=(event.id,), events=accepts(headers, EVENTS))  # type: ignore[arg-type]  # a request has an id of a peer
-        reply = Reply(answer, send, connection, cancels=not listens)
-        serving = Serving(
-            self.handler,
-            connection,
-            reply.transmit,
-            drain=reply.drain,
-            queued=lambda: reply.queued,
-            headers=None if listens else verdict.headers,
-        )
-        if listens:
-            await self._listen(event, serving, reply, receive, holder)
-            return
-        self.running.add(serving)
-        me = asyncio.current_task()
-        assert me is not None
-        serving.running[event.id] = me
-        self.pulse.add(reply, receive)
-        try:
-            await serving.run(event)
-            if answer.ended:
-                await reply.finish(status_of(connection.error) if connection.error else 200)
-        except asyncio.CancelledError:
-            if serving in self._ended:
-                me.uncancel()
-                await reply.finish()
-            elif not self.pulse.was_cancelled(reply):
-                raise
-        finally:
-            self.running.discard(serving)
-            self._ended.discard(serving)
-            self.pulse.discard(reply)
+        await Errand(self, event, headers, verdict.headers, receive, send, connection).run()
 
-    async def _listen(self, event: RequestReceived, serving: Serving, reply: Reply, receive: Receive, holder: Holder | None) -> None:
+    async def _listen(
+        self,
+        event: RequestReceived,
+        connection: ServerConnection,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        send: Send,
+        holder: Holder | None,
+    ) -> None:
         """A subscription of the stateless era: its handler runs in a task of its own, and its stream rests where the server can do that."""
+        id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
+        if not accepts(headers, EVENTS):
+            words = "Not acceptable: a subscription is answered with text/event-stream"
+            await self.refuse(send, error(406, t.INVALID_REQUEST, words, id=id))
+            return
+        if self.pulse.streams >= self.limits.streams:
+            await self.refuse(send, busy(id))
+            return
+        reply = Reply(Answer(ids=(id,)), send, connection, cancels=False)
+        serving = Serving(self.handler, connection, reply.transmit, drain=reply.drain, queued=lambda: reply.queued)
         loop = asyncio.get_running_loop()
         reply.first = loop.create_future()
         task = serving.running[event.id] = loop.create_task(serving.run(event))
@@ -317,7 +334,7 @@ class HttpApp:
 
         def over() -> None:
             self._listening.discard(serving)
-            self._ended.discard(serving)
+            self.ended.discard(serving)
             self.pulse.discard(reply)
             task.cancel()
 
@@ -387,10 +404,11 @@ def _doubled(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
 
 def _network(client: Sequence[Any] | None) -> str:
     """Who an address belongs to: whoever has one of version 6 has 2 to the 64th of them."""
-    address = str(client[0]) if client else ""
+    address = str(client[0])[:100] if client else ""  # a proxy may write anything
     if ":" not in address:
         return address
     try:
-        return str(ipaddress.ip_network((address.partition("%")[0], 64), strict=False))
+        known = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:
         return address
+    return str(known.ipv4_mapped or ipaddress.ip_network((known, 64), strict=False))

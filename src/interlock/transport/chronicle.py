@@ -95,4 +95,4 @@ def _one_line(line: dict[str, Any]) -> str:
 
 def _address(scope: dict[str, Any]) -> str:
     client = scope.get("client")
-    return str(client[0]) if client else ""
+    return str(client[0])[:_LONGEST] if client else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,8 @@ from .replies import HOLD, Reply, gone
 
 if TYPE_CHECKING:
     from .posts import Incoming, Sessions
+
+log = logging.getLogger("interlock.server")
 
 _CHANGES = "changes."
 _LOOK = 0.5  # seconds after which a stream of another worker is looked at again, should no word of it have come
@@ -78,6 +81,9 @@ class Feed:
             pass  # whoever may not listen has a quiet stream
         except StoreError:
             self.reply.end()  # what was missed cannot be said now; the client comes back for it
+        except Exception:
+            log.exception("the notices of a session failed")
+            self.reply.end()
         else:
             if exchange.params is params and self._feeds.sessions_of.app.draining:
                 self.reply.end()
@@ -111,6 +117,7 @@ class Rest:
 
     def start(self, replay: Replay) -> None:
         """Send what there is, and what comes."""
+        self._stirred.set()  # there may be more than when it was looked at
         self._task = asyncio.get_running_loop().create_task(self._send(replay))
 
     def stir(self) -> None:
@@ -256,14 +263,15 @@ class Feeds:
 
     async def _read(self, session: Session, name: str, after: int) -> Replay | None:
         """What came after an event. A client may be faster than the store through which another worker tells of the stream."""
-        until = asyncio.get_running_loop().time() + _LOOK
+        until, pause = asyncio.get_running_loop().time() + _LOOK, 0.01
         while True:
             replay = await self.sessions_of.store.events.read(session.id, name, after)
             if replay is not None or self._is_ours(name) or asyncio.get_running_loop().time() > until:
                 return replay
             if not await self.goes_on(session.id, name):
                 return await self.sessions_of.store.events.read(session.id, name, after)
-            await asyncio.sleep(_LOOK / 20)
+            await asyncio.sleep(pause)
+            pause *= 2
 
     def _is_ours(self, name: str) -> bool:
         return name.partition(".")[0] == self.sessions_of.worker

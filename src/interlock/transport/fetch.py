@@ -17,7 +17,8 @@ class Lost(t.Unreachable):
 class Request(Struct, frozen=True):
     """One HTTP request; `headers` in the order in which they are sent, `url` absolute, `body` whole.
 
-    `again` says that it does no harm if it reaches the server twice. GET, HEAD and DELETE never do.
+    `again` says that it does no harm if it reaches the server twice. GET, HEAD and DELETE never do. `aside` says that others, which
+    hold connections, may be waiting for it, so that no limit to their number may hold it up.
     """
 
     method: str
@@ -25,6 +26,7 @@ class Request(Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     again: bool = False
+    aside: bool = False
 
 
 class Response(Protocol):

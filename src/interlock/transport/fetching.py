@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import ssl
 from collections import deque
@@ -28,7 +29,7 @@ class HttpFetch:
     (SSL_CERT_FILE and SSL_CERT_DIR name others). `verify=False` trusts anybody, for tests. `proxies` are those of the environment
     unless given. `connect_seconds` bounds name look-up, connecting, proxy and TLS together; `head_seconds` the wait from there to the
     head of the answer, None for no bound. A connection that nobody uses is closed after `keep_seconds`. `most_connections` is for
-    each place: who asks for one more waits until one is free, and a body that is still being read holds its own.
+    each place: who asks for one more waits until one is free, unless that is `aside`, and a body that is still being read holds its own.
 
     Belongs to the event loop that uses it first; once that has closed, the next may use it.
     """
@@ -59,8 +60,8 @@ class HttpFetch:
         self._forget()
 
     def _forget(self) -> None:
-        self._targets: dict[str, tuple[Target, _Pool]] = {}
-        self._pools: dict[Place, _Pool] = {}
+        self._targets: dict[tuple[str, bool], tuple[Target, _Pool]] = {}
+        self._pools: dict[tuple[Place, bool], _Pool] = {}
         self._live: set[Connection] = set()
         self._dialling: dict[asyncio.Timeout, asyncio.Future[None]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
@@ -75,7 +76,7 @@ class HttpFetch:
         """
         if self._loop is not asyncio.get_running_loop():
             self._settle()
-        to, pool = self._targets.get(request.url) or self._locate(request.url)
+        to, pool = self._targets.get((request.url, request.aside)) or self._locate(request.url, request.aside)
         first = head(request, to)
         again = request.again or request.method in _HARMLESS
         connection = pool.idle.pop() if pool.idle else await self._take(pool)
@@ -103,16 +104,16 @@ class HttpFetch:
         except TimeoutError:
             raise t.TimedOut(f"{to.site} did not begin to answer within {self.head_seconds:g} seconds.") from None
 
-    def _locate(self, url: str) -> tuple[Target, _Pool]:
+    def _locate(self, url: str, aside: bool) -> tuple[Target, _Pool]:
         """Take a URL apart once and find the pool of its place."""
         if len(self._targets) >= _MOST_URLS:
             self._targets.clear()
             self._pools = {place: pool for place, pool in self._pools.items() if pool.count}
         to = target(url, self.proxies, self.agent)
-        pool = self._pools.get(to.place)
+        pool = self._pools.get((to.place, aside))
         if pool is None:
-            pool = self._pools[to.place] = _Pool(to.place)
-        found = self._targets[url] = to, pool
+            pool = self._pools[to.place, aside] = _Pool(to.place, math.inf if aside else self.most_connections)
+        found = self._targets[url, aside] = to, pool
         return found
 
     def _settle(self) -> None:
@@ -128,7 +129,7 @@ class HttpFetch:
         """A connection to send on: a kept one unless it must be fresh, a new one where there is room, or the first that is free."""
         if pool.idle and not fresh:
             return pool.idle.pop()
-        if pool.count < self.most_connections:
+        if pool.count < pool.most:
             pool.count += 1
             return await self._open(pool)
         if pool.idle:  # it must be a new one, and there is room once an old one has gone
@@ -249,12 +250,12 @@ def _closed() -> t.Unreachable:
 
 
 class _Pool:
-    """The connections to one place: how many there are, which are free (the last one used at the end), and who waits for one."""
+    """The connections to one place: how many there are and may be, which are free (the last one used at the end), who waits for one."""
 
-    __slots__ = ("count", "idle", "place", "waiting")
+    __slots__ = ("count", "idle", "most", "place", "waiting")
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, place: Place, most: float) -> None:
+        self.place, self.most = place, most
         self.count = 0
         self.idle: list[Connection] = []
         self.waiting: deque[asyncio.Future[Connection | None]] = deque()

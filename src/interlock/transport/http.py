@@ -340,7 +340,7 @@ class Http:
         """Post a message; again where it was lost, for none of them does harm when it comes twice."""
         for tries in range(1, _MOST_TRIES + 1):
             try:
-                await self.trips.post(frame)
+                await self.trips.post(frame, aside=True)
             except (t.Unreachable, t.ProtocolError) as bad:
                 if tries < _MOST_TRIES and isinstance(bad, t.Unreachable) and bad.status is None:
                     await self._sleep(backoff(tries))

@@ -84,8 +84,8 @@ class Hearing:
     async def _is_refused(self, status: int) -> bool:
         """Whether the server does not speak of itself (`HTL-25`); else it is asked again, in a new session where the old one is gone."""
         if status == 404 and self._session is not None and self._was_open and not self._renewed:
-            self._renewed = True
             await self._renew(self._session)
+            self._renewed = True
             return False
         if may_pass(status) or status == 409:
             return False

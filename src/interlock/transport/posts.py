@@ -151,6 +151,8 @@ class Sessions:
         if session is None:
             return
         caller = _caller(session, x.principal, has_session=self.app.rules.sessions)
+        if not accepts(x.headers, EVENTS):  # a question could not reach it, and its tool would wait for ever
+            caller = replace(caller, capabilities=NO_CAPABILITIES)
         connection = ServerConnection(
             self.app.identity,
             principal=x.principal,

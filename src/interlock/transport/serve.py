@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import types as t
 from ..asking import Direct
-from ..exchange import MUTE, Caller, Exchange, Handler, Principal, ready, stay
+from ..exchange import MUTE, AnyResult, Caller, Exchange, Handler, Principal, ready, stay
 from ..protocol.events import (
     CallId,
     NotificationReceived,
@@ -107,15 +107,23 @@ class Serving:
 
     async def run(self, event: RequestReceived) -> None:
         """Carry out one request, from its event to its answer among the outgoing frames."""
-        id, connection = event.id, self.connection
+        await self.finish(event, self.handler(self.exchange(event)))
+
+    def exchange(self, event: RequestReceived) -> Exchange:
+        """A request as its handler sees it."""
+        id = event.id
         asker = Direct(event.caller, partial(self._ask, id)) if event.caller.era is Era.HANDSHAKE else MUTE
         notify = partial(self._notify, id)
-        exchange = Exchange(
+        return Exchange(
             event.method, event.params, event.caller, event.meta, notify, asker, self._headers, self._drain, self._release
         )  # fmt: skip
+
+    async def finish(self, event: RequestReceived, work: Awaitable[AnyResult]) -> None:
+        """Wait for the outcome of a request, and put its answer among the outgoing frames."""
+        id, connection = event.id, self.connection
         task = asyncio.current_task()
         try:
-            result = await self.handler(exchange)
+            result = await work
             if task not in self._cancelled:  # else it has eaten its cancelling, and the id may be another call's by now
                 connection.respond(id, result)
         except t.McpError as bad:

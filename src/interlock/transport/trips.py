@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
+from msgspec.structs import replace
+
 from .. import types as t
 from ..exchange import AnyResult, Asker, Exchange
 from ..wire.jsonrpc import Frame
@@ -59,7 +61,8 @@ class Trips:
             headers = self.letters.post(x, self.session if handshake and not greets else None)
             if self.tap is not None:
                 self.tap("client", frame)
-            response = await self.send(Request("POST", self.url, headers, frame, again=x.method in _OPENING))
+            aside = x.method == "subscriptions/listen"
+            response = await self.send(Request("POST", self.url, headers, frame, again=x.method in _OPENING, aside=aside))
             session = session_of(response) if greets else None
             if response.status == 200 and response.headers.get("content-type", "").lower().startswith("application/json"):
                 body = await response.read(self.limit)
@@ -76,7 +79,10 @@ class Trips:
                 self.session = session
             return result
         except Lost as bad:
-            raise Lost(f"The connection broke before the answer to {x.method} had come: {bad}") from bad
+            words = f"The connection broke before the answer to {x.method} had come: {bad}"
+            if x.method == "tools/call":
+                words += " Whether it took effect is not known; call it again only where that does no harm."
+            raise Lost(words) from bad
         except asyncio.CancelledError:
             if handshake and not greets:  # `HTL-22`; in the stateless era closing the stream says it
                 conversation.give_up(id, "the client no longer waits for the answer")
@@ -104,7 +110,7 @@ class Trips:
             permanent = permanent and response.status in (301, 308)
             if permanent:
                 self.url = target
-            request = Request(request.method, target, request.headers, request.body, request.again)
+            request = replace(request, url=target)
         raise t.Unreachable(f"{without_secrets(self.url)} redirects more than {_MOST_REDIRECTS} times. Is that the right address?")
 
     def _misfit(self, response: Response, body: bytes, x: Exchange) -> Exception:
@@ -118,7 +124,7 @@ class Trips:
         error = error_of(body)
         unknown_method = error is not None and error.code == t.METHOD_NOT_FOUND
         if status == 404 and self.session is not None and x.method != "initialize" and not unknown_method:
-            return SessionGone("The server has ended the session.", status=404)
+            return SessionGone("The server has ended the session; open the client anew.", status=404)
         if (
             error is None or status == 401 or (x.method in _OPENING and not is_stranger(status))
         ):  # `ERA-15`: that is no verdict, whatever the body
@@ -132,21 +138,21 @@ class Trips:
     async def _follow(self, response: Response, x: Exchange, id: t.RequestId, future: asyncio.Future[Any]) -> None:
         """Read the stream of a call until its answer; a stream that breaks is taken up again where it can be (`HTL-18`, `HTL-19`)."""
         stream = EventStream(self.limit)
-        failed = 0
+        failed, answered = 0, False
         while True:
-            before, how = stream.last, "the server ended the stream"
+            before, how = stream.last, "the server ended the stream."
             stream.begin()
             chunks = response.chunks()
             try:
                 async for chunk in chunks:
                     for message in stream.feed(chunk):
                         self.take(message, x.asker, id)
-                    if future.done():
+                    if answered := future.done():
                         return
             except t.Unreachable as bad:
                 how = str(bad)
             finally:
-                if future.done():
+                if answered:
                     self._spawn(_read_out(response, chunks))
                 else:
                     await response.aclose()
@@ -178,12 +184,12 @@ class Trips:
             self.tap("server", frame)
         self.conversation.receive(frame, asker, call)
 
-    async def post(self, frame: Frame) -> None:
-        """Post a message that has no answer (`HTL-02`). Raises Unreachable where the server does not take it."""
+    async def post(self, frame: Frame, *, aside: bool = False) -> None:
+        """Post a message that has no answer (`HTL-02`), `aside` of calls that may wait for it. Raises Unreachable where it is not taken."""
         if self.tap is not None:
             self.tap("client", frame)
         headers = self.letters.message(self.conversation.connection.revision, self.session)
-        response = await self.send(Request("POST", self.url, headers, frame, again=True))
+        response = await self.send(Request("POST", self.url, headers, frame, again=True, aside=aside))
         try:
             if response.status >= 300:
                 raise refusal(self.url, response, await response.read(_LONGEST_REFUSAL))
@@ -193,14 +199,14 @@ class Trips:
     async def listen(self, last_event: str | None) -> Response:
         """Open the stream of the session, or the rest of one of its streams."""
         headers = self.letters.get(self.conversation.connection.revision, self.session, last_event)
-        return await self.send(Request("GET", self.url, headers))
+        return await self.send(Request("GET", self.url, headers, aside=True))
 
     async def end(self) -> None:
         """End the session, where there is one (`HTL-44`)."""
         session, self.session = self.session, None
         if session is not None:
             headers = self.letters.get(self.conversation.connection.revision, session, None)
-            response = await self.send(Request("DELETE", self.url, headers))
+            response = await self.send(Request("DELETE", self.url, headers, aside=True))
             await response.aclose()
 
 

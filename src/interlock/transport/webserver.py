@@ -7,6 +7,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .asgi import HttpApp
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("interlock.server")
 
 _BACKLOG = 2048
+_LINGER = 0.1  # seconds at the end in which requests on connections that are there already are served as ever
 
 
 def missing() -> str:
@@ -49,9 +51,10 @@ async def serve_http(app: HttpApp, sock: socket.socket, *, grace: float, on_read
         sock.close()
         raise ImportError(missing()) from bad
     await app.open()
+    protocol = guarded_protocol(app.limits.head, app.limits.head_seconds)
     config = uvicorn.Config(
         app,
-        http=guarded_protocol(app.limits.head, app.limits.head_seconds),
+        http=protocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -72,14 +75,29 @@ async def serve_http(app: HttpApp, sock: socket.socket, *, grace: float, on_read
             on_ready(address)
         with contextlib.suppress(asyncio.CancelledError):
             await server.main_loop()
+        waiting = _let_in(sock)
         for listener in server.servers:  # take no more
             listener.close()
+        make = partial(protocol, config=config, server_state=server.server_state, app_state=server.lifespan.state)
+        for each in waiting:
+            await asyncio.get_running_loop().connect_accepted_socket(make, each)
+        await asyncio.sleep(min(_LINGER, grace))
         await app.drain(grace)
         await server.shutdown(sockets=[sock])
     finally:
         watching.cancel()
         await app.aclose()
         sock.close()
+
+
+def _let_in(sock: socket.socket) -> list[socket.socket]:
+    """Who waits to be let in: closing the door would break their connections, and lose what they ask."""
+    found = []
+    with contextlib.suppress(OSError):  # nobody else is there, or nobody more can be taken
+        for _ in range(_BACKLOG):
+            found.append(sock.accept()[0])
+            found[-1].setblocking(False)
+    return found
 
 
 async def _watch(server: uvicorn.Server, pause: float) -> None:

@@ -25,6 +25,9 @@ _decode_json = msgspec.json.Decoder().decode
 _KNOWN_BLOCKS = frozenset(get_args(t.ContentType))
 
 
+_MOST_SHELTERED = 100_000  # values; to build more of them only to look through them takes seconds, and a GB for each 16 MB
+
+
 def decode(raw: Raw | bytes, kind: Any) -> Any:
     """Read JSON as a protocol type. Raises Malformed (-32602) with the path of what is wrong."""
     decoder = _decoders.get(kind)
@@ -40,6 +43,8 @@ def decode(raw: Raw | bytes, kind: Any) -> Any:
 
 def _decode_sheltered(raw: Raw | bytes, decoder: Callable[[Any], Any], bad: msgspec.ValidationError) -> Any:
     """A second try, with content blocks of unknown kinds wrapped: a newer peer must not make a whole message unreadable."""
+    if bytes(raw).count(b",") > _MOST_SHELTERED:
+        raise Malformed(t.INVALID_PARAMS, str(bad)) from None
     try:
         data = _decode_json(raw)
         if not _shelter(data, 0):

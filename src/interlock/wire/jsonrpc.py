@@ -16,6 +16,7 @@ from ..types.errors import INVALID_REQUEST, PARSE_ERROR
 
 Frame = bytes
 _LONGEST = 200
+_MOST_IN_BATCH = 10_000
 _asks = re.compile(rb'\{"jsonrpc":"2\.0",(?:"id":(?:-?[0-9]+|"(?:[^"\\]|\\.)*"),)?"method":').match  # a request or a notification
 
 
@@ -57,10 +58,16 @@ def request_reader(params: Mapping[str, type[Any]]) -> Callable[[Frame], Any]:
 class _Trace(Struct, frozen=True):
     """What can still be learned from a message that is not an envelope."""
 
-    id: Any = UNSET
-    method: Any = UNSET
+    id: Raw | UnsetType = UNSET
+    method: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
+
+
+class _Member(Struct, gc=False):
+    """The least that a message of a batch is."""
+
+    jsonrpc: Literal["2.0"]
 
 
 class Malformed(Exception):
@@ -79,6 +86,8 @@ _envelope = msgspec.json.Decoder(Envelope).decode
 _trace = msgspec.json.Decoder(_Trace).decode
 _batch = msgspec.json.Decoder(list[Raw]).decode
 _json = msgspec.json.Decoder().decode
+_skip = msgspec.json.Decoder(Raw).decode
+_counted = msgspec.json.Decoder(list[_Member]).decode
 encode_json = msgspec.json.Encoder().encode
 
 READ_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -98,14 +107,19 @@ def open_envelope(frame: Frame) -> Envelope:
 def _explained(frame: Frame, why: str) -> Malformed:
     """A message that is JSON of a wrong shape, with its id where there is a usable one."""
     try:
-        _json(frame)
+        str(frame, "utf-8")
+        _skip(frame)  # builds nothing: a few MB of small values would be a hundred times that, and seconds of work
     except READ_ERRORS:
         return Malformed(PARSE_ERROR, "Parse error: the message is not valid JSON")
     try:
         trace = _trace(frame)
     except READ_ERRORS:
         trace = _Trace()  # no object
-    id = trace.id if isinstance(trace.id, int | str) and not isinstance(trace.id, bool) else None
+    try:
+        id = None if trace.id is UNSET or bytes(trace.id)[:1] in b"[{tfn" else _json(trace.id)
+    except READ_ERRORS:
+        return Malformed(PARSE_ERROR, "Parse error: the message is not valid JSON")
+    id = id if isinstance(id, int | str) else None
     is_answer = trace.method is UNSET and not (trace.result is UNSET and trace.error is UNSET)
     return Malformed(INVALID_REQUEST, f"Invalid request: {why}", id, is_answer=is_answer)
 
@@ -116,7 +130,9 @@ def is_batch(frame: Frame) -> bool:
 
 
 def open_batch(frame: Frame) -> list[Frame]:
-    """The messages of a batch. Raises Malformed; an empty batch is one."""
+    """The messages of a batch. Raises Malformed; an empty batch is one, and one of more than 10,000 messages."""
+    if frame.count(b",") >= _MOST_IN_BATCH and _is_long(frame):
+        raise Malformed(INVALID_REQUEST, f"Invalid request: a batch has at most {_MOST_IN_BATCH} messages, and they are messages")
     try:
         messages = _batch(frame)
     except READ_ERRORS:
@@ -124,6 +140,16 @@ def open_batch(frame: Frame) -> list[Frame]:
     if not messages:
         raise Malformed(INVALID_REQUEST, "Invalid request: an empty batch")
     return [bytes(m) for m in messages]
+
+
+def _is_long(frame: Frame) -> bool:
+    """Whether a batch is one of too many messages, or of what is none; costs a fraction of what taking it apart would."""
+    try:
+        return len(_counted(frame)) > _MOST_IN_BATCH
+    except msgspec.ValidationError:
+        return is_batch(frame)
+    except READ_ERRORS:
+        return False  # taking it apart says what it is
 
 
 def request(id: RequestId, method: str, params: bytes) -> Frame:
