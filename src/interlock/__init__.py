@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .transport.channel import Channel
     from .transport.conversation import ClientTransport
     from .transport.duplex import Duplex
+    from .transport.fetch import Fetch, Lost, Request, Response
     from .transport.http import Http
     from .transport.limits import Limits, Rate
     from .transport.sockets import Socket
@@ -67,6 +68,7 @@ _ROOMS = {
     ".transport.channel": ("Channel",),
     ".transport.conversation": ("ClientTransport",),
     ".transport.duplex": ("Duplex",),
+    ".transport.fetch": ("Fetch", "Lost", "Request", "Response"),
     ".transport.http": ("Http",),
     ".transport.limits": ("Limits", "Rate"),
     ".transport.sockets": ("Socket",),
@@ -118,6 +120,7 @@ __all__ = [
     "EmbeddedResource",
     "Exchange",
     "Extension",
+    "Fetch",
     "File",
     "Handler",
     "Http",
@@ -127,6 +130,7 @@ __all__ = [
     "InputRequiredResult",
     "InterlockError",
     "Limits",
+    "Lost",
     "McpError",
     "Middleware",
     "Principal",
@@ -135,8 +139,10 @@ __all__ = [
     "Rate",
     "RawResult",
     "Refused",
+    "Request",
     "ResourceContents",
     "ResourceLink",
+    "Response",
     "Server",
     "Socket",
     "Stdio",

@@ -40,7 +40,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 
 def test_a_client_that_writes_byte_by_byte_is_served(shared: Site) -> None:
-    """However the bytes are cut (`HTM-01`)."""
+    """However the bytes are cut."""
     with shared.wire() as wire:
         wire.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         assert wire.ask(*(ADD[n : n + 1] for n in range(len(ADD)))).json["result"]["structuredContent"] == {"result": 3}

@@ -94,8 +94,8 @@ def free_port() -> int:
 
 
 @contextlib.asynccontextmanager
-async def on_the_web(program: Sequence[str], port: int) -> AsyncIterator[None]:
-    """A server program that listens at a port, from when it does so until the end, when it is told to leave."""
+async def on_the_web(program: Sequence[str], port: int, *, kill: bool = False) -> AsyncIterator[None]:
+    """A server program that listens at a port, from when it does so until the end, when it is told to leave, or killed."""
     with tempfile.TemporaryFile() as output:
         null = asyncio.subprocess.DEVNULL
         process = await asyncio.create_subprocess_exec(*program, stdin=null, stdout=output, stderr=output)
@@ -108,7 +108,7 @@ async def on_the_web(program: Sequence[str], port: int) -> AsyncIterator[None]:
             yield
         finally:
             if process.returncode is None:
-                process.terminate()
+                (process.kill if kill else process.terminate)()
             try:
                 await asyncio.wait_for(process.wait(), 5)
             except TimeoutError:  # some servers wait for their clients to leave first

@@ -79,3 +79,19 @@ async def test_one_session_cannot_take_all_the_calls():
         async with asyncio.timeout(10):
             while (await mine.ask(work(4))).status == 503:
                 pass
+
+
+async def test_events_that_are_no_longer_kept_are_refused_in_words():
+    """A session keeps the events of its last streams only; who comes back for older ones is told so, and the newest are still there (`HTL-35`)."""
+    async with serving(House().server) as web:
+        mine = await web.greet(R4)
+        params = {"name": "chatter", "_meta": {"progressToken": 1}}
+        first: list[str] = []
+        for n in range(70):
+            reply = await mine.ask(request(n, "tools/call", params))
+            first.append(reply.events[0].id or "")
+        for last, status in ((first[0], 400), (first[-1], 200)):
+            line = await mine.listen(last)
+            assert line.status == status
+            told = await line.rest()
+            assert status == 200 or "no longer kept" in told.json["error"]["message"]

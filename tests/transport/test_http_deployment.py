@@ -80,7 +80,7 @@ def ends_well(site: Site) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_calls_that_run_may_finish(site: MakeSite, number: int) -> None:
-    """Of both eras, streams and plain answers; nobody new is let in, and health says so (`LIF-25`)."""
+    """Of both eras, streams and plain answers; nobody new is let in, and health says so."""
     one = site(grace=30)
     with one.wire() as wire:
         id = one.session(wire)
@@ -238,13 +238,12 @@ def test_the_requests_of_one_address_are_limited(site: MakeSite) -> None:
 
 
 def test_sessions_end_when_nobody_uses_them_and_live_while_somebody_listens(site: MakeSite) -> None:
-    """By idleness; a stream that is open counts as use (`HTL-45`)."""
+    """By idleness; a stream that is open counts as use (`HTL-42`)."""
     one = site(limits={"idle_seconds": 0.3})
     with one.wire() as wire:
         idle, heard = one.session(wire), one.session(wire)
         listening = started(one, feed(heard))
-        # DELETE is not asked, as a question would be use
-        one.value("take", seconds=0.9)
+        one.value("take", seconds=0.9)  # time must pass: to ask whether they are still there would be to use them
         assert wire.ask(in_session(idle, request(1, "ping"))).status == 404
         assert wire.ask(in_session(heard, request(1, "ping"))).status == 200
         listening.close()
@@ -261,7 +260,7 @@ def test_sessions_end_at_an_age(site: MakeSite) -> None:
 
 
 def test_without_sessions_the_handshake_era_is_served_request_by_request(site: MakeSite) -> None:
-    """No id is given, none is needed, and there is nothing to listen to or to end (`HTL-49`)."""
+    """No id is given, none is needed, and there is nothing to listen to or to end."""
     one = site(sessions=False)
     with one.wire() as wire:
         hello = wire.ask(post(initialize(0, "2025-11-25", {})))
@@ -302,7 +301,7 @@ def test_the_older_transport_is_off_unless_asked_for(site: MakeSite, shared: Sit
 
 
 def test_quiet_streams_show_that_they_live(site: MakeSite) -> None:
-    """Comments, which a reader passes over, on streams of every kind (`HTM-12`, `HTM-13`)."""
+    """Comments, which a reader passes over, on streams of every kind (`HTM-12`)."""
     one = site(limits={"keep_alive": 0.1}, legacy_sse=True)
     with one.wire() as wire:
         id = one.session(wire)
@@ -327,7 +326,7 @@ def test_quiet_streams_show_that_they_live(site: MakeSite) -> None:
 
 
 def test_logs_are_json_and_keep_secrets(site: MakeSite) -> None:
-    """One object a line; no tokens, no session ids, no arguments, and no line that a client has written (`SEC-19`)."""
+    """One object a line; no tokens, no session ids, no arguments, and no line that a client has written."""
     one = site(logs=True, legacy_sse=True)
     with one.wire() as wire:
         id = one.session(wire, "2025-11-25", "Authorization: Bearer SECRET-TOKEN")

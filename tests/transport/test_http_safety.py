@@ -210,7 +210,7 @@ def test_nothing_that_a_client_says_becomes_part_of_a_head(shared: Site, header:
 
 
 def test_a_client_cannot_choose_the_id_of_its_session(shared: Site) -> None:
-    """Else it could have somebody use one that it knows (session fixation); ids are not to be guessed (`SEC-03`, `SEC-04`)."""
+    """Else it could have somebody use one that it knows (session fixation); ids are not to be guessed (`SEC-05`)."""
     chosen = "0" * 48
     with shared.wire() as wire:
         ids = {shared.session(wire, "2025-11-25", f"Mcp-Session-Id: {chosen}") for _ in range(100)}
@@ -380,7 +380,7 @@ def test_a_listener_is_told_by_whoever_may_change_things_only(shared: Site) -> N
 
 
 def test_a_cancelled_call_does_not_answer_for_another_with_its_id(shared: Site) -> None:
-    """Ids are the client's; two clients of the stateless era may use the same one at once (`RPC-05`)."""
+    """Ids are the client's; two clients of the stateless era may use the same one at once."""
     first, second = shared.wire(), shared.wire()
     first.say(call("same", "wait_for_ever"))
     first.head()

@@ -22,7 +22,7 @@ from ..wire.revisions import METHODS, REVISIONS, Era, Side
 from .answers import Answers, ElicitFunction, RootsGiven, SampleFunction
 from .caching import caching
 from .outputs import Outputs
-from .rounds import DEFAULT_MOST_ROUNDS, rounds
+from .rounds import DEFAULT_MOST_ROUNDS, Asking, rounds
 from .targets import transport_to
 from .waiting import Wait
 from .watch import Watch, watching
@@ -102,10 +102,15 @@ class Client:
         self._outputs = Outputs()
         self._book = Book()
         self._watches: set[Watch] = set()
+        self._asking: Asking = set()
         self._opening = asyncio.Lock()
         self._opened: Opened | None = None
         self._caller: Caller | None = None
-        layers = [*middleware, rounds(max_rounds), *([caching(self._book, clock)] if cache else [])]  # so that retries are seen (`MRT-19`)
+        layers = [
+            *middleware,
+            rounds(max_rounds, self._asking),
+            *([caching(self._book, clock)] if cache else []),
+        ]  # so that retries are seen (`MRT-19`)
         self._handler: Handler = stack(self._transport, *layers)
 
     # -- opening and closing ------------------------------------------------------------------------------
@@ -150,6 +155,8 @@ class Client:
         if opened is not None:
             for watch in list(self._watches):
                 watch.lose(t.Unreachable("The client was closed."))
+        for question in self._asking - {asyncio.current_task()}:
+            question.cancel()  # between two rounds nothing is under way that the transport could end
         await self._transport.aclose()
 
     @property

@@ -15,22 +15,27 @@ from ..wire.revisions import INPUT_REQUIRED_METHODS, Era
 DEFAULT_MOST_ROUNDS = 32
 
 
-def rounds(most: int = DEFAULT_MOST_ROUNDS) -> Middleware:
+Asking = set[asyncio.Future[Raw]]
+"""The questions that are being answered; whoever closes the client cancels them, and their requests raise Unreachable."""
+
+
+def rounds(most: int = DEFAULT_MOST_ROUNDS, asking: Asking | None = None) -> Middleware:
     """Carry a request through its rounds of questions, `most` at the most (`MRT-23`). ProtocolError for questions out of place."""
+    open_questions: Asking = asking if asking is not None else set()
 
     def layer(handler: Handler) -> Handler:
         async def handle(x: Exchange) -> AnyResult:
             result = await handler(x)
             if not isinstance(result, t.InputRequiredResult):
                 return result
-            return await _go_on(x, result, handler, most)
+            return await _go_on(x, result, handler, most, open_questions)
 
         return handle
 
     return layer
 
 
-async def _go_on(x: Exchange, asked: t.InputRequiredResult, handler: Handler, most: int) -> AnyResult:
+async def _go_on(x: Exchange, asked: t.InputRequiredResult, handler: Handler, most: int, asking: Asking) -> AnyResult:
     if x.method not in INPUT_REQUIRED_METHODS:
         raise t.ProtocolError(f"The server answered {x.method} with questions, which it must not (`MRT-01`).")
     if x.caller.era is Era.HANDSHAKE:
@@ -38,7 +43,7 @@ async def _go_on(x: Exchange, asked: t.InputRequiredResult, handler: Handler, mo
     for _ in range(most):
         if not asked.input_requests and asked.request_state is None:
             raise t.ProtocolError("The server asks for input but says neither what for nor how to go on.")
-        params = replace(x.params, input_responses=await _answers(x, asked), request_state=asked.request_state)
+        params = replace(x.params, input_responses=await _answers(x, asked, asking), request_state=asked.request_state)
         result = await handler(replace(x, params=params))
         if not isinstance(result, t.InputRequiredResult):
             return result
@@ -46,14 +51,17 @@ async def _go_on(x: Exchange, asked: t.InputRequiredResult, handler: Handler, mo
     raise t.ProtocolError(f"The server asked for input more than {most} times for one request.")
 
 
-async def _answers(x: Exchange, asked: t.InputRequiredResult) -> dict[str, Raw] | None:
+async def _answers(x: Exchange, asked: t.InputRequiredResult, asking: Asking) -> dict[str, Raw] | None:
     """All answers, asked for at the same time (`MRT-12`), under the same keys (`MRT-18`)."""
     requests = asked.input_requests or {}
     if not requests:
         return None
     tasks = {key: asyncio.ensure_future(_answer(x, request, key)) for key, request in requests.items()}
+    asking.update(tasks.values())
     try:
         done, _ = await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
+        if any(task.cancelled() for task in done):
+            raise t.Unreachable("The client was closed.")
         for task in done:
             task.result()
     except BaseException:
@@ -61,6 +69,8 @@ async def _answers(x: Exchange, asked: t.InputRequiredResult) -> dict[str, Raw] 
             task.cancel()  # where one failed the others need not go on
         await asyncio.gather(*tasks.values(), return_exceptions=True)
         raise
+    finally:
+        asking.difference_update(tasks.values())
     return {key: task.result() for key, task in tasks.items()}
 
 

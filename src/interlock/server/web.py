@@ -7,6 +7,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from ..store import open_store
 from ..transport.asgi import HttpApp
 from ..transport.limits import Limits
 from .changes import BoardBus, MemoryBus
+from .running import keep_freed_memory
 
 if TYPE_CHECKING:
     from .app import Server
@@ -95,7 +97,7 @@ async def serve_web(
         if on_ready is not None:
             on_ready(address)
 
-    await serve_http(app, sock or listening_socket(host, port), grace=grace, on_ready=ready)
+    await serve_http(app, sock or listening_socket(host, port), grace=grace, on_ready=ready, on_large=cache(keep_freed_memory))
 
 
 def _own_name(host: str) -> tuple[str, ...]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
-_LARGE = 64 * 1024  # bytes that are better written apart than copied together
+LARGE = 64 * 1024
+"""Bytes in one piece that are better written apart than copied together."""
 
 
 class Corked:
     """Stands before a transport of asyncio; all but writing and closing goes straight to it."""
 
-    __slots__ = ("_due", "_held", "_loop", "_transport", "is_closing", "pause_reading", "resume_reading")
+    __slots__ = ("_due", "_held", "_loop", "_on_large", "_transport", "is_closing", "pause_reading", "resume_reading")
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, on_large: Callable[[], object]) -> None:
+        self._transport, self._loop, self._on_large = transport, loop, on_large
         self._held: list[bytes] = []
         self._due = False
         self.is_closing = transport.is_closing
@@ -25,7 +27,8 @@ class Corked:
 
     def write(self, data: bytes) -> None:
         """Keep data until the end of this turn, or until `flush`."""
-        if len(data) > _LARGE:
+        if len(data) > LARGE:
+            self._on_large()
             self.flush()
             self._transport.write(data)
             return

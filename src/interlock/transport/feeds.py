@@ -40,7 +40,7 @@ _LOOK = 0.5  # seconds after which a stream of another worker is looked at again
 class Feed:
     """One stream of change notices: the exchange that listens, begun anew whenever the session's subscriptions change."""
 
-    __slots__ = ("_feeds", "_primed", "_principal", "_since", "_task", "announced", "reply", "session", "token")
+    __slots__ = ("_feeds", "_primed", "_principal", "_since", "_task", "announced", "heard", "reply", "session", "token")
 
     def __init__(self, feeds: Feeds, session: Session, principal: Principal | None, reply: Reply, since: str | None) -> None:
         self.session, self.reply, self.token = session, reply, os.urandom(8).hex()
@@ -48,6 +48,7 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
         self._primed = False
         self.announced = False  # the other workers know of this stream, and what they say of theirs is later
+        self.heard: asyncio.Future[None] | None = None  # done once this worker has heard of it itself
 
     def start(self, session: Session) -> None:
         """Listen to what the session wants now."""
@@ -111,6 +112,7 @@ class Rest:
     def __init__(self, feeds: Feeds, session: str, reply: Reply, name: str, after: int) -> None:
         self.token = os.urandom(8).hex()
         self.announced = False  # the other workers know of it, and what they say of theirs is later
+        self.heard: asyncio.Future[None] | None = None  # done once this worker has heard of it itself
         self._feeds, self._session, self._reply, self._name, self._after = feeds, session, reply, name, after
         self._stirred = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -217,7 +219,6 @@ class Feeds:
         if (older := self._feeds.pop(session.id, None)) is not None:
             older.end()
         self._feeds[session.id] = feed
-        self.sessions_of.tell("listening", session.id, feed.token)
         app.pulse.add(reply, x.receive, listens=True)
 
         def over() -> None:
@@ -229,6 +230,10 @@ class Feeds:
 
         rests = False
         try:
+            await self._announce(feed, "listening", session.id, feed.token)
+            if answer.ended:
+                await reply.finish()
+                return
             reply.begin(comment=True)
             feed.start(session)
             rests = await reply.rest(x.scope.get(HOLD), over)
@@ -246,9 +251,12 @@ class Feeds:
         rests = self._rests.setdefault(session.id, {})
         self.take_over(session.id, name)
         rests[name] = rest
-        self.sessions_of.tell("following", session.id, f"{name} {rest.token}")
         app.pulse.add(reply, x.receive, listens=True)
         try:
+            await self._announce(rest, "following", session.id, f"{name} {rest.token}")
+            if reply.answer.ended:
+                await reply.finish()
+                return
             reply.begin(comment=not replay.events)
             rest.start(replay)
             await gone(x.receive)
@@ -260,6 +268,17 @@ class Feeds:
                 del rests[name]
             if not rests and self._rests.get(session.id) is rests:
                 del self._rests[session.id]
+
+    async def _announce(self, stream: Feed | Rest, kind: str, session: str, payload: str) -> None:
+        """Tell the other workers of a stream, and wait until they can know: so a client's streams come in the order in which it opened them."""
+        if not self.sessions_of.store.shared:
+            return
+        heard = stream.heard = asyncio.get_running_loop().create_future()
+        self.sessions_of.tell(kind, session, payload)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK):
+                await heard
+        stream.heard = None
 
     async def _read(self, session: Session, name: str, after: int) -> Replay | None:
         """What came after an event. A client may be faster than the store through which another worker tells of the stream."""
@@ -302,6 +321,7 @@ class Feeds:
             return
         if feed.token == token:
             feed.announced = True
+            _settle(feed.heard)
         elif feed.announced:
             feed.end()
 
@@ -311,6 +331,7 @@ class Feeds:
         rest = self._rests.get(session, {}).get(name)
         if rest is not None and rest.token == token:
             rest.announced = True
+            _settle(rest.heard)
         elif self.take_over(session, name, announced=True):
             self.followed.add(name)
             self.sessions_of.tell("stirred", session, name)  # for what came between its look and our hearing of it
@@ -349,3 +370,8 @@ class Feeds:
         """End every stream."""
         for session in self.sessions:
             self.end(session)
+
+
+def _settle(waited: asyncio.Future[None] | None) -> None:
+    if waited is not None and not waited.done():
+        waited.set_result(None)

@@ -11,7 +11,7 @@ from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ..bell import Bell
-from .corked import Corked
+from .corked import LARGE, Corked
 from .replies import HOLD
 
 _TOO_LARGE = (
@@ -44,9 +44,9 @@ class _Nowhere(list[Any]):
 _NOWHERE = _Nowhere()
 
 
-def guarded_protocol(most_bytes: int, seconds: float) -> type[Guarded]:
+def guarded_protocol(most_bytes: int, seconds: float, on_large: Callable[[], object] = bool) -> type[Guarded]:
     """The protocol class with these bounds: `most_bytes` of one head, which may take `seconds` to arrive."""
-    return type("Guarded", (Guarded,), {"most_bytes": most_bytes, "seconds": seconds})
+    return type("Guarded", (Guarded,), {"most_bytes": most_bytes, "seconds": seconds, "on_large": staticmethod(on_large)})
 
 
 class Guarded(HttpToolsProtocol):
@@ -54,6 +54,7 @@ class Guarded(HttpToolsProtocol):
 
     most_bytes: int
     seconds: float
+    on_large: Callable[[], object]
     cycle: RequestResponseCycle | None  # type: ignore[assignment]  # None until the first request, whatever the parent declares
     headers: list[tuple[bytes, bytes]] | None  # type: ignore[assignment]  # None until the first request, too
     __slots__ = ("_corked", "_earlier", "_flooded", "_head", "_held", "_known", "_still", "_timer", "_unsent")  # thousands may be idle
@@ -73,7 +74,7 @@ class Guarded(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
         super().connection_made(transport)
-        self.transport = self._corked = Corked(transport, self.loop)  # type: ignore[assignment]  # it stands for the transport
+        self.transport = self._corked = Corked(transport, self.loop, self.on_large)  # type: ignore[assignment]  # it stands for the transport
         self.flow._is_writable_event = Bell(rung=True)  # type: ignore[assignment]  # does what an Event does
         self._timer = self.loop.call_later(self.seconds, self._slow)
 
@@ -89,6 +90,8 @@ class Guarded(HttpToolsProtocol):
         self._earlier = ()
 
     def data_received(self, data: bytes) -> None:
+        if len(data) > LARGE:
+            self.on_large()
         if self.parser is None:
             self.parser = HttpRequestParser(self)
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the parent does

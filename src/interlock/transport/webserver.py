@@ -41,8 +41,18 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return made
 
 
-async def serve_http(app: HttpApp, sock: socket.socket, *, grace: float, on_ready: Callable[[Any], None] | None = None) -> None:
-    """Serve until cancelled; then take no more, let what runs finish for `grace` seconds, and close. The socket is closed at the end."""
+async def serve_http(
+    app: HttpApp,
+    sock: socket.socket,
+    *,
+    grace: float,
+    on_ready: Callable[[Any], None] | None = None,
+    on_large: Callable[[], object] = bool,
+) -> None:
+    """Serve until cancelled; then take no more, let what runs finish for `grace` seconds, and close. The socket is closed at the end.
+
+    `on_large` is called whenever much comes or goes in one piece.
+    """
     try:
         import uvicorn  # optional extra `http`
 
@@ -51,7 +61,7 @@ async def serve_http(app: HttpApp, sock: socket.socket, *, grace: float, on_read
         sock.close()
         raise ImportError(missing()) from bad
     await app.open()
-    protocol = guarded_protocol(app.limits.head, app.limits.head_seconds)
+    protocol = guarded_protocol(app.limits.head, app.limits.head_seconds, on_large)
     config = uvicorn.Config(
         app,
         http=protocol,
