@@ -22,9 +22,12 @@ MB = 1024 * 1024
 
 # Its options come as JSON; `limits` and `rate` are those of `Limits`. The port is the first line of its output.
 SITE = """
-import asyncio, gc, json, logging, resource, sys
+import asyncio, gc, json, logging, os, resource, sys, threading
 from contextlib import asynccontextmanager
 from interlock import Context, Limits, Rate, Server
+
+# A test that was killed leaves no server behind: its end of this pipe closes with it.
+threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start()
 
 options = json.loads(sys.argv[1])
 if "limits" in options:
@@ -263,7 +266,10 @@ class Site:
         self.told = folder / "stderr"
         with self.told.open("wb") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, str(folder / "site.py"), json.dumps(options)], stdout=subprocess.PIPE, stderr=errors
+                [sys.executable, str(folder / "site.py"), json.dumps(options)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
             )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -328,5 +334,6 @@ class Site:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(PATIENCE)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            stream.close()

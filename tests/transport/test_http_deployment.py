@@ -380,7 +380,7 @@ Server("x").run("http", port=0)
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode != 0
-    assert ran.stderr.splitlines()[-1].endswith("HTTP needs uvicorn and httptools: pip install 'interlock[http]'")
+    assert ran.stderr.splitlines() == ["HTTP needs uvicorn and httptools: pip install 'interlock[http]'"]
 
 
 def test_a_port_that_is_taken_is_named(shared: Site) -> None:

@@ -17,7 +17,7 @@ from tests.protocol.frames import initialize, request
 
 # What is served is chosen by name; the port is the first line of the output.
 PLACES = """
-import logging, socket, sys
+import logging, os, socket, sys, threading
 from contextlib import asynccontextmanager
 import uvicorn
 from fastapi import FastAPI
@@ -94,6 +94,9 @@ def broken():
 def bare():
     return make("bare").http_app("/mcp")
 
+# A test that was killed leaves no server behind: its end of this pipe closes with it.
+threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start()
+
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 name, *options = sys.argv[1:]
@@ -109,7 +112,8 @@ class Place:
         (folder / "places.py").write_text(PLACES, encoding="utf-8")
         self.told = folder / "stderr"
         with self.told.open("wb") as errors:
-            self.process = subprocess.Popen([sys.executable, str(folder / "places.py"), *command], stdout=subprocess.PIPE, stderr=errors)
+            program = [sys.executable, str(folder / "places.py"), *command]
+            self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline() or 0)
         assert self.port, self.log()
@@ -127,8 +131,9 @@ class Place:
         """Tell it to end; the exit code."""
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(60)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            stream.close()
         return code
 
 

@@ -10,7 +10,7 @@ from interlock import Client, Context, Server
 from interlock.store import MemoryStore
 from interlock.wire.revisions import R2, R3, R4
 from tests.workers.clusters import Cluster, noted
-from tests.workers.neighbours import neighbours
+from tests.workers.neighbours import eventually, neighbours
 from tests.workers.raw import RawSession, Stream, session, tool
 
 
@@ -168,3 +168,34 @@ async def test_a_client_may_be_faster_than_the_store():
         await stream.break_off()
         rest = await mine.listen(1, stream.last)
         assert [message.get("method") for message in await rest.messages()] == ["notifications/message", None]
+
+
+class Late(Slow):
+    """And in which a note goes up two tenths of a second after it was posted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.posted: list[bytes] = []
+        at_once = self.notes.post
+
+        def post(note: bytes) -> None:
+            self.posted.append(note)
+            asyncio.get_running_loop().call_later(0.2, at_once, note)
+
+        self.notes.post = post
+
+
+async def test_a_stream_that_is_ended_before_the_others_know_of_it():
+    """Its session ends while it is being opened: it is an event stream all the same, and ends at once (`HTL-25`)."""
+    store = Late()
+
+    async def announced() -> bool:
+        return any(b"listening" in note for note in store.posted)
+
+    async with neighbours(2, lambda: Server("late"), store=store) as workers, session(workers) as mine:
+        opening = asyncio.ensure_future(mine.listen(0))
+        await eventually(announced)
+        assert await mine.delete(0) == 204
+        stream = await opening
+        assert stream.response.headers["content-type"].startswith("text/event-stream")
+        assert await stream.messages() == []

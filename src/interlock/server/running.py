@@ -52,7 +52,11 @@ def run(server: Server, transport: str, **options: Any) -> None:
 
 
 def _http(server: Server, *, workers: int = 1, **options: Any) -> None:
-    from .web import run_workers, serve_web  # late: only for servers that speak HTTP
+    from ..transport.webserver import lacking  # late: only for servers that speak HTTP
+    from .web import run_workers, serve_web  # late: as above
+
+    if words := lacking():
+        raise SystemExit(words)  # one line, and no traceback: nothing is wrong with the program
 
     def serve(work: Coroutine[Any, Any, None]) -> None:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner, contextlib.suppress(KeyboardInterrupt):

@@ -232,6 +232,7 @@ class Feeds:
         try:
             await self._announce(feed, "listening", session.id, feed.token)
             if answer.ended:
+                answer.begin()
                 await reply.finish()
                 return
             reply.begin(comment=True)
@@ -255,6 +256,7 @@ class Feeds:
         try:
             await self._announce(rest, "following", session.id, f"{name} {rest.token}")
             if reply.answer.ended:
+                reply.answer.begin()
                 await reply.finish()
                 return
             reply.begin(comment=not replay.events)
@@ -270,7 +272,7 @@ class Feeds:
                 del self._rests[session.id]
 
     async def _announce(self, stream: Feed | Rest, kind: str, session: str, payload: str) -> None:
-        """Tell the other workers of a stream, and wait until they can know: so a client's streams come in the order in which it opened them."""
+        """Tell the other workers of a stream, and wait until they can know, so that they see streams in the order of their opening."""
         if not self.sessions_of.store.shared:
             return
         heard = stream.heard = asyncio.get_running_loop().create_future()

@@ -226,6 +226,7 @@ class Reply:
         """Send what there is to the end: the JSON body where no event stream has begun. Call it once the answer has ended."""
         if self.answer.begun:
             await (self._flush() if self._flushing is None else self._flushing)
+            self.send = _nowhere  # all is said, whatever is told to this response from now on
             return
         await send_body(self.send, status, self.answer.body(), JSON, (*self.headers, *headers))
 

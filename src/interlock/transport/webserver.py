@@ -21,9 +21,17 @@ _BACKLOG = 2048
 _LINGER = 0.1  # seconds at the end in which requests on connections that are there already are served as ever
 
 
-def missing() -> str:
-    """The line that says what to install, where something is missing."""
-    return "HTTP needs uvicorn and httptools: pip install 'interlock[http]'"
+MISSING = "HTTP needs uvicorn and httptools: pip install 'interlock[http]'"
+
+
+def lacking() -> str:
+    """The line that says what to install; '' where nothing is missing."""
+    try:
+        import httptools  # noqa: F401 - optional extra `http`
+        import uvicorn  # noqa: F401 - as above
+    except ImportError:
+        return MISSING
+    return ""
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -59,7 +67,7 @@ async def serve_http(
         from .guarded import LOOKS, guarded_protocol  # late: it needs the same extra
     except ImportError as bad:
         sock.close()
-        raise ImportError(missing()) from bad
+        raise ImportError(MISSING) from bad
     await app.open()
     protocol = guarded_protocol(app.limits.head, app.limits.head_seconds, on_large)
     config = uvicorn.Config(
