@@ -66,6 +66,22 @@ async def test_a_session_that_is_gone_is_begun_anew(revision: str, body: bytes) 
     assert server.all[-1].header("mcp-session-id") == "session-2"  # of the DELETE
 
 
+@pytest.mark.parametrize("revision", HANDSHAKES)
+async def test_a_list_is_begun_again_in_a_new_session(revision: str) -> None:
+    """A cursor is of the session that gave it, and never sent into another one (`PAG-04`)."""
+    async with talking(revision, **QUIET) as (server, client):
+        doing = begun(client.list_tools())
+        await (await server.next("tools/list")).gives({"tools": [tool("first")], "nextCursor": "two"})
+        second = await server.next("tools/list")
+        assert second.params["cursor"] == "two"
+        server.session = "session-2"
+        await second.says("404 Not Found")
+        again = await server.next("tools/list")
+        assert (again.params.get("cursor"), again.header("mcp-session-id")) == (None, "session-2")
+        await again.gives({"tools": [tool("act")]})
+        assert [found.name for found in await doing] == ["act"]
+
+
 @both_loops
 async def test_many_calls_find_the_session_gone() -> None:
     """Forty calls get 404; one session is begun, and calls that are made meanwhile wait for it (`HTL-43`)."""

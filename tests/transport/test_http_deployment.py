@@ -234,6 +234,15 @@ def test_the_requests_of_one_address_are_limited(site: MakeSite) -> None:
         assert wire.ask(head("GET", target="/health")).status == 200  # nobody's business
 
 
+@pytest.mark.parametrize("proxies, believed", [([], False), (["127.0.0.1"], True), (["192.0.2.7"], False)])
+def test_whom_a_proxy_speaks_for_is_believed_of_proxies_only(site: MakeSite, proxies: list[str], believed: bool) -> None:
+    """Else whoever asks could be somebody else with each request, and no rate would hold."""
+    one = site(limits={"rate": {"per_second": 0.001, "burst": 2}}, proxies=proxies)
+    with one.wire() as wire:
+        statuses = [wire.ask(stateless(1, "server/discover", None, f"X-Forwarded-For: 203.0.113.{n}")).status for n in range(4)]
+    assert statuses == ([200] * 4 if believed else [200, 200, 429, 429])
+
+
 # -- sessions ------------------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from .. import version
 from ..exchange import Asker, Caller, Exchange, Handler, Middleware, Notify, silent, stack
 from ..protocol.freshness import Book
 from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened
-from ..transport.conversation import ClientTransport, Hello
+from ..transport.conversation import GONE, ClientTransport, Hello
 from ..wire.revisions import METHODS, REVISIONS, Era, Side
 from .answers import Answers, ElicitFunction, RootsGiven, SampleFunction
 from .caching import caching
@@ -378,7 +378,8 @@ class Client:
         try:
             return await self._pages(method, field, timeout)
         except t.McpError as bad:
-            if bad.code != t.INVALID_PARAMS or not self._book.forget(method):
+            kept = self._book.forget(method)
+            if bad.code != t.INVALID_PARAMS or not (kept or bad.data == GONE):
                 raise
         return await self._pages(method, field, timeout)
 

@@ -55,6 +55,8 @@ def _http(server: Server, *, workers: int = 1, **options: Any) -> None:
     from ..transport.webserver import lacking  # late: only for servers that speak HTTP
     from .web import run_workers, serve_web  # late: as above
 
+    if workers < 1:
+        raise ValueError(f"there is at least one worker, and cannot be {workers}")
     if words := lacking():
         raise SystemExit(words)  # one line, and no traceback: nothing is wrong with the program
 

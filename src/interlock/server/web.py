@@ -43,6 +43,8 @@ def http_app(
     """The server as an ASGI app; see `Server.http_app`."""
     if not path.startswith("/"):
         raise ValueError(f"a path begins with a slash; {path!r} does not")
+    if not isinstance(limits, Limits | None):
+        raise TypeError(f"limits are Limits(...), not {limits!r}")
     kept = open_store(store) if isinstance(store, str) else store if store is not None else open_store("memory:")
     if kept.shared and isinstance(server.bus, MemoryBus):
         server.bus = BoardBus(kept.changes)
@@ -84,9 +86,13 @@ async def serve_web(
     grace: float = DEFAULT_GRACE,
     on_ready: Callable[[Any], None] | None = None,
     hosts: str | Sequence[str] = (),
+    proxies: str | Sequence[str] = (),
     **options: Any,
 ) -> None:
-    """Serve in this process until cancelled; `options` as for `http_app`."""
+    """Serve in this process until cancelled; `options` as for `http_app`.
+
+    `proxies` are addresses or networks whose `X-Forwarded-For` is believed; without them nobody's is.
+    """
     from ..transport.webserver import listening_socket, serve_http  # late: only for programs that serve HTTP themselves
 
     app = http_app(server, hosts=(*_several(hosts), *_own_name(host)), **options)
@@ -97,7 +103,8 @@ async def serve_web(
         if on_ready is not None:
             on_ready(address)
 
-    await serve_http(app, sock or listening_socket(host, port), grace=grace, on_ready=ready, on_large=cache(keep_freed_memory))
+    made = sock or listening_socket(host, port)
+    await serve_http(app, made, grace=grace, proxies=_several(proxies), on_ready=ready, on_large=cache(keep_freed_memory))
 
 
 def _own_name(host: str) -> tuple[str, ...]:

@@ -32,6 +32,10 @@ log = logging.getLogger("interlock.client")
 _MOST_WARNINGS = 20  # about lines that are no messages, on one connection
 
 
+GONE = {"reason": "session"}
+"""The data of the error for a cursor whose session is gone."""
+
+
 class Hello(Struct, kw_only=True):
     """What a client says of itself when a conversation is opened, and what it allows.
 

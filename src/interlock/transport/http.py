@@ -22,7 +22,7 @@ from ..wire.jsonrpc import Frame
 from ..wire.lines import DEFAULT_LIMIT
 from ..wire.revisions import Era, era
 from .channel import Tap
-from .conversation import Conversation, Hello
+from .conversation import GONE, Conversation, Hello
 from .duplex import Duplex
 from .eventstream import Sleep, backoff
 from .fetch import Fetch, Lost
@@ -281,6 +281,10 @@ class Http:
                     raise
                 renewed = True
                 await self._renew(session)
+                if getattr(x.params, "cursor", None) is not None:  # `PAG-04`: it was of the session that is gone
+                    raise t.McpError(
+                        t.INVALID_PARAMS, "The list has to be begun again: the session that gave the cursor is gone.", GONE
+                    ) from None
             except t.Unreachable as bad:
                 if not (isinstance(bad, Lost) or (tries and bad.status is None)):  # a server that is started again is away for a while
                     raise

@@ -48,3 +48,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     idle_seconds: float = 3600.0
     keep_alive: float = 15.0
     rate: Rate | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            given = getattr(self, name)
+            if name != "rate" and (isinstance(given, bool) or not isinstance(given, int | float) or not given > 0):
+                raise ValueError(f"the limit {name} is a number above 0, and cannot be {given!r}")

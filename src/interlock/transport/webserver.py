@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,8 @@ MISSING = "HTTP needs uvicorn and httptools: pip install 'interlock[http]'"
 def lacking() -> str:
     """The line that says what to install; '' where nothing is missing."""
     try:
-        import httptools  # noqa: F401 - optional extra `http`
-        import uvicorn  # noqa: F401 - as above
+        import httptools  # noqa: F401 - optional extra `http`, only asked for here
+        import uvicorn  # noqa: F401 - optional extra `http`, only asked for here
     except ImportError:
         return MISSING
     return ""
@@ -54,11 +54,13 @@ async def serve_http(
     sock: socket.socket,
     *,
     grace: float,
+    proxies: Sequence[str] = (),
     on_ready: Callable[[Any], None] | None = None,
     on_large: Callable[[], object] = bool,
 ) -> None:
     """Serve until cancelled; then take no more, let what runs finish for `grace` seconds, and close. The socket is closed at the end.
 
+    `proxies` are addresses (or networks) whose word is taken for whom a request comes from (`X-Forwarded-For`); nobody's is otherwise.
     `on_large` is called whenever much comes or goes in one piece.
     """
     try:
@@ -78,6 +80,8 @@ async def serve_http(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
         timeout_keep_alive=60,
         timeout_graceful_shutdown=1,
         backlog=_BACKLOG,
