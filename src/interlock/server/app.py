@@ -442,8 +442,8 @@ class Server:
         """Serve until the peer has gone, or until interrupted.
 
         `transport` is "stdio" (the default), "http" (with `host`, loopback unless told otherwise, `port` 8000, `workers` processes
-        that share a `store`, `grace` seconds for calls that run at the end, `proxies` that are believed whom they speak for, and the
-        options of `http_app`), "unix" (with `path`) or "tcp" (with `host` and `port`). `limit` is the most bytes one message may have (not with "http", which has `limits`).
+        that share a `store`, `grace` seconds for calls at the end, `proxies` that are believed whom they speak for, and what `http_app`
+        takes), "unix" (with `path`) or "tcp" (with `host`, `port`). `limit`: the most bytes of one message ("http" has `limits`).
         """
         from .running import run  # late: signals and event loops, which a server in memory does not need
 

@@ -27,8 +27,9 @@ MISSING = "HTTP needs uvicorn and httptools: pip install 'interlock[http]'"
 def lacking() -> str:
     """The line that says what to install; '' where nothing is missing."""
     try:
-        import httptools  # noqa: F401 - optional extra `http`, only asked for here
-        import uvicorn  # noqa: F401 - optional extra `http`, only asked for here
+        # optional extra `http`: only whether it is there is asked here
+        import httptools  # noqa: F401 - optional extra `http`
+        import uvicorn  # noqa: F401 - optional extra `http`
     except ImportError:
         return MISSING
     return ""
