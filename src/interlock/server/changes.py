@@ -134,6 +134,7 @@ _NOTICES: dict[Kind, str] = {
 }
 
 
+_NONE: frozenset[str] = frozenset()  # one for all: Python makes each anew, and there may be thousands
 _LISTS: tuple[Kind, ...] = ("tools", "prompts", "resources")
 
 
@@ -147,7 +148,7 @@ class Listener:
         self._bus = remembers if isinstance(remembers, Remembering) else None
         lists = (wanted.tools_list_changed, wanted.prompts_list_changed, wanted.resources_list_changed)
         self._kinds: tuple[Kind, ...] = tuple(kind for kind, told in zip(_LISTS, lists, strict=True) if told)
-        self._uris = frozenset(wanted.resource_subscriptions or ())
+        self._uris = frozenset(wanted.resource_subscriptions) if wanted.resource_subscriptions else _NONE
         self._pending: dict[Change, str] = {}  # with the position of each
         self._meanwhile: list[tuple[Change, str]] | None = None  # what is heard while it is being found out what was missed
         self._deaf_until = ""  # the place up to which all is noted already, though it has yet to be heard

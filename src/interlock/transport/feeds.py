@@ -63,6 +63,12 @@ class Feed:
             self._task.cancel()
         self.reply.end()
 
+    def over(self) -> None:
+        """The stream is over, whoever ended it."""
+        self._feeds.forget(self)
+        self.reply.lose()
+        self.end()
+
     async def _listen(self, session: Session) -> None:
         from .posts import _caller  # late: posts and feeds know each other
 
@@ -220,14 +226,6 @@ class Feeds:
             older.end()
         self._feeds[session.id] = feed
         app.pulse.add(reply, x.receive, listens=True)
-
-        def over() -> None:
-            app.pulse.discard(reply)
-            if self._feeds.get(session.id) is feed:
-                del self._feeds[session.id]
-            reply.lose()
-            feed.end()
-
         rests = False
         try:
             await self._announce(feed, "listening", session.id, feed.token)
@@ -237,12 +235,18 @@ class Feeds:
                 return
             reply.begin(comment=True)
             feed.start(session)
-            rests = await reply.rest(x.scope.get(HOLD), over)
+            rests = await reply.rest(x.scope.get(HOLD), feed.over)
             if not rests:
                 await gone(x.receive)
         finally:
             if not rests:
-                over()
+                feed.over()
+
+    def forget(self, feed: Feed) -> None:
+        """A stream of change notices is over."""
+        self.sessions_of.app.pulse.discard(feed.reply)
+        if self._feeds.get(feed.session.id) is feed:
+            del self._feeds[feed.session.id]
 
     async def _follow(self, x: Incoming, session: Session, name: str, after: int, replay: Replay) -> None:
         """The rest of a stream of calls; it takes over from whatever this stream was sent on before."""

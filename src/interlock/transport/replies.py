@@ -224,6 +224,13 @@ class Reply:
 
     async def finish(self, status: int = 200, headers: Pairs = ()) -> None:
         """Send what there is to the end: the JSON body where no event stream has begun. Call it once the answer has ended."""
+        if self.answer.begun and not self._open and self._flushing is None:  # a short stream, which is there as a whole
+            self._open = True
+            head = [*_EVENT_HEADERS, *self.headers]
+            await self.send({"type": "http.response.start", "status": 200, "headers": head})
+            await self.send({"type": "http.response.body", "body": self.answer.take()})
+            self.send = _nowhere  # all is said, whatever is told to this response from now on
+            return
         if self.answer.begun:
             await (self._flush() if self._flushing is None else self._flushing)
             self.send = _nowhere  # all is said, whatever is told to this response from now on
