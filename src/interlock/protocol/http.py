@@ -6,7 +6,6 @@ The order of refusals: where it comes from, the HTTP method, the media types, th
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from .. import types as t
 from ..exchange import NO_META
 from ..wire import jsonrpc
 from ..wire.codec import decode
-from ..wire.http import BadValue, decode_value
+from ..wire.http import BadValue, decode_value, is_numeric
 from ..wire.jsonrpc import READ_ERRORS, Frame, Malformed
 from ..wire.revisions import HANDSHAKE_REVISIONS, R2, STATELESS_REVISIONS
 from .identity import Identity
@@ -80,7 +79,7 @@ class Rules(Struct, kw_only=True):
     def _judge_source(self, host: bytes | None, origin: bytes | None) -> str:
         asked = (host or b"").decode("latin-1").strip(" \t").lower()
         name = _name(asked)
-        if not name or not (_is_address(name) or name == "localhost" or {"*", asked, name} & self.hosts):
+        if not name or not (is_numeric(name) or name == "localhost" or {"*", asked, name} & self.hosts):
             return f"the host {_short(asked)} is not one of this server; if it should be, name it: hosts=[{_short(name)}]"
         if origin is None:
             return ""
@@ -340,11 +339,3 @@ def _name(host: str) -> str:
     """The host of a Host header or an origin, without the port; '' where it is neither."""
     found = _HOST.fullmatch(host)
     return "" if found is None else found[1] or found[2]
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from .. import types as t
+from ..exchange import Caller, Principal
 
 POSITION, SINCE = "dev.interlock/position", "dev.interlock/since"
 """Keys of `_meta` within the house, never sent: where on the board of changes a notice stands, and from where a listener wants to hear."""
@@ -29,6 +30,11 @@ class Session(Struct, kw_only=True, frozen=True):
     subscriptions: tuple[str, ...] = ()
     created: float
     until: float
+
+
+def caller_of(session: Session, principal: Principal | None) -> Caller:
+    """Who asks, on a request of a session; one without an id stands for requests that have no session."""
+    return Caller(session.revision, session.capabilities, session.info, session.log_level, principal, session.id or None)
 
 
 class SessionStore(Protocol):

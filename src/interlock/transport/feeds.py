@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import Exchange, Principal
 from ..protocol.http import error
-from ..protocol.sessions import POSITION, SINCE, Replay, Session, StoreError
+from ..protocol.sessions import POSITION, SINCE, Replay, Session, StoreError, caller_of
 from ..protocol.streams import Answer, orphaned, place
 from ..wire import jsonrpc
 from ..wire.codec import encode
@@ -70,9 +70,7 @@ class Feed:
         self.end()
 
     async def _listen(self, session: Session) -> None:
-        from .posts import _caller  # late: posts and feeds know each other
-
-        caller = _caller(session, self._principal, has_session=True)
+        caller = caller_of(session, self._principal)
         wanted = t.SubscriptionFilter(
             tools_list_changed=True,
             prompts_list_changed=True,

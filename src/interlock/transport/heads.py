@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import ipaddress
 import re
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from msgspec import Struct
 
+from ..wire.http import is_numeric
 from .fetch import Request
 from .proxies import Proxies
 
@@ -112,7 +112,7 @@ def without_secrets(url: str) -> str:
 def _host(parts: SplitResult) -> str:
     host = unquote(parts.hostname or "").rstrip(".")
     if host.isascii():
-        sound = bool(re.fullmatch(r"[a-z0-9_\-.]+", host)) or _is_address(host)
+        sound = bool(re.fullmatch(r"[a-z0-9_\-.]+", host)) or is_numeric(host)
     else:
         try:
             host, sound = host.encode("idna").decode(), True
@@ -121,14 +121,6 @@ def _host(parts: SplitResult) -> str:
     if not sound:
         raise ValueError(f"{parts.hostname!r} is not the name of a host")
     return host
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def bracketed(host: str) -> str:

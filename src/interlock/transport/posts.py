@@ -18,11 +18,11 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import NO_CAPABILITIES, Caller, Principal
+from ..exchange import NO_CAPABILITIES, Principal
 from ..protocol.events import ServerEvent
 from ..protocol.http import EVENTS, Ending, InSession, Listening, accepts, error
 from ..protocol.server import ServerConnection
-from ..protocol.sessions import Session, StoreError
+from ..protocol.sessions import Session, StoreError, caller_of
 from ..protocol.streams import Answer
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Frame, Malformed
@@ -150,7 +150,7 @@ class Sessions:
         session = await self._session(x, verdict.session, verdict.revision)
         if session is None:
             return
-        caller = _caller(session, x.principal, has_session=self.app.rules.sessions)
+        caller = caller_of(session, x.principal)
         if not accepts(x.headers, EVENTS):  # a question could not reach it, and its tool would wait for ever
             caller = replace(caller, capabilities=NO_CAPABILITIES)
         connection = ServerConnection(
@@ -442,8 +442,3 @@ class Sessions:
 
 def _key(principal: Principal | None) -> str | None:
     return None if principal is None else principal.key
-
-
-def _caller(session: Session, principal: Principal | None, *, has_session: bool) -> Caller:
-    id = session.id if has_session else None
-    return Caller(session.revision, session.capabilities, session.info, session.log_level, principal, id)

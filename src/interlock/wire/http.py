@@ -62,3 +62,14 @@ def argument_value(value: Any) -> str | None:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return None
+
+
+def is_numeric(host: str) -> bool:
+    """Whether a host is a plain IPv4 or IPv6 address, without brackets."""
+    import ipaddress  # late: a server over stdio, which loads this file too, has no hosts
+
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
