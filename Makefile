@@ -12,6 +12,8 @@ PIP   = $(PY) -m pip --disable-pip-version-check --python $(BIN)/python
 # Nothing is built, and nothing comes in that the lock does not know by its hash.
 LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 
+PARALLEL := -n 2 --dist loadfile
+
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo test check conformance types lint format bench lock clean
 
@@ -30,11 +32,13 @@ dev: $(VENV)/.dev
 demo: install
 	@$(BIN)/interlock demo
 
+# On two cores, a file at a time; the peers first, so that no two workers install one.
 test: dev
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m scripts.peers
+	@$(BIN)/python -m pytest $(PARALLEL)
 
 check: lint types
-	@$(BIN)/python -m pytest -q -m 'not slow and not interop'
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not slow and not interop'
 
 conformance: dev
 	@$(BIN)/python -m scripts.conformance

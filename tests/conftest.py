@@ -19,6 +19,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Rooms whose tests start programs and wait for what becomes of them: left to `make test`.
+SLOW_ROOMS = ("tests/workers/", "tests/faults/", "tests/cli/test_reload.py", "tests/transport/test_http_deployment.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow by the room it is in."""
+    for item in items:
+        if item.nodeid.startswith(SLOW_ROOMS):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
     """The URL of a real server that speaks Redis: the one that `VALKEY_URL` names, or else one of our own on a free port of loopback."""

@@ -77,7 +77,7 @@ async def test_a_page_to_visit(answer: Any, action: str):
     assert (result.action, result.content) == (action, None)
 
 
-@pytest.mark.parametrize("answer", ["yes", 1, 0, ["a"], object()], ids=repr)
+@pytest.mark.parametrize("answer", ["yes", 1, 0, ["a"], object()], ids=["text", "1", "0", "list", "object"])
 async def test_an_elicit_function_that_returns_something_else(answer: Any):
     """It is a fault of the author, said in words; never a yes."""
     with pytest.raises(TypeError, match="an elicit function returns"):

@@ -183,3 +183,10 @@ async def test_recording_and_comparing(tmp_path):
         else:
             with pytest.raises(AssertionError, match=r"clientInfo/name: expected \"hello\", got \"goodbye\""):
                 recorded.check(path)
+
+
+def test_a_line_ends_with_a_line_feed_and_nothing_else():
+    """A carriage return is white space within JSON, and may stand in a frame."""
+    tape = Tape()
+    tape.lines.append(Line("client", b'{"a":\r1}', 0.0))
+    assert [line.frame for line in Tape.from_bytes(tape.to_bytes()).lines] == [b'{"a":\r1}']

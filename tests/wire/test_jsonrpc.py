@@ -207,7 +207,9 @@ def test_an_error_always_has_a_message() -> None:
     assert json.loads(jsonrpc.failure(1, -32603, ""))["error"] == {"code": -32603, "message": ""}
 
 
-@pytest.mark.parametrize("data", [object(), "\ud800", {"a": {1, object()}}, float, lambda: None], ids=repr)
+@pytest.mark.parametrize(
+    "data", [object(), "\ud800", {"a": {1, object()}}, float, lambda: None], ids=["object", "surrogate", "set", "type", "function"]
+)
 def test_an_error_is_sent_even_where_its_detail_cannot_be(data: Any) -> None:
     """An author's McpError may carry anything; a caller must not wait for ever because of that."""
     error = json.loads(jsonrpc.failure(5, -32000, "it broke", data))

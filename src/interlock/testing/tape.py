@@ -140,7 +140,7 @@ class Tape:
     def from_bytes(cls, text: bytes, name: str = "the tape") -> Tape:
         """Read a tape from what `to_bytes` gives; empty lines do not count, a `remark` is for people."""
         tape = cls()
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.split(b"\n"), 1):
             if not line.strip():
                 continue
             try:
