@@ -12,6 +12,7 @@ PIP   = $(PY) -m pip --disable-pip-version-check --python $(BIN)/python
 # Nothing is built, and nothing comes in that the lock does not know by its hash.
 LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 
+# The everyday round takes two cores, a file at a time; `make test` takes one, so that its floods and races have the other.
 PARALLEL := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
@@ -32,10 +33,8 @@ dev: $(VENV)/.dev
 demo: install
 	@$(BIN)/interlock demo
 
-# On two cores, a file at a time; the peers first, so that no two workers install one.
 test: dev
-	@$(BIN)/python -m scripts.peers
-	@$(BIN)/python -m pytest $(PARALLEL)
+	@$(BIN)/python -m pytest
 
 check: lint types
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not slow and not interop'
