@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from msgspec import Raw, Struct
@@ -239,40 +239,11 @@ class Conversation:
     async def open(self, hello: Hello) -> Opened:
         """Agree on a revision with the server, and introduce ourselves."""
         self.hello = hello
-        steps = opening(hello.revisions, known=hello.known, seconds=hello.probe_seconds)
-        opened: Opened | None = None
-        step = next(steps)
-        while opened is None:
-            try:
-                step = steps.send(await self._take_step(step, hello))
-            except StopIteration as done:
-                opened = done.value
-        self.connection.revision = opened.revision
+        opened = await agree(hello, self.connection, self.carry)
         if era(opened.revision) is Era.HANDSHAKE:
             self.connection.notify("notifications/initialized", t.InitializedNotificationParams())
             self._flush_soon()
         return opened
-
-    async def _take_step(self, step: Step, hello: Hello) -> Outcome:
-        self.connection.revision = step.revision
-        caller = Caller(step.revision, hello.capabilities, hello.info)
-        if isinstance(step, Discover):
-            x, seconds = Exchange("server/discover", t.DiscoverRequestParams(), caller), step.seconds or hello.open_seconds
-        else:
-            params = t.InitializeRequestParams(protocol_version=step.revision, capabilities=hello.capabilities, client_info=hello.info)
-            x, seconds = Exchange("initialize", params, caller), hello.open_seconds
-        try:
-            async with asyncio.timeout(seconds):
-                result = await self.carry(x)
-        except TimeoutError:
-            return Silence()
-        except t.McpError as bad:
-            return bad
-        except t.ProtocolError as bad:
-            return t.McpError(t.INTERNAL_ERROR, str(bad))
-        if isinstance(result, t.DiscoverResult | t.InitializeResult):
-            return result
-        return t.McpError(t.INTERNAL_ERROR, "The server answered with something else.")
 
     def tell(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
@@ -314,6 +285,45 @@ class Conversation:
         for task in tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+async def agree(hello: Hello, connection: ClientConnection, carry: Callable[[Exchange], Awaitable[AnyResult]]) -> Opened:
+    """Agree on a revision: take the steps of `opening`, each exchange by `carry`, and leave the revision with the connection.
+
+    Raises what `opening` and `carry` raise.
+    """
+    steps = opening(hello.revisions, known=hello.known, seconds=hello.probe_seconds)
+    step = next(steps)
+    while True:
+        connection.revision = step.revision
+        outcome = await _take_step(step, hello, carry)
+        try:
+            step = steps.send(outcome)
+        except StopIteration as done:
+            opened: Opened = done.value
+            connection.revision = opened.revision
+            return opened
+
+
+async def _take_step(step: Step, hello: Hello, carry: Callable[[Exchange], Awaitable[AnyResult]]) -> Outcome:
+    caller = Caller(step.revision, hello.capabilities, hello.info)
+    if isinstance(step, Discover):
+        x, seconds = Exchange("server/discover", t.DiscoverRequestParams(), caller), step.seconds or hello.open_seconds
+    else:
+        params = t.InitializeRequestParams(protocol_version=step.revision, capabilities=hello.capabilities, client_info=hello.info)
+        x, seconds = Exchange("initialize", params, caller), hello.open_seconds
+    try:
+        async with asyncio.timeout(seconds):
+            result = await carry(x)
+    except TimeoutError:
+        return Silence()
+    except t.McpError as bad:
+        return bad
+    except t.ProtocolError as bad:
+        return t.McpError(t.INTERNAL_ERROR, str(bad))
+    if isinstance(result, t.DiscoverResult | t.InitializeResult):
+        return result
+    return t.McpError(t.INTERNAL_ERROR, "The server answered with something else.")
 
 
 def _head(caller: Caller) -> bytes:

@@ -16,13 +16,13 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange
-from ..protocol.opening import Discover, Opened, Outcome, Refused, Silence, Step, opening
+from ..protocol.opening import Opened, Refused
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Frame
 from ..wire.lines import DEFAULT_LIMIT
 from ..wire.revisions import Era, era
 from .channel import Tap
-from .conversation import GONE, Conversation, Hello
+from .conversation import GONE, Conversation, Hello, agree
 from .duplex import Duplex
 from .eventstream import Sleep, backoff
 from .fetch import Fetch, Lost
@@ -133,54 +133,27 @@ class Http:
         if self._legacy_sse:
             return await self._open_old(hello)
         try:
-            opened = await self._agree(hello)
+            opened = await agree(hello, conversation.connection, self._knock)
         except t.Unreachable as bad:
             why = bad.__cause__ if isinstance(bad.__cause__, t.McpError) else bad
             if self._legacy_sse is False or not is_stranger(bad.status) or not any(era(r) is Era.HANDSHAKE for r in hello.revisions):
                 raise why from None
             return await self._open_old(hello, why)
-        self._revision = conversation.connection.revision = opened.revision
+        self._revision = opened.revision
         if era(opened.revision) is Era.HANDSHAKE:
             await self.trips.post(jsonrpc.notification("notifications/initialized", b"{}"))
             if self._listens:
                 await self._begin_to_hear(hello)
         return opened
 
-    async def _agree(self, hello: Hello) -> Opened:
-        steps = opening(hello.revisions, known=hello.known, seconds=hello.probe_seconds)
-        step = next(steps)
-        while True:
-            outcome = await self._take_step(step, hello)
-            try:
-                step = steps.send(outcome)
-            except StopIteration as done:
-                opened: Opened = done.value
-                return opened
-
-    async def _take_step(self, step: Step, hello: Hello) -> Outcome:
-        self.trips.conversation.connection.revision = step.revision
-        caller = Caller(step.revision, hello.capabilities, hello.info)
-        if isinstance(step, Discover):
-            x, seconds = Exchange("server/discover", t.DiscoverRequestParams(), caller), step.seconds or hello.open_seconds
-        else:
-            params = t.InitializeRequestParams(protocol_version=step.revision, capabilities=hello.capabilities, client_info=hello.info)
-            x, seconds = Exchange("initialize", params, caller), hello.open_seconds
+    async def _knock(self, x: Exchange) -> AnyResult:
+        """Carry one exchange of the opening; a server that does not know the newest way of speaking is greeted next (`ERA-10`)."""
         try:
-            async with asyncio.timeout(seconds):
-                result = await self.trips.make(x)
-        except TimeoutError:
-            return Silence()
-        except t.McpError as bad:
-            return bad
-        except t.ProtocolError as bad:
-            return t.McpError(t.INTERNAL_ERROR, str(bad))
+            return await self.trips.make(x)
         except t.Unreachable as bad:
-            if isinstance(step, Discover) and is_stranger(bad.status):
-                return t.McpError(t.INTERNAL_ERROR, str(bad))  # a server of the handshake era, which is greeted next (`ERA-10`)
+            if x.method == "server/discover" and is_stranger(bad.status):
+                raise t.McpError(t.INTERNAL_ERROR, str(bad)) from bad
             raise
-        if isinstance(result, t.DiscoverResult | t.InitializeResult):
-            return result
-        return t.McpError(t.INTERNAL_ERROR, "The server answered with something else.")
 
     async def _open_old(self, hello: Hello, why: t.InterlockError | None = None) -> Opened:
         """The older transport: a stream to listen to, which names the place to post to (`ERA-11`, `ERA-12`).
