@@ -19,7 +19,7 @@ from interlock.transport.asgi import PRINCIPAL, HttpApp
 from interlock.transport.webserver import listening_socket, serve_http
 from interlock.wire.revisions import R3, R4
 from interlock.wire.sse import Event, EventReader
-from tests.protocol.frames import initialize, notification
+from tests.protocol.frames import initialize, notification, request
 from tests.protocol.offered import Offered, modern, offered
 
 PATIENCE = 10.0
@@ -331,3 +331,23 @@ async def serving(server: Server, *, authorized: bool = False, **options: Any) -
         await web.aclose()
         task.cancel()
         await task
+
+
+def tool(id: Any, name: str, /, *, token: Any = None, **arguments: Any) -> bytes:
+    """A call of a tool."""
+    return request(
+        id, "tools/call", {"name": name, "arguments": arguments, **({} if token is None else {"_meta": {"progressToken": token}})}
+    )
+
+
+def cancelled(id: Any) -> bytes:
+    """The cancellation of a request."""
+    return notification("notifications/cancelled", {"requestId": id})
+
+
+async def ids(line: Line) -> list[str | None]:
+    """The ids of all events of a stream, to its end."""
+    found = []
+    while (event := await line.event()) is not None:
+        found.append(event.id)
+    return found

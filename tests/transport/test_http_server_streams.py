@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from interlock.wire.revisions import R2, R3, R4
-from tests.protocol.frames import notification, request
+from tests.protocol.frames import request
 
-from .raw_web import House, Line, Web, serving
+from .raw_web import House, Web, cancelled, ids, serving, tool
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 REVISIONS = pytest.mark.parametrize("revision", [R2, R3, R4])
@@ -24,26 +23,6 @@ async def web() -> AsyncIterator[Web]:
     """A server for the tests that leave nothing behind but sessions."""
     async with serving(House().server) as shared:
         yield shared
-
-
-def tool(id: Any, name: str, /, *, token: Any = None, **arguments: Any) -> bytes:
-    """A call of a tool."""
-    return request(
-        id, "tools/call", {"name": name, "arguments": arguments, **({} if token is None else {"_meta": {"progressToken": token}})}
-    )
-
-
-def cancelled(id: Any) -> bytes:
-    """The cancellation of a request."""
-    return notification("notifications/cancelled", {"requestId": id})
-
-
-async def ids(line: Line) -> list[str | None]:
-    """The ids of all events of a stream, to its end."""
-    found = []
-    while (event := await line.event()) is not None:
-        found.append(event.id)
-    return found
 
 
 # -- cancelling, and leaving without cancelling -------------------------------------------------------------------------------
