@@ -248,15 +248,14 @@ class HttpApp:
         if body is None:
             return
         verdict = judge(self.rules, self.identity, method, headers, twice, body)
-        kind = type(verdict)
-        if kind is Refused:
-            await self.refuse(send, verdict)  # type: ignore[arg-type]  # it is one
+        if isinstance(verdict, Refused):
+            await self.refuse(send, verdict)
             return
         principal: Principal | None = scope.get(PRINCIPAL)
-        if kind is Stateless:
-            await self._answer(verdict, body, principal, headers, receive, send, scope.get(HOLD))  # type: ignore[arg-type]  # it is one
+        if isinstance(verdict, Stateless):
+            await self._answer(verdict, body, principal, headers, receive, send, scope.get(HOLD))
             return
-        if kind is Taken:
+        if isinstance(verdict, Taken):
             await send_body(send, 202, b"")
             return
         x = Incoming(body, headers, principal, scope, receive, send)
