@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .client.app import Client
     from .client.watch import Changed, Watch
     from .exchange import AnyResult, Asker, Caller, Exchange, Handler, Middleware, Principal, RawResult, stack
+    from .fetch import Fetch, Lost, Request, Response
     from .protocol.opening import Refused
     from .server.app import Server
     from .server.changes import Change, ChangeBus
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from .transport.channel import Channel
     from .transport.conversation import ClientTransport
     from .transport.duplex import Duplex
-    from .transport.fetch import Fetch, Lost, Request, Response
     from .transport.http import Http
     from .transport.limits import Limits, Rate
     from .transport.sockets import Socket
@@ -68,7 +68,7 @@ _ROOMS = {
     ".transport.channel": ("Channel",),
     ".transport.conversation": ("ClientTransport",),
     ".transport.duplex": ("Duplex",),
-    ".transport.fetch": ("Fetch", "Lost", "Request", "Response"),
+    ".fetch": ("Fetch", "Lost", "Request", "Response"),
     ".transport.http": ("Http",),
     ".transport.limits": ("Limits", "Rate"),
     ".transport.sockets": ("Socket",),

@@ -20,13 +20,19 @@ NO_META = RequestMeta()
 class Principal(Struct, frozen=True, kw_only=True):
     """On whose behalf a request is made, as authorization found it; nobody in particular has none.
 
-    `subject` is unique within `issuer`; `client` is the program that acts, `scopes` what it may do.
+    `subject` is unique within `issuer`; `client` is the program that acts, `scopes` what it may do. `actor` is who acts in the subject's
+    place, where that is somebody else (RFC 8693, 4.1). `expires` is when this ends, in seconds of the wall clock. `claims` is what else
+    the authorization server said. The token that showed all this is not here, and not to be had: it was for this server and no other
+    (`SEC-06`).
     """
 
     subject: str
     issuer: str = ""
     client: str = ""
     scopes: frozenset[str] = frozenset()
+    actor: str = ""
+    expires: float | None = None
+    claims: Mapping[str, Any] = {}
 
     @property
     def key(self) -> str:

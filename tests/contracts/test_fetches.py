@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from interlock import ProtocolError, Unreachable
+from interlock.fetch import Lost, Request
 from interlock.testing import check_fetch
 from interlock.transport.connections import Answer
-from interlock.transport.fetch import Lost, Request
 from interlock.transport.fetching import HttpFetch
 from interlock.transport.proxies import Proxies
 from tests.transport.http_peers import both_loops

@@ -16,7 +16,7 @@ NOT_IN_A_CLASS_NAME = {"Manager", "Helper", "Util", "Base", "Common", "Impl"}
 NOT_A_FILE_NAME = {"manager", "helper", "util", "common", "impl", "misc"}
 
 # Modules of the optional extras. Imported inside a function they need no further excuse.
-EXTRAS = {"click", "rich", "uvloop", "pydantic", "httpx2", "watchfiles", "cryptography"}
+EXTRAS = {"argon2", "click", "cryptography", "httpx2", "joserfc", "keyring", "pydantic", "rich", "uvloop", "watchfiles"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")

@@ -54,9 +54,9 @@ BREACHES = {
         "interlock (floor 8) imports upward, interlock.servers.weather (floor 9)",
     ),
     "client and server": ({"client/app.py": "from interlock.server import app\n"}, "client imports server; they never know of each other"),
-    "transport and auth": (
-        {"transport/http.py": "import interlock.auth\n", "auth/__init__.py": ""},
-        "transport imports auth; they never know",
+    "transport and store": (
+        {"transport/http.py": "import interlock.store\n", "store/__init__.py": ""},
+        "transport imports store; they never know",
     ),
     "a product below the face": ({"servers/x.py": "from interlock.server.app import Server\n"}, "it may use only the face of the house"),
     "a product deep in the types": (

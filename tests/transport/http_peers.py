@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from interlock.transport.fetch import Request
+from interlock.fetch import Request
 from interlock.transport.fetching import HttpFetch
 from interlock.transport.proxies import Proxies
 from tests.transport.ends import turns

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import ProtocolError, Unreachable
-from interlock.transport.fetch import Request
+from interlock.fetch import Request
 from tests.transport.http_peers import LOOPS, Talk, always, both_loops, fetch_for_tests, get, ok, once, post, serving, tidily, whole
 
 

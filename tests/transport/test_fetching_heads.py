@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.transport.fetch import Request
+from interlock.fetch import Request
 from interlock.transport.heads import Place, head, target
 from interlock.transport.proxies import Proxies
 

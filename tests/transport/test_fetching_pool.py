@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 
 from interlock import TimedOut, Unreachable
-from interlock.transport.fetch import Lost, Request
+from interlock.fetch import Lost, Request
 from interlock.transport.fetching import HttpFetch
 from tests.transport.ends import turns
 from tests.transport.http_peers import LOOPS, Talk, always, both_loops, fetch_for_tests, get, ok, once, post, serving, tidily, whole

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from interlock import Client, Http, McpError, Server, Unreachable
+from interlock.fetch import Lost, Request, Response
 from interlock.server.web import serve_web
 from interlock.testing import check_client_transport, probe_server
-from interlock.transport.fetch import Lost, Request, Response
 from interlock.transport.proxies import Proxies
 from tests.transport.certificates import Authority
 from tests.transport.http_desk import R3, R4, R5, Asked, Desk, begun, client_of, desk, result, talking

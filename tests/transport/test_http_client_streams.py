@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock import McpError, ProtocolError, Unreachable
-from interlock.transport.fetch import Lost
+from interlock.fetch import Lost
 from tests.transport.ends import turns
 from tests.transport.http_desk import HANDSHAKES, JSON, R4, R5, REVISIONS, Asked, Waits, begun, event, listed, result, talking, tool
 from tests.transport.http_peers import both_loops

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from interlock.transport.fetch import Request, Response
+from interlock.fetch import Request, Response
 from interlock.transport.fetching import HttpFetch
 from interlock.transport.proxies import Proxies
 from interlock.wire.revisions import R4

@@ -6,8 +6,8 @@ import asyncio
 import time
 
 from interlock import Client, Server
+from interlock.fetch import Request
 from interlock.store import open_store
-from interlock.transport.fetch import Request
 from interlock.transport.fetching import HttpFetch
 from interlock.transport.http import Http
 from interlock.transport.limits import Limits

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from interlock import Client
+from interlock.fetch import Request
 from interlock.store import MemoryStore
-from interlock.transport.fetch import Request
 from interlock.transport.notes import Notes
 from interlock.wire.revisions import R4, R5
 from tests.ports import free_port

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from .. import types as t
-from ..transport.fetch import Fetch, Lost, Request, Response
+from ..fetch import Fetch, Lost, Request, Response
 
 MakeFetch = Callable[[], Awaitable[Fetch]]
 
@@ -17,7 +17,7 @@ _CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Enco
 
 
 async def check_fetch(make_fetch: MakeFetch, *, patience: float = 20.0) -> None:
-    """Check that HTTP clients do what `interlock.transport.fetch.Fetch` promises; `make_fetch` gives a fresh one.
+    """Check that HTTP clients do what `interlock.fetch.Fetch` promises; `make_fetch` gives a fresh one.
 
     It must reach servers on 127.0.0.1 without a proxy. Each step waits `patience` seconds at the most. Raises AssertionError that says
     what is wrong.

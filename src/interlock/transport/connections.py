@@ -15,7 +15,7 @@ except ImportError as missing:
     raise ImportError("Talking HTTP needs httptools, which comes with the extra `http`: pip install 'interlock[http]'") from missing
 
 from .. import types as t
-from .fetch import Lost
+from ..fetch import Lost
 from .inflating import Inflater
 
 _ROOM = 1 << 20  # bytes of a body that wait for their reader before the server is told to wait

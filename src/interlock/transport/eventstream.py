@@ -6,9 +6,9 @@ import random
 from collections.abc import Awaitable, Callable
 
 from .. import types as t
+from ..fetch import Response
 from ..wire.jsonrpc import Frame, Malformed
 from ..wire.sse import EventReader
-from .fetch import Response
 
 Sleep = Callable[[float], Awaitable[None]]
 

@@ -10,10 +10,10 @@ from collections import deque
 from pathlib import Path
 
 from .. import types as t
+from ..fetch import Lost, Request
 from ..version import VERSION
 from .connections import Answer, Connection, Stale
 from .dialling import dial, misfortune, tls
-from .fetch import Lost, Request
 from .heads import Place, Target, head, target
 from .proxies import Proxies
 

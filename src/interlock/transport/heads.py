@@ -8,8 +8,8 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from msgspec import Struct
 
+from ..fetch import Request
 from ..wire.http import is_numeric
-from .fetch import Request
 from .proxies import Proxies
 
 _PORTS = {"http": 80, "https": 443}

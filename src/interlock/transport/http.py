@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange
+from ..fetch import Fetch, Lost
 from ..protocol.opening import Opened, Refused
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Frame
@@ -25,7 +26,6 @@ from .channel import Tap
 from .conversation import GONE, Conversation, Hello, agree
 from .duplex import Duplex
 from .eventstream import Sleep, backoff
-from .fetch import Fetch, Lost
 from .heads import is_address, without_secrets
 from .letters import Letterhead
 from .listening import Hearing, listen

@@ -7,11 +7,11 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from .. import types as t
+from ..fetch import Request, Response
 from ..wire.jsonrpc import Frame, Malformed
 from ..wire.revisions import R1
 from ..wire.sse import Event, EventReader
 from .eventstream import is_events
-from .fetch import Request, Response
 from .heads import without_secrets
 from .letters import Letterhead
 from .refusals import refusal, resolve, shown

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import UNSET
 
 from .. import types as t
+from ..fetch import Response
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Malformed
-from .fetch import Response
 from .heads import without_secrets
 
 _WORDS = 300  # of an answer that nobody can read, in an error

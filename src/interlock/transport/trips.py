@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Asker, Exchange
+from ..fetch import Fetch, Lost, Request, Response
 from ..wire.jsonrpc import Frame
 from ..wire.revisions import Era
 from .channel import Tap
 from .conversation import Conversation, read_result
 from .eventstream import EventStream, Sleep, is_events
-from .fetch import Fetch, Lost, Request, Response
 from .heads import without_secrets
 from .letters import Letterhead
 from .refusals import SessionGone, error_of, is_stranger, may_pass, refusal, resolve, session_of, shown

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from .. import types as t
+from . import types as t
 
 
 class Lost(t.Unreachable):

@@ -1,0 +1,39 @@
+"""Authorization, both sides: what a client does to be let in, what a server does to let nobody else in, and who vouches for whom.
+
+The rules are those of 2026-07-28 ("Authorization"), which also serve and speak to the older revisions: authorization happens before any
+revision is agreed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .oauth.failures import Denied, Unauthorized
+
+# Each public name and its home: loaded at first use, so that who only serves loads nothing of the client, and nobody cryptography unasked.
+_HOMES = {
+    "Denied": "interlock.auth.oauth.failures",
+    "Unauthorized": "interlock.auth.oauth.failures",
+}
+
+__all__ = [
+    "Denied",
+    "Unauthorized",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home at first use."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

@@ -1,0 +1,102 @@
+"""The WWW-Authenticate header: read as it comes, several challenges in one line and all, and written (RFC 9110, 11.6.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_TOKEN68 = re.compile(r"[A-Za-z0-9\-._~+/]+=*(?=\s*(?:,|$))")
+_SPACE = re.compile(r"[ \t]*")
+_LONGEST = 16 * 1024
+
+
+class Challenge(Struct, frozen=True):
+    """One challenge: its scheme in lower case, and its parameters with names in lower case."""
+
+    scheme: str
+    parameters: Mapping[str, str] = {}
+
+    @property
+    def scopes(self) -> tuple[str, ...] | None:
+        """The scopes that it asks for; None where it says nothing of them."""
+        scope = self.parameters.get("scope")
+        return None if scope is None else tuple(dict.fromkeys(scope.split()))
+
+    @property
+    def error(self) -> str:
+        """The error code, or nothing."""
+        return self.parameters.get("error", "")
+
+
+def read_challenges(header: str) -> list[Challenge]:
+    """The challenges of a header, or of several joined with commas; what cannot be read ends the list, and is no error."""
+    found: list[Challenge] = []
+    at, text = 0, header[:_LONGEST]
+    scheme: str | None = None
+    parameters: dict[str, str] = {}
+    while at < len(text):
+        at = _skip(text, at)
+        name = _TOKEN.match(text, at)
+        if name is None:
+            break
+        after = _SPACE.match(text, name.end())
+        assert after is not None
+        value = _value(text, after.end()) if scheme is not None else None
+        if value is not None:
+            parameters.setdefault(name[0].lower(), value[0])  # the first of two, so that nobody can append another
+            at = value[1]
+            continue
+        if scheme is not None:
+            found.append(Challenge(scheme, parameters))
+        scheme, parameters = name[0].lower(), {}
+        at = after.end()
+        blob = _TOKEN68.match(text, at)
+        if blob is not None and at > name.end() and "=" not in text[blob.end() : blob.end() + 1] and _is_blob(text, blob.end(), blob[0]):
+            at = blob.end()
+    if scheme is not None:
+        found.append(Challenge(scheme, parameters))
+    return found
+
+
+def _is_blob(text: str, end: int, blob: str) -> bool:
+    """Whether what follows a scheme is one token68 and not the next scheme, which stands behind a comma."""
+    return bool(blob) and (end >= len(text) or text[end:].lstrip()[:1] == ",")
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t,\r\n":
+        at += 1
+    return at
+
+
+def _value(text: str, at: int) -> tuple[str, int] | None:
+    """The value of a parameter whose name ends before `at`, and where it ends; None where there is no equals sign."""
+    if text[at : at + 1] != "=":
+        return None
+    space = _SPACE.match(text, at + 1)
+    assert space is not None
+    quoted = _QUOTED.match(text, space.end())
+    if quoted is not None:
+        return re.sub(r"\\(.)", r"\1", quoted[1]), quoted.end()
+    bare = re.compile(r'[^\s,"]*').match(text, space.end())  # wider than a token: there are servers that leave the quotes out
+    assert bare is not None
+    return bare[0], bare.end()
+
+
+def find(challenges: Iterable[Challenge], *schemes: str) -> Challenge | None:
+    """The first challenge of one of the schemes, in the order in which the schemes are given."""
+    known = list(challenges)
+    return next((challenge for scheme in schemes for challenge in known if challenge.scheme == scheme), None)
+
+
+def write_challenge(scheme: str, parameters: Mapping[str, str]) -> str:
+    """A challenge as a header says it; values are quoted, and characters that no header may have become question marks."""
+    return f"{scheme} " + ", ".join(f'{name}="{_quoted(value)}"' for name, value in parameters.items())
+
+
+def _quoted(value: str) -> str:
+    return "".join(c if " " <= c <= "~" else "?" for c in value).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,43 @@
+"""What can go wrong in authorization, always with the step, the document, what was expected and who has to mend it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ... import types as t
+
+Culprit = Literal["server", "authorization server", "client", "person", "network"]
+
+
+class Unauthorized(t.Unreachable):
+    """A server could not be used, for there was no way to be allowed to.
+
+    `step` is what was being done ("discovery", "registration", "log-in", "token", "refresh", "request", ...), `document` the address of
+    what was read or asked, `expected` what should have been there, `advice` what to do, `culprit` who has to do it. `code` is the OAuth
+    error code, where one was given.
+    """
+
+    def __init__(
+        self,
+        step: str,
+        what: str,
+        *,
+        document: str = "",
+        expected: str = "",
+        advice: str = "",
+        culprit: Culprit = "server",
+        code: str = "",
+        status: int | None = None,
+    ) -> None:
+        at = f" at {document}" if document else ""
+        words = [f"Authorization failed ({step}{at}): {what.rstrip('.')}."]
+        words += [f"Expected: {expected.rstrip('.')}."] if expected else []
+        words += [advice] if advice else []
+        super().__init__(" ".join(words), status=status)
+        self.step, self.what, self.document, self.expected, self.advice = step, what, document, expected, advice
+        self.culprit: Culprit = culprit
+        self.code = code
+
+
+class Denied(Unauthorized):
+    """The person, or the authorization server on their behalf, said no."""
