@@ -67,3 +67,26 @@ class Fetch(Protocol):
     async def aclose(self) -> None:
         """Close every connection; what is under way raises Unreachable."""
         ...
+
+
+class Authorizer(Protocol):
+    """Authorizes the requests of one client to one server. Several requests may be under way; none waits for another's answer."""
+
+    async def open(self, url: str) -> None:
+        """Begin to authorize requests to the endpoint at `url`."""
+        ...
+
+    async def sign(self, request: Request) -> Request:
+        """The request with what authorizes it; may wait where that has to be renewed first. Raises Unreachable where it cannot be had."""
+        ...
+
+    async def heed(self, request: Request, response: Response, tries: int) -> bool:
+        """Look at the head of an answer to a request that was signed; True where it is worth to be signed and sent again.
+
+        `tries` is how often it was sent by now. May wait for a person to log in. Raises Unreachable where there is no way to be let in.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Give up what is under way."""
+        ...

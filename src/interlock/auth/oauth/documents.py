@@ -61,7 +61,7 @@ class ServerMetadata(Struct, kw_only=True, omit_defaults=True):
 
 
 class ClientMetadata(Struct, kw_only=True, omit_defaults=True):
-    """What a client says of itself: the request of dynamic registration, and the document behind a client id that is a URL (RFC 7591, 2)."""
+    """What a client says of itself, to register (RFC 7591, 2) or in the document behind a client id that is a URL."""
 
     client_id: str | UnsetType = UNSET  # of a client id metadata document only
     redirect_uris: list[str] = []

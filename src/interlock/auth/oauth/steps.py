@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from ...fetch import Request
+from .members import Member
 
 T = TypeVar("T")
 
@@ -29,6 +30,15 @@ class Got(Struct, frozen=True):
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+class Listen(Struct, frozen=True):
+    """Please be ready for a browser to come back from an authorization server, where one can; gives back the redirect URI.
+
+    An address at which the client is registered there already is the best one.
+    """
+
+    issuer: str
 
 
 class Visit(Struct, frozen=True):
@@ -53,6 +63,12 @@ class Rest(Struct, frozen=True):
     seconds: float
 
 
+class Call(Struct, frozen=True):
+    """Please call this function, and give back what it returns, or what comes of what it returns."""
+
+    function: Callable[[], Awaitable[str] | str]
+
+
 class Note(Struct, frozen=True):
     """Something was found out, for who wants to follow (`interlock auth explain`); gives back nothing."""
 
@@ -61,5 +77,18 @@ class Note(Struct, frozen=True):
     document: str = ""
 
 
-Step = Send | Visit | ShowCode | Rest | Note
+class Recall(Struct, frozen=True):
+    """Please look up what was registered at an authorization server; gives back Member or None."""
+
+    issuer: str
+
+
+class Remember(Struct, frozen=True):
+    """Please keep what was registered; or forget what is kept for its issuer, where there is no `member`. Gives back nothing."""
+
+    issuer: str
+    member: Member | None
+
+
+Step = Send | Listen | Visit | ShowCode | Rest | Call | Note | Recall | Remember
 Procedure = Generator[Step, Any, T]
