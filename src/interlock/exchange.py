@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -41,7 +42,10 @@ class Principal(Struct, frozen=True, kw_only=True):
 
 
 class Caller(Struct, frozen=True):
-    """Who asks, and under which revision. Every request has one; in the handshake era it is what the peer said once."""
+    """Who asks, and under which revision. Every request has one; in the handshake era it is what the peer said once.
+
+    Without a principal it is the person at this machine, who may do everything; a `stranger` came over a network, where anybody could.
+    """
 
     revision: str
     capabilities: ClientCapabilities = NO_CAPABILITIES
@@ -49,6 +53,7 @@ class Caller(Struct, frozen=True):
     log_level: LoggingLevel | None = None
     principal: Principal | None = None
     session: str | None = None
+    stranger: bool = False
 
     @property
     def era(self) -> Era:
@@ -65,6 +70,7 @@ class RawResult(Struct, frozen=True):
 # What a handler gives: a result, or one that is bytes already.
 AnyResult = Result | RawResult
 Notify = Callable[[str, Any], None]
+Unhurried = Callable[[], AbstractContextManager[object]]
 
 
 class Asker(Protocol):
@@ -116,7 +122,8 @@ class Exchange(Struct):
     `params` is the protocol type of the method; `notify(method, params)` sends a notification on the way of this request and
     never waits; `drain()` waits until the peer has taken in most of what was sent. `headers` are the mirrored HTTP headers,
     None where there are none. `release(retry)` lets the client go, to come back for the rest after `retry` milliseconds; False where
-    it could not come back. `meta` holds the keys of `_meta` that the protocol defines.
+    it could not come back. `meta` holds the keys of `_meta` that the protocol defines. `unhurried()` is a block in which whoever sent the
+    exchange does not count the time: while a person is asked.
     """
 
     method: str
@@ -128,6 +135,7 @@ class Exchange(Struct):
     headers: Mapping[str, str] | None = None
     drain: Callable[[], Awaitable[None]] = ready
     release: Callable[[int | None], bool] = stay
+    unhurried: Unhurried = nullcontext
 
 
 # The one shape, and what goes around it.

@@ -70,11 +70,15 @@ class Fetch(Protocol):
 
 
 class Authorizer(Protocol):
-    """Authorizes the requests of one client to one server. Several requests may be under way; none waits for another's answer."""
+    """Authorizes the requests of clients."""
 
-    async def open(self, url: str) -> None:
-        """Begin to authorize requests to the endpoint at `url`."""
+    def to(self, url: str) -> Authorized:
+        """The authorization for the server at a URL."""
         ...
+
+
+class Authorized(Protocol):
+    """Authorizes the requests to one server. Several requests may be under way; none waits for another's answer."""
 
     async def sign(self, request: Request) -> Request:
         """The request with what authorizes it; may wait where that has to be renewed first. Raises Unreachable where it cannot be had."""
@@ -85,8 +89,4 @@ class Authorizer(Protocol):
 
         `tries` is how often it was sent by now. May wait for a person to log in. Raises Unreachable where there is no way to be let in.
         """
-        ...
-
-    async def aclose(self) -> None:
-        """Give up what is under way."""
         ...

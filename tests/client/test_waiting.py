@@ -126,7 +126,7 @@ async def test_a_ping_that_is_not_answered(time: Clock):
 
 
 async def test_the_bound_is_for_all_rounds(time: Clock):
-    """Whoever is asked is given up too, and so is the request."""
+    """Whoever is asked is given up too, and so is the request, once the time in all is over; until then a person may think."""
     asked, given_up = asyncio.Event(), asyncio.Event()
 
     async def think(params: Any) -> None:
@@ -137,13 +137,38 @@ async def test_the_bound_is_for_all_rounds(time: Clock):
             given_up.set()
 
     async with Peer({"tools/call": asks("s", a=form())}) as peer, Client(peer.channel, elicit=think, timeout=10) as client:
-        call = asyncio.create_task(client.call_tool("x"))
+        call = asyncio.create_task(client.call_tool("x", max_timeout=100))
         await asked.wait()
-        time.advance(10)
+        time.advance(99)
+        await asyncio.wait({call}, timeout=0)
+        assert not given_up.is_set()
+        time.advance(1)
         with pytest.raises(TimedOut):
             await call
         assert given_up.is_set()
         assert peer.count("tools/call") == 1
+
+
+async def test_a_person_may_think_for_longer_than_a_request_may_last(time: Clock):
+    """The time stands still while somebody is asked, and goes on from where it was."""
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def think(params: Any) -> dict[str, Any]:
+        asked.set()
+        await answered.wait()
+        return {}
+
+    async with Peer({"tools/call": asks("s", a=form())}) as peer, Client(peer.channel, elicit=think, timeout=10) as client:
+        call = asyncio.create_task(client.call_tool("x"))
+        await asked.wait()
+        time.advance(1000)
+        answered.set()
+        while peer.count("tools/call") < 2:
+            await asyncio.sleep(0)
+        assert not call.done()
+        time.advance(10)
+        with pytest.raises(TimedOut):
+            await call
 
 
 @BOTH

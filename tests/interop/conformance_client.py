@@ -9,10 +9,22 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
-from interlock import REVISIONS, Client, types
+from interlock import REVISIONS, Client, Request, types
+from interlock.auth import (
+    Authorization,
+    ClientCredentials,
+    EnterpriseManaged,
+    OAuth,
+    Unauthorized,
+    WorkloadIdentity,
+)
+from interlock.auth.keys import SigningKey
+from interlock.auth.oauth.steps import ShowCode
+from interlock.transport.fetching import HttpFetch
 
 FILLED_IN = {"string": "text", "integer": 1, "number": 0.5, "boolean": True, "array": [], "object": {}, "null": None}
 """A value of each type, for arguments that a schema demands."""
@@ -89,6 +101,13 @@ async def hand_back(client: Client) -> None:
     await client.call_tool("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema})
 
 
+async def look_and_call(client: Client) -> None:
+    """List the tools, and call the first one."""
+    tools = await client.list_tools()
+    if tools:
+        await client.call_tool(tools[0].name, arguments_for(tools[0]))
+
+
 SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
     "initialize": greet,
     "tools_call": add,
@@ -102,6 +121,77 @@ SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
     "json-schema-ref-no-deref": look_only,
     "json-schema-2020-12-preservation": hand_back,
 }
+
+# -- authorization ---------------------------------------------------------------------------------------------------
+
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
+MUST_FAIL = {
+    "auth/resource-mismatch", "auth/iss-supported-missing", "auth/iss-wrong-issuer", "auth/iss-unexpected", "auth/iss-normalized",
+    "auth/metadata-issuer-mismatch", "auth/scope-retry-limit",
+}  # fmt: skip
+"""Scenarios in which somebody cheats or never lets go, so that a good client stays outside."""
+
+
+class Walker:
+    """In place of a person with a browser: asks for the page, and sees where it sends the browser back to."""
+
+    async def listen(self, preferred: Sequence[str]) -> str:
+        """Nobody has to listen."""
+        return "http://localhost:3000/callback"
+
+    async def visit(self, url: str, redirect_uri: str) -> str:
+        """Visit, and do not follow."""
+        fetch = HttpFetch()
+        try:
+            response = await fetch(Request("GET", url))
+            await response.aclose()
+            return urlsplit(response.headers["location"]).query
+        finally:
+            await fetch.aclose()
+
+    async def show_code(self, step: ShowCode) -> None:
+        """There is nobody to show a code to."""
+        raise AssertionError(step)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+def person(**options: Any) -> OAuth:
+    """The authorization of a client that a person uses."""
+    return OAuth(agent=Walker, document=DOCUMENT, **options)
+
+
+def authorization(scenario: str) -> Authorization:
+    """How the client is let in where a scenario wants that."""
+    given = context()
+    match scenario:
+        case "auth/pre-registration":
+            return OAuth(agent=Walker, client_id=given["client_id"], client_secret=given["client_secret"])
+        case "auth/client-credentials-basic":
+            return ClientCredentials(given["client_id"], given["client_secret"])
+        case "auth/client-credentials-jwt":
+            key = SigningKey.from_pem(given["private_key_pem"], given.get("signing_algorithm"))
+            return ClientCredentials(given["client_id"], key=key)
+        case "auth/enterprise-managed-authorization":
+            return EnterpriseManaged(
+                lambda: given["idp_id_token"],
+                idp_endpoint=given["idp_token_endpoint"],
+                idp_client_id=given["idp_client_id"],
+                client_id=given["client_id"],
+                client_secret=given["client_secret"],
+            )
+        case "auth/wif-jwt-bearer":
+            return WorkloadIdentity(lambda: given["valid_jwt"], client_id=given["client_id"])
+        case "auth/dpop" | "auth/dpop-nonce":
+            return person(dpop=True)
+        case _:
+            return person()
+
+
+def part_in(scenario: str) -> Callable[[Client], Awaitable[None]] | None:
+    """What the client does in a scenario; None where it has no part in it."""
+    return SCENARIOS.get(scenario) or (look_and_call if scenario.startswith("auth/") else None)
 
 
 def arguments_for(tool: types.Tool) -> dict[str, Any]:
@@ -122,16 +212,25 @@ def context() -> dict[str, Any]:
     return given
 
 
-async def main(url: str, play: Callable[[Client], Awaitable[None]]) -> None:
+async def main(url: str, scenario: str, play: Callable[[Client], Awaitable[None]]) -> None:
     """Play a scenario, under the newest revision or under any of those with a handshake."""
     wanted = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     revision = wanted if wanted == REVISIONS[-1] else [known for known in REVISIONS if known <= wanted]
-    async with Client(url, revision=revision, elicit=agree, sample=lambda asked: "Paris", roots=["file:///srv/data"]) as client:
-        await play(client)
+    auth = authorization(scenario) if scenario.startswith("auth/") else None
+    try:
+        async with Client(
+            url, revision=revision, auth=auth, elicit=agree, sample=lambda asked: "Paris", roots=["file:///srv/data"]
+        ) as client:
+            await play(client)
+    except Unauthorized as bad:
+        if scenario not in MUST_FAIL:
+            raise
+        print(bad)
 
 
 if __name__ == "__main__":
     scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
-    if scenario not in SCENARIOS:
+    part = part_in(scenario)
+    if part is None:
         sys.exit(f"this client does not play {scenario}")
-    asyncio.run(main(sys.argv[1], SCENARIOS[scenario]))
+    asyncio.run(main(sys.argv[1], scenario, part))

@@ -10,17 +10,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .client import Authorization
+    from .keys import SigningKey
     from .oauth.failures import Denied, Unauthorized
+    from .ways import ClientCredentials, EnterpriseManaged, OAuth, WorkloadIdentity
 
 # Each public name and its home: loaded at first use, so that who only serves loads nothing of the client, and nobody cryptography unasked.
 _HOMES = {
+    "Authorization": "interlock.auth.client",
+    "ClientCredentials": "interlock.auth.ways",
     "Denied": "interlock.auth.oauth.failures",
+    "EnterpriseManaged": "interlock.auth.ways",
+    "OAuth": "interlock.auth.ways",
+    "SigningKey": "interlock.auth.keys",
     "Unauthorized": "interlock.auth.oauth.failures",
+    "WorkloadIdentity": "interlock.auth.ways",
 }
 
 __all__ = [
+    "Authorization",
+    "ClientCredentials",
     "Denied",
+    "EnterpriseManaged",
+    "OAuth",
+    "SigningKey",
     "Unauthorized",
+    "WorkloadIdentity",
 ]
 
 

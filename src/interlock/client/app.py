@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw
 from .. import types as t
 from .. import version
 from ..exchange import Asker, Caller, Exchange, Handler, Middleware, Notify, silent, stack
+from ..fetch import Authorizer
 from ..protocol.freshness import Book
 from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened
 from ..transport.conversation import GONE, ClientTransport, Hello
@@ -57,7 +58,8 @@ class Client:
         max_rounds: how often one request may be answered with questions.
         probe_timeout: seconds to wait for a server to answer `server/discover` before it is taken for one of the handshake era.
         clock: the time in seconds, by which kept answers grow old.
-        headers, token: for a URL, headers that are sent with each request, and a bearer token; `Http` has more such options.
+        headers, token, auth: for a URL, headers that are sent with each request, a bearer token, or what gets tokens (`interlock.auth`);
+            `Http` has more such options.
 
     Use it as an async context manager, from any task of one event loop.
     """
@@ -88,6 +90,7 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
         headers: Mapping[str, str] | None = None,
         token: str | None = None,
+        auth: Authorizer | None = None,
     ) -> None:
         allowed = REVISIONS if revision is None else (revision,) if isinstance(revision, str) else tuple(revision)
         if unknown := [r for r in allowed if r not in REVISIONS]:
@@ -95,7 +98,7 @@ class Client:
         self.info = t.Implementation(name=name, version=version, title=title)
         self.timeout, self.max_timeout, self.log_level = timeout, max_timeout, log_level
         self._answers = answers or Answers(elicit=elicit, sample=sample, roots=roots)
-        self._transport: ClientTransport = transport_to(target, on_stderr=on_stderr, web=_given(headers=headers, token=token))
+        self._transport: ClientTransport = transport_to(target, on_stderr=on_stderr, web=_given(headers=headers, token=token, auth=auth))
         self._on_log, self._on_notification = on_log, on_notification
         self._allowed, self._probe_timeout = allowed, probe_timeout
         self._validate = validate
@@ -360,7 +363,10 @@ class Client:
         wait = self._wait(method, timeout, max_timeout)
         go_on = wait.go_on if wait is not None and wait.can_go_on else None
         notify = silent if on_progress is None and go_on is None else _progress(on_progress, go_on)
-        work = self._handler(Exchange(method, params, caller, notify=notify, asker=asker or self._answers))
+        x = Exchange(method, params, caller, notify=notify, asker=asker or self._answers)
+        if wait is not None:
+            x.unhurried = wait.unhurried
+        work = self._handler(x)
         result = await (work if wait is None else wait.hold(work))
         if not isinstance(result, kind):
             raise t.ProtocolError(f"The server answered {method} with something else: {type(result).__name__}")

@@ -43,7 +43,9 @@ async def _go_on(x: Exchange, asked: t.InputRequiredResult, handler: Handler, mo
     for _ in range(most):
         if not asked.input_requests and asked.request_state is None:
             raise t.ProtocolError("The server asks for input but says neither what for nor how to go on.")
-        params = replace(x.params, input_responses=await _answers(x, asked, asking), request_state=asked.request_state)
+        with x.unhurried():
+            answers = await _answers(x, asked, asking)
+        params = replace(x.params, input_responses=answers, request_state=asked.request_state)
         result = await handler(replace(x, params=params))
         if not isinstance(result, t.InputRequiredResult):
             return result

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import contextlib
+from collections.abc import Awaitable, Iterator
 from typing import TypeVar
 
 from .. import types as t
@@ -14,17 +15,20 @@ R = TypeVar("R")
 class Wait:
     """A bound for one request: `seconds`, and no longer; or `seconds` without progress, and `most` seconds in all (`LIF-18` to `LIF-21`).
 
+    The time that a person takes to answer or to log in counts for the second only.
+
     What `asyncio.timeout` does, at a third of its cost: this is on the way of every request.
     """
 
-    __slots__ = ("_expired", "_loop", "_method", "_most", "_seconds", "_task", "_timer", "_until")
+    __slots__ = ("_expired", "_left", "_loop", "_method", "_most", "_over", "_seconds", "_still", "_task", "_timer", "_until")
 
     def __init__(self, method: str, seconds: float, most: float | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a client is used from a task")
-        self._task, self._expired = task, False
+        self._task, self._expired, self._over = task, False, False
+        self._still, self._left = 0, 0.0  # blocks in which the time stands still, and the seconds that were left before
         self._method, self._seconds, self._most = method, seconds, most
         self._until = 0.0 if most is None else self._loop.time() + most
         self._timer = self._loop.call_later(seconds if most is None else min(seconds, most), self._expire)
@@ -36,9 +40,27 @@ class Wait:
 
     def go_on(self) -> None:
         """There was progress: begin anew, but not beyond the end."""
-        if self._most is not None and not self._expired:
+        if self._most is not None and not self._expired and not self._still:
             self._timer.cancel()
             self._timer = self._loop.call_at(min(self._loop.time() + self._seconds, self._until), self._expire)
+
+    @contextlib.contextmanager
+    def unhurried(self) -> Iterator[None]:
+        """While a person is asked, in one such block or in several at once, only the end of all counts, where there is one."""
+        if not self._still:
+            self._timer.cancel()
+            self._left = self._timer.when() - self._loop.time()
+            if self._most is not None:
+                self._timer = self._loop.call_at(self._until, self._expire)
+        self._still += 1
+        try:
+            yield
+        finally:
+            self._still -= 1
+            if not self._still and not self._expired and not self._over:
+                self._timer.cancel()
+                at = self._loop.time() + self._left
+                self._timer = self._loop.call_at(at if self._most is None else min(at, self._until), self._expire)
 
     async def hold(self, work: Awaitable[R]) -> R:
         """Wait for an answer; a request that takes longer is cancelled, at the server too. Raises TimedOut."""
@@ -50,6 +72,7 @@ class Wait:
                 raise t.TimedOut(f"No answer to {self._method} came within {self._words()}.") from None
             raise
         finally:
+            self._over = True
             self._timer.cancel()
             if self._expired:
                 self._task.uncancel()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Protocol
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import AnyResult, Asker, Caller, Exchange, Notify, silent
+from ..exchange import MUTE, AnyResult, Asker, Caller, Exchange, Notify, Unhurried, silent
 from ..protocol.client import (
     CAPABILITIES_KEY,
     INFO_KEY,
@@ -198,7 +198,10 @@ class Conversation:
             case NotificationReceived(method, params) if self.hello is not None:
                 self._tell(self.hello.notify, method, params)
             case QuestionReceived(id, request):
-                self._answering[id] = self._loop.create_task(self._answer(id, request, asker or self._asker()))
+                x = self._asked_by(call)
+                unhurried = x.unhurried if x is not None else contextlib.nullcontext
+                chosen = asker or (x.asker if x is not None else self.hello.asker if self.hello is not None else MUTE)
+                self._answering[id] = self._loop.create_task(self._answer(id, request, chosen, unhurried))
                 if call is not None:
                     self._asked_for.setdefault(call, []).append(id)
             case RequestCancelled(id) if id in self._answering:
@@ -213,9 +216,11 @@ class Conversation:
         except Exception:
             log.exception("a listener for %s failed", method)
 
-    async def _answer(self, id: t.RequestId, request: t.InputRequest, asker: Asker) -> None:
+    async def _answer(self, id: t.RequestId, request: t.InputRequest, asker: Asker, unhurried: Unhurried) -> None:
         try:
-            self.connection.respond(id, await asker.ask(request))
+            with unhurried():
+                answer = await asker.ask(request)
+            self.connection.respond(id, answer)
         except t.McpError as bad:
             self.connection.fail(id, bad.code, bad.message, bad.data)
         except asyncio.CancelledError:
@@ -228,11 +233,12 @@ class Conversation:
             self._answering.pop(id, None)
             self._flush_soon()
 
-    def _asker(self) -> Asker:
-        """A question on a shared channel does not say to which request it belongs: the only one that runs, else the client's own."""
-        assert self.hello is not None
-        asking = [w.exchange.asker for w in self._waiting.values() if w.exchange.method in ("tools/call", "prompts/get", "resources/read")]
-        return asking[0] if len(asking) == 1 else self.hello.asker
+    def _asked_by(self, call: t.RequestId | None) -> Exchange | None:
+        """The exchange that a question belongs to. On a shared channel it does not say so: then the only one that runs, if it is one."""
+        if call is not None:
+            return self._waiting[call].exchange if call in self._waiting else None
+        running = [w.exchange for w in self._waiting.values() if w.exchange.method in ("tools/call", "prompts/get", "resources/read")]
+        return running[0] if len(running) == 1 else None
 
     # -- opening and closing -----------------------------------------------------------------------------
 
@@ -287,6 +293,22 @@ class Conversation:
                 await task
 
 
+@contextlib.contextmanager
+def unhurried(bound: asyncio.Timeout) -> Iterator[None]:
+    """Let the time of a bound stand still."""
+    loop = asyncio.get_running_loop()
+    end = bound.when()
+    if end is None or bound.expired():
+        yield
+        return
+    left = end - loop.time()
+    bound.reschedule(None)
+    try:
+        yield
+    finally:
+        bound.reschedule(loop.time() + left)
+
+
 async def agree(hello: Hello, connection: ClientConnection, carry: Callable[[Exchange], Awaitable[AnyResult]]) -> Opened:
     """Agree on a revision: take the steps of `opening`, each exchange by `carry`, and leave the revision with the connection.
 
@@ -313,7 +335,8 @@ async def _take_step(step: Step, hello: Hello, carry: Callable[[Exchange], Await
         params = t.InitializeRequestParams(protocol_version=step.revision, capabilities=hello.capabilities, client_info=hello.info)
         x, seconds = Exchange("initialize", params, caller), hello.open_seconds
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds) as bound:
+            x.unhurried = lambda: unhurried(bound)
             result = await carry(x)
     except TimeoutError:
         return Silence()

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange
-from ..fetch import Fetch, Lost
+from ..fetch import Authorizer, Fetch, Lost
 from ..protocol.opening import Opened, Refused
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Frame
@@ -52,6 +52,7 @@ class Http:
     Parameters:
         url: http:// or https://.
         headers: sent with each request; `token` is sent as a bearer token.
+        auth: authorizes each request, and logs in where that is needed (`interlock.auth`).
         fetch: the HTTP client; our own with `fetching` as its options unless it is given (a given one is not closed).
         legacy_sse: True for servers of 2024-11-05 only, False never to try that; None tries it where nothing else answers.
         repeat: whether a call that was lost on the way is made again where that is known to be safe: everything that only reads, and
@@ -68,6 +69,7 @@ class Http:
         *,
         headers: Mapping[str, str] | None = None,
         token: str | None = None,
+        auth: Authorizer | None = None,
         fetch: Fetch | None = None,
         legacy_sse: bool | None = None,
         repeat: bool = True,
@@ -81,9 +83,12 @@ class Http:
             raise ValueError(f"{without_secrets(url)} is no address of a server; it is http://host/path or https://host/path")
         if fetching and fetch is not None:
             raise TypeError(f"{', '.join(fetching)} and a fetch of your own cannot both be given")
+        if auth is not None and token is not None:
+            raise TypeError("token and auth cannot both be given: the one is sent as it is, the other is what gets tokens")
         own = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token is not None else {})}
         self.url = url
         self.limit, self.tap = limit, tap
+        self._authorized = auth.to(url) if auth is not None else None
         self.letters = Letterhead(own)
         self._given, self._fetching, self._fetch = fetch, fetching, fetch
         self._sleep = sleep
@@ -128,7 +133,15 @@ class Http:
         conversation = Conversation(self._send_apart)
         conversation.hello = hello
         self._trips = Trips(
-            self.url, self._fetch, self.letters, conversation, limit=self.limit, tap=self.tap, sleep=self._sleep, spawn=self._spawn
+            self.url,
+            self._fetch,
+            self.letters,
+            conversation,
+            limit=self.limit,
+            tap=self.tap,
+            sleep=self._sleep,
+            spawn=self._spawn,
+            authorized=self._authorized,
         )
         if self._legacy_sse:
             return await self._open_old(hello)

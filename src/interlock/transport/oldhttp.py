@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
+from typing import Protocol
 
 from .. import types as t
+from ..exchange import Unhurried
 from ..fetch import Request, Response
 from ..wire.jsonrpc import Frame, Malformed
 from ..wire.revisions import R1
 from ..wire.sse import Event, EventReader
+from .conversation import unhurried
 from .eventstream import is_events
 from .heads import without_secrets
 from .letters import Letterhead
 from .refusals import refusal, resolve, shown
 
-Send = Callable[[Request], Awaitable[Response]]
+
+class Send(Protocol):
+    """Sends a request; in the time of `unhurried` a person may be asked."""
+
+    async def __call__(self, request: Request, unhurried: Unhurried = ...) -> Response: ...
 
 
 class TwoEnds:
@@ -39,8 +46,8 @@ class TwoEnds:
         """Open the stream, and wait for its first event. Raises Unreachable where it is no such server."""
         where = without_secrets(self._url)
         try:
-            async with asyncio.timeout(self._seconds):
-                self._response = await self._send(Request("GET", self._url, self._letters.get(R1, None, None)))
+            async with asyncio.timeout(self._seconds) as bound:
+                self._response = await self._send(Request("GET", self._url, self._letters.get(R1, None, None)), lambda: unhurried(bound))
                 if not is_events(self._response):
                     raise refusal(f"GET {self._url}", self._response, await self._response.read(1024 * 1024))
                 self._pieces = self._response.chunks()

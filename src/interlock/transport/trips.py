@@ -10,8 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import AnyResult, Asker, Exchange
-from ..fetch import Fetch, Lost, Request, Response
+from ..exchange import AnyResult, Asker, Exchange, Unhurried
+from ..fetch import Authorized, Fetch, Lost, Request, Response
 from ..wire.jsonrpc import Frame
 from ..wire.revisions import Era
 from .channel import Tap
@@ -43,10 +43,11 @@ class Trips:
         tap: Tap | None,
         sleep: Sleep,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
+        authorized: Authorized | None = None,
     ) -> None:
         self.url, self.fetch, self.letters, self.conversation, self.limit, self.tap = url, fetch, letters, conversation, limit, tap
         self.session: str | None = None
-        self._sleep, self._spawn = sleep, spawn
+        self._sleep, self._spawn, self._authorized = sleep, spawn, authorized
 
     async def make(self, x: Exchange) -> AnyResult:
         """Send a request once and wait for its answer, also over a stream that breaks and is taken up again."""
@@ -62,7 +63,8 @@ class Trips:
             if self.tap is not None:
                 self.tap("client", frame)
             aside = x.method == "subscriptions/listen"
-            response = await self.send(Request("POST", self.url, headers, frame, again=x.method in _OPENING, aside=aside))
+            request = Request("POST", self.url, headers, frame, again=x.method in _OPENING, aside=aside)
+            response = await self.send(request, x.unhurried)
             session = session_of(response) if greets else None
             if response.status == 200 and response.headers.get("content-type", "").lower().startswith("application/json"):
                 body = await response.read(self.limit)
@@ -92,11 +94,14 @@ class Trips:
             if response is not None:
                 await response.aclose()
 
-    async def send(self, request: Request) -> Response:
-        """Send a request; redirects are followed within the origin, and from http to https of the same host."""
+    async def send(self, request: Request, unhurried: Unhurried = contextlib.nullcontext) -> Response:
+        """Send a request; redirects are followed within the origin, and from http to https of the same host.
+
+        In the time of `unhurried` a person may be asked to log in.
+        """
         permanent = request.url == self.url
         for _ in range(_MOST_REDIRECTS + 1):
-            response = await self.fetch(request)
+            response = await (self.fetch(request) if self._authorized is None else self._ask(self._authorized, request, unhurried))
             if response.status not in (301, 302, 307, 308) or "location" not in response.headers:
                 return response
             await response.aclose()
@@ -112,6 +117,24 @@ class Trips:
                 self.url = target
             request = replace(request, url=target)
         raise t.Unreachable(f"{without_secrets(self.url)} redirects more than {_MOST_REDIRECTS} times. Is that the right address?")
+
+    async def _ask(self, authorized: Authorized, request: Request, unhurried: Unhurried) -> Response:
+        """Send a request with what authorizes it; again where that had to be renewed."""
+        tries = 0
+        while True:
+            with unhurried():
+                signed = await authorized.sign(request)
+            response = await self.fetch(signed)
+            tries += 1
+            try:
+                with unhurried():
+                    again = await authorized.heed(signed, response, tries)
+            except BaseException:
+                await response.aclose()
+                raise
+            if not again:
+                return response
+            await response.aclose()
 
     def _misfit(self, response: Response, body: bytes, x: Exchange) -> Exception:
         """What an answer says that is neither JSON nor an event stream with status 200."""
@@ -206,7 +229,8 @@ class Trips:
         session, self.session = self.session, None
         if session is not None:
             headers = self.letters.get(self.conversation.connection.revision, session, None)
-            response = await self.send(Request("DELETE", self.url, headers, aside=True))
+            request = Request("DELETE", self.url, headers, aside=True)  # with the token that there is; nobody logs in to say goodbye
+            response = await self.fetch(request if self._authorized is None else await self._authorized.sign(request))
             await response.aclose()
 
 

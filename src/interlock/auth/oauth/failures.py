@@ -27,7 +27,7 @@ class Unauthorized(t.Unreachable):
         advice: str = "",
         culprit: Culprit = "server",
         code: str = "",
-        status: int | None = None,
+        status: int = 401,
     ) -> None:
         at = f" at {document}" if document else ""
         words = [f"Authorization failed ({step}{at}): {what.rstrip('.')}."]

@@ -16,7 +16,6 @@ from .failures import Unauthorized
 from .grants import (
     CODE,
     CREDENTIALS,
-    DEVICE,
     EXCHANGE,
     ID_JAG_PROFILE,
     ID_JAG_TYPE,
@@ -284,6 +283,3 @@ class Enterprise(Struct, frozen=True, kw_only=True):
 
 def _scoped(form: dict[str, str], scopes: Sequence[str]) -> dict[str, str]:
     return {**form, "scope": " ".join(scopes)} if scopes else form
-
-
-__all__ = ["DEVICE", "Enterprise", "LogIn", "OwnBehalf", "Way", "Workload", "authorize", "choose_scopes", "still_trusted"]

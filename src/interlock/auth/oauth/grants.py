@@ -89,17 +89,22 @@ def ask(
     step: str = "token",
 ) -> Procedure[Got]:
     """Post a form to an endpoint of an authorization server; once more where it wants a nonce in the proof (`DPP-03`)."""
-    nonce: str | None = None
-    for _ in range(2):
-        own, whole = authenticated(form, member, metadata, means.assertion)
-        headers = [("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json"), *own]
-        if means.proof is not None:
-            headers.append(("DPoP", means.proof("POST", endpoint, nonce)))
-        got: Got = yield Send(Request("POST", endpoint, tuple(headers), urlencode(whole).encode()), step)
-        said = read_error(got.body) if got.status >= 400 else None
-        nonce = got.headers.get("dpop-nonce")
-        if means.proof is None or nonce is None or said is None or said.error != "use_dpop_nonce":
-            break
+    got = yield from _post(endpoint, form, member, metadata, means, None, step)
+    said = read_error(got.body) if got.status >= 400 else None
+    nonce = got.headers.get("dpop-nonce")
+    if means.proof is not None and nonce is not None and said is not None and said.error == "use_dpop_nonce":
+        got = yield from _post(endpoint, form, member, metadata, means, nonce, step)
+    return got
+
+
+def _post(
+    endpoint: str, form: Mapping[str, str], member: Member, metadata: ServerMetadata | None, means: Means, nonce: str | None, step: str
+) -> Procedure[Got]:
+    own, whole = authenticated(form, member, metadata, means.assertion)
+    headers = [("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json"), *own]
+    if means.proof is not None:
+        headers.append(("DPoP", means.proof("POST", endpoint, nonce)))
+    got: Got = yield Send(Request("POST", endpoint, tuple(headers), urlencode(whole).encode()), step)
     return got
 
 

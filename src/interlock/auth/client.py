@@ -1,0 +1,364 @@
+"""A client's authorization for servers: tokens kept, sent with each request, renewed by one for all who wait, asked for where refused.
+
+No lock is held across a request: requests go out side by side, and only those wait that have no token that could be used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from ..fetch import Fetch, Request, Response
+from .oauth.addresses import canonical, origin
+from .oauth.challenges import Challenge, find, read_challenges
+from .oauth.failures import Unauthorized
+from .oauth.flow import Way, authorize, still_trusted
+from .oauth.grants import Means, renewed
+from .oauth.members import Grant, Member
+from .oauth.steps import Note
+from .sender import Roads, known_issuers, perform, recall
+
+if TYPE_CHECKING:
+    from ..store import Vault
+    from .agents import Agent
+    from .keys import SigningKey
+
+_GRANTS = "oauth grant"  # the kind of records in the vault
+_MOST_TRIES = 3  # of one request
+_MOST_STEP_UPS = 3  # for one server, without one that helped
+
+
+class Authorization:
+    """Authorizes the requests of clients, each for its own server: fulfils the seam `Authorizer`.
+
+    Parameters of all kinds:
+        scopes: what is asked for in any case, besides what the server says that it needs.
+        vault: where tokens and registrations are kept: a Vault, or an address for `open_vault`; in memory unless given.
+        account: tells apart who shares a vault, where there are several.
+        dpop: binds tokens to a key (RFC 9449): True for a key of our own, or the key.
+        hosts: hosts of the authorization server that may have private addresses (those of the server itself may).
+        assume_pkce: takes authorization servers that do PKCE and do not say so.
+        fetch: what documents and tokens are fetched by; ours, which takes no private addresses, unless given.
+        tell: is told each step.
+        clock: gives the seconds of the wall clock.
+    """
+
+    def __init__(
+        self,
+        way: Way,
+        *,
+        scopes: str | Sequence[str] = (),
+        vault: Vault | str | None = None,
+        account: str = "",
+        dpop: bool | SigningKey = False,
+        key: SigningKey | None = None,
+        hosts: Iterable[str] = (),
+        assume_pkce: bool = False,
+        agent: Callable[[], Agent] | None = None,
+        fetch: Fetch | None = None,
+        tell: Callable[[Note], None] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.way, self.scopes, self.account = way, tuple(scopes.split() if isinstance(scopes, str) else scopes), account
+        self.dpop, self.key, self.hosts, self.assume_pkce = dpop, key, tuple(hosts), assume_pkce
+        self.agent, self.fetch, self.tell, self.clock = agent, fetch, tell, clock
+        self._vault = vault
+        self._servers: dict[str, Server] = {}
+
+    @property
+    def vault(self) -> Vault:
+        """Where tokens are kept."""
+        if self._vault is None or isinstance(self._vault, str):
+            from ..store import open_vault  # late: only once there is something to keep
+
+            self._vault = vault = open_vault(self._vault or "memory:")
+            return vault
+        return self._vault
+
+    def to(self, url: str) -> Server:
+        """The authorization for one server; the same for the same server. Raises ValueError for what is no address."""
+        place = canonical(url)
+        if place not in self._servers:
+            self._servers[place] = Server(self, url)
+        return self._servers[place]
+
+
+class Server:
+    """The authorization for one server: its tokens, and who waits for new ones."""
+
+    def __init__(self, whole: Authorization, url: str) -> None:
+        self.url, self._whole = url, whole
+        self.name = f"{canonical(url)} {whole.account}".rstrip()
+        self._grant: Grant | None = None
+        self._loaded = False
+        self._before: Grant | None = None  # what there was, where it could not be renewed without a person
+        self._key: SigningKey | None = None
+        self._nonces: dict[str, str] = {}  # by origin
+        self._work: asyncio.Task[Grant | None] | None = None
+        self._waiting = 0
+        self._step_ups: dict[frozenset[str], int] = {}  # that did not help, by what was asked for
+
+    # -- the seam ---------------------------------------------------------------------------------------------
+
+    async def sign(self, request: Request) -> Request:
+        """The request with the token, where there is one; a token near its end is renewed first."""
+        grant = self._grant
+        if grant is None and not self._loaded:
+            grant = await self._load()
+        if grant is None:
+            return request
+        if grant.is_stale(self._whole.clock()) and grant.refresh_token is not None:
+            grant = await self._renew(grant, None)
+        return request if grant is None else self._signed(request, grant)
+
+    async def heed(self, request: Request, response: Response, tries: int) -> bool:
+        """Whether to sign and send a request again, once what was in the way is out of it."""
+        headers = response.headers
+        nonce = headers.get("dpop-nonce")
+        stale_nonce = nonce is not None and self._nonces.get(place := origin(request.url)) != nonce
+        if nonce is not None and stale_nonce:
+            self._nonces[place] = nonce
+        if response.status not in (401, 403):
+            return False
+        challenges = read_challenges(headers.get("www-authenticate", ""))
+        challenge = find(challenges, "bearer", "dpop")
+        if response.status == 403:
+            return challenge is not None and challenge.error == "insufficient_scope" and await self._step_up(request, challenge)
+        if stale_nonce and tries < _MOST_TRIES and (dpop := find(challenges, "dpop")) is not None and dpop.error == "use_dpop_nonce":
+            return True
+        used, grant = _token(request), self._grant
+        if grant is not None and used != grant.access_token:
+            return tries < _MOST_TRIES  # it was renewed meanwhile
+        if tries >= _MOST_TRIES:
+            raise _useless(self.url, challenge)
+        return await self._renew(grant, challenge or Challenge("bearer"), fresh=tries > 1) is not None
+
+    # -- tokens ------------------------------------------------------------------------------------------------
+
+    def _signed(self, request: Request, grant: Grant) -> Request:
+        pairs = [(name, value) for name, value in request.headers if name.lower() != "authorization"]
+        pairs.append(("Authorization", f"{grant.token_type} {grant.access_token}"))
+        if grant.token_type == "DPoP":
+            pairs = [pair for pair in pairs if pair[0].lower() != "dpop"]
+            pairs.append(("DPoP", self._proof(request.method, request.url, self._nonces.get(origin(request.url)), grant)))
+        return replace(request, headers=tuple(pairs))
+
+    async def _load(self) -> Grant | None:
+        """What is kept of earlier; whoever else asks at the same time gets the same."""
+        kept = await self._whole.vault.get(_GRANTS, self.name)
+        if not self._loaded:
+            self._loaded = True
+            self._grant = _read(kept)
+        return self._grant
+
+    async def grant(self) -> Grant | None:
+        """What was granted for this server, as far as it is known here."""
+        return self._grant if self._loaded else await self._load()
+
+    async def renew(self, challenge: Challenge | None = None, *, fresh: bool = False) -> Grant:
+        """Get a token now: by refreshing where that can be and `fresh` does not forbid it, else from the beginning. Raises Unauthorized."""
+        grant = await self._renew(await self.grant(), challenge or Challenge("bearer"), fresh=fresh)
+        assert grant is not None
+        return grant
+
+    async def forget(self) -> Grant | None:
+        """Forget what was granted; what it was is returned, to be revoked."""
+        grant, self._grant = await self.grant(), None
+        await self._whole.vault.remove(_GRANTS, self.name)
+        return grant
+
+    async def _step_up(self, request: Request, challenge: Challenge) -> bool:
+        """Ask for the scopes that an operation needs on top of those there are (`AUS-05` to `AUS-07`). Raises Unauthorized."""
+        used, grant = _token(request), self._grant
+        needed = frozenset(challenge.scopes or ())
+        if grant is None:
+            return False
+        if used != grant.access_token:
+            return True
+        tried = self._step_ups.get(needed, 0)
+        if not needed or needed <= set(grant.asked) or tried >= _MOST_STEP_UPS:
+            raise Unauthorized(
+                "request",
+                f"the server wants {' '.join(sorted(needed)) or 'other scopes'}, which were asked for and did not help",
+                document=self.url,
+                expected=f"access with the scopes that were granted ({' '.join(grant.scopes) or 'none'})",
+                advice="Whoever runs the authorization server can allow more to this person or client.",
+                culprit="authorization server",
+                code="insufficient_scope",
+                status=403,
+            )
+        self._step_ups[needed] = tried + 1
+        return await self._renew(grant, challenge, fresh=True) is not None
+
+    async def _renew(self, used: Grant | None, challenge: Challenge | None, *, fresh: bool = False) -> Grant | None:
+        """New tokens in place of `used`, by one for all who wait; None where there were none to be had without a challenge."""
+        while self._grant is used:
+            if self._work is None:
+                self._work = asyncio.get_running_loop().create_task(self._obtain(used, challenge, fresh))
+                self._work.add_done_callback(self._done)
+            work = self._work
+            self._waiting += 1
+            try:
+                grant = await asyncio.shield(work)
+            finally:
+                self._waiting -= 1
+                if not self._waiting and not work.done():
+                    work.cancel()  # nobody is left who wanted it
+            if grant is not None or challenge is None:
+                return grant
+            used = None  # who began the work had no challenge to go by; we have
+        return self._grant
+
+    def _done(self, work: asyncio.Task[Grant | None]) -> None:
+        self._work = None
+        if not work.cancelled():
+            work.exception()  # whoever waits is told; nobody need
+
+    async def _obtain(self, used: Grant | None, challenge: Challenge | None, fresh: bool) -> Grant | None:
+        whole, roads = self._whole, Roads(self.url, self._whole.hosts, self._whole.fetch)
+        try:
+            grant = None if fresh else await self._refreshed(used, challenge, roads)
+            if grant is None:
+                if challenge is None:  # the server shall say first what it wants
+                    self._grant, self._before = None, used
+                    return None
+                procedure = authorize(
+                    self.url, whole.way, self._means(None), challenge=challenge, wanted=whole.scopes, before=used or self._before,
+                    known=await known_issuers(whole.vault), assume_pkce=whole.assume_pkce,
+                )  # fmt: skip
+                agent = whole.agent() if whole.agent is not None else None
+                grant = await perform(procedure, roads, agent=agent, vault=whole.vault, tell=whole.tell)
+                await self._keep(grant)
+            self._grant, self._loaded = grant, True
+            return grant
+        finally:
+            await roads.aclose()
+
+    async def _refreshed(self, used: Grant | None, challenge: Challenge | None, roads: Roads) -> Grant | None:
+        """Refresh, one program at a time; None where that cannot be, and the person has to log in again.
+
+        Another program that shares the vault may have done it while we waited: then its tokens are ours too.
+        """
+        from ..store import alone  # late: only for clients that refresh
+
+        whole = self._whole
+        async with alone(whole.vault, f"{_GRANTS} {self.name}"):
+            kept = _read(await whole.vault.get(_GRANTS, self.name))
+            if kept is not None and (used is None or kept.access_token != used.access_token) and not kept.is_stale(whole.clock()):
+                return kept
+            kept = kept or used
+            if kept is None or kept.refresh_token is None:
+                return None
+            if challenge is not None and not await perform(still_trusted(self.url, challenge, kept), roads, tell=whole.tell):
+                return None
+            member = await self._member(kept)
+            if member is None:
+                return None
+            try:
+                grant = await perform(renewed(kept, member, self._means(kept)), roads, tell=whole.tell)
+            except Unauthorized as bad:
+                if bad.code not in ("invalid_grant", "invalid_client", "unauthorized_client"):
+                    raise
+                return None
+            await self._keep(grant)
+            return grant
+
+    async def _member(self, grant: Grant) -> Member | None:
+        """The client that a grant was given to, as it was then."""
+        given = self._given()
+        if given is not None and given.client_id == grant.client_id:
+            return replace(given, issuer=grant.issuer)
+        kept = await recall(self._whole.vault, grant.issuer)
+        if kept is not None and kept.client_id == grant.client_id:
+            return kept
+        return Member(issuer=grant.issuer, client_id=grant.client_id, method="none") if grant.client_id.startswith("https://") else None
+
+    def _given(self) -> Member | None:
+        way: Any = self._whole.way
+        return getattr(way, "member", None) or getattr(getattr(way, "identity", None), "given", None)
+
+    async def _keep(self, grant: Grant) -> None:
+        await self._whole.vault.put(_GRANTS, self.name, msgspec.json.encode(grant))
+
+    # -- keys --------------------------------------------------------------------------------------------------
+
+    def _means(self, grant: Grant | None) -> Means:
+        """The clock, chance and keys of a procedure."""
+        whole = self._whole
+        bound = self._bound(grant)
+        return Means(
+            now=whole.clock,
+            random=lambda: secrets.token_urlsafe(32),
+            assertion=self._assertion if whole.key is not None else None,
+            proof=None if bound is None else lambda method, url, nonce: _prove(bound, method, url, nonce, None, whole.clock()),
+            thumbprint=None if bound is None else bound.thumbprint,
+            key=None if bound is None else bound.private(),
+        )
+
+    def _bound(self, grant: Grant | None) -> SigningKey | None:
+        """The key that tokens are bound to: that of a grant, the one given, or one made for this server."""
+        if grant is not None and grant.key is None:
+            return None
+        if grant is None and not self._whole.dpop:
+            return None
+        from .keys import SigningKey  # optional extra `auth`
+
+        if grant is not None and grant.key is not None:
+            return SigningKey.from_jwk(grant.key)
+        if isinstance(self._whole.dpop, SigningKey):
+            return self._whole.dpop
+        if self._key is None:
+            self._key = SigningKey.generate("ES256")
+        return self._key
+
+    def _proof(self, method: str, url: str, nonce: str | None, grant: Grant) -> str:
+        key = self._key if self._key is not None and self._key.private() == grant.key else self._bound(grant)
+        if key is None:
+            raise Unauthorized("request", "the token is bound to a key that is gone", advice="Log in again.", culprit="client")
+        self._key = key
+        return _prove(key, method, url, nonce, grant.access_token, self._whole.clock())
+
+    def _assertion(self, audience: str) -> str:
+        from .keys import assertion  # optional extra `auth`
+
+        given, key = self._given(), self._whole.key
+        assert given is not None and key is not None
+        return assertion(key, issuer=given.client_id, subject=given.client_id, audience=audience, now=self._whole.clock())
+
+
+def _prove(key: SigningKey, method: str, url: str, nonce: str | None, token: str | None, now: float) -> str:
+    from .keys import dpop_proof  # optional extra `auth`
+
+    return dpop_proof(key, method=method, url=url, now=now, nonce=nonce, access_token=token)
+
+
+def _token(request: Request) -> str | None:
+    """The token that a request was sent with."""
+    sent = next((value for name, value in request.headers if name.lower() == "authorization"), None)
+    return None if sent is None else sent.partition(" ")[2]
+
+
+def _read(kept: bytes | None) -> Grant | None:
+    try:
+        return None if kept is None else msgspec.json.decode(kept, type=Grant)
+    except msgspec.DecodeError:  # written by a newer version: logging in again does no harm
+        return None
+
+
+def _useless(url: str, challenge: Challenge | None) -> Unauthorized:
+    said = "" if challenge is None else challenge.parameters.get("error_description", challenge.error)
+    shown = "".join(c if c.isprintable() else "?" for c in said[:200])
+    return Unauthorized(
+        "request",
+        f"the server refuses the token that was just given{f' ({shown})' if shown else ''}",
+        document=url,
+        expected="that it takes tokens of the authorization server that it names",
+        advice="Whoever runs the server has to look why: audience, issuer, keys and clock are the usual reasons.",
+        status=401,
+    )
