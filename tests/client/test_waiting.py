@@ -158,13 +158,13 @@ async def test_a_person_may_think_for_longer_than_a_request_may_last(time: Clock
         await answered.wait()
         return {}
 
-    async with Peer({"tools/call": asks("s", a=form())}) as peer, Client(peer.channel, elicit=think, timeout=10) as client:
+    answers = [asks("s", a=form()), SILENCE]
+    async with Peer({"tools/call": answers}) as peer, Client(peer.channel, elicit=think, timeout=10) as client:
         call = asyncio.create_task(client.call_tool("x"))
         await asked.wait()
         time.advance(1000)
         answered.set()
-        while peer.count("tools/call") < 2:
-            await asyncio.sleep(0)
+        await peer.until("tools/call", 2)
         assert not call.done()
         time.advance(10)
         with pytest.raises(TimedOut):
