@@ -56,12 +56,26 @@ def install_npm(name: str, place: str, oldest: int = OLDEST_NODE) -> Path:
     return once(PEERS / place, files, make)
 
 
+def install_chromium() -> Path:
+    """Return a Chromium: the machine's, else Debian's, where that can be installed. Raises NotInstalled."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return Path(found)
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        raise NotInstalled("there is no chromium here, and only root on a Debian can install it: apt-get install chromium")
+    print("installing chromium ...", file=sys.stderr, flush=True)
+    run(["apt-get", "-qq", "update"])
+    run(["apt-get", "-qq", "install", "--yes", "--no-install-recommends", "chromium"])
+    return Path(str(shutil.which("chromium")))
+
+
 INSTALLERS: dict[str, Callable[[], Path]] = {
     "python-2": lambda: install_python("python-2"),
     "python-1": lambda: install_python("python-1"),
     "fastmcp": lambda: install_python("fastmcp"),
     "typescript": lambda: install_npm("typescript", "peers-typescript"),
     "conformance": lambda: install_npm("conformance", "conformance", OLDEST_NODE_OF_THE_SUITE),
+    "chromium": install_chromium,
 }
 """How each peer is installed; what comes back is where it is."""
 
@@ -131,7 +145,7 @@ def installer(python: Path) -> list[str]:
 
 def run(command: Sequence[str], cwd: Path | None = None) -> None:
     """Run a command in silence. Raises NotInstalled with its words where it fails."""
-    environment = {**os.environ, "PIP_NO_INPUT": "1", "PIP_RETRIES": "2", "PIP_DEFAULT_TIMEOUT": "30"}
+    environment = {**os.environ, "PIP_NO_INPUT": "1", "PIP_RETRIES": "2", "PIP_DEFAULT_TIMEOUT": "30", "DEBIAN_FRONTEND": "noninteractive"}
     environment.pop("PYTHONPATH", None)
     done = subprocess.run(
         command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

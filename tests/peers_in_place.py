@@ -1,4 +1,4 @@
-"""Puts the peers in place, once a session; where that cannot be done, says so as loudly as the place demands."""
+"""Puts the peers in place, each at first use; where that cannot be done, says so as loudly as the place demands."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def installed() -> Callable[[str], Path]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which peers nothing was tested against, and why."""
     for name, why in MISSING.items():
-        terminalreporter.section(f"NOT TESTED: interoperation with {name}", sep="!")
+        terminalreporter.section(f"NOT TESTED: together with {name}", sep="!")
         terminalreporter.write_line(why)
