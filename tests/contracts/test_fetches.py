@@ -15,6 +15,7 @@ from interlock.testing import check_fetch
 from interlock.transport.connections import Answer
 from interlock.transport.fetching import HttpFetch
 from interlock.transport.proxies import Proxies
+from interlock.transport.public import PublicFetch
 from tests.transport.http_peers import both_loops
 
 
@@ -100,6 +101,18 @@ async def test_the_client_of_the_house_keeps_the_contract():
         return ours()
 
     await check_fetch(make)
+
+
+@both_loops
+async def test_the_guarded_fetcher_keeps_the_contract():
+    """But for redirects, which it refuses (SEC-15)."""
+
+    async def make() -> PublicFetch:
+        return PublicFetch(loopback=True, proxies=Proxies())
+
+    await check_fetch(make, refuses_redirects=True)
+    with pytest.raises(AssertionError, match="a redirect is an answer like any other"):
+        await check_fetch(make)
 
 
 async def test_another_library_can_keep_the_contract():
@@ -324,6 +337,20 @@ class Endless(Faulty):
         self.closing += 1
         if self.closing > 1:
             await super().aclose()
+
+
+async def test_who_gives_redirects_does_not_refuse_them():
+    """The other promise about redirects is one that can be broken too."""
+
+    async def make() -> HttpFetch:
+        return ours()
+
+    async def raising() -> Raising:
+        return Raising()
+
+    for maker, words in ((make, "a redirect did not raise Unreachable"), (raising, "has not the status 307")):
+        with pytest.raises(AssertionError, match=words):
+            await check_fetch(maker, refuses_redirects=True)
 
 
 BROKEN = {

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from interlock.fetch import Request
+from interlock.fetch import Fetch, Request
 from interlock.transport.fetching import HttpFetch
 from interlock.transport.proxies import Proxies
 from tests.transport.ends import turns
@@ -214,7 +214,7 @@ def post(url: str, body: bytes = b"{}", *headers: tuple[str, str], again: bool =
     return Request("POST", url, headers, body, again)
 
 
-async def whole(fetch: HttpFetch, request: Request, limit: int = 1 << 20) -> tuple[int, bytes]:
+async def whole(fetch: Fetch, request: Request, limit: int = 1 << 20) -> tuple[int, bytes]:
     """Status and body of an answer."""
     answer = await fetch(request)
     return answer.status, await answer.read(limit)

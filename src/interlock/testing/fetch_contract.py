@@ -16,13 +16,14 @@ _LIMIT = 1 << 24
 _CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-async def check_fetch(make_fetch: MakeFetch, *, patience: float = 20.0) -> None:
+async def check_fetch(make_fetch: MakeFetch, *, patience: float = 20.0, refuses_redirects: bool = False) -> None:
     """Check that HTTP clients do what `interlock.fetch.Fetch` promises; `make_fetch` gives a fresh one.
 
-    It must reach servers on 127.0.0.1 without a proxy. Each step waits `patience` seconds at the most. Raises AssertionError that says
-    what is wrong.
+    It must reach servers on 127.0.0.1 without a proxy. Each step waits `patience` seconds at the most. One that `refuses_redirects`
+    raises Unreachable with their status, instead of giving them as answers. Raises AssertionError that says what is wrong.
     """
-    for step in (_sends, _gives, _follows_nothing, _reads_large, _reads_pieces, _bounds, _says_breaks, _says_nonsense,
+    redirected = _refuses_redirects if refuses_redirects else _follows_nothing
+    for step in (_sends, _gives, redirected, _reads_large, _reads_pieces, _bounds, _says_breaks, _says_nonsense,
                  _says_nobody, _repeats, _sends_once, _refuses, _closes, _cancels, _ends):  # fmt: skip
         fetch = await make_fetch()
         try:
@@ -170,6 +171,13 @@ async def _follows_nothing(fetch: Fetch, server: _Server) -> None:
     response = await fetch(Request("POST", f"{server.url}/moved"))
     await response.aclose()
     _require(response.status == 307 and response.headers.get("location") == "/echo", f"the status is {response.status}")
+    _require(len(server.seen) == 1, "it asked again by itself")
+
+
+async def _refuses_redirects(fetch: Fetch, server: _Server) -> None:
+    """a redirect that is refused raises Unreachable with its status, and is not followed"""
+    bad = await _raises(t.Unreachable, fetch(Request("POST", f"{server.url}/moved")), "a redirect")
+    _require(isinstance(bad, t.Unreachable) and bad.status == 307, f"what it raised has not the status 307: {bad!r}")
     _require(len(server.seen) == 1, "it asked again by itself")
 
 

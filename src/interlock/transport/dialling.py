@@ -6,6 +6,7 @@ import asyncio
 import errno
 import socket
 import ssl
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from .. import types as t
 from .heads import Place, bracketed
 
 _LONGEST_HEAD = 64 * 1024
+
+Lookup = Callable[[Place], Awaitable[Sequence[str]]]
+"""The addresses of a place, at least one, in the order in which they are tried; it may raise Unreachable where none will do."""
 
 
 def tls(ca: str | Path | ssl.SSLContext | None, verify: bool) -> ssl.SSLContext:
@@ -28,13 +32,16 @@ def tls(ca: str | Path | ssl.SSLContext | None, verify: bool) -> ssl.SSLContext:
     return context
 
 
-async def dial(protocol: asyncio.Protocol, place: Place, context: ssl.SSLContext | None, agent: str) -> None:
-    """Connect a protocol to a place; `context` is there where TLS is spoken on the way. Raises Unreachable and OSError."""
+async def dial(protocol: asyncio.Protocol, place: Place, context: ssl.SSLContext | None, agent: str, lookup: Lookup | None = None) -> None:
+    """Connect a protocol to a place; `context` is there where TLS is spoken on the way. Raises Unreachable and OSError.
+
+    `lookup` chooses the addresses of a place that is reached without a proxy; nothing else is connected to then. TLS is spoken with
+    the place, by its name, whatever the address.
+    """
     loop = asyncio.get_running_loop()
     proxy = place.through
     if proxy is None:
-        secure = context if place.secure else None
-        await loop.create_connection(lambda: protocol, place.host, place.port, ssl=secure, server_hostname=_name(place) if secure else None)
+        await _straight(protocol, place, context, [place.host] if lookup is None else await lookup(place))
         return
     tunnel = _Tunnel(loop.create_future())
     secure = context if proxy.secure else None
@@ -51,6 +58,19 @@ async def dial(protocol: asyncio.Protocol, place: Place, context: ssl.SSLContext
     except BaseException:
         transport.abort()
         raise
+
+
+async def _straight(protocol: asyncio.Protocol, place: Place, context: ssl.SSLContext | None, addresses: Sequence[str]) -> None:
+    """Connect to the first address that answers. Raises OSError of the last one."""
+    loop = asyncio.get_running_loop()
+    secure, name = (context, _name(place)) if place.secure else (None, None)
+    for number, address in enumerate(addresses, 1):
+        try:
+            await loop.create_connection(lambda: protocol, address, place.port, ssl=secure, server_hostname=name)
+            return
+        except OSError as bad:
+            if isinstance(bad, ssl.SSLError) or number == len(addresses):
+                raise
 
 
 def _name(place: Place) -> str:

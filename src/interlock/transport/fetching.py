@@ -13,7 +13,7 @@ from .. import types as t
 from ..fetch import Lost, Request
 from ..version import VERSION
 from .connections import Answer, Connection, Stale
-from .dialling import dial, misfortune, tls
+from .dialling import Lookup, dial, misfortune, tls
 from .heads import Place, Target, head, target
 from .proxies import Proxies
 
@@ -30,6 +30,7 @@ class HttpFetch:
     unless given. `connect_seconds` bounds name look-up, connecting, proxy and TLS together; `head_seconds` the wait from there to the
     head of the answer, None for no bound. A connection that nobody uses is closed after `keep_seconds`. `most_connections` is for
     each place: who asks for one more waits until one is free, unless that is `aside`, and a body that is still being read holds its own.
+    `lookup` chooses the addresses of what is reached without a proxy, None for the system's.
 
     Belongs to the event loop that uses it first; once that has closed, the next may use it.
     """
@@ -45,6 +46,7 @@ class HttpFetch:
         keep_seconds: float = 30.0,
         most_connections: int = 256,
         agent: str = f"interlock/{VERSION}",
+        lookup: Lookup | None = None,
     ) -> None:
         if most_connections < 1:
             raise ValueError("at least one connection is needed")
@@ -53,7 +55,7 @@ class HttpFetch:
         self.connect_seconds, self.head_seconds, self.keep_seconds = connect_seconds, head_seconds, keep_seconds
         self.most_connections, self.agent = most_connections, agent
         self.proxies = Proxies.from_environment(os.environ) if proxies is None else proxies
-        self._ca, self._verify = ca, verify
+        self._ca, self._verify, self._lookup = ca, verify, lookup
         self._context: ssl.SSLContext | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
@@ -183,7 +185,7 @@ class HttpFetch:
             async with asyncio.timeout(self.connect_seconds) as bound:
                 self._dialling[bound] = over = asyncio.get_running_loop().create_future()
                 try:
-                    await dial(connection, pool.place, self._tls(pool.place), self.agent)
+                    await dial(connection, pool.place, self._tls(pool.place), self.agent, self._lookup)
                 finally:
                     del self._dialling[bound]
                     over.set_result(None)

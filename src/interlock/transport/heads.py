@@ -16,6 +16,7 @@ _PORTS = {"http": 80, "https": 443}
 _NO_URL = re.compile(r"[\x00-\x20\x7f]")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_BRACKETS = re.compile(r"([^@]*@)?\[[^\[\]@]*:[^\[\]@]*\](:\d*)?")  # IPv6 and nothing else stands in them, and nothing beside them
 _OURS = frozenset(
     {"connection", "content-length", "expect", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
 )
@@ -110,15 +111,16 @@ def without_secrets(url: str) -> str:
 
 
 def _host(parts: SplitResult) -> str:
-    host = unquote(parts.hostname or "").rstrip(".")
-    if host.isascii():
-        sound = bool(re.fullmatch(r"[a-z0-9_\-.]+", host)) or is_numeric(host)
-    else:
+    host = unquote(parts.hostname or "")
+    if "[" in parts.netloc and not _BRACKETS.fullmatch(parts.netloc):
+        host = ""
+    if not host.isascii():
         try:
-            host, sound = host.encode("idna").decode(), True
+            host = host.encode("idna").decode()
         except UnicodeError:
-            sound = False
-    if not sound:
+            host = ""
+    host = host.rstrip(".")
+    if not (re.fullmatch(r"[a-z0-9_\-.]+", host) or is_numeric(host)):  # what IDNA made of it too: it can make "@" or "/"
         raise ValueError(f"{parts.hostname!r} is not the name of a host")
     return host
 

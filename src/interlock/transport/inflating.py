@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from .. import types as t
 
 _PIECE = 1 << 20
+_SLICE = 16 * 1024  # taken in at once: what follows a member is copied for each, so that many small ones would cost their number squared
 
 
 class Inflater:
@@ -30,22 +31,24 @@ class Inflater:
             if self._deflate and (data[0] & 15 != 8 or (data[0] << 8 | data[1]) % 31):
                 self._wbits = -zlib.MAX_WBITS  # without its wrapping, as some servers send it
             self._zip = zlib.decompressobj(self._wbits)
-        while data:
-            try:
-                piece = self._zip.decompress(data, _PIECE)
-                if piece:
-                    yield piece
-                data = self._zip.unconsumed_tail
-                while len(piece) == _PIECE and not data:  # there may be more of what it has taken in
-                    piece = self._zip.decompress(b"", _PIECE)
+        for start in range(0, len(data), _SLICE):
+            part = data[start : start + _SLICE]
+            while part:
+                try:
+                    piece = self._zip.decompress(part, _PIECE)
                     if piece:
                         yield piece
-            except zlib.error:
-                raise t.ProtocolError("the answer's compressed data is broken") from None
-            if self._zip.eof:
-                data = self._zip.unused_data
-                if data:
-                    self._zip = zlib.decompressobj(self._wbits)  # gzip may come in several members
+                    part = self._zip.unconsumed_tail
+                    while len(piece) == _PIECE and not part:  # there may be more of what it has taken in
+                        piece = self._zip.decompress(b"", _PIECE)
+                        if piece:
+                            yield piece
+                except zlib.error:
+                    raise t.ProtocolError("the answer's compressed data is broken") from None
+                if self._zip.eof:
+                    part = self._zip.unused_data
+                    if part:
+                        self._zip = zlib.decompressobj(self._wbits)  # gzip may come in several members
 
     def end(self) -> None:
         """The body has ended. Raises ProtocolError where the compressed data has not."""

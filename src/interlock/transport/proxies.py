@@ -11,7 +11,7 @@ class Proxies:
 
     `http`, `https`: URLs like "http://user:password@proxy:3128", None for no proxy. `but_for` is what NO_PROXY holds: names, which
     stand for all below them too, addresses, networks like "10.0.0.0/8", each with a port where only that is meant, or "*". What is
-    on this machine ("localhost" and the loopback addresses) is never asked of a proxy.
+    on this machine ("localhost", what is below it, and the loopback addresses) is never asked of a proxy.
     """
 
     def __init__(self, http: str | None = None, https: str | None = None, but_for: str = "") -> None:
@@ -39,7 +39,7 @@ class Proxies:
             return None
         host = host.lower().rstrip(".")
         address = _address(host)
-        if host == "localhost" or (address is not None and address.is_loopback):
+        if f".{host}".endswith(".localhost") or (address is not None and address.is_loopback):
             return None
         if any(_names(entry, host, port, address) for entry in self._but_for):
             return None

@@ -1,0 +1,257 @@
+"""The guarded fetcher, for every document whose address a stranger chose: it reaches the public internet, and nothing behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+from msgspec.structs import replace
+
+from .. import types as t
+from ..fetch import Request, Response
+from .addresses import Address, is_loopback, is_metadata, meant, peculiarity
+from .fetching import HttpFetch
+from .heads import Place, bracketed, target, without_secrets
+from .proxies import Proxies
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""All addresses of a host, for a port. Raises OSError where there is none."""
+
+_NO_PROXY = Proxies()
+_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+_ALMOST_ADDRESS = re.compile(r"(.*\.)?(\d+|0x[0-9a-f]*)")  # 127.1, 0x7f000001, 2130706433: systems take them for IPv4
+_INSIDE = (".local", ".internal", ".home.arpa")  # names that are never public (RFC 6762, 8375, and what ICANN reserved)
+# No web servers from 1024 on: those that browsers shun, and stores that listen to anybody.
+_SHUNNED = frozenset({1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6379, 6566, *range(6665, 6670), 6679, 6697, 10080, 11211})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_LONGEST_SHOWN = 200
+
+
+class Refused(t.Unreachable):
+    """A rule of ours forbids the request, or to follow where it led; nothing was sent there. `status` is a redirect's."""
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """All addresses that the system has for a host. Raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(one[4][0]) for one in found]
+
+
+class PublicFetch:
+    """A `Fetch` for addresses that a peer chose: metadata, client id documents, keys, icons (2026-07-28, "Server-Side Request Forgery").
+
+    - Only https. With `loopback=True`, for development, also what its own spelling puts on this machine ("localhost", names below
+      it, 127.0.0.0/8, ::1), by http too. A name that only resolves to this machine is refused even then.
+    - Only ports 443 (80 for http) and those from 1024 on, but for a few at which other services listen. No user or password.
+    - Only public addresses. A name is resolved once, by `resolve`; all its addresses must be public, as a name that leads both
+      outside and inside is either an attack or a mistake, and which one would be used is chance. What was judged is what is connected
+      to, while TLS and `Host` keep the name: to change the name's addresses in between gains nothing. Hosts in odd spellings of an
+      address are refused, all others are judged as the system will read them.
+    - `networks` ("10.1.0.0/16") are your own that may be reached as well; the metadata of a cloud never is. `hosts`, where it is
+      given, are the only ones to be asked: names, "*.example.com" for all below one, addresses.
+    - At most `limit` bytes of body, also once it is unpacked, within `seconds` from the call to the end of the body.
+    - No redirect is followed unless `most_redirects` says how many; then only of GET and HEAD, each judged anew, never from https to
+      http, and without the request's headers but `Accept` where it leads to another site.
+
+    An egress proxy (`proxies`, those of the environment unless given) resolves names itself, and it is the proxy then that must refuse
+    what is inside: let it. Addresses are judged here all the same, and names that are never public are not sent to it unless `hosts`
+    has them. `ca` is whom servers are vouched for by, as for HttpFetch.
+    """
+
+    def __init__(
+        self,
+        *,
+        loopback: bool = False,
+        limit: int = 1024 * 1024,
+        seconds: float = 10.0,
+        most_redirects: int = 0,
+        hosts: Iterable[str] | None = None,
+        networks: Iterable[str] = (),
+        resolve: Resolve = resolve,
+        ca: str | Path | ssl.SSLContext | None = None,
+        proxies: Proxies | None = None,
+    ) -> None:
+        self.loopback, self.limit, self.seconds, self.most_redirects = loopback, limit, seconds, most_redirects
+        self._hosts = None if hosts is None else [_entry(host) for host in hosts]
+        self._networks = [ipaddress.ip_network(network) for network in networks]
+        self._resolve = resolve
+        self._http = HttpFetch(ca=ca, proxies=proxies, connect_seconds=seconds, keep_seconds=5.0, lookup=self._addresses)
+
+    async def __call__(self, request: Request) -> Response:
+        """Send a request; return once the head of the answer is there.
+
+        Raises Refused where a rule forbids it, Unreachable, Lost and TimedOut as any Fetch, and ValueError for headers that cannot be
+        sent. Reading the body raises ProtocolError over the limit, and TimedOut.
+        """
+        place = self._judged(request.url)
+        until = asyncio.get_running_loop().time() + self.seconds
+        words = f"{place} did not answer to the end within {self.seconds:g} seconds."
+        hops = 0
+        async with _until(until, words):
+            while (location := _redirect(answer := await self._http(request))) is not None:
+                await answer.aclose()
+                hops += 1
+                request, place = self._onward(request, place, location, answer.status, hops)
+        return Document(answer, self.limit, until, words)
+
+    async def aclose(self) -> None:
+        """Close every connection; what is under way raises Unreachable."""
+        await self._http.aclose()
+
+    def _judged(self, url: str) -> Place:
+        """Where a URL leads, as the HTTP client reads it too. Raises Refused where its words alone forbid it."""
+        try:
+            place = target(url, _NO_PROXY, "").place
+        except ValueError:
+            raise Refused(f"{_shown(url)} is no https URL that can be asked.") from None
+        if "@" in urlsplit(url).netloc:
+            raise Refused(f"{place} is not asked with a user or a password in its URL. Leave them out.")
+        here = _is_here(place.host)
+        if here and not self.loopback:
+            raise Refused(f"{place} is this machine itself, which is not asked. In development, loopback=True allows it.")
+        if not place.secure and not here:
+            raise Refused(f"{place} is not asked, as only https is safe on the way. Use its https address.")
+        if place.port in _SHUNNED or (place.port < 1024 and place.port != (443 if place.secure else 80)):
+            raise Refused(f"{place} is not asked, as no web server has that port. Use 443, or one from 1024 on.")
+        if self._hosts is not None and not any(_covers(entry, place.host) for entry in self._hosts):
+            raise Refused(f"{place} is not among the hosts that may be asked. Name it in hosts= if it should be.")
+        if (address := _address(place.host)) is not None:
+            self._judge(address, place)
+        elif _ALMOST_ADDRESS.fullmatch(place.host) or not _NAME.fullmatch(place.host):
+            raise Refused(f"{place} is not asked, as its host is neither a name nor an address in its usual spelling.")
+        elif self._is_blind(place) and ("." not in place.host or place.host.endswith(_INSIDE)):
+            raise Refused(f"{place} is not asked of the proxy, as no public host has such a name. Name it in hosts= if it is yours.")
+        return place
+
+    def _is_blind(self, place: Place) -> bool:
+        """Whether a place is known by its name only, which nobody vouches for, as a proxy resolves it."""
+        return self._hosts is None and self._http.proxies.toward("https", place.host, place.port) is not None
+
+    def _judge(self, address: Address, place: Place) -> None:
+        """Raises Refused for an address at which this place may not be."""
+        if _is_here(place.host):
+            if not is_loopback(address):
+                raise Refused(f"{place} should be this machine and is not. Look into its hosts file.")
+            return
+        kind = peculiarity(address)
+        if kind is None or (not is_metadata(address) and any(meant(address) in network for network in self._networks)):
+            return
+        advice = "" if is_metadata(address) else " If it is your own network, allow that by networks=."
+        raise Refused(f"{place} is not asked, as it leads to {kind}.{advice}")
+
+    async def _addresses(self, place: Place) -> list[str]:
+        """The addresses to connect to, each of them judged. Raises Refused and OSError."""
+        literal = _address(place.host)
+        found = [literal] if literal is not None else [_address(text) for text in await self._resolve(place.host, place.port)]
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "it has no address")
+        for address in found:
+            if address is None:
+                raise Refused(f"{place} is not asked, as it leads to something that is no address.")
+            self._judge(address, place)
+        return list(dict.fromkeys(map(str, found)))
+
+    def _onward(self, request: Request, place: Place, location: str, status: int, hops: int) -> tuple[Request, Place]:
+        """The request to where a redirect leads, and its place. Raises Refused."""
+        try:
+            url = urljoin(request.url, location)
+        except ValueError:
+            url = location
+        words = f"{place} redirects to {_shown(url)} (status {status})"
+        if hops > self.most_redirects or request.method not in ("GET", "HEAD"):
+            rule = "which is not followed" if not self.most_redirects else "which is one too many"
+            raise Refused(f"{words}, {rule}. The document must stand at the address that was given for it.", status=status)
+        try:
+            onward = self._judged(url)
+        except Refused as bad:
+            raise Refused(f"{words}. {bad}", status=status) from None
+        if (place.secure and not onward.secure) or (_is_here(onward.host) and not _is_here(place.host)):
+            raise Refused(f"{words}, which is less safe than where it comes from, and not followed.", status=status)
+        headers = request.headers if onward == place else tuple(one for one in request.headers if one[0].lower() == "accept")
+        return replace(request, url=url, headers=headers), onward
+
+
+class Document:
+    """An answer within bounds; it fulfils the seam `Response`."""
+
+    def __init__(self, answer: Response, limit: int, until: float, words: str) -> None:
+        self.status, self.headers = answer.status, answer.headers
+        self._answer, self._limit, self._until, self._words = answer, limit, until, words
+        self._size = 0
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body. Raises Lost where the connection breaks, TimedOut, and ProtocolError over `limit` bytes or the fetcher's."""
+        async with _until(self._until, self._words):
+            return await self._answer.read(min(limit, self._limit))
+
+    def chunks(self) -> Document:
+        """The body in pieces as they arrive. Raises Lost, TimedOut, and ProtocolError over the fetcher's limit."""
+        self._pieces = self._answer.chunks()
+        return self
+
+    def __aiter__(self) -> Document:
+        return self
+
+    async def __anext__(self) -> bytes:
+        async with _until(self._until, self._words):
+            piece = await anext(self._pieces, None)
+        if piece is None:
+            raise StopAsyncIteration
+        self._size += len(piece)
+        if self._size > self._limit:
+            await self.aclose()
+            raise t.ProtocolError(f"the answer has more than {self._limit} bytes")
+        return piece
+
+    async def aclose(self) -> None:
+        """Read no more; a body that was not read to its end closes its connection."""
+        await self._answer.aclose()
+
+
+@asynccontextmanager
+async def _until(moment: float, words: str) -> AsyncIterator[None]:
+    """Whatever is awaited inside ends at a moment of the loop's clock. Raises TimedOut with these words."""
+    try:
+        async with asyncio.timeout_at(moment):
+            yield
+    except TimeoutError:
+        raise t.TimedOut(words) from None
+
+
+def _redirect(answer: Response) -> str | None:
+    """Where an answer leads to."""
+    return answer.headers.get("location") if answer.status in _REDIRECTS else None
+
+
+def _address(text: str) -> Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host says by its spelling that it is this machine."""
+    address = _address(host)
+    return f".{host}".endswith(".localhost") if address is None else is_loopback(address)
+
+
+def _entry(host: str) -> str:
+    """A host of an allow-list as it will be compared, with a dot ahead for all below it. Raises ValueError for what is none."""
+    name = host.removeprefix("*.")
+    return host[1 : len(host) - len(name)] + target(f"https://{bracketed(name)}/", _NO_PROXY, "").place.host
+
+
+def _covers(entry: str, host: str) -> bool:
+    return host.endswith(entry) if entry.startswith(".") else host == entry
+
+
+def _shown(url: str) -> str:
+    return repr(without_secrets(url)[:_LONGEST_SHOWN])
