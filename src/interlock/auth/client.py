@@ -10,17 +10,20 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
 
 from ..fetch import Fetch, Request, Response
+from ..types import Unreachable
 from .oauth.addresses import canonical, origin
 from .oauth.challenges import Challenge, find, read_challenges
 from .oauth.failures import Unauthorized
 from .oauth.flow import Way, authorize, still_trusted
 from .oauth.grants import Means, renewed
 from .oauth.members import Grant, Member
+from .oauth.revocation import revoke
 from .oauth.steps import Note
 from .sender import Roads, known_issuers, perform, recall
 
@@ -94,7 +97,8 @@ class Server:
 
     def __init__(self, whole: Authorization, url: str) -> None:
         self.url, self._whole = url, whole
-        self.name = f"{canonical(url)} {whole.account}".rstrip()
+        self.name = " ".join(part for part in (canonical(url), whole.way.label, whole.account) if part)
+        self._host = urlsplit(url).hostname
         self._grant: Grant | None = None
         self._loaded = False
         self._before: Grant | None = None  # what there was, where it could not be renewed without a person
@@ -114,8 +118,17 @@ class Server:
         if grant is None:
             return request
         if grant.is_stale(self._whole.clock()) and grant.refresh_token is not None:
-            grant = await self._renew(grant, None)
+            grant = await self._early(grant)
         return request if grant is None else self._signed(request, grant)
+
+    async def _early(self, grant: Grant) -> Grant | None:
+        """Renew a token that is near its end; where nobody answers it is used as long as it lasts."""
+        try:
+            return await self._renew(grant, None)
+        except Unreachable:
+            if grant.expires is not None and self._whole.clock() >= grant.expires:
+                raise
+            return grant
 
     async def heed(self, request: Request, response: Response, tries: int) -> bool:
         """Whether to sign and send a request again, once what was in the way is out of it."""
@@ -142,6 +155,8 @@ class Server:
     # -- tokens ------------------------------------------------------------------------------------------------
 
     def _signed(self, request: Request, grant: Grant) -> Request:
+        if urlsplit(request.url).hostname != self._host:  # a token goes to its server and to nobody else (`AUT-09`)
+            return request
         pairs = [(name, value) for name, value in request.headers if name.lower() != "authorization"]
         pairs.append(("Authorization", f"{grant.token_type} {grant.access_token}"))
         if grant.token_type == "DPoP":
@@ -154,8 +169,13 @@ class Server:
         kept = await self._whole.vault.get(_GRANTS, self.name)
         if not self._loaded:
             self._loaded = True
-            self._grant = _read(kept)
+            self._grant = self._read(kept)
         return self._grant
+
+    def _read(self, kept: bytes | None) -> Grant | None:
+        """What was kept, unless it was granted to another client than we are now."""
+        grant, given = _read(kept), self._given()
+        return None if grant is not None and given is not None and given.client_id != grant.client_id else grant
 
     async def grant(self) -> Grant | None:
         """What was granted for this server, as far as it is known here."""
@@ -172,6 +192,22 @@ class Server:
         grant, self._grant = await self.grant(), None
         await self._whole.vault.remove(_GRANTS, self.name)
         return grant
+
+    async def revoke(self) -> bool:
+        """Have the authorization server withdraw what was granted (RFC 7009), and forget it; False where it offers no way to.
+
+        Raises Unauthorized or Unreachable where it was not withdrawn; it is forgotten all the same.
+        """
+        grant, whole = await self.grant(), self._whole
+        roads = Roads(self.url, whole.hosts, whole.fetch)
+        try:
+            member = None if grant is None else await self._member(grant) or Member(issuer=grant.issuer, client_id=grant.client_id)
+            if grant is None or member is None:
+                return False
+            return await perform(revoke(grant, member, self._means(grant)), roads, tell=whole.tell)
+        finally:
+            await self.forget()
+            await roads.aclose()
 
     async def _step_up(self, request: Request, challenge: Challenge) -> bool:
         """Ask for the scopes that an operation needs on top of those there are (`AUS-05` to `AUS-07`). Raises Unauthorized."""
@@ -249,7 +285,7 @@ class Server:
 
         whole = self._whole
         async with alone(whole.vault, f"{_GRANTS} {self.name}"):
-            kept = _read(await whole.vault.get(_GRANTS, self.name))
+            kept = self._read(await whole.vault.get(_GRANTS, self.name))
             if kept is not None and (used is None or kept.access_token != used.access_token) and not kept.is_stale(whole.clock()):
                 return kept
             kept = kept or used
@@ -330,6 +366,16 @@ class Server:
         given, key = self._given(), self._whole.key
         assert given is not None and key is not None
         return assertion(key, issuer=given.client_id, subject=given.client_id, audience=audience, now=self._whole.clock())
+
+
+async def kept_grants(vault: Vault) -> list[tuple[str, str, Grant]]:
+    """What is kept of log-ins: the server's address, the account, and what was granted."""
+    found = []
+    for name in await vault.keys(_GRANTS):
+        if (grant := _read(await vault.get(_GRANTS, name))) is not None:
+            place, _, account = name.partition(" ")
+            found.append((place, account, grant))
+    return found
 
 
 def _prove(key: SigningKey, method: str, url: str, nonce: str | None, token: str | None, now: float) -> str:

@@ -183,6 +183,8 @@ def _get(place: str) -> Procedure[Got | str]:
     try:
         got: Got = yield Send(Request("GET", place, _HEADERS), _STEP)
     except t.Unreachable as bad:
+        if bad.status is not None and 300 <= bad.status < 400:  # it answered, but leads elsewhere, as to a page for logging in
+            return Got(bad.status, {}, b"")
         return str(bad).rstrip(".")
     return got
 

@@ -43,6 +43,11 @@ class Way(Protocol):
         """The only authorization server that will do, or None."""
         ...
 
+    @property
+    def label(self) -> str:
+        """What tells its tokens apart from those that other ways brought; nothing where a person logs in."""
+        ...
+
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
         """Obtain a token with these scopes for the server of this site. Raises Unauthorized."""
         ...
@@ -131,6 +136,11 @@ class LogIn(Struct, frozen=True, kw_only=True):
         """Where the client is registered, if it said so."""
         return self.identity.given.issuer or None if self.identity.given is not None else None
 
+    @property
+    def label(self) -> str:
+        """Nothing: a person's tokens are the server's."""
+        return ""
+
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
         """See Way."""
         return (yield from (self._by_device(site, scopes, means) if self.device else self._by_code(site, scopes, means)))
@@ -191,6 +201,11 @@ class OwnBehalf(Struct, frozen=True, kw_only=True):
         """Where the client is registered, if it said so."""
         return self.member.issuer or None
 
+    @property
+    def label(self) -> str:
+        """Which program."""
+        return f"client {self.member.client_id}"
+
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
         """See Way (`CCR-01` to `CCR-04`)."""
         member = yield from member_of(site, Identity(given=self.member), "", scopes=scopes, now=means.now())
@@ -205,6 +220,11 @@ class Workload(Struct, frozen=True, kw_only=True):
     assertion: Ask
     client_id: str = ""
     issuer: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Which workload."""
+        return f"workload {self.client_id}".rstrip()
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
         """See Way. An assertion that is refused is not presented again, and no other way is tried (`WIF-01` to `WIF-03`)."""
@@ -232,6 +252,11 @@ class Enterprise(Struct, frozen=True, kw_only=True):
     def issuer(self) -> str | None:
         """Where the client is registered, if it said so."""
         return self.member.issuer or None
+
+    @property
+    def label(self) -> str:
+        """Which program, with which log-in."""
+        return f"enterprise {self.provider.client_id} {self.member.client_id}"
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
         """See Way (`EMA-01` to `EMA-04`)."""
