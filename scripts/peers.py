@@ -75,6 +75,7 @@ INSTALLERS: dict[str, Callable[[], Path]] = {
     "fastmcp": lambda: install_python("fastmcp"),
     "typescript": lambda: install_npm("typescript", "peers-typescript"),
     "conformance": lambda: install_npm("conformance", "conformance", OLDEST_NODE_OF_THE_SUITE),
+    "oidc-provider": lambda: install_npm("oidc_provider", "oidc-provider", OLDEST_NODE_OF_THE_SUITE),
     "chromium": install_chromium,
 }
 """How each peer is installed; what comes back is where it is."""

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .client import Authorization
-    from .keys import SigningKey
+    from .guard import Guard
+    from .keys import KeySet, SigningKey
     from .oauth.failures import Denied, Unauthorized
+    from .tokens.jwt import Jwt
     from .ways import ClientCredentials, EnterpriseManaged, OAuth, WorkloadIdentity
 
 # Each public name and its home: loaded at first use, so that who only serves loads nothing of the client, and nobody cryptography unasked.
@@ -21,6 +23,9 @@ _HOMES = {
     "ClientCredentials": "interlock.auth.ways",
     "Denied": "interlock.auth.oauth.failures",
     "EnterpriseManaged": "interlock.auth.ways",
+    "Guard": "interlock.auth.guard",
+    "Jwt": "interlock.auth.tokens.jwt",
+    "KeySet": "interlock.auth.keys",
     "OAuth": "interlock.auth.ways",
     "SigningKey": "interlock.auth.keys",
     "Unauthorized": "interlock.auth.oauth.failures",
@@ -32,6 +37,9 @@ __all__ = [
     "ClientCredentials",
     "Denied",
     "EnterpriseManaged",
+    "Guard",
+    "Jwt",
+    "KeySet",
     "OAuth",
     "SigningKey",
     "Unauthorized",

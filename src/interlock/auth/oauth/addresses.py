@@ -42,8 +42,9 @@ def identifies(resource: str, server: str) -> bool:
 def resource_places(server: str) -> list[str]:
     """Where the metadata of a protected server may be, in the order in which it is looked for (`AU3-05`)."""
     root = f"{origin(server)}/.well-known/oauth-protected-resource"
-    path = urlsplit(server).path.rstrip("/")
-    return [f"{root}{path}", root] if path else [root]
+    parts = urlsplit(server)
+    place = parts.path.rstrip("/") + (f"?{parts.query}" if parts.query else "")  # RFC 9728, 3.1: the query goes along
+    return [f"{root}{place}", root] if place else [root]
 
 
 def metadata_places(issuer: str) -> list[str]:

@@ -78,7 +78,11 @@ def code_from(query: str, errand: Errand) -> str:
     (`AUT-13`, `AUF-08` to `AUF-11`).
     """
     told: dict[str, str] = {}
-    for name, value in parse_qsl(query.partition("#")[0].removeprefix("?"), keep_blank_values=True, max_num_fields=100):
+    try:
+        pairs = parse_qsl(query.partition("#")[0].removeprefix("?"), keep_blank_values=True, max_num_fields=100)
+    except ValueError:
+        raise _strange("the answer has more than a hundred parameters", "a code and a state", errand) from None
+    for name, value in pairs:
         if name in told and name in ("state", "iss", "code", "error"):
             raise _strange(f"the answer has {name} twice", "each parameter once", errand)
         told.setdefault(name, value)

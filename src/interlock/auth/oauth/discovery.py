@@ -102,15 +102,12 @@ def _checked(got: Got, server: str, place: str) -> Procedure[ProtectedResource]:
 
 def _choose(protected: ProtectedResource, document: str, issuer: str | None, known: Sequence[str]) -> str:
     servers = protected.authorization_servers
-    if issuer is not None:
-        if issuer not in servers:
-            raise Unauthorized(
-                _STEP, f"the server now trusts {', '.join(servers)}", document=document,
-                expected=f"{issuer}, where this client is registered",
-                advice="Register the client with the new authorization server, and give its credentials and issuer here.", culprit="client",
-            )  # fmt: skip
-        return issuer
-    chosen = next((server for server in servers if server in known), servers[0])
+    if issuer is not None and issuer not in servers:
+        raise Unauthorized(
+            _STEP, f"the server now trusts {', '.join(servers)}", document=document, expected=f"{issuer}, where this client is registered",
+            advice="Register the client with the new authorization server, and give its credentials and issuer here.", culprit="client",
+        )  # fmt: skip
+    chosen = issuer or next((server for server in servers if server in known), servers[0])
     return usable(chosen, what="the authorization server", step=_STEP, document=document, culprit="server")
 
 

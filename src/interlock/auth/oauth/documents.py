@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeVar
 
 import msgspec
@@ -96,6 +97,7 @@ class Registered(Struct, kw_only=True, omit_defaults=True):
     redirect_uris: list[str] | None = None
     grant_types: list[str] | None = None
     token_endpoint_auth_method: str | None = None
+    scope: str | None = None
 
 
 class TokenAnswer(Struct, kw_only=True, omit_defaults=True):
@@ -113,9 +115,10 @@ class TokenAnswer(Struct, kw_only=True, omit_defaults=True):
     def seconds(self) -> float | None:
         """How long the token holds from now; None where that is not said."""
         try:
-            return None if self.expires_in is None else float(self.expires_in)
+            seconds = math.nan if self.expires_in is None else float(self.expires_in)
         except ValueError:
             return None
+        return seconds if math.isfinite(seconds) else None
 
 
 class DeviceAnswer(Struct, kw_only=True, omit_defaults=True):

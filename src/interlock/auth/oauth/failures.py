@@ -6,7 +6,15 @@ from typing import Literal
 
 from ... import types as t
 
+_LONGEST = 4096  # characters of what is said
+
 Culprit = Literal["server", "authorization server", "client", "person", "network"]
+
+
+def plain(words: str) -> str:
+    """Words that may be a stranger's, so that they steer no terminal, break no log, and come to an end."""
+    shown = "".join(c if c.isprintable() else "?" for c in words[:_LONGEST])
+    return shown if len(words) <= _LONGEST else f"{shown}..."
 
 
 class Unauthorized(t.Unreachable):
@@ -33,7 +41,7 @@ class Unauthorized(t.Unreachable):
         words = [f"Authorization failed ({step}{at}): {what.rstrip('.')}."]
         words += [f"Expected: {expected.rstrip('.')}."] if expected else []
         words += [advice] if advice else []
-        super().__init__(" ".join(words), status=status)
+        super().__init__(plain(" ".join(words)), status=status)
         self.step, self.what, self.document, self.expected, self.advice = step, what, document, expected, advice
         self.culprit: Culprit = culprit
         self.code = code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -25,11 +26,12 @@ from .grants import (
     ask,
     by_device,
     granted,
+    method_of,
     token_answer,
 )
 from .members import Grant, Member
 from .registration import Identity, member_of
-from .steps import Call, Listen, Note, Procedure, Visit
+from .steps import Call, Listen, Note, Procedure, Remember, Visit
 
 Ask = Callable[[], Awaitable[str] | str]
 """Gives a token or an assertion that another program keeps fresh."""
@@ -89,17 +91,23 @@ def authorize(
     `server` is the URL of the MCP endpoint, `before` what was granted earlier, `known` the authorization servers where the client is
     registered, `wanted` scopes that the user wants in any case.
     """
-    if not (server.startswith("https://") or is_loopback(server)):
+    scheme = urlsplit(server).scheme
+    if not (scheme == "https" or (scheme == "http" and is_loopback(server))):
         raise Unauthorized(
             "request",
             f"{canonical(server)} wants a token, which must not travel unprotected",
             expected="an https address",
             culprit="server",
         )
-    site = yield from find_site(server, challenge, issuer=way.issuer, known=known, no_pkce_word=assume_pkce or not isinstance(way, LogIn))
+    site = yield from find_site(server, challenge, issuer=way.issuer, known=known, no_pkce_word=assume_pkce or not _has_code(way))
     scopes = choose_scopes(site, challenge, wanted, before, lasting=isinstance(way, LogIn))
     yield Note("scopes", f"asking for {' '.join(scopes) or 'no particular scopes'}")
     return (yield from way.obtain(site, scopes, means))
+
+
+def _has_code(way: Way) -> bool:
+    """Whether it is a way by which a browser brings a code."""
+    return isinstance(way, LogIn) and not way.device
 
 
 def still_trusted(server: str, challenge: Challenge | None, grant: Grant) -> Procedure[bool]:
@@ -121,6 +129,7 @@ def _granted(site: Site, answer: TokenAnswer, member: Member, scopes: Sequence[s
         asked=scopes,
         means=means,
         revocation=site.metadata.revocation_endpoint,
+        method=method_of(member, site.metadata, means.assertion),
     )
 
 
@@ -169,7 +178,12 @@ class LogIn(Struct, frozen=True, kw_only=True):
             "code_verifier": errand.verifier,
             "resource": site.resource,
         }
-        answer = token_answer((yield from ask(endpoint, form, member, site.metadata, means)), endpoint)
+        try:
+            answer = token_answer((yield from ask(endpoint, form, member, site.metadata, means)), endpoint)
+        except Unauthorized as bad:
+            if bad.code in ("invalid_client", "unauthorized_client") and member.source == "dynamic":
+                yield Remember(member.issuer, None)  # it was forgotten there: the next time begins with a registration
+            raise
         return _granted(site, answer, member, scopes, means)
 
     def _by_device(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
@@ -291,7 +305,7 @@ class Enterprise(Struct, frozen=True, kw_only=True):
             },
             scopes,
         )
-        plain = Means(now=means.now, random=means.random, assertion=means.assertion)
+        plain = Means(now=means.now, random=means.random)  # the key is that of another client, and the tokens are not bound here
         answer = token_answer(
             (yield from ask(place, form, self.provider, None, plain, step="token exchange")), place, step="token exchange"
         )

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...fetch import Request
-from .documents import DeviceAnswer, ServerMetadata, TokenAnswer, read, read_error
+from .addresses import usable
+from .documents import DeviceAnswer, OAuthError, ServerMetadata, TokenAnswer, read, read_error
 from .failures import Denied, Unauthorized
 from .members import Grant, Member
-from .steps import Got, Procedure, Rest, Send, ShowCode
+from .posts import post
+from .steps import Got, Procedure, Rest, ShowCode
 
 CODE, REFRESH, CREDENTIALS = "authorization_code", "refresh_token", "client_credentials"
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -22,7 +26,11 @@ DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 ID_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:id_token"
 ID_JAG_TYPE = "urn:ietf:params:oauth:token-type:id-jag"
+_TOKEN = re.compile(r"[!-~]+")
 ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"
+
+
+_LONGEST_CODE = 3600.0  # seconds for which a code is waited for
 
 
 class Means(Struct, frozen=True, kw_only=True):
@@ -47,7 +55,7 @@ def authenticated(
 
     Raises Unauthorized where the way that was agreed on cannot be gone.
     """
-    method = member.method or _method(member, metadata, assertion)
+    method = method_of(member, metadata, assertion)
     if method == "private_key_jwt":
         if assertion is None:
             raise Unauthorized("token", "the client is to sign with its key, and has none", expected="key=", culprit="client")
@@ -66,10 +74,13 @@ def authenticated(
             expected="none, client_secret_basic, client_secret_post or private_key_jwt",
             culprit="client",
         )
-    return (), {**form, "client_id": member.client_id}
+    return (), {**form, "client_id": member.client_id} if member.client_id else dict(form)
 
 
-def _method(member: Member, metadata: ServerMetadata | None, assertion: Callable[[str], str] | None) -> str:
+def method_of(member: Member, metadata: ServerMetadata | None, assertion: Callable[[str], str] | None) -> str:
+    """How a client shows who it is: as was agreed on, else as both sides know (`AUR-12`)."""
+    if member.method:
+        return member.method
     supported = metadata.token_endpoint_auth_methods_supported if metadata is not None else None
     if assertion is not None and (member.client_secret is None or (supported is not None and "private_key_jwt" in supported)):
         return "private_key_jwt"
@@ -104,15 +115,23 @@ def _post(
     headers = [("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json"), *own]
     if means.proof is not None:
         headers.append(("DPoP", means.proof("POST", endpoint, nonce)))
-    got: Got = yield Send(Request("POST", endpoint, tuple(headers), urlencode(whole).encode()), step)
-    return got
+    return (yield from post(Request("POST", endpoint, tuple(headers), urlencode(whole).encode()), step))
 
 
 def token_answer(got: Got, endpoint: str, *, step: str = "token") -> TokenAnswer:
     """What a token endpoint gave. Raises Unauthorized with what it said, Denied where it is a person's no."""
-    if got.status == 200:
+    if got.status == 200 and said_of(got) is None:
         answer = read(got.body, TokenAnswer, step=step, document=endpoint)
-        if not answer.access_token or answer.token_type.lower() not in ("bearer", "dpop", "n_a"):
+        kinds = ("bearer", "dpop", "n_a") if step == "token exchange" else ("bearer", "dpop")
+        if not _TOKEN.fullmatch(answer.access_token):
+            raise Unauthorized(
+                step,
+                "it gave a token that no header can carry",
+                document=endpoint,
+                expected="printable ASCII",
+                culprit="authorization server",
+            )
+        if answer.token_type.lower() not in kinds:
             raise Unauthorized(
                 step,
                 f"it gave a token of the type {answer.token_type!r}",
@@ -122,6 +141,11 @@ def token_answer(got: Got, endpoint: str, *, step: str = "token") -> TokenAnswer
             )
         return answer
     raise refused(got, endpoint, step)
+
+
+def said_of(got: Got) -> OAuthError | None:
+    """The OAuth error in an answer; there are servers that send it with the status 200 (GitHub is one)."""
+    return read_error(got.body) if got.status >= 400 or b'"access_token"' not in got.body else None
 
 
 def refused(got: Got, endpoint: str, step: str) -> Unauthorized:
@@ -148,7 +172,7 @@ _REASONS: dict[str, tuple[Any, str]] = {
 
 def granted(
     answer: TokenAnswer, member: Member, *, resource: str, endpoint: str, asked: Sequence[str], means: Means, revocation: str | None = None,
-    before: Grant | None = None,
+    before: Grant | None = None, method: str = "",
 ) -> Grant:  # fmt: skip
     """The record of what was granted; where a refresh gives no new refresh token, the one from `before` goes on (`AUS-13`)."""
     now, seconds = means.now(), answer.seconds
@@ -160,6 +184,7 @@ def granted(
         client_id=member.client_id,
         token_endpoint=endpoint,
         access_token=answer.access_token,
+        method=method,
         token_type="DPoP" if answer.token_type.lower() == "dpop" else "Bearer",
         issued=now,
         expires=None if seconds is None else now + seconds,
@@ -171,15 +196,21 @@ def granted(
     )
 
 
+def as_then(member: Member, grant: Grant, means: Means) -> Member:
+    """The client with the way in which it showed who it is when it was granted this."""
+    lost = grant.method == "private_key_jwt" and means.assertion is None
+    return member if member.method or lost else replace(member, method=grant.method)
+
+
 def renewed(grant: Grant, member: Member, means: Means) -> Procedure[Grant]:
     """Trade the refresh token for new tokens. Raises Unauthorized; its code is "invalid_grant" where the person has to log in again."""
     assert grant.refresh_token is not None
     form = {"grant_type": REFRESH, "refresh_token": grant.refresh_token, "resource": grant.resource}
-    got = yield from ask(grant.token_endpoint, form, member, None, means, step="refresh")
+    got = yield from ask(grant.token_endpoint, form, as_then(member, grant, means), None, means, step="refresh")
     answer = token_answer(got, grant.token_endpoint, step="refresh")
     return granted(
         answer, member, resource=grant.resource, endpoint=grant.token_endpoint, asked=grant.asked, means=means,
-        revocation=grant.revocation_endpoint, before=grant,
+        revocation=grant.revocation_endpoint, before=grant, method=grant.method,
     )  # fmt: skip
 
 
@@ -188,20 +219,29 @@ def by_device(
 ) -> Procedure[TokenAnswer]:
     """Let the person enter a code on another device, and wait until they have (RFC 8628). Raises Unauthorized, Denied."""
     got = yield from ask(endpoint, form, member, metadata, means, step="device code")
-    if got.status != 200:
+    if got.status != 200 or read_error(got.body) is not None:
         raise refused(got, endpoint, "device code")
     told = read(got.body, DeviceAnswer, step="device code", document=endpoint)
-    until, interval = means.now() + told.expires_in, max(1.0, told.interval)
+    until, interval = means.now() + min(told.expires_in, _LONGEST_CODE), min(max(1.0, told.interval), 60.0)
+    for place in (told.verification_uri, told.verification_uri_complete):
+        if place is not None:
+            usable(place, what="the address for the code", step="device code", document=endpoint)
     yield ShowCode(told.user_code, told.verification_uri, told.verification_uri_complete, told.expires_in)
     wanted = {"grant_type": DEVICE, "device_code": told.device_code, **({"resource": form["resource"]} if "resource" in form else {})}
     while True:
-        yield Rest(interval)
+        yield Rest(min(interval, max(0.0, until - means.now())))
         if means.now() >= until:
             raise Unauthorized(
                 "log-in", "the code was not entered in time", document=told.verification_uri, culprit="person", code="expired_token"
             )
-        got = yield from ask(token_endpoint, wanted, member, metadata, means)
-        said = read_error(got.body) if got.status >= 400 else None
+        try:
+            got = yield from ask(token_endpoint, wanted, member, metadata, means)
+        except Unauthorized as bad:
+            if bad.culprit != "network":
+                raise
+            interval *= 2  # RFC 8628, 3.5
+            continue
+        said = said_of(got)
         if said is not None and said.error == "slow_down":
             interval += 5
         elif said is None or said.error != "authorization_pending":

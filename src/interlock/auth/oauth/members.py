@@ -13,7 +13,8 @@ class Member(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A client as one authorization server knows it; never used at another one (2026-07-28, "Authorization Server Binding").
 
     `method` is how it authenticates at the token endpoint, empty where the metadata shall decide; `until` is when its secret ends, in
-    seconds of the wall clock. `source` is how it came to be: given by the user, a document of its own, or dynamic registration.
+    seconds of the wall clock. `scopes` are all that it may ask for, where that was said. `source` is how it came to be: given by the
+    user, a document of its own, or dynamic registration.
     """
 
     issuer: str
@@ -22,6 +23,7 @@ class Member(Struct, frozen=True, kw_only=True, omit_defaults=True):
     method: str = ""
     redirect_uris: tuple[str, ...] = ()
     until: float | None = None
+    scopes: tuple[str, ...] | None = None
     source: Source = "given"
 
 
@@ -29,7 +31,7 @@ class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was granted for one server. `asked` are the scopes that were asked for, `scopes` those that were granted.
 
     `expires` is the end of the access token in seconds of the wall clock, None where nobody said; `key` is the private JWK to which the
-    tokens are bound (RFC 9449), where they are.
+    tokens are bound (RFC 9449), where they are. `method` is how the client showed who it is, as at a refresh there is no metadata to ask.
     """
 
     resource: str
@@ -37,6 +39,7 @@ class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
     client_id: str
     token_endpoint: str
     access_token: str
+    method: str = ""
     token_type: str = "Bearer"
     issued: float = 0.0
     expires: float | None = None

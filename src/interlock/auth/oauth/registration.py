@@ -14,7 +14,8 @@ from .discovery import Site
 from .documents import ClientMetadata, Registered, read, read_error
 from .failures import Unauthorized
 from .members import Member
-from .steps import Got, Note, Procedure, Recall, Remember, Send
+from .posts import post
+from .steps import Got, Note, Procedure, Recall, Remember
 
 _STEP = "registration"
 
@@ -44,9 +45,9 @@ def member_of(site: Site, identity: Identity, redirect_uri: str, *, scopes: Sequ
         return (yield from _given(identity.given, issuer))
     if identity.document is not None and site.metadata.client_id_metadata_document_supported:
         yield Note(_STEP, "by the client's own document", identity.document)
-        return Member(issuer=issuer, client_id=check_document(identity.document), method="none", source="document")
+        return Member(issuer=issuer, client_id=check_document(identity.document), source="document")
     kept: Member | None = yield Recall(issuer)
-    if kept is not None and _serves(kept, redirect_uri, now):
+    if kept is not None and _serves(kept, redirect_uri, scopes, now):
         yield Note(_STEP, f"registered here before, as {kept.client_id}")
         return kept
     if site.metadata.registration_endpoint is None:
@@ -94,9 +95,10 @@ def check_document(url: str) -> str:
     return url
 
 
-def _serves(member: Member, redirect_uri: str, now: float) -> bool:
-    """Whether what was registered before still is good, for a browser that comes back to this address."""
-    return (member.until is None or member.until > now + 30) and (not redirect_uri or redirect_uri in member.redirect_uris)
+def _serves(member: Member, redirect_uri: str, scopes: Sequence[str], now: float) -> bool:
+    """Whether what was registered before still is good, for these scopes and a browser that comes back to this address."""
+    lasts = member.until is None or member.until > now + 30
+    return lasts and (not redirect_uri or redirect_uri in member.redirect_uris) and (member.scopes is None or {*scopes} <= {*member.scopes})
 
 
 def register(site: Site, identity: Identity, redirect_uri: str, *, scopes: Sequence[str] = ()) -> Procedure[Member]:
@@ -109,11 +111,19 @@ def register(site: Site, identity: Identity, redirect_uri: str, *, scopes: Seque
     said = read_error(got.body)
     if got.status not in (200, 201) and said is not None and said.error in ("invalid_redirect_uri", "invalid_client_metadata"):
         yield Note(_STEP, f"refused as a {types[0]} client: {said.error_description or said.error}", endpoint)
-        wanted = replace(wanted, application_type=types[1])
+        wanted = replace(wanted, application_type=types[1], scope=None)  # there are servers that know some of the scopes only
         got = yield from _post(endpoint, wanted)
     if got.status in (200, 201):
         return _member(got, wanted, site, endpoint, redirect_uri)
     words = f"{said.error}: {said.error_description}" if said is not None and said.error_description else (said.error if said else "")
+    if site.assumed and said is None:
+        raise Unauthorized(
+            _STEP,
+            f"the server wants authorization and says nothing of how, and registers no clients as older servers do (status {got.status})",
+            document=endpoint,
+            expected="the server's metadata (RFC 9728)",
+            advice="It may want a key or token of its own, to be given as a header; else whoever runs it has to publish its metadata.",
+        )
     raise Unauthorized(
         _STEP,
         f"the client was not registered (status {got.status}{f', {words}' if words else ''})",
@@ -126,7 +136,10 @@ def register(site: Site, identity: Identity, redirect_uri: str, *, scopes: Seque
 
 
 def _wanted(site: Site, identity: Identity, redirect_uri: str, scopes: Sequence[str], application_type: str) -> ClientMetadata:
+    """What is said of the client; its scopes are all that it may come to ask for, so that a step up needs no new registration."""
     code = bool(redirect_uri)
+    listed = site.protected.scopes_supported if site.protected is not None else None
+    whole = dict.fromkeys([*scopes, *(listed or ())]) if scopes else {}
     return ClientMetadata(
         client_name=identity.name,
         client_uri=identity.uri,
@@ -135,7 +148,7 @@ def _wanted(site: Site, identity: Identity, redirect_uri: str, scopes: Sequence[
         response_types=["code"] if code else [],
         token_endpoint_auth_method=_method(site.metadata.token_endpoint_auth_methods_supported),
         application_type=application_type,
-        scope=" ".join(scopes) or None,
+        scope=" ".join(whole) or None,
         dpop_bound_access_tokens=True if identity.dpop else None,
     )
 
@@ -148,8 +161,7 @@ def _method(supported: Sequence[str] | None) -> str:
 
 def _post(endpoint: str, wanted: ClientMetadata) -> Procedure[Got]:
     headers = (("Content-Type", "application/json"), ("Accept", "application/json"))
-    got: Got = yield Send(Request("POST", endpoint, headers, msgspec.json.encode(wanted)), _STEP)
-    return got
+    return (yield from post(Request("POST", endpoint, headers, msgspec.json.encode(wanted)), _STEP))
 
 
 def _member(got: Got, wanted: ClientMetadata, site: Site, endpoint: str, redirect_uri: str) -> Member:
@@ -161,5 +173,10 @@ def _member(got: Got, wanted: ClientMetadata, site: Site, endpoint: str, redirec
         method=told.token_endpoint_auth_method or (wanted.token_endpoint_auth_method or "" if told.client_secret is None else ""),
         redirect_uris=(redirect_uri,) if redirect_uri else (),
         until=told.client_secret_expires_at or None,
+        scopes=_scopes(told.scope if told.scope is not None else wanted.scope),
         source="dynamic",
     )
+
+
+def _scopes(said: str | None) -> tuple[str, ...] | None:
+    return None if said is None else tuple(said.split())
