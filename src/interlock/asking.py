@@ -119,10 +119,13 @@ class _Run:
 class _Parked:
     """A running handler that outlives the request that began it, and the rounds it has gone through."""
 
-    def __init__(self, x: Exchange, run: Handler, ticket: _Ticket) -> None:
-        self.name, self.run = os.urandom(12).hex(), _Run(Journal(ticket.journal), waits=True)
-        self.round = 0
-        self.outcomes: dict[int, asyncio.Future[AnyResult]] = {}
+    def __init__(self, x: Exchange, run: Handler, ticket: _Ticket, *, again: _Parked | None = None) -> None:
+        """`again` is one of whom a round was denied, and whose place this one takes."""
+        self.name: str = again.name if again is not None else os.urandom(12).hex()
+        self.run = _Run(Journal(ticket.journal), waits=True)
+        self.round: int = again.round if again is not None else 0
+        earlier = again.outcomes.items() if again is not None else ()
+        self.outcomes: dict[int, asyncio.Future[AnyResult]] = {round: outcome for round, outcome in earlier if round != ticket.round}
         self.expiry: asyncio.TimerHandle | None = None
         self.exchange = replace(x, asker=self.run, params=_plain(x.params, ticket))
         self.task = asyncio.ensure_future(run(self.exchange))
@@ -133,9 +136,16 @@ class _Parked:
             task.exception()  # whether anybody comes back for it is open
         self.run.stirred.set()
 
+    def was_denied(self, round: int) -> bool:
+        """Whether a round ended because a scope was lacking; the retry is no repetition then, but a second try (2026-07-28, "Step-Up")."""
+        outcome = self.outcomes.get(round)
+        return outcome is not None and outcome.done() and isinstance(outcome.exception(), t.Forbidden)
+
     def hold(self, x: Exchange) -> None:
-        """What the handler sends from now on goes the way of this exchange."""
+        """What the handler sends from now on goes the way of this exchange, and what it may do is what this one's token allows."""
         self.exchange.notify, self.exchange.drain, self.exchange.meta = x.notify, x.drain, x.meta
+        if x.caller.principal is not None:
+            self.exchange.caller = replace(self.exchange.caller, principal=x.caller.principal)
 
     def answer(self, responses: dict[str, Raw]) -> None:
         """Hand the answers to the questions of this round; others are ignored (`MRT-21`). Raises McpError for malformed ones."""
@@ -168,12 +178,15 @@ class Rounds:
         ticket = self._open(x)
         responses: dict[str, Raw] = x.params.input_responses or {}
         parked = self._known(ticket.parked)
-        if parked is not None:
+        if parked is not None and not parked.was_denied(ticket.round):
             return await self._resume(parked, ticket, responses, x)
+        if parked is not None:
+            ticket.journal.update(parked.run.journal.entries)  # what was done once is done, though the rest was not allowed
         ticket.journal.update({key: _json(raw) for key, raw in responses.items() if key in ticket.pending})
         if self.park and len(self._parked) < self.most:
-            parked = _Parked(x, run, ticket)
-            return await self._turn(parked, x)
+            if parked is not None:
+                return await self._resume(_Parked(x, run, ticket, again=parked), ticket, {}, x)
+            return await self._turn(_Parked(x, run, ticket), x)
         return await self._replay(x, run, ticket)
 
     async def aclose(self) -> None:

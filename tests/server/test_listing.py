@@ -192,6 +192,7 @@ class Sly:
     """A feature during whose listing a thread changes the list."""
 
     key = "sly"
+    scopes: frozenset[str] = frozenset()
 
     def __init__(self, server: Server) -> None:
         self.server, self.done = server, False

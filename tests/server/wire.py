@@ -22,18 +22,18 @@ META = {
 class Peer:
     """A client without manners of its own: says what it is told to, and keeps what is said to it."""
 
-    def __init__(self, server: Server, revision: str | None) -> None:
+    def __init__(self, server: Server, revision: str | None, **options: Any) -> None:
         self.channel, other = channel_pair()
         self.revision = revision
-        self.serving = asyncio.create_task(server.serve(other))
+        self.serving = asyncio.create_task(server.serve(other, **options))
         self.other: MemoryChannel = other
         self.heard: list[dict[str, Any]] = []
         self._ids = count(1)
 
     @classmethod
-    async def of(cls, server: Server, revision: str | None = NEWEST) -> Peer:
-        """A peer that speaks a revision, or with None one that has not said which."""
-        peer = cls(server, revision)
+    async def of(cls, server: Server, revision: str | None = NEWEST, **options: Any) -> Peer:
+        """A peer that speaks a revision, or with None one that has not said which; `options` are those of `Server.serve`."""
+        peer = cls(server, revision, **options)
         if revision is not None and revision not in STATELESS_REVISIONS:
             hello = {"protocolVersion": revision, "capabilities": {"elicitation": {}}, "clientInfo": {"name": "peer", "version": "1"}}
             assert "result" in await peer.ask("initialize", hello)

@@ -13,9 +13,11 @@ from interlock import (
     CallToolResult,
     Context,
     Exchange,
+    Forbidden,
     Handler,
     Image,
     InputRequiredResult,
+    Principal,
     Progress,
     ResourceContents,
     Server,
@@ -25,6 +27,7 @@ from interlock import (
     user,
 )
 from interlock.exchange import AnyResult
+from interlock.transport.asgi import HttpApp
 from interlock.types import CreateMessageResult, PromptMessage, Root
 
 
@@ -157,7 +160,30 @@ async def plain(ctx: Context) -> Any:
     return InputRequiredResult(request_state="x") if ctx.input_responses else CallToolResult(content=[TextContent("done")])
 
 
+@server.tool(scopes=["files:write"])
+async def publish(ctx: Context) -> str:
+    """Scopes, and who asks."""
+    assert_type(ctx.principal, Principal | None)
+    assert_type(ctx.require("files:write", "mail:send"), None)
+    if ctx.principal is None or ctx.principal.actor:
+        raise Forbidden("files:write", message="Only in person")
+    return ctx.principal.subject
+
+
+@server.resource("files://{name}", scopes={"files:read"})
+async def file(name: str) -> str:
+    """A family of resources for some."""
+    return name
+
+
+def guard(app: Any) -> Any:
+    """A guard is any ASGI middleware."""
+    return app
+
+
 if __name__ == "__main__":
+    server.run("http", guard=guard)
+    assert_type(server.http_app(guard=guard), HttpApp)
     server.run()
     server.run(transport="stdio")
     server.run("tcp", host="127.0.0.1", port=4000)

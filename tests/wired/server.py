@@ -11,6 +11,7 @@ from interlock.exchange import AnyResult, Exchange, Handler
 
 from .asking import add_questions
 from .offers import add_prompts, add_resources
+from .scopes import add_scoped
 from .state import lifespan
 from .telling import add_changing, add_telling
 from .tools import add_failures, add_kinds
@@ -44,7 +45,7 @@ def make_server(*, park: bool = True) -> Server:
         calls_per_peer=100,
         state_keys=[b"a key that every worker of the matrix has"],
     )
-    for add in (add_kinds, add_failures, add_telling, add_questions, add_changing, add_resources, add_prompts):
+    for add in (add_kinds, add_failures, add_telling, add_questions, add_changing, add_resources, add_prompts, add_scoped):
         add(server)
     return server
 

@@ -10,6 +10,9 @@ from interlock.transport.limits import Limits, Rate
 
 folder = pathlib.Path(sys.argv[1])
 options = json.loads(sys.argv[2])
+if options.pop("guarded", False):
+    from tests.transport.doorman import Doorman
+    options["guard"] = Doorman()
 if "rate" in options:
     options["limits"] = Limits(rate=Rate(*options.pop("rate")))
 
@@ -104,6 +107,11 @@ async def touch(n: int, ctx: Context) -> int:
 async def grow() -> int:
     server.changed("tools")
     return os.getpid()
+
+if "guard" in options:
+    @server.tool(scopes=["secrets"])
+    async def secret(ctx: Context) -> str:
+        return f"{ctx.principal.subject} {os.getpid()}"
 
 @server.resource("thing://{n}")
 async def thing(n: int) -> str:

@@ -201,9 +201,9 @@ class Server:
         grant, whole = await self.grant(), self._whole
         roads = Roads(self.url, whole.hosts, whole.fetch)
         try:
-            member = None if grant is None else await self._member(grant) or Member(issuer=grant.issuer, client_id=grant.client_id)
-            if grant is None or member is None:
+            if grant is None:
                 return False
+            member = await self._member(grant) or Member(issuer=grant.issuer, client_id=grant.client_id)
             return await perform(revoke(grant, member, self._means(grant)), roads, tell=whole.tell)
         finally:
             await self.forget()

@@ -104,8 +104,8 @@ class Answer:
         if comment and not self._pieces:
             self._add(COMMENT)
         frames, self._frames = self._frames, []
-        for frame in frames:
-            self._send(frame, last=False)
+        for index, frame in enumerate(frames):
+            self._send(frame, last=self.ended and index == len(frames) - 1)
 
     def keep_alive(self) -> None:
         """Show that the stream lives, where it has begun (`HTM-12`)."""

@@ -17,7 +17,7 @@ from ..transport.serve import DEFAULT_MOST_CALLS, serve
 from ..wire.revisions import REVISIONS
 from ..wire.seal import Seal
 from .changes import Change, ChangeBus, Listener, MemoryBus
-from .completions import CompletionFeature, completion_of
+from .completions import Completions, completion_of
 from .context import Context
 from .extension import Extension, methods_of
 from .features import PromptFeature, ResourceFeature, Shelf, TemplateFeature, ToolFeature
@@ -25,6 +25,7 @@ from .handlers import Handlers
 from .keys import state_key
 from .lifespan import Lifespan
 from .making import check_numbers, make_prompt, make_resource, make_template, make_tool, named
+from .scopes import by_strangers
 from .workers import DEFAULT_THREADS
 
 if TYPE_CHECKING:
@@ -108,8 +109,8 @@ class Server:
         self.prompts: Shelf[PromptFeature] = Shelf("prompt", lambda: self._changed("prompts"))
         self.listeners: set[Listener] = set()
         self.rounds = Rounds(Seal(list(state_keys) or [state_key()], seconds=asking_seconds), park=park)
-        self._completions: dict[tuple[str, str], CompletionFeature] = {}
-        self._completion: CompletionFeature | None = None
+        self.completions = Completions(self)
+        self._scopes: frozenset[str] | None = None
         self._sorted_templates: list[TemplateFeature] | None = None
         self._middleware = [*middleware, *(layer for extension in extensions for layer in extension.middleware)]
         self._lifespan = Lifespan((lambda: lifespan(self)) if lifespan is not None else None)
@@ -137,7 +138,7 @@ class Server:
         resources = len(self.resources) or len(self.templates) or "resources" in self._offered
         return t.ServerCapabilities(
             logging={},
-            completions={} if self._completes() else None,
+            completions={} if self.completions else None,
             prompts=listed if len(self.prompts) or "prompts" in self._offered else None,
             resources=t.ResourcesCapability(subscribe=True, list_changed=True) if resources else None,
             tools=listed if len(self.tools) or "tools" in self._offered else None,
@@ -146,10 +147,13 @@ class Server:
 
     _offered: frozenset[str] = frozenset()
 
-    def _completes(self) -> bool:
-        if self._completion is not None or self._completions:
-            return True
-        return any(f.strings.choices for f in self.prompts.all()) or any(f.strings.choices for f in self.templates.all())
+    @property
+    def scopes(self) -> frozenset[str]:
+        """All the scopes that any feature asks for; empty where everything is for everybody."""
+        if self._scopes is None:
+            shelves: tuple[Shelf[Any], ...] = (self.tools, self.resources, self.templates, self.prompts)
+            self._scopes = frozenset(scope for shelf in shelves for feature in shelf.all() for scope in feature.scopes)
+        return self._scopes
 
     # -- tools ---------------------------------------------------------------------------------------------
 
@@ -169,6 +173,7 @@ class Server:
         icons: Sequence[t.Icon] | None = None,
         meta: Mapping[str, Any] | None = None,
         tags: Iterable[str] | None = None,
+        scopes: str | Iterable[str] | None = None,
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -184,8 +189,9 @@ class Server:
 
         Parameters: `annotations` are hints that must be true; `input_schema` (JSON Schema of an object) is for a function
         that takes the arguments as one dict; `output_schema` for a result whose type Python does not know; `timeout` in
-        seconds; at most `concurrency` calls at once with `queue` more waiting. Raises TypeError or ValueError for what cannot
-        be a tool (2026-07-28, "Tools").
+        seconds; at most `concurrency` calls at once with `queue` more waiting; `scopes` are what a caller must have, all of them:
+        others do not see the tool and may not call it (a tool that all see, and that asks when it is called: `ctx.require`).
+        Raises TypeError or ValueError for what cannot be a tool (2026-07-28, "Tools").
         """
         if callable(function):
             self.add_tool(function, **options)
@@ -212,8 +218,8 @@ class Server:
 
         The function's parameters are the template's variables. It returns text, bytes, media, `ResourceContents`, several of
         these, data that becomes JSON, or None where there is no such resource. Options: `name`, `title`, `description`,
-        `mime_type`, `size` (bytes), `annotations`, `icons`, `meta`, `tags`, `timeout`, `concurrency`, `queue`, `ttl_ms` and
-        `cache_scope` (for how long and for whom a client may keep it) (2026-07-28, "Resources").
+        `mime_type`, `size` (bytes), `annotations`, `icons`, `meta`, `tags`, `scopes` (as for `tool`), `timeout`, `concurrency`, `queue`,
+        `ttl_ms` and `cache_scope` (for how long and for whom a client may keep it) (2026-07-28, "Resources").
         """
         if not isinstance(uri, str):
             raise TypeError("a resource needs a URI: @server.resource('docs://readme') or @server.resource('docs://{name}')")
@@ -266,7 +272,8 @@ class Server:
 
         Its parameters are the prompt's arguments, strings on the wire that are read as the parameters' types. It returns a
         string (one message of the user) or a list of strings, `user(...)`, `assistant(...)`, images and other content.
-        Options: `title`, `description`, `icons`, `meta`, `tags`, `timeout`, `concurrency`, `queue` (2026-07-28, "Prompts").
+        Options: `title`, `description`, `icons`, `meta`, `tags`, `scopes` (as for `tool`), `timeout`, `concurrency`, `queue`
+        (2026-07-28, "Prompts").
         """
         if callable(function):
             self.add_prompt(function, **options)
@@ -303,29 +310,16 @@ class Server:
         Enum need no function (2026-07-28, "Completion").
         """
         if callable(function):
-            self._completion = completion_of(function, Context, timeout or self.timeout)
+            self.completions.add(completion_of(function, Context, timeout or self.timeout), None, None)
             return function
         if (function is None) != (argument is None):
             raise TypeError("name both what is completed and its argument, or neither")
 
         def decorate(decorated: Function) -> Function:
-            made = completion_of(decorated, Context, timeout or self.timeout)
-            if argument is None:
-                self._completion = made
-            else:
-                self._completions[str(function), argument] = made
+            self.completions.add(completion_of(decorated, Context, timeout or self.timeout), function, argument)
             return decorated
 
         return decorate
-
-    def completion_for(self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str) -> CompletionFeature | None:
-        """The function that suggests values for an argument, where there is one."""
-        of = ref.name if isinstance(ref, t.PromptReference) else ref.uri
-        return self._completions.get((of, argument)) or (self._completion if not self._has_choices(ref, argument) else None)
-
-    def _has_choices(self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str) -> bool:
-        feature: Any = self.prompts.get(ref.name) if isinstance(ref, t.PromptReference) else self.templates.get(ref.uri)
-        return feature is not None and argument in feature.strings.choices
 
     def updated(self, uri: str) -> None:
         """Say that what stands behind a resource's URI has changed; from any thread."""
@@ -339,7 +333,7 @@ class Server:
 
     def _changed(self, what: Any) -> None:
         self._offered = self._offered | {what}
-        self._sorted_templates = None
+        self._sorted_templates, self._scopes = None, None
         self.handlers.forget_lists()
         self.bus.publish(Change(what))
 
@@ -375,15 +369,16 @@ class Server:
         """The handler of an extension's method."""
         return next((e.methods[method][1] for e in self.extensions if method in e.methods), None)
 
-    async def serve(self, channel: Channel, *, principal: Principal | None = None) -> None:
-        """Serve one peer over a channel until it closes."""
+    async def serve(self, channel: Channel, *, principal: Principal | None = None, stranger: bool = False) -> None:
+        """Serve one peer over a channel until it closes; a `stranger` may be anybody, and has no scopes without a principal."""
         try:
             await self._lifespan.enter()
         except BaseException:
             await channel.aclose()
             raise
         try:
-            await serve(self.handler, self.identity, channel, principal=principal, most_calls=self.calls_per_peer)
+            handler = by_strangers(self.handler) if stranger else self.handler
+            await serve(handler, self.identity, channel, principal=principal, most_calls=self.calls_per_peer)
         finally:
             await self.leave()
 
@@ -413,6 +408,7 @@ class Server:
             retry_ms: after how many milliseconds clients should come back for a stream that broke.
             legacy_sse: serve the transport of 2024-11-05 too, at `/sse` and `/messages`.
             limits: a `Limits`: sizes, counts, times, the rate of requests; grace: seconds for calls that run when uvicorn around it ends.
+            guard: authorization in front of it: takes an ASGI app and gives one, like `interlock.auth.Guard`; without it nobody has scopes.
 
         Raises ValueError, and StoreError where a package for the store is missing (2026-07-28, "Streamable HTTP").
         """

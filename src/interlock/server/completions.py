@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -11,6 +11,9 @@ from .. import types as t
 from .features import Call, call_of
 from .hints import hints_of, signature_with_text
 from .signature import is_context
+
+if TYPE_CHECKING:
+    from .app import Server
 
 
 class CompletionFeature(Struct, frozen=True):
@@ -23,6 +26,39 @@ class CompletionFeature(Struct, frozen=True):
         """The arguments to call it with."""
         all_there_is = {"value": p.argument.value, "ref": p.ref, "argument": p.argument, "arguments": dict(given), "context": p.context}
         return {name: all_there_is[name] for name in self.wants}
+
+
+class Completions:
+    """The completion functions of one server: for one argument each, and one for all others."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._each: dict[tuple[str, str], CompletionFeature] = {}
+        self._other: CompletionFeature | None = None
+
+    def add(self, feature: CompletionFeature, of: str | None, argument: str | None) -> None:
+        """Use a function for an argument of a prompt or template; for every other one where none is named."""
+        if of is None or argument is None:
+            self._other = feature
+        else:
+            self._each[of, argument] = feature
+
+    def get(self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str) -> CompletionFeature | None:
+        """The function that suggests values for an argument, where there is one."""
+        of = ref.name if isinstance(ref, t.PromptReference) else ref.uri
+        return self._each.get((of, argument)) or (self._other if not self._has_choices(ref, argument) else None)
+
+    def _has_choices(self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str) -> bool:
+        server = self._server
+        feature: Any = server.prompts.get(ref.name) if isinstance(ref, t.PromptReference) else server.templates.get(ref.uri)
+        return feature is not None and argument in feature.strings.choices
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to suggest, by a function or by the type of an argument."""
+        if self._other is not None or self._each:
+            return True
+        server = self._server
+        return any(f.strings.choices for f in server.prompts.all()) or any(f.strings.choices for f in server.templates.all())
 
 
 def completion_of(function: Callable[..., Any], context_type: type[Any], timeout: float | None) -> CompletionFeature:

@@ -13,10 +13,11 @@ import msgspec
 
 from .. import types as t
 from ..asking import missing_capability, required_capability
-from ..exchange import Caller, Exchange
+from ..exchange import Caller, Exchange, Principal
 from ..types.lifecycle import LOGGING_LEVELS, LoggingLevel
 from ..wire.revisions import Era
 from .forms import form
+from .scopes import check
 
 if TYPE_CHECKING:
     from types import UnionType
@@ -106,6 +107,20 @@ class Context(Generic[State]):
     def caller(self) -> Caller:
         """Who asks, under which revision, with which capabilities."""
         return self._exchange.caller
+
+    @property
+    def principal(self) -> Principal | None:
+        """On whose behalf the call is made, as the guard before the server found it; None where there is none."""
+        return self._exchange.caller.principal
+
+    def require(self, *scopes: str) -> None:
+        """Go on only where the caller has all of these scopes. Raises Forbidden, which ends the call and tells the client what it lacks.
+
+        For what depends on the arguments, and for features that all may see: name at once all that the call needs, and do it before
+        the call tells or changes anything. Over stdio and in memory it is the person at the machine who asks, and may do everything;
+        over HTTP without a guard nobody has any scope (2026-07-28, "Scope Challenge Handling").
+        """
+        check(self._exchange.caller, scopes)
 
     @property
     def state(self) -> State:

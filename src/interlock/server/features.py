@@ -14,6 +14,7 @@ from .. import types as t
 from .gate import Gate
 from .output import Output
 from .raw import RawSignature
+from .scopes import NONE
 from .signature import Signature
 from .strings import Strings
 
@@ -63,6 +64,7 @@ class ToolFeature(Struct, frozen=True):
     signature: Signature | RawSignature
     output: Output
     mirrors: Mapping[str, tuple[str, ...]]  # header name after "Mcp-Param-" -> path of the argument
+    scopes: frozenset[str] = NONE
 
     @property
     def key(self) -> str:
@@ -78,6 +80,7 @@ class ResourceFeature(Struct, frozen=True):
     content: t.ResourceContents | None = None
     ttl_ms: int = 0
     cache_scope: t.CacheScope = "private"
+    scopes: frozenset[str] = NONE
 
     @property
     def key(self) -> str:
@@ -94,6 +97,7 @@ class TemplateFeature(Struct, frozen=True):
     strings: Strings
     ttl_ms: int = 0
     cache_scope: t.CacheScope = "private"
+    scopes: frozenset[str] = NONE
 
     @property
     def key(self) -> str:
@@ -107,6 +111,7 @@ class PromptFeature(Struct, frozen=True):
     listing: t.Prompt
     call: Call
     strings: Strings
+    scopes: frozenset[str] = NONE
 
     @property
     def key(self) -> str:
@@ -125,6 +130,11 @@ class Keyed(Protocol):
     @property
     def listing(self) -> Any:
         """How it is listed."""
+        ...
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """What a caller must be allowed to see and to use it."""
         ...
 
 

@@ -28,6 +28,7 @@ from .features import Call, PromptFeature, ResourceFeature, TemplateFeature, Too
 from .listing import Catalogue
 from .mirrors import check_mirrors
 from .output import OutputError
+from .scopes import behind, check, held, lacks, watchable
 from .signature import ArgumentsError
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Handlers:
         if tool is None:
             self._offered("tools", x)
             raise t.McpError(t.INVALID_PARAMS, f"Unknown tool: {p.name}")
+        if tool.scopes:
+            check(x.caller, tool.scopes)  # before its arguments are looked at (`AUT-17`)
         if x.headers is not None and tool.mirrors:
             check_mirrors(tool.mirrors, x.headers, p.arguments)
         try:
@@ -146,6 +149,8 @@ class Handlers:
         uri: str = x.params.uri
         resource = self._server.resources.get(uri)
         if resource is not None:
+            if resource.scopes:
+                check(x.caller, resource.scopes)
             if resource.content is not None:
                 return _kept(t.ReadResourceResult(contents=[resource.content]), resource)
             if resource.call is not None:
@@ -153,6 +158,8 @@ class Handlers:
         for template in self._server.templates_by_specificity():
             found = template.template.match(uri)
             if found is not None and template.strings.required <= found.keys():  # a variable may be absent, a parameter may not
+                if template.scopes:
+                    check(x.caller, template.scopes)
                 return await self._read(template, template.call, template.strings.read(found), template.listing.mime_type, x, carried)
         raise t.McpError(error_code("resource_not_found", x.caller.revision), f"Resource not found: {uri}", {"uri": uri})
 
@@ -194,6 +201,8 @@ class Handlers:
         if prompt is None:
             self._offered("prompts", x)
             raise t.McpError(t.INVALID_PARAMS, f"Unknown prompt: {p.name}")
+        if prompt.scopes:
+            check(x.caller, prompt.scopes)
         values = prompt.strings.read(p.arguments or {})
         call = prompt.call
 
@@ -228,9 +237,9 @@ class Handlers:
         """`completion/complete`."""
         self._offered("completions", x)
         p: t.CompleteRequestParams = x.params
-        choices = self._choices(p)
+        choices = self._choices(p, x.caller)
         given = p.context.arguments if p.context is not None and p.context.arguments is not None else {}
-        call = self._server.completion_for(p.ref, p.argument.name)
+        call = self._server.completions.get(p.ref, p.argument.name)
         if call is not None:
             values = call.values(p, given)
             found = await self._guarded("the completion", self._run(call.call, values, x), x)
@@ -238,17 +247,20 @@ class Handlers:
             found = _matching(choices or [], p.argument.value)
         return t.CompleteResult(completion=_completion(found))
 
-    def _choices(self, p: t.CompleteRequestParams) -> list[str] | None:
+    def _choices(self, p: t.CompleteRequestParams, caller: Caller) -> list[str] | None:
         """The values that the argument's type allows, where it names them. Raises McpError where there is no such argument (`CMP-04`)."""
         feature: PromptFeature | TemplateFeature | None
         if isinstance(p.ref, t.PromptReference):
             feature, what = self._server.prompts.get(p.ref.name), f"prompt: {p.ref.name}"
         else:
             feature, what = self._server.templates.get(p.ref.uri), f"resource template: {p.ref.uri}"
-            if feature is None and self._server.resources.get(p.ref.uri) is not None:
+            resource = self._server.resources.get(p.ref.uri) if feature is None else None
+            if resource is not None:
+                check(caller, resource.scopes)
                 return None
         if feature is None:
             raise t.McpError(t.INVALID_PARAMS, f"Unknown {what}")
+        check(caller, feature.scopes)
         if p.argument.name not in feature.strings.names:
             raise t.McpError(t.INVALID_PARAMS, f"Unknown argument {p.argument.name} of {what}")
         return feature.strings.choices.get(p.argument.name)
@@ -257,12 +269,17 @@ class Handlers:
 
     async def _list(self, what: str, x: Exchange) -> AnyResult:
         self._offered("resources" if what == "resource_templates" else what, x)
-        return RawResult(self._catalogue.page(what, x.params.cursor, x.caller.revision))
+        have = held(x.caller) if self._server.scopes else None
+        return RawResult(self._catalogue.page(what, x.params.cursor, x.caller.revision, have))
 
     def _offered(self, capability: str, x: Exchange) -> None:
         """A method whose capability is not offered does not exist (`ERR-10`)."""
         if getattr(self._server.capabilities(), capability) is None:
             raise t.McpError(t.METHOD_NOT_FOUND, f"Method not found: {x.method} (this server has no {capability})")
+
+    def _hides(self, uri: str, caller: Caller) -> bool:
+        """Whether a caller may not know of a resource."""
+        return bool(self._server.scopes) and lacks(caller, behind(self._server, uri))
 
     async def discover(self, x: Exchange) -> AnyResult:
         """`server/discover`."""
@@ -279,7 +296,8 @@ class Handlers:
         """`subscriptions/listen`: stays open until the client or the server ends it."""
         if x.caller.era is not Era.HANDSHAKE and len(x.params.notifications.resource_subscriptions or ()) > MOST_SUBSCRIPTIONS:
             raise t.McpError(t.INVALID_PARAMS, f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once")
-        wanted = honoured(x.params.notifications, self._server, x.caller)
+        again = x.caller.era is Era.HANDSHAKE and x.params.notifications.tools_list_changed is True  # the stream of a session
+        wanted = watchable(honoured(x.params.notifications, self._server, x.caller), self._server, x.caller, again=again)
         listener = Listener(wanted, self._server.bus)
         stop = self._server.bus.listen(listener.hear)
         self._server.listeners.add(listener)
@@ -291,6 +309,8 @@ class Handlers:
             if x.caller.era is Era.HANDSHAKE and not listener.wants_anything:
                 return t.SubscriptionsListenResult()  # opened on the peer's behalf, and nobody will ever end it
             async for method, params in listener.notices():
+                if isinstance(params, t.ResourceUpdatedNotificationParams) and self._hides(params.uri, x.caller):
+                    continue  # a part of what is watched may ask for more than the whole
                 x.notify(method, params)
                 await x.drain()
         finally:
@@ -319,13 +339,14 @@ def honoured(wanted: t.SubscriptionFilter, server: Server, caller: Caller) -> t.
 
 def _kept(result: t.ReadResourceResult, feature: ResourceFeature | TemplateFeature) -> t.ReadResourceResult:
     """The result with the feature's caching hints, where the author gave none of his own (`CAC-01`)."""
-    if result.ttl_ms is not None and result.cache_scope is not None:
+    scope = "private" if feature.scopes else result.cache_scope or feature.cache_scope  # what some may not read is for nobody else
+    if result.ttl_ms is not None and result.cache_scope == scope:
         return result
     return t.ReadResourceResult(
         contents=result.contents,
         meta=result.meta,
         ttl_ms=result.ttl_ms if result.ttl_ms is not None else feature.ttl_ms,
-        cache_scope=result.cache_scope or feature.cache_scope,
+        cache_scope=scope,
     )
 
 
@@ -355,6 +376,8 @@ def _meant(group: BaseExceptionGroup[Any], x: Exchange) -> BaseException:
     for leaf in leaves:
         if isinstance(leaf, t.Unanswerable) and unanswerable(leaf, x) is not None:
             return leaf
+    if refused := [scope for leaf in leaves if isinstance(leaf, t.Forbidden) for scope in leaf.scopes]:
+        return t.Forbidden(*refused)  # all in one, so that the client need not come back for each (`AUS-08`)
     if all(isinstance(leaf, t.ToolError) for leaf in leaves):
         return t.ToolError("\n".join(dict.fromkeys(map(str, leaves))))
     return next((leaf for leaf in leaves if isinstance(leaf, t.McpError)), group)

@@ -18,6 +18,7 @@ from .hints import doc_of
 from .media import File, guess_mime
 from .output import output_of
 from .raw import RawSignature
+from .scopes import scopes_of
 from .signature import Signature, signature_of
 from .strings import Strings
 
@@ -43,6 +44,7 @@ def make_tool(
     icons: Sequence[t.Icon] | None = None,
     meta: Mapping[str, Any] | None = None,
     tags: Iterable[str] | None = None,
+    scopes: str | Iterable[str] | None = None,
     input_schema: Mapping[str, Any] | None = None,
     output_schema: Mapping[str, Any] | None = None,
     timeout: float | None = None,
@@ -84,7 +86,7 @@ def make_tool(
         queue=queue,
         name=f"The tool {name}",
     )
-    return ToolFeature(listing, call, signature, output, mirrors)
+    return ToolFeature(listing, call, signature, output, mirrors, scopes_of(scopes, f"the tool {name}"))
 
 
 def make_resource(
@@ -102,6 +104,7 @@ def make_resource(
     icons: Sequence[t.Icon] | None = None,
     meta: Mapping[str, Any] | None = None,
     tags: Iterable[str] | None = None,
+    scopes: str | Iterable[str] | None = None,
     timeout: float | None = None,
     concurrency: int | None = None,
     queue: int = 1000,
@@ -141,7 +144,7 @@ def make_resource(
         icons=list(icons) if icons else None,
         meta=with_tags(dict(meta) if meta else None, tags),
     )
-    return ResourceFeature(listing, call, data, ttl_ms, cache_scope)
+    return ResourceFeature(listing, call, data, ttl_ms, cache_scope, scopes_of(scopes, f"the resource {uri}"))
 
 
 def make_template(
@@ -158,6 +161,7 @@ def make_template(
     icons: Sequence[t.Icon] | None = None,
     meta: Mapping[str, Any] | None = None,
     tags: Iterable[str] | None = None,
+    scopes: str | Iterable[str] | None = None,
     timeout: float | None = None,
     concurrency: int | None = None,
     queue: int = 1000,
@@ -182,7 +186,8 @@ def make_template(
         meta=with_tags(dict(meta) if meta else None, tags),
     )
     call = _call(function, strings, f"The resource {template.text}", timeout, default_timeout, concurrency, queue)
-    return TemplateFeature(listing, template, call, strings, ttl_ms, cache_scope)
+    asked = scopes_of(scopes, f"the resource {template.text}")
+    return TemplateFeature(listing, template, call, strings, ttl_ms, cache_scope, asked)
 
 
 def make_prompt(
@@ -196,6 +201,7 @@ def make_prompt(
     icons: Sequence[t.Icon] | None = None,
     meta: Mapping[str, Any] | None = None,
     tags: Iterable[str] | None = None,
+    scopes: str | Iterable[str] | None = None,
     timeout: float | None = None,
     concurrency: int | None = None,
     queue: int = 1000,
@@ -212,7 +218,8 @@ def make_prompt(
         icons=list(icons) if icons else None,
         meta=with_tags(dict(meta) if meta else None, tags),
     )
-    return PromptFeature(listing, _call(function, strings, f"The prompt {name}", timeout, default_timeout, concurrency, queue), strings)
+    call = _call(function, strings, f"The prompt {name}", timeout, default_timeout, concurrency, queue)
+    return PromptFeature(listing, call, strings, scopes_of(scopes, f"the prompt {name}"))
 
 
 def _call(

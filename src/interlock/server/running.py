@@ -159,7 +159,8 @@ async def _sockets(server: Server, *, address: Any, limit: int, on_ready: Callab
     _settle_memory()
 
     def talk(channel: Channel) -> Awaitable[None]:
-        return server.serve(channel)
+        # The file of a Unix socket lets its owner in and nobody else; at a TCP port there may be anybody.
+        return server.serve(channel, stranger=isinstance(address, tuple))
 
     await listen(address, talk, limit=limit, on_ready=on_ready)
 

@@ -15,9 +15,11 @@ from ..protocol.http import Rules
 from ..protocol.sessions import Store
 from ..store import open_store
 from ..transport.asgi import HttpApp
+from ..transport.authorized import Guarding, Learning
 from ..transport.limits import Limits
 from .changes import BoardBus, MemoryBus
 from .running import keep_freed_memory
+from .scopes import by_strangers
 
 if TYPE_CHECKING:
     from .app import Server
@@ -39,6 +41,7 @@ def http_app(
     legacy_sse: bool = False,
     limits: Limits | None = None,
     grace: float = DEFAULT_GRACE,
+    guard: Guarding | None = None,
 ) -> HttpApp:
     """The server as an ASGI app; see `Server.http_app`."""
     if not path.startswith("/"):
@@ -48,6 +51,10 @@ def http_app(
     kept = open_store(store) if isinstance(store, str) else store if store is not None else open_store("memory:")
     if kept.shared and isinstance(server.bus, MemoryBus):
         server.bus = BoardBus(kept.changes)
+    if isinstance(guard, Learning):
+        guard.learn(path, lambda: server.scopes)
+    elif guard is not None and not callable(guard):
+        raise TypeError(f"a guard takes an ASGI app and gives one; {guard!r} does not")
     pages = (*_several(origins), *_several(cors))
     rules = Rules(
         hosts=frozenset(host.lower() for host in _several(hosts)),
@@ -56,7 +63,7 @@ def http_app(
         greets=server.identity.handshakes,
     )
     return HttpApp(
-        server.handler,
+        by_strangers(server.handler),
         server.identity,
         store=kept,
         enter=server.enter,
@@ -70,6 +77,7 @@ def http_app(
         legacy_sse=legacy_sse,
         calls_per_session=server.calls_per_peer,
         grace=grace,
+        guard=guard,
     )
 
 
@@ -104,7 +112,12 @@ async def serve_web(
             on_ready(address)
 
     made = sock or listening_socket(host, port)
-    await serve_http(app, made, grace=grace, proxies=_several(proxies), on_ready=ready, on_large=cache(keep_freed_memory))
+    try:
+        await serve_http(app, made, grace=grace, proxies=_several(proxies), on_ready=ready, on_large=cache(keep_freed_memory))
+    finally:
+        close = getattr(options.get("guard"), "aclose", None)
+        if close is not None:  # what it has opened to look at tokens
+            await close()
 
 
 def _own_name(host: str) -> tuple[str, ...]:

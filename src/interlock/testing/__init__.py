@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .store_contract import check_store
     from .tape import Line, Tape, Taped
     from .transport_contract import check_client_transport
+    from .vault_contract import check_vault
     from .ways import EVERY_WAY, WAYS, Way, connect, way
 
 # Loaded at first use: the pytest plugin stands below this module and must stay light.
@@ -41,6 +42,7 @@ _ROOMS = {
     "store_contract": ("check_store",),
     "tape": ("Line", "Tape", "Taped"),
     "transport_contract": ("check_client_transport",),
+    "vault_contract": ("check_vault",),
     "ways": ("EVERY_WAY", "WAYS", "Way", "connect", "way"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
@@ -65,6 +67,7 @@ __all__ = [
     "check_client_transport",
     "check_fetch",
     "check_store",
+    "check_vault",
     "connect",
     "probe_server",
     "replay_to_client",

@@ -33,7 +33,7 @@ from ..protocol.identity import Identity
 from ..protocol.server import ServerConnection
 from ..protocol.sessions import Store, StoreError
 from ..protocol.streams import Answer
-from ..wire.jsonrpc import Frame
+from .authorized import PRINCIPAL, Front, Guarding, Scope, Term, challenge
 from .bodies import CLOSE, Bodies, busy
 from .chronicle import Chronicle
 from .cross import Cross
@@ -42,14 +42,11 @@ from .hosted import is_ending
 from .limits import Limits
 from .posts import Incoming, Sessions
 from .pulse import Pulse
-from .replies import HOLD, Holder, Receive, Reply, Send, gone, send_body
+from .replies import HOLD, Pairs, Receive, Reply, Send, gone, send_body
 from .serve import DEFAULT_MOST_CALLS, Serving
 from .twoends import TwoEndpoints
 
-Scope = dict[str, Any]
 _MOST_GREETING = 256 * 1024  # bytes; what it says is kept for as long as the session
-PRINCIPAL = "interlock.principal"
-"""The key of the ASGI scope under which authorization in front of the endpoint leaves the Principal."""
 
 
 class HttpApp:
@@ -72,6 +69,7 @@ class HttpApp:
         retry_ms: int | None = None,
         calls_per_session: int = DEFAULT_MOST_CALLS,
         grace: float = 0.0,
+        guard: Guarding | None = None,
     ) -> None:
         self.handler, self.identity, self.store, self.rules, self.limits = handler, identity, store, rules, limits
         self.path, self.health = path, "/health"
@@ -90,16 +88,14 @@ class HttpApp:
         self.read_body = Bodies(limits, self.pulse, self.refuse, self.chronicle.refused).read
         self.sessions = Sessions(self, stream=stream, retry_ms=retry_ms, most_calls=calls_per_session)
         self._twoends = TwoEndpoints(self) if legacy_sse else None
+        self._guarded = guard(Front(self._let_in, self._serve_other, path)) if guard is not None else None
 
     # -- ASGI ------------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection: an HTTP request, or the lifespan where the app stands alone."""
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-            return
         if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1000})
+            await (self._guarded or self._serve_other)(scope, receive, send)
             return
         if self._cross is not None:
             if self._cross.is_preflight(scope):
@@ -108,14 +104,33 @@ class HttpApp:
             send = self._cross.marking(scope, send)
         if self.chronicle.is_on:
             send = self.chronicle.watching(scope, send)
-        try:
-            if self._entered and scope["path"] == self.path and not scope.get("root_path"):
+        if self._guarded is not None:
+            await self._guarded(scope, receive, send)
+        elif self._entered and scope["path"] == self.path and not scope.get("root_path"):
+            try:
                 await self._serve(scope, receive, send)  # what nearly all requests are, by the shortest way
-            else:
-                await self._route(scope, receive, send)
-        except StoreError:  # which comes before anything is sent, and of which the store has told its operators
-            words = "The server cannot reach its store. Try again later."
-            await self.refuse(send, error(503, t.INTERNAL_ERROR, words, {"reason": "store"}, headers=[(b"retry-after", b"5")]))
+            except StoreError:
+                await self._tell_trouble(send)
+        else:
+            await self._let_in(scope, receive, send)
+
+    async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve an HTTP request that may come in."""
+        try:
+            await self._route(scope, receive, send)
+        except StoreError:
+            await self._tell_trouble(send)
+
+    async def _tell_trouble(self, send: Send) -> None:
+        """The store is away, which shows before anything is sent, and of which the store has told its operators."""
+        words = "The server cannot reach its store. Try again later."
+        await self.refuse(send, error(503, t.INTERNAL_ERROR, words, {"reason": "store"}, headers=[(b"retry-after", b"5")]))
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._entered:
@@ -179,7 +194,7 @@ class HttpApp:
         self._draining = True
         self.sessions.end_listening()
         for serving in list(self._listening):
-            self._answer_all(serving, lambda serving, id: serving.connection.respond(id, t.SubscriptionsListenResult()))
+            self._end_listening(serving)
         loop = asyncio.get_running_loop()
         until = loop.time() + grace
         while (tasks := self._calls()) and loop.time() < until:
@@ -189,6 +204,10 @@ class HttpApp:
         if self._twoends is not None:
             self._twoends.close()
         await self.pulse.drain()
+
+    def _end_listening(self, serving: Serving) -> None:
+        """End a subscription of the stateless era in good order."""
+        self._answer_all(serving, lambda serving, id: serving.connection.respond(id, t.SubscriptionsListenResult()))
 
     def _answer_all(self, serving: Serving, answer: Callable[[Serving, CallId], None]) -> None:
         """Answer what runs in place of its handlers, which are cancelled."""
@@ -253,7 +272,7 @@ class HttpApp:
             return
         principal: Principal | None = scope.get(PRINCIPAL)
         if isinstance(verdict, Stateless):
-            await self._answer(verdict, body, principal, headers, receive, send, scope.get(HOLD))
+            await self._answer(verdict, body, principal, headers, scope, receive, send)
             return
         if isinstance(verdict, Taken):
             await send_body(send, 202, b"")
@@ -279,9 +298,9 @@ class HttpApp:
         body: bytes,
         principal: Principal | None,
         headers: dict[bytes, bytes],
+        scope: Scope,
         receive: Receive,
         send: Send,
-        holder: Holder | None,
     ) -> None:
         """A request of the stateless era."""
         request, connection = verdict.request, None
@@ -297,21 +316,21 @@ class HttpApp:
                 return
             event = events[0]
             if event.method == "subscriptions/listen":
-                await self._listen(event, connection, headers, receive, send, holder)
+                await self._listen(event, connection, headers, scope, receive, send)
                 return
         if self.is_full:
             await self.refuse(send, busy(event.id))  # type: ignore[arg-type]  # a peer's request has a peer's id
             return
-        await Errand(self, event, headers, verdict.headers, receive, send, connection).run()
+        await Errand(self, event, scope, headers, verdict.headers, receive, send, connection).run()
 
     async def _listen(
         self,
         event: RequestReceived,
         connection: ServerConnection,
         headers: dict[bytes, bytes],
+        scope: Scope,
         receive: Receive,
         send: Send,
-        holder: Holder | None,
     ) -> None:
         """A subscription of the stateless era: its handler runs in a task of its own, and its stream rests where the server can do that."""
         id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
@@ -330,8 +349,10 @@ class HttpApp:
         task.add_done_callback(lambda _: reply.end())
         self._listening.add(serving)
         self.pulse.add(reply, receive, listens=True)
+        term = Term(connection.principal, lambda: self._end_listening(serving))
 
         def over() -> None:
+            term.over()
             self._listening.discard(serving)
             self.ended.discard(serving)
             self.pulse.discard(reply)
@@ -342,9 +363,9 @@ class HttpApp:
             await reply.first
             reply.first = None
             if reply.answer.ended:
-                await reply.finish(status_of(serving.connection.error) if serving.connection.error else 200)
+                await reply.finish(*self.verdict(scope, serving, 1, status_of(connection.error)))
             else:
-                rests = await reply.rest(holder, over)
+                rests = await reply.rest(scope.get(HOLD), over)
                 if not rests:
                     await gone(receive)
         finally:
@@ -372,10 +393,18 @@ class HttpApp:
         self.chronicle.refused(refused)
         await send_body(send, refused.status, refused.body, headers=refused.headers[1:])
 
-    def hear_old(self, session: str, frame: Frame) -> None:
+    def verdict(self, scope: Scope, serving: Serving, answers: int, status: int = 200) -> tuple[int, Pairs]:
+        """The status and the headers of a response that is JSON: `status` where nobody lacked a scope (`AUS-04`, `AUT-06`)."""
+        if not serving.denied or len(serving.denied) < answers:
+            return status, ()
+        scopes, headers = challenge(scope, serving.denied)
+        self.chronicle.refused(Refused(403, why=f"insufficient scope: this needs {' '.join(scopes)}"))
+        return 403, headers
+
+    def hear_old(self, session: str, note: str) -> None:
         """A frame for a client of the older transport was posted to another worker."""
         if self._twoends is not None:
-            self._twoends.hear(session, frame)
+            self._twoends.hear_note(session, note)
 
     def end_old(self, session: str) -> None:
         """A session of the older transport is over."""

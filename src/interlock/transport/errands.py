@@ -37,6 +37,7 @@ class Errand:
         "_is_answered",
         "_mirrored",
         "_receive",
+        "_scope",
         "_send",
         "_task",
         "age",
@@ -46,6 +47,7 @@ class Errand:
         self,
         app: HttpApp,
         event: RequestReceived,
+        scope: dict[str, Any],
         headers: Headers,
         mirrored: Mapping[str, str],
         receive: Receive,
@@ -54,7 +56,7 @@ class Errand:
     ) -> None:
         """`connection` is the one that has read the request, where one has."""
         self._app, self._event, self._headers, self._mirrored, self._connection = app, event, headers, mirrored, connection
-        self._receive, self._send = receive, send
+        self._scope, self._receive, self._send = scope, receive, send
         self._id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
         self._task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # it is made in a task
         self._grown: tuple[Serving, Reply, Exchange] | None = None
@@ -115,7 +117,7 @@ class Errand:
         try:
             await serving.finish(self._event, _outcome(result, bad))
             if reply.answer.ended:
-                await reply.finish(status_of(connection.error) if connection.error else 200)
+                await reply.finish(*app.verdict(self._scope, serving, 1, status_of(connection.error)))
         except asyncio.CancelledError:
             if serving in app.ended:
                 self._task.uncancel()

@@ -26,6 +26,7 @@ from ..wire import jsonrpc
 from ..wire.codec import encode
 from ..wire.revisions import R4, speaks
 from ..wire.sse import event
+from .authorized import Term
 from .replies import HOLD, Reply, gone
 
 if TYPE_CHECKING:
@@ -40,12 +41,13 @@ _LOOK = 0.5  # seconds after which a stream of another worker is looked at again
 class Feed:
     """One stream of change notices: the exchange that listens, begun anew whenever the session's subscriptions change."""
 
-    __slots__ = ("_feeds", "_primed", "_principal", "_since", "_task", "announced", "heard", "reply", "session", "token")
+    __slots__ = ("_feeds", "_primed", "_principal", "_since", "_task", "_term", "announced", "heard", "reply", "session", "token")
 
     def __init__(self, feeds: Feeds, session: Session, principal: Principal | None, reply: Reply, since: str | None) -> None:
         self.session, self.reply, self.token = session, reply, os.urandom(8).hex()
         self._feeds, self._principal, self._since = feeds, principal, since
         self._task: asyncio.Task[None] | None = None
+        self._term = Term(principal, self.end)
         self._primed = False
         self.announced = False  # the other workers know of this stream, and what they say of theirs is later
         self.heard: asyncio.Future[None] | None = None  # done once this worker has heard of it itself
@@ -65,6 +67,7 @@ class Feed:
 
     def over(self) -> None:
         """The stream is over, whoever ended it."""
+        self._term.over()
         self._feeds.forget(self)
         self.reply.lose()
         self.end()

@@ -240,19 +240,22 @@ class Sessions:
         reply.first = asyncio.get_running_loop().create_future()
         app.pulse.add(reply, x.receive)
         try:
-            if self._stream and answer.events:
-                answer.begin()
             for event in events:
                 serving.take(event)
             serving.flush()
+            if self._stream and answer.events:
+                await asyncio.sleep(0)  # who may not hears it by the status, which an event stream has sent already
+                serving.flush()
+                if not serving.denied:
+                    answer.begin()
             if not answer.ended:
                 await reply.first
             if method in _STATE_METHODS:  # before the client hears that it is done
                 await self._save(session, connection)
             if answer.ended and not answer.begun and not answer.body():
                 await send_body(x.send, 202, b"")  # cancelled before it said anything
-            elif answer.ended:
-                await reply.finish()
+            elif answer.ended:  # a batch of which anything was done is answered with 200: else its client would have that done again
+                await reply.finish(*app.verdict(x.scope, serving, len(ids)))
             else:
                 await gone(x.receive)
         finally:
@@ -381,7 +384,8 @@ class Sessions:
                 pass
             case "frame":
                 self._deliver_here(note.session, note.payload.encode())
-                self.app.hear_old(note.session, note.payload.encode())
+            case "posted":
+                self.app.hear_old(note.session, note.payload)
             case "ended":
                 self._end_here(note.session)
             case "changed":

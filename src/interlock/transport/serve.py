@@ -42,7 +42,7 @@ class Serving:
 
     __slots__ = (
         "_cancelled", "_closed", "_drain", "_flush_is_due", "_headers", "_loop", "_on_notification", "_queued", "_release", "_taking",
-        "_transmit", "_waiting", "connection", "handler", "most_calls", "running",
+        "_transmit", "_waiting", "connection", "denied", "handler", "most_calls", "running",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +61,7 @@ class Serving:
         self.handler, self.connection, self.most_calls = handler, connection, most_calls
         self._headers, self._release = headers, release
         self.running: dict[CallId, asyncio.Task[None]] = {}
+        self.denied: tuple[tuple[str, ...], ...] = ()  # the scopes that were lacking, for each call that was refused for it
         self._transmit, self._drain, self._queued, self._on_notification = transmit, drain, queued, on_notification
         self._waiting: dict[t.RequestId, asyncio.Future[Any]] = {}
         self._cancelled: dict[asyncio.Task[Any] | None, None] = {}  # a set would be three times as large, and there are many of these
@@ -128,6 +129,8 @@ class Serving:
                 connection.respond(id, result)
         except t.McpError as bad:
             if task not in self._cancelled:
+                if isinstance(bad, t.Forbidden):
+                    self.denied += (bad.scopes,)
                 connection.fail(id, bad.code, bad.message, bad.data)
         except asyncio.CancelledError:
             if task is not None and task.cancelling():

@@ -8,6 +8,10 @@ import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
 from .. import types as t
 from ..exchange import NO_CAPABILITIES, Principal
 from ..protocol.events import Route
@@ -18,6 +22,7 @@ from ..protocol.streams import Answer
 from ..wire.jsonrpc import Frame
 from ..wire.revisions import R1
 from ..wire.sse import event
+from .authorized import PRINCIPAL, Term
 from .bodies import busy
 from .replies import Receive, Reply, Send, gone, send_body
 from .serve import Serving
@@ -27,6 +32,16 @@ if TYPE_CHECKING:
 
 _OURS = "sse-"  # how ids of this transport's sessions begin: those of the other one have no stream here
 _MOST_QUEUED = 64 * 1024 * 1024  # bytes that wait for a client that does not read, beyond which its stream is ended
+
+
+class _Posted(Struct, array_like=True, frozen=True):
+    """A frame on its way to the worker that holds the stream, and who posted it."""
+
+    frame: str
+    principal: Principal | None = None
+
+
+_read = msgspec.json.Decoder(_Posted).decode
 
 
 class Line:
@@ -42,6 +57,21 @@ class Line:
             most_calls=app.limits.calls,
         )
         self._reply = reply
+        self._term = Term(principal, self.end)
+
+    def take(self, frame: Frame, principal: Principal | None) -> None:
+        """Take in what was posted; what it asks for is judged by the token that came with it, not by the one that opened the stream."""
+        connection = self.serving.connection
+        if connection.principal != principal:
+            connection.principal = principal
+            if connection.remembered is not None:
+                connection.remembered = replace(connection.remembered, principal=principal)
+            self._term.renew(principal)
+        self.serving.receive([frame])
+
+    def over(self) -> None:
+        """The client has gone."""
+        self._term.over()
 
     def end(self) -> None:
         """End the stream; its client may open another one."""
@@ -83,13 +113,11 @@ class TwoEndpoints:
             allow = b"GET" if path == "/sse" else b"POST"
             await app.refuse(send, error(405, t.INVALID_REQUEST, "Method not allowed", headers=[(b"allow", allow)]))
 
-    def hear(self, session: str, frame: Frame) -> bool:
-        """A frame was posted to another worker; whether it was for a stream of this one."""
-        line = self._lines.get(session)
-        if line is None:
-            return False
-        line.serving.receive([frame])
-        return True
+    def hear_note(self, session: str, note: str) -> None:
+        """A frame was posted to another worker."""
+        if session in self._lines:
+            posted = _read(note)
+            self._lines[session].take(posted.frame.encode(), posted.principal)
 
     def servings(self) -> list[Serving]:
         """All that is running."""
@@ -115,7 +143,7 @@ class TwoEndpoints:
         if app.pulse.streams >= app.limits.streams:
             await app.refuse(send, busy(None))
             return
-        principal = scope.get("interlock.principal")
+        principal = scope.get(PRINCIPAL)
         now = time.time()
         id = f"{_OURS}{os.urandom(24).hex()}"
         session = Session(
@@ -139,6 +167,7 @@ class TwoEndpoints:
             await gone(receive)
         finally:
             del self._lines[id]
+            line.over()
             app.pulse.discard(reply)
             reply.lose()
             app.chronicle.session("ended", id, scope)
@@ -154,12 +183,15 @@ class TwoEndpoints:
             return
         id = (parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session") or [""])[0]
         session = await app.store.sessions.load(id, now=time.time()) if id.startswith(_OURS) else None
-        principal = scope.get("interlock.principal")
+        principal = scope.get(PRINCIPAL)
         if session is None or session.principal != (None if principal is None else principal.key):
             if session is not None:
                 app.chronicle.stolen(id, scope)
             await app.refuse(send, error(404, t.INVALID_REQUEST, "Session not found: open a stream at /sse first"))
             return
-        if not self.hear(id, body):
-            app.sessions.tell("frame", id, body.decode("utf-8", "replace"))
+        if (line := self._lines.get(id)) is not None:
+            line.take(body, principal)
+        else:
+            posted = _Posted(body.decode("utf-8", "replace"), principal)
+            app.sessions.tell("posted", id, msgspec.json.encode(posted).decode())
         await send_body(send, 202, b"")

@@ -36,6 +36,7 @@ from .content import (
     UnknownContent,
 )
 from .errors import (
+    FORBIDDEN,
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -49,6 +50,7 @@ from .errors import (
     USER_REJECTED,
     Cancelled,
     Declined,
+    Forbidden,
     InterlockError,
     McpError,
     ProtocolError,
@@ -176,6 +178,8 @@ __all__ = [
     "ElicitationCompleteNotificationParams",
     "EmbeddedResource",
     "EmptyResult",
+    "FORBIDDEN",
+    "Forbidden",
     "GetPromptRequestParams",
     "GetPromptResult",
     "HEADER_MISMATCH",

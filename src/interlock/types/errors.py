@@ -16,6 +16,9 @@ MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 URL_ELICITATION_REQUIRED = -32042  # 2025-11-25 only
 USER_REJECTED = -1  # the person refused a sampling request (handshake era)
+# No revision has a code for a caller who may not, and new codes are to lie outside of what JSON-RPC and MCP reserve (-32768 to -32000);
+# this one says the same as the HTTP status beside it, and no peer has given it another meaning.
+FORBIDDEN = 403
 
 
 class InterlockError(Exception):
@@ -39,6 +42,22 @@ class McpError(InterlockError):
 
     def __str__(self) -> str:
         return f"{self.message} (code {self.code})"
+
+
+class Forbidden(McpError):
+    """Whoever asks may not: it lacks `scopes`, all that the operation needs, be some of them granted already (`AUS-08`).
+
+    Over HTTP the response has the status 403 and, where a guard stands before the server, the challenge that tells the client what to
+    come back with. Without scopes nothing would help. `message` is one short sentence in place of the usual one (2026-07-28, "Scope
+    Challenge Handling").
+    """
+
+    def __init__(self, *scopes: str, message: str = "") -> None:
+        self.scopes = tuple(dict.fromkeys(scopes))
+        words = f"Forbidden: this needs {'the scopes' if len(self.scopes) > 1 else 'the scope'} {' '.join(self.scopes)}"
+        super().__init__(
+            FORBIDDEN, message or (words if scopes else "Forbidden"), {"requiredScopes": list(self.scopes)} if scopes else None
+        )
 
 
 class Unreachable(InterlockError):

@@ -76,6 +76,8 @@ async def book(day: str, ctx: Context[State]) -> str:
     if ctx.confirm("Sure?"):  # error: truthy-bool
         return row
     ctx.progress("half")  # error: arg-type
+    ctx.require(["files:write"])  # error: arg-type
+    print(ctx.principal.subject)  # error: union-attr
     ctx.log.write("loud", "x")  # error: arg-type
     ctx.elicit("A name?", str)  # error: unused-coroutine
     return await ctx.elicit("How many?", int)  # error: arg-type

@@ -1,0 +1,116 @@
+"""A line that a person types or pastes at a terminal, however long it is, waited for without a thread that would outlive the waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+
+if sys.platform != "win32":
+    import termios
+
+_LONGEST = 64 * 1024  # bytes
+_ENTER, _BACK, _END, _CLEAR = (10, 13), (8, 127), 4, 21  # what the keys send: also Ctrl-D, Ctrl-U
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[@-~]|O.|.)?")  # an arrow key, the marks around a paste
+_GLANCE = 0.05  # seconds between two looks, where a terminal can only be looked at
+
+
+class Typed:
+    """A line as it is typed; `echo` is given what the person shall see."""
+
+    def __init__(self, echo: Callable[[str], object]) -> None:
+        self._bytes = bytearray()
+        self._echo = echo
+
+    def feed(self, data: bytes) -> str | None:
+        """Take some more; the line once it is whole, else None. Raises EOFError where the person ended the input instead."""
+        for byte in data:
+            if byte in _ENTER:
+                self._echo("\n")
+                return self.text
+            if byte == _END and not self._bytes:
+                self._echo("\n")
+                raise EOFError
+            if byte in _BACK and self._bytes:
+                del self._bytes[-1]
+                self._echo("\b \b")
+            elif byte == _CLEAR:
+                self._echo("\b \b" * len(self._bytes))
+                self._bytes.clear()
+            elif (byte >= 32 or byte == 27) and byte != 127 and len(self._bytes) < _LONGEST:
+                self._bytes.append(byte)
+                self._echo(chr(byte) if 32 <= byte < 127 else "?")
+        return None
+
+    @property
+    def text(self) -> str:
+        """What is there so far, without the marks that terminals put around a paste."""
+        return _SEQUENCE.sub("", self._bytes.decode("utf-8", "replace")).strip()
+
+
+async def read_line(fd: int, echo: Callable[[str], object]) -> str:
+    """A line from the terminal at a file descriptor, which is as it was afterwards. Raises EOFError at the end of the input."""
+    typed = Typed(echo)
+    if sys.platform == "win32":
+        return await _glance(typed)
+    with _key_by_key(fd):
+        while True:
+            await _readable(fd)
+            try:
+                data = os.read(fd, 64 * 1024)
+            except OSError:  # the terminal is gone
+                data = b""
+            if not data:
+                raise EOFError
+            line = typed.feed(data)
+            if line is not None:
+                return line
+
+
+@contextlib.contextmanager
+def _key_by_key(fd: int) -> Iterator[None]:
+    """Have each key as it is pressed: a terminal that gathers lines itself cuts them, after as little as 1,024 characters."""
+    if sys.platform == "win32" or not os.isatty(fd):
+        yield
+        return
+    before = termios.tcgetattr(fd)
+    now = termios.tcgetattr(fd)
+    now[3] &= ~(termios.ICANON | termios.ECHO)
+    now[6][termios.VMIN], now[6][termios.VTIME] = 1, 0
+    termios.tcsetattr(fd, termios.TCSANOW, now)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(termios.error):  # the terminal is gone
+            termios.tcsetattr(fd, termios.TCSANOW, before)
+
+
+async def _readable(fd: int) -> None:
+    """Wait until there is something to read."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    try:
+        loop.add_reader(fd, lambda: None if ready.done() else ready.set_result(None))
+    except PermissionError:  # a plain file: it never has to be waited for
+        return
+    try:
+        await ready
+    finally:
+        loop.remove_reader(fd)
+
+
+async def _glance(typed: Typed) -> str:
+    """The same on Windows, where a console cannot be waited for."""
+    if sys.platform == "win32":
+        import msvcrt  # there is none elsewhere
+
+        while True:
+            while not msvcrt.kbhit():  # noqa: ASYNC110 - nothing tells when a key is pressed
+                await asyncio.sleep(_GLANCE)
+            line = typed.feed(msvcrt.getwch().encode("utf-8", "replace"))
+            if line is not None:
+                return line
+    raise AssertionError("never reached")

@@ -1,0 +1,44 @@
+"""The whole examination of a server's authorization, from the first refusal to what a log-in would do, past every fault that allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..oauth.addresses import canonical
+from ..oauth.challenges import find
+from ..oauth.discovery import Site
+from ..oauth.steps import Procedure
+from .findings import Report
+from .issuers import Who, issuer_metadata, prospects
+from .servers import protection, stranger
+
+_MOST_ISSUERS = 5
+
+
+def examine(url: str, report: Report, *, who: Who | None = None, issuer: str | None = None, known: Sequence[str] = ()) -> Procedure[None]:
+    """Look at everything that a log-in to the server at a URL would look at, and log nobody in.
+
+    Findings go to `report`. `who` is what the client would be, `issuer` the only authorization server that will do, `known` those
+    where the client is registered. The other authorization servers are looked at too, but what is wrong with them is only a remark.
+    """
+    who = who or Who()
+    answer = yield from stranger(url, report)
+    if answer is None:
+        return
+    found = yield from protection(url, answer, report)
+    if found is None or not found.issuers:
+        return
+    chosen = issuer or next((one for one in found.issuers if one in known), found.issuers[0])
+    if chosen not in found.issuers:
+        report.wrong_that(
+            f"the server trusts {', '.join(found.issuers)}", culprit="client", expected=f"{chosen}, where this client is registered",
+            advice="Register the client with an authorization server that the server trusts, and give its issuer.",
+        )  # fmt: skip
+    for other in (chosen, *[one for one in found.issuers if one != chosen][: _MOST_ISSUERS - 1]):
+        report.lenient = other != chosen
+        metadata = yield from issuer_metadata(other, found.legacy, report)
+        if metadata is not None and not report.lenient:
+            resource = found.protected.resource if found.protected is not None else canonical(url)
+            site = Site(resource=resource, metadata=metadata[0], document=metadata[1], protected=found.protected, legacy=found.legacy)
+            prospects(site, find(answer.challenges, "bearer", "dpop"), who, report)
+    report.lenient = False

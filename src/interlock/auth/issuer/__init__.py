@@ -1,0 +1,1 @@
+"""A small authorization server: for development, and for teams that have none."""

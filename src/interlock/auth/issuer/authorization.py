@@ -1,0 +1,133 @@
+"""The authorization endpoint: a request is judged before anybody is asked, and nothing is sent anywhere before that is safe."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from ...store.vaults.seam import Vault
+from . import redirects
+from .clients import Clients
+from .refusals import Refusal
+from .seam import Client, Pending
+from .settings import CODE, Settings
+from .shelves import Shelf
+from .web import Asked, BadForm
+
+MOST_PENDING = 10_000
+_LONGEST = 4096  # characters of a parameter
+_CHALLENGE = re.compile(r"[A-Za-z0-9_\-]{43}")
+_THUMBPRINT = _CHALLENGE
+
+
+class Astray(Exception):
+    """A request that cannot be answered where it says: the person sees it on a page (RFC 6749, 4.1.2.1)."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.words = words
+
+
+class Unfit(Exception):
+    """A request that is refused at the client's redirect URI, which is known to be the client's."""
+
+    def __init__(self, client: Client, redirect_uri: str, state: str | None, why: Refusal) -> None:
+        super().__init__(why.words)
+        self.client, self.redirect_uri, self.state, self.why = client, redirect_uri, state, why
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the person may be sent there unasked: not where a stranger chose the place (AUT-19; RFC 9700, 4.11.2)."""
+        return self.client.source == "configured" or redirects.is_loopback(self.redirect_uri)
+
+
+class Place(Struct, frozen=True):
+    """Where an answer goes."""
+
+    redirect_uri: str
+    state: str | None
+
+    def answer(self, issuer: str, parameters: Mapping[str, str]) -> str:
+        """The address with the parameters of an answer, always with who gives it (RFC 9207; AUF-12, AUF-13)."""
+        state = {} if self.state is None else {"state": self.state}
+        return redirects.with_answer(self.redirect_uri, {**parameters, **state, "iss": issuer})
+
+
+class Authorization:
+    """Judges requests, and keeps those that wait for a person."""
+
+    def __init__(self, settings: Settings, vault: Vault, clients: Clients) -> None:
+        self._settings, self._clients = settings, clients
+        self._shelf = Shelf(vault, "pending", Pending, settings.clock, MOST_PENDING)
+
+    async def judge(self, asked: Asked) -> Pending:
+        """The request, valid, and kept. Raises Astray and Unfit."""
+        try:
+            told = asked.parameters if asked.method == "GET" else asked.form
+        except BadForm as bad:
+            raise Astray(f"The request cannot be read: {bad}.") from None
+        if long := next((name for name, value in told.items() if len(value) > _LONGEST), None):
+            raise Astray(f"The request cannot be read: {long[:40]} is too long.")
+        try:
+            client = await self._clients.find(told.get("client_id"))
+        except Refusal as bad:
+            raise Astray(f"The program that sent you here is not known: {bad.words}.") from None
+        uri = _redirect_uri(client, told.get("redirect_uri"))
+        try:
+            pending = self._read(client, uri, told)
+            if await self._shelf.is_full():
+                raise Refusal("temporarily_unavailable", "too many requests wait")
+        except Refusal as why:
+            raise Unfit(client, uri, told.get("state"), why) from None
+        await self._shelf.put(pending.id, pending, pending.until)
+        return pending
+
+    async def get(self, id: str) -> Pending | None:
+        """A request that waits."""
+        return await self._shelf.get(id)
+
+    async def take(self, id: str) -> Pending | None:
+        """A request that waits, and does so no longer: it is decided once."""
+        return await self._shelf.take(id)
+
+    def _read(self, client: Client, uri: str, told: Mapping[str, str]) -> Pending:
+        for name, error in (("request", "request_not_supported"), ("request_uri", "request_uri_not_supported")):
+            if name in told:
+                raise Refusal(error, f"the parameter {name} is not taken here")
+        if told.get("response_type") != "code":
+            raise Refusal("unsupported_response_type" if "response_type" in told else "invalid_request", "response_type must be code")
+        if CODE not in client.grants:
+            raise Refusal("unauthorized_client", "this client may not ask for a code")
+        if told.get("response_mode", "query") != "query":
+            raise Refusal("invalid_request", "the only response_mode is query")
+        if not _CHALLENGE.fullmatch(told.get("code_challenge", "")) or told.get("code_challenge_method") != "S256":
+            raise Refusal("invalid_request", "PKCE is required: a code_challenge, and code_challenge_method=S256")
+        thumbprint = told.get("dpop_jkt")
+        if thumbprint is not None and not _THUMBPRINT.fullmatch(thumbprint):
+            raise Refusal("invalid_request", "dpop_jkt is no thumbprint")
+        return Pending(
+            id=self._settings.random(18),
+            client=client,
+            until=self._settings.now() + self._settings.pending_seconds,
+            scopes=self._settings.wanted_scopes(told.get("scope"), client.scopes),
+            resource=self._settings.wanted_resource(told.get("resource")),
+            redirect_uri=uri,
+            state=told.get("state"),
+            challenge=told["code_challenge"],
+            thumbprint=thumbprint if self._settings.dpop != "off" else None,
+            prompt=told.get("prompt", "")[:100],
+            login_hint=told.get("login_hint", "")[:200],
+        )
+
+
+def _redirect_uri(client: Client, asked: str | None) -> str:
+    """The redirect URI of a request. Raises Astray for one that is not the client's (AUF-14)."""
+    if asked is None:
+        if len(client.redirect_uris) != 1:
+            raise Astray("The program that sent you here did not say where to send you back to.")
+        return client.redirect_uris[0]
+    if not redirects.matches(client.redirect_uris, asked):
+        raise Astray("The program that sent you here wants you back at an address (redirect_uri) that it has not registered.")
+    return asked

@@ -1,0 +1,250 @@
+"""The pages that people see, each a function from values to HTML: no script, no foreign word unescaped, none that deceives the eye."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from html import escape
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from .style import CSS
+
+_LONGEST_NAME, _LONGEST_WORDS, _LONGEST_ADDRESS = 80, 400, 300
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))  # categories of characters that hide, or turn the writing round
+
+
+class Form(Struct, frozen=True, kw_only=True):
+    """Where a form goes, and what it carries unseen: the request it belongs to and the token that shows it is ours."""
+
+    action: str
+    at: str
+    token: str
+
+
+class Asker(Struct, frozen=True, kw_only=True):
+    """The client that asks, as a person should see it: `origin` says how it is known."""
+
+    name: str
+    host: str | None = None
+    known: str = "registered"  # "registered" by who runs this server, "document" at `host`, "itself": nobody vouches for it
+
+
+class Consent(Struct, frozen=True, kw_only=True):
+    """All that the consent page tells. `scopes` are names and what they mean; `redirect` is None for a device, which shows `user_code`."""
+
+    form: Form
+    asker: Asker
+    redirect: str | None
+    scopes: Sequence[tuple[str, str]] = ()
+    resources: Sequence[str] = ()
+    person: str | None = None
+    upstream: str | None = None
+    upstream_scopes: Sequence[str] = ()
+    user_code: str | None = None
+    remember: bool = False
+    logout: Form | None = None
+
+
+def plain(text: str, longest: int = _LONGEST_WORDS) -> str:
+    """A stranger's words in one line that shows what it says, escaped: nothing invisible, nothing that turns the writing round."""
+    seen = "".join(" " if c.isspace() else "" if unicodedata.category(c) in _UNSEEN else c for c in text[: longest * 4])
+    seen = " ".join(seen.split())
+    return escape(seen if len(seen) <= longest else seen[: longest - 1] + "…")
+
+
+def address(url: str) -> str:
+    """An address with its host set off, which is the part that counts; escaped, in ASCII."""
+    readable = url.encode("ascii", "backslashreplace").decode()
+    cut = readable if len(readable) <= _LONGEST_ADDRESS else readable[: _LONGEST_ADDRESS - 1] + "…"
+    try:
+        host = urlsplit(readable).netloc.rpartition("@")[2]
+    except ValueError:
+        host = ""
+    before, found, after = cut.partition(host) if host else (cut, "", "")
+    shown = f"{plain(before, 400)}<b>{plain(found, 400)}</b>{plain(after, 400)}" if found else plain(cut, 400)
+    return f"<code>{shown}</code>"
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is on the person's own computer."""
+    try:
+        return (urlsplit(url).hostname or "").lower() in _LOOPBACK
+    except ValueError:
+        return False
+
+
+def login(form: Form, *, brand: str, asker: str | None = None, name: str = "", words: str = "") -> str:
+    """The log-in page; `words` say what was wrong the last time."""
+    lead = f"<p class=quiet>to go on to <b>{plain(asker, _LONGEST_NAME)}</b></p>" if asker else ""
+    at_name, at_password = ("", " autofocus") if name else (" autofocus", "")
+    known = plain(name, _LONGEST_WORDS)
+    return _page(
+        "Log in",
+        brand,
+        f"""<h1>Log in</h1>{lead}{_trouble(words)}
+<form method=post action="{escape(form.action)}">{_hidden(form)}
+<label for=name>Name</label>
+<input id=name name=name value="{known}" autocomplete=username autocapitalize=none spellcheck=false maxlength=200 required{at_name}>
+<label for=password>Password</label>
+<input id=password name=password type=password autocomplete=current-password maxlength=1024 required{at_password}>
+<div class=buttons><button class=yes>Log in</button></div>
+</form>""",
+    )
+
+
+def consent(told: Consent, *, brand: str) -> str:
+    """The consent page: who asks, for what, for which server, where the answer goes, and what to beware of."""
+    name = plain(told.asker.name, _LONGEST_NAME) or "A program without a name"
+    parts = [f"<h1>Allow {name} to act for you?</h1>", _who_asks(told.asker), _person(told)]
+    if told.user_code is not None:
+        parts.append(f"<h2>The code on the device</h2><code class=code>{plain(told.user_code, 40)}</code>")
+    parts += [_scopes(told.scopes), _resources(told.resources)]
+    if told.redirect is not None:
+        parts.append(f"<h2>The answer goes to</h2><p>{address(told.redirect)}</p>")
+    if told.upstream is not None:
+        parts.append(_upstream(told.upstream, told.upstream_scopes))
+    parts.append(_care(warnings(told)))
+    remember = "<label class=tick><input type=checkbox name=remember value=yes> Do not ask again for this</label>" if told.remember else ""
+    yes = f"Go on to {plain(told.upstream, 40)}" if told.upstream else "Allow"
+    parts.append(
+        f"""<form method=post action="{escape(told.form.action)}">{_hidden(told.form)}{remember}
+<div class=buttons><button name=answer value=no>Deny</button><button class=yes name=answer value=yes>{yes}</button></div>
+</form>"""
+    )
+    return _page(f"Allow {name}?", brand, "".join(parts))
+
+
+def warnings(told: Consent) -> list[str]:
+    """What a person should beware of before they allow it (SEC-26, AUR-10)."""
+    found = []
+    if told.asker.known == "itself":
+        found.append("This program has registered itself: nobody has checked its name.")
+    if told.user_code is not None:
+        found.append("Only allow this if you have started it yourself, and the device in front of you shows this code.")
+    elif told.redirect is not None and told.asker.known != "registered":
+        if is_loopback(told.redirect):
+            found.append("The answer goes to this computer, where any program can call itself by that name.")
+            found.append("Only allow this if you have just started it yourself.")
+        elif not told.redirect.startswith(("https:", "http:")):
+            found.append("The answer goes to an app on this device. Only allow this if you have just started it yourself.")
+    return found
+
+
+def code(form: Form, *, brand: str, user_code: str = "", words: str = "") -> str:
+    """The page on which the code of a device is entered."""
+    return _page(
+        "Connect a device",
+        brand,
+        f"""<h1>Connect a device</h1><p class=quiet>Enter the code that the device shows.</p>{_trouble(words)}
+<form method=post action="{escape(form.action)}">{_hidden(form)}
+<label for=user_code>Code</label>
+<input class=code id=user_code name=user_code value="{plain(user_code, 40)}" autocomplete=off autocapitalize=characters spellcheck=false
+ maxlength=40 required autofocus>
+<div class=buttons><button class=yes>Go on</button></div>
+</form>""",
+    )
+
+
+def account(name: str, logout: Form, *, brand: str) -> str:
+    """The page of somebody who is logged in and asks for nothing."""
+    return _page(
+        "Logged in",
+        brand,
+        f"""<h1>You are logged in</h1><p>as <b>{plain(name, _LONGEST_NAME)}</b></p>
+<form method=post action="{escape(logout.action)}">{_hidden(logout)}<div class=buttons><button>Log out</button></div></form>""",
+    )
+
+
+def onward(url: str, *, brand: str, to: str, words: str = "") -> str:
+    """A page that takes the browser elsewhere by itself.
+
+    Not a redirect: a browser holds those that follow a form to the policy of the form's page, however many there are, and nobody knows
+    where the next server sends the person to.
+    """
+    target = escape(url)
+    note = f"<p class=quiet>{plain(words)}</p>" if words else ""
+    return _page(
+        "One moment",
+        brand,
+        f"""<h1>Going on to {plain(to, _LONGEST_NAME)}</h1>{note}
+<div class=buttons><a class=button href="{target}" rel=noreferrer>Go on</a></div>""",
+        head=f'<meta http-equiv=refresh content="0; url={target}">',
+    )
+
+
+def message(title: str, words: str, *, brand: str, bad: bool = False, onward: str | None = None) -> str:
+    """A page that only says something: done, denied, or what went wrong; `onward` is where the person may go, if they choose to."""
+    body = f"<h1>{plain(title, 120)}</h1>" + (_trouble(words) if bad else f"<p>{plain(words, 1000)}</p>")
+    if onward is not None and urlsplit(onward).scheme in ("http", "https"):
+        body += f'<p>You may go on to {address(onward)}</p><p><a href="{escape(onward)}" rel=noreferrer>Go on</a></p>'
+    return _page(plain(title, 120), brand, body)
+
+
+def _page(title: str, brand: str, body: str, *, head: str = "") -> str:
+    return f"""<!doctype html>
+<html lang=en>
+<head>
+<meta charset=utf-8>
+<meta name=viewport content="width=device-width, initial-scale=1">
+<title>{title} · {plain(brand, _LONGEST_NAME)}</title>
+{head}<style>{CSS}</style>
+</head>
+<body>
+<header>{plain(brand, _LONGEST_NAME)}</header>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def _hidden(form: Form) -> str:
+    return f'<input type=hidden name=at value="{escape(form.at)}"><input type=hidden name=token value="{escape(form.token)}">'
+
+
+def _trouble(words: str) -> str:
+    return f"<div class=bad role=alert><p>{plain(words, 1000)}</p></div>" if words else ""
+
+
+def _care(words: Sequence[str]) -> str:
+    return f"<div class=care role=note>{''.join(f'<p>{plain(each)}</p>' for each in words)}</div>" if words else ""
+
+
+def _who_asks(asker: Asker) -> str:
+    if asker.known == "document" and asker.host:
+        return f"<p>It is published at <b>{plain(asker.host, 255)}</b>.</p>"
+    return ""
+
+
+def _person(told: Consent) -> str:
+    if told.person is None:
+        return ""
+    known = f"You are logged in as <b>{plain(told.person, _LONGEST_NAME)}</b>"
+    if told.logout is None:
+        return f"<p class=quiet>{known}</p>"
+    form = f'<form method=post action="{escape(told.logout.action)}">{_hidden(told.logout)}<button class=plain>Not you?</button></form>'
+    return f"<div class='quiet row'><span>{known}</span>{form}</div>"
+
+
+def _scopes(scopes: Sequence[tuple[str, str]]) -> str:
+    if not scopes:
+        return "<h2>It may</h2><p>Use what is open to everybody who is logged in</p>"
+    items = [f"<li>{plain(words) or plain(name, 120)}{f'<code>{plain(name, 120)}</code>' if words else ''}</li>" for name, words in scopes]
+    return f"<h2>It may</h2><ul>{''.join(items)}</ul>"
+
+
+def _resources(resources: Sequence[str]) -> str:
+    if not resources:
+        return ""
+    return f"<h2>On the server</h2>{''.join(f'<p>{address(resource)}</p>' for resource in resources)}"
+
+
+def _upstream(name: str, scopes: Sequence[str]) -> str:
+    known = plain(name, 40)
+    asked = "".join(f"<li>{plain(scope, 120)}</li>" for scope in scopes)
+    rights = f"<p>There it uses these rights of yours:</p><ul>{asked}</ul>" if asked else ""
+    return f"<h2>Through {known}</h2><p>Next you log in at {known}.</p>{rights}"

@@ -1,0 +1,104 @@
+"""People with accounts of our own: they log in with name and password, and are asked before a client acts for them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+
+from . import consents, pages
+from .accounts import Account, Accounts, BadAccount, canonical
+from .browser import Session
+from .lobby import Answer, Lobby, Refused, Visit
+from .seam import Pending, Person
+from .throttle import log_in
+from .web import Reply
+
+_WRONG = "The name or the password is wrong."
+
+
+class LocalPeople(Lobby):
+    """The people of `accounts`. A log-in holds for `session_seconds` in the browser, and ends with the account and with its password.
+
+    `brand` is what stands above each page: the host of the issuer where nothing is given. Tries are counted for each account and each
+    address, in the issuer's vault.
+    """
+
+    def __init__(self, accounts: Accounts, *, brand: str = "", session_seconds: float = 8 * 3600.0) -> None:
+        super().__init__(brand=brand)
+        self.accounts = accounts
+        self._session_seconds = session_seconds
+
+    async def stands(self, person: Person) -> bool:
+        """Whether the account is still there, with the password that it had when the person was asked."""
+        account = await self.accounts.find(person.subject)
+        return account is not None and person.claims.get("epoch") == _mark(account)
+
+    async def _logged_in(self, visit: Visit) -> Session | None:
+        session = await visit.browser.session(visit.vault, visit.now)
+        if session is None:
+            return None
+        account = await self.accounts.find(session.subject)
+        return session if account is not None and session.mark == _mark(account) else None
+
+    async def _let_in(self, visit: Visit, word: str) -> Reply | None:
+        return visit.to("/login", at=visit.browser.refer(word))
+
+    async def _agreed(self, visit: Visit, pending: Pending, session: Session | None, answer: Answer) -> Reply:
+        if session is None:
+            raise Refused(self._sorry("Log in first", "Nobody is logged in here."))
+        if answer == "always":
+            await consents.remember(visit.vault, session.subject, pending, visit.now)
+        person = Person(session.subject, session.name, {"name": session.name, "epoch": session.mark})
+        return await visit.issuer.grant(pending.id, person, pending.scopes)
+
+    def _others(self) -> Mapping[str, Callable[[Visit], Awaitable[Reply]]]:
+        return {"/login": self._door}
+
+    async def _door(self, visit: Visit) -> Reply:
+        if visit.asked.method == "POST":
+            return await self._log_in(visit)
+        at = visit.asked.parameters.get("at", "")
+        word = visit.browser.meant(at) if at else ""
+        if word is None:
+            return self._sorry("Start again", "This page belongs to another browser, or is too old. Start again where you came from.")
+        session = await self._logged_in(visit)
+        if session is not None and not word:
+            return self._show(pages.account(session.name or session.subject, visit.form("/logout", ""), brand=self._brand), visit)
+        return await self._ask_name(visit, at, word)
+
+    async def _ask_name(self, visit: Visit, at: str, word: str, *, name: str = "", words: str = "", status: int = 200) -> Reply:
+        pending = await visit.issuer.pending(word[1:]) if word.startswith("p") else None
+        asker = None if pending is None else pending.client.name or pending.client.host or None
+        hint = name or ("" if pending is None else pending.login_hint)
+        form = visit.form("/login", at)
+        return self._show(pages.login(form, brand=self._brand, asker=asker, name=hint, words=words), visit, status=status)
+
+    async def _log_in(self, visit: Visit) -> Reply:
+        form = visit.asked.form
+        self._must_be_ours(visit, form)
+        at, name = form.get("at", ""), form.get("name", "")
+        word = visit.browser.meant(at) if at else ""
+        if word is None:
+            return self._sorry("Start again", "This page belongs to another browser, or is too old. Start again where you came from.")
+        try:
+            claimed = log_in(canonical(name), visit.asked.address)
+        except BadAccount:
+            claimed = log_in("", visit.asked.address)
+        await visit.throttle.claim(claimed)
+        account = await self.accounts.check(name, form.get("password", ""))
+        if account is None:
+            return await self._ask_name(visit, at, word, name=name, words=_WRONG, status=403)
+        await visit.throttle.forgive(next(iter(claimed)))  # only the tries of this name from here: others may be somebody's guesses
+        until = visit.now + self._session_seconds
+        session = Session(subject=account.subject, name=account.display or account.name, mark=_mark(account), until=until)
+        inside = visit.renewed(await visit.browser.log_in(visit.vault, session))
+        if word.startswith("p"):
+            return inside.to("/consent", at=inside.browser.refer(word))
+        if word.startswith("d"):
+            return inside.to("/device", **({"user_code": word[1:]} if word[1:] else {}))
+        return inside.to("/login")
+
+
+def _mark(account: Account) -> str:
+    """What changes with the password, and tells nothing else."""
+    return hashlib.sha256(f"{account.subject} {account.changed!r}".encode()).hexdigest()[:12]

@@ -1,0 +1,75 @@
+"""Dynamic registration: a client describes itself and is given an id (RFC 7591)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from ..oauth.documents import ClientMetadata
+from .clients import METHODS, Clients, described
+from .refusals import Refusal, crowded
+from .settings import CODE, Settings
+from .shelves import digest
+from .web import Asked, Reply, json
+
+_EACH_MINUTE = 30  # registrations from one address
+_ADDRESSES = 10_000
+
+
+class Registration:
+    """The endpoint `/register`."""
+
+    def __init__(self, settings: Settings, clients: Clients) -> None:
+        self._settings, self._clients = settings, clients
+        self._recent: OrderedDict[str, tuple[int, int]] = OrderedDict()  # address: minute, how many in it
+
+    async def answer(self, asked: Asked) -> Reply:
+        """Register a client. Raises Refusal (RFC 7591, 3.2)."""
+        if not self._settings.registration:
+            raise Refusal("access_denied", "clients cannot register themselves here", status=403)
+        if asked.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise Refusal("invalid_client_metadata", "the body must be application/json")
+        self._count(asked.address)
+        try:
+            metadata = msgspec.json.decode(asked.body, type=ClientMetadata)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
+            words = str(bad) if isinstance(bad, msgspec.ValidationError) else "that is no JSON"
+            raise Refusal("invalid_client_metadata", f"the body is not client metadata: {words}") from None
+        method = metadata.token_endpoint_auth_method or "client_secret_basic"  # RFC 7591, 2
+        if method not in METHODS:
+            raise Refusal("invalid_client_metadata", f"there is no such token_endpoint_auth_method here; there are: {', '.join(METHODS)}")
+        client = described(metadata, self._settings, id=self._settings.random(18), method=method, source="registered")
+        secret = self._settings.random(32) if method.startswith("client_secret") else None
+        issued = int(self._settings.now())
+        until = issued + int(self._settings.registration_seconds)
+        client = replace(client, secret=None if secret is None else digest(secret), issued=issued, until=until)
+        if await self._clients.shelf.is_full() or not await self._clients.shelf.add(client.id, client, until):
+            raise crowded("too many clients have registered", 3600)
+        told: dict[str, Any] = msgspec.to_builtins(replace(metadata, client_id=client.id))
+        told |= {
+            "client_name": client.name,
+            "client_uri": client.uri,
+            "logo_uri": client.logo,
+            "grant_types": list(client.grants),
+            "response_types": ["code"] if CODE in client.grants else [],
+            "redirect_uris": list(client.redirect_uris),
+            "token_endpoint_auth_method": method,
+            "client_id_issued_at": issued,
+        }
+        if secret is not None:
+            told |= {"client_secret": secret, "client_secret_expires_at": until}
+        return json({name: value for name, value in told.items() if value is not None}, 201)
+
+    def _count(self, address: str) -> None:
+        """Raise Refusal where one address registers too many."""
+        minute = int(self._settings.now() // 60)
+        last, count = self._recent.pop(address, (minute, 0))
+        count = count + 1 if last == minute else 1
+        self._recent[address] = (minute, count)
+        while len(self._recent) > _ADDRESSES:
+            self._recent.popitem(last=False)
+        if count > _EACH_MINUTE:
+            raise crowded("too many registrations from one address")

@@ -1,0 +1,142 @@
+"""What an issuer is told when it is made, checked once: its address, its resources and scopes, how long things last."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from ..urls import plain_resource
+from .refusals import Refusal
+
+Dpop = Literal["off", "allowed", "required"]
+OFFLINE = "offline_access"
+CODE = "authorization_code"
+REFRESH = "refresh_token"
+CREDENTIALS = "client_credentials"
+DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_DAY = 86_400.0
+_LONGEST_SCOPE = 2048
+_SCOPE_CHARACTERS = frozenset(chr(c) for c in range(0x21, 0x7F)) - {'"', "\\"}  # RFC 6749, 3.3
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """All that is configured; times in seconds.
+
+    `resources` None takes any https address, and any on loopback, as a resource: the person reads on the consent page for which server
+    a token will be. Empty `scopes` take any scope. Refresh tokens end `refresh_seconds` after their last use, and `session_seconds`
+    after the person was asked.
+    """
+
+    url: str
+    resources: tuple[str, ...] | None = None
+    scopes: Mapping[str, str] = {}
+    registration: bool = True
+    cimd: bool = True
+    dpop: Dpop = "allowed"
+    dpop_nonces: bool = False
+    schemes: tuple[str, ...] = ()
+    algorithm: str = "ES256"
+    code_seconds: float = 60.0
+    pending_seconds: float = 600.0
+    access_seconds: float = 600.0
+    refresh_seconds: float = 30 * _DAY
+    session_seconds: float = 180 * _DAY
+    registration_seconds: float = 180 * _DAY
+    key_seconds: float = 30 * _DAY
+    clock: Callable[[], float] = time.time
+    random: Callable[[int], str] = secrets.token_urlsafe
+
+    @property
+    def path(self) -> str:
+        """The path of the issuer's address, without a slash at its end."""
+        return urlsplit(self.url).path
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether this issuer is one of development, on the machine itself."""
+        return is_loopback_host(urlsplit(self.url).hostname or "")
+
+    def endpoint(self, name: str) -> str:
+        """The address of an endpoint."""
+        return f"{self.url}/{name}"
+
+    def now(self) -> float:
+        """Seconds of the wall clock."""
+        return self.clock()
+
+    def wanted_scopes(self, asked: str | None, among: Iterable[str] | None = None) -> tuple[str, ...]:
+        """The scopes of a request, as far as there are such, and as they are `among` others where that is given.
+
+        Raises Refusal where some were asked for and none of them can be had (RFC 6749, 3.3).
+        """
+        if asked is None:
+            return ()
+        words = asked.split(" ")
+        if len(asked) > _LONGEST_SCOPE or not all(_SCOPE_CHARACTERS.issuperset(word) for word in words):
+            raise Refusal("invalid_scope", "the scope cannot be read")
+        wanted = dict.fromkeys(word for word in words if word)
+        known = [word for word in wanted if not self.scopes or word in self.scopes or word == OFFLINE]
+        limits = None if among is None else {*among, OFFLINE}
+        had = tuple(word for word in known if limits is None or word in limits)
+        if wanted and not had:
+            raise Refusal("invalid_scope", f"there are no such scopes here; there are: {' '.join(self.scopes) or 'none that fit'}")
+        return had
+
+    def wanted_resource(self, asked: str | None) -> str:
+        """The resource of a request as it will stand in the token (RFC 8707, 2): as configured, or as asked for.
+
+        Where none is asked for it is the first of those configured, else this issuer itself, whose tokens no server takes.
+        Raises Refusal.
+        """
+        if asked is None:
+            return self.resources[0] if self.resources else self.url
+        if " " in asked:
+            raise Refusal("invalid_target", "a token is for one resource: ask for one at a time")
+        plain = plain_resource(asked)
+        if plain is None or len(asked) > 2048:
+            raise Refusal("invalid_target", "the resource must be an absolute http or https address without a fragment")
+        if self.resources is not None:
+            found = next((known for known in self.resources if plain_resource(known) == plain), None)
+            if found is None:
+                raise Refusal("invalid_target", "this issuer gives no tokens for that resource")
+            return found
+        parts = urlsplit(plain)
+        if parts.scheme != "https" and not is_loopback_host(parts.hostname or ""):
+            raise Refusal("invalid_target", "the resource must be https, or on a loopback address")
+        return asked
+
+
+def settled(url: str, resources: Sequence[str] | None) -> tuple[str, tuple[str, ...] | None]:
+    """The address of an issuer and its resources, as they are kept. Raises ValueError for what cannot be (AUT-11)."""
+    parts = urlsplit(url)
+    if not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc or not url.isascii() or "?" in url or "#" in url:
+        raise ValueError(f"an issuer is an address without query and fragment (RFC 8414, 2), and this is none: {url!r}")
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback_host(parts.hostname)):
+        raise ValueError(f"an issuer is https, or http on a loopback address for development: {url!r}")
+    for resource in resources or ():
+        if plain_resource(resource) is None:
+            raise ValueError(f"a resource is an absolute http or https address without a fragment: {resource!r}")
+    return url.rstrip("/"), None if resources is None else tuple(resources)
+
+
+def is_loopback_host(host: str) -> bool:
+    """Whether a host name or address is the machine itself."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def same_resource(one: str, other: str) -> bool:
+    """Whether two addresses name one resource."""
+    return plain_resource(one) == plain_resource(other)

@@ -1,0 +1,96 @@
+"""How often strangers may try: passwords and codes of devices, counted in the vault, for all workers that share it."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from collections.abc import Callable, Mapping
+
+import msgspec
+from msgspec import Struct
+
+from ...store.vaults.seam import Vault
+
+_KIND = "tries"
+_SHORTEST, _LONGEST = 2.0, 900.0  # seconds of the first wait, which doubles, and of the longest
+_FORGOTTEN = 3600.0  # seconds without a try after which all is forgiven
+_COLLISIONS = 50  # swaps that may fail because others count at the same time
+
+NAME_HERE, NAME, ADDRESS, CODES = 5, 50, 30, 10  # free tries: a name from one address, a name, an address, codes from an address
+
+
+class Throttled(Exception):
+    """Too many tries; `seconds` is how long to wait."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"too many tries: wait {seconds:.0f} seconds")
+        self.seconds = seconds
+
+
+class _Tries(Struct, array_like=True):
+    """How many there were that did not succeed, and until when there may be no more."""
+
+    count: int
+    until: float
+
+
+class Throttle:
+    """Counts a try before its outcome is known, so that many at once are many; what succeeded is forgiven."""
+
+    def __init__(self, vault: Vault, clock: Callable[[], float]) -> None:
+        self._vault, self._clock = vault, clock
+
+    async def claim(self, free: Mapping[str, int]) -> None:
+        """Count one try for each key, which has so many free; the waits double from there. Raises Throttled, and then counts nothing more.
+
+        The keys are words of ours and of strangers: only their digests are kept.
+        """
+        for key, allowed in free.items():
+            await self._claim(_digest(key), allowed)
+
+    async def forgive(self, *keys: str) -> None:
+        """Forget the tries of these keys."""
+        for key in keys:
+            await self._vault.remove(_KIND, _digest(key))
+
+    async def _claim(self, key: str, allowed: int) -> None:
+        for _ in range(_COLLISIONS):
+            now = self._clock()
+            was = await self._vault.get(_KIND, key)
+            tries = msgspec.json.decode(was, type=_Tries) if was is not None else _Tries(0, 0.0)
+            if tries.until > now:
+                raise Throttled(tries.until - now)
+            count = tries.count + 1
+            wait = 0.0 if count < allowed else min(_SHORTEST * 2 ** min(count - allowed, 20), _LONGEST)
+            value, until = msgspec.json.encode(_Tries(count, now + wait)), now + wait + _FORGOTTEN
+            if was is None and await self._vault.add(_KIND, key, value, until=until):
+                return
+            if was is not None and await self._vault.swap(_KIND, key, was, value, until=until):
+                return
+        raise Throttled(_SHORTEST)  # so many at once that nobody can count them
+
+
+def log_in(name: str, address: str) -> dict[str, int]:
+    """The keys of a try to log in, with how many of them are free: one person cannot easily be locked out by another elsewhere."""
+    known, place = name.strip().casefold(), _place(address)
+    return {f"{known}\n{place}": NAME_HERE, f"from\n{place}": ADDRESS, f"name\n{known}": NAME}
+
+
+def codes(address: str) -> dict[str, int]:
+    """The key of a try to guess the code of a device (RFC 8628, 5.1), with how many are free."""
+    return {f"codes\n{_place(address)}": CODES}
+
+
+def _place(address: str) -> str:
+    """Who shares an address: of IPv6 a whole network belongs to one."""
+    try:
+        known = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(known, ipaddress.IPv6Address):
+        return str(known.ipv4_mapped or ipaddress.ip_network((known, 64), strict=False))
+    return str(known)
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

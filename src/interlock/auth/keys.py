@@ -1,0 +1,436 @@
+"""Signed tokens and the keys that sign them (JOSE): everything that Interlock has of joserfc, behind a few words of its own.
+
+Loaded late, by who signs or checks: it needs the extra `auth`. Times are given by the caller, in seconds of the wall clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import secrets
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from joserfc import jws
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
+from msgspec import Struct
+
+from .urls import plain_url
+
+# The algorithms that are taken unless somebody says otherwise. "none" and those with a shared secret are not to be had at all: a public
+# key is no secret, and who could choose the algorithm could sign with it.
+ASYMMETRIC = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519")
+
+_KINDS = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519", "Ed25519": "Ed25519"}  # others are RSA
+_PUBLIC_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "RSA": ("e", "kty", "n"), "OKP": ("crv", "kty", "x")}
+_PRIVATE_MEMBERS = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
+_PUBLIC_MATERIAL = ("kty", "crv", "x", "y", "n", "e")
+_MATERIAL = (*_PUBLIC_MATERIAL, "d", "p", "q", "dp", "dq", "qi")
+_RSA_BITS = range(2048, 8192 + 1)  # fewer can be broken, more would be a way to keep us busy
+_LONGEST_TOKEN, _LONGEST_PROOF = 32 * 1024, 8 * 1024
+_MOST_KEYS, _MOST_TRIES = 200, 8
+_COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*\Z")
+
+_Key = ECKey | RSAKey | OKPKey
+
+
+class BadSignature(ValueError):
+    """A token is not what it claims to be; the words say what is wrong, and never quote the token."""
+
+
+class UnknownKey(BadSignature):
+    """No key of the set is the one that a token names: the set may be old."""
+
+
+class WantsNonce(BadSignature):
+    """A DPoP proof has no nonce of ours, or one that is too old: a new one shall be given (RFC 9449, 8)."""
+
+
+class _Registry(jws.JWSRegistry):
+    """The algorithms above and no others, whatever is asked for; room for headers with a key in them, and with words of their owner."""
+
+    max_header_length = _LONGEST_PROOF
+    max_payload_length = _LONGEST_TOKEN
+    max_signature_length = 4096
+
+    def get_alg(self, name: str) -> Any:  # the types of the library's algorithms are none of its public names
+        if name not in ASYMMETRIC or name not in self.algorithms:
+            raise BadSignature(f"its algorithm, {_shown(name)}, is not allowed")
+        return self.algorithms[name]
+
+
+_REGISTRY = _Registry(strict_check_header=False)
+
+
+class SigningKey:
+    """A private key with the one algorithm that it signs with. `kid` is its thumbprint where nothing else was given."""
+
+    def __init__(self, key: _Key, algorithm: str, kid: str | None = None) -> None:
+        if algorithm not in ASYMMETRIC:
+            raise ValueError(f"{algorithm!r} is no algorithm for a private key; choose from {', '.join(ASYMMETRIC)}")
+        if not key.is_private:
+            raise ValueError("this is a public key, which cannot sign")
+        _fits(key, algorithm)
+        self._key = key
+        self.algorithm = algorithm
+        self.thumbprint: str = key.thumbprint()
+        self.kid = kid or self.thumbprint
+
+    @classmethod
+    def generate(cls, algorithm: str = "ES256") -> SigningKey:
+        """A new key. Raises ValueError for an algorithm that is not in `ASYMMETRIC`."""
+        curve = _KINDS.get(algorithm)
+        if curve is None:
+            return cls(RSAKey.generate_key(2048), algorithm)
+        return cls(OKPKey.generate_key("Ed25519") if curve == "Ed25519" else ECKey.generate_key(curve), algorithm)
+
+    @classmethod
+    def from_pem(cls, pem: str | bytes, algorithm: str | None = None, kid: str | None = None) -> SigningKey:
+        """A key from PEM text without a password; its usual algorithm where none is given. Raises ValueError."""
+        try:
+            raw = load_pem_private_key(pem.encode() if isinstance(pem, str) else pem, password=None)
+        except (TypeError, ValueError) as bad:
+            raise ValueError(f"this is no private key in PEM without a password: {type(bad).__name__}") from None
+        if isinstance(raw, rsa.RSAPrivateKey):
+            if raw.key_size not in _RSA_BITS:
+                raise ValueError(f"an RSA key of {raw.key_size} bits is too weak or too large")
+            return cls(RSAKey.import_key(raw), algorithm or "RS256", kid)
+        if isinstance(raw, ec.EllipticCurvePrivateKey):
+            usual = {256: "ES256", 384: "ES384", 521: "ES512"}.get(raw.key_size, "")
+            return cls(ECKey.import_key(raw), algorithm or usual, kid)
+        if isinstance(raw, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey):
+            return cls(OKPKey.import_key(raw), algorithm or "EdDSA", kid)
+        raise ValueError(f"a key of the type {type(raw).__name__} cannot sign tokens")
+
+    @classmethod
+    def from_jwk(cls, jwk: Mapping[str, Any], algorithm: str | None = None) -> SigningKey:
+        """A key from a private JWK, with its own `alg` and `kid` where it has them. Raises ValueError."""
+        key = _imported({name: jwk[name] for name in _MATERIAL if name in jwk})
+        usual = {"RSA": "RS256", "OKP": "EdDSA", "EC": next((a for a, crv in _KINDS.items() if crv == jwk.get("crv")), "")}
+        chosen = algorithm or jwk.get("alg") or usual[key.key_type]
+        return cls(key, str(chosen), str(jwk["kid"]) if jwk.get("kid") else None)
+
+    def public(self) -> dict[str, Any]:
+        """The public key as a JWK with `kid`, `alg` and `use`."""
+        return self._bare() | {"kid": self.kid, "alg": self.algorithm, "use": "sig"}
+
+    def private(self) -> dict[str, Any]:
+        """The private key as a JWK: a secret."""
+        return dict(self._key.as_dict(private=True)) | {"kid": self.kid, "alg": self.algorithm, "use": "sig"}
+
+    def sign(self, claims: Mapping[str, Any], *, typ: str | None = None, header: Mapping[str, Any] | None = None) -> str:
+        """The claims as a signed token (a JWS in its compact form). `header` is laid over `alg`, `kid` and `typ`."""
+        whole = {"alg": self.algorithm, "kid": self.kid} | ({} if typ is None else {"typ": typ}) | dict(header or {})
+        return self._sign(whole, claims)
+
+    def _bare(self) -> dict[str, Any]:
+        everything = dict(self._key.as_dict(private=False))
+        return {name: everything[name] for name in _PUBLIC_MEMBERS[self._key.key_type]}
+
+    def _sign(self, header: dict[str, Any], claims: Mapping[str, Any]) -> str:
+        return jws.serialize_compact(header, msgspec.json.encode(claims), self._key, registry=_REGISTRY)
+
+    def __repr__(self) -> str:
+        return f"SigningKey({self.algorithm}, kid={self.kid!r})"
+
+
+class _Listed(Struct, frozen=True):
+    """One key of a set, as far as it says what it is for."""
+
+    key: _Key
+    kid: str | None
+    algorithm: str | None
+
+
+class KeySet:
+    """Public keys, as a JWKS document lists them. Keys that cannot sign, or are not understood, or too weak, are left out."""
+
+    def __init__(self, keys: Sequence[Mapping[str, Any]]) -> None:
+        self._keys = [listed for jwk in keys[:_MOST_KEYS] if (listed := _listed(jwk)) is not None]
+
+    @classmethod
+    def read(cls, jwks: Mapping[str, Any] | bytes) -> KeySet:
+        """The keys of a document. Raises ValueError for what is none; a set without a usable key is empty."""
+        try:
+            document = msgspec.json.decode(jwks) if isinstance(jwks, bytes) else jwks
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
+            raise ValueError(f"that is no JSON ({bad})") from None
+        keys = document.get("keys") if isinstance(document, Mapping) else None
+        if not isinstance(keys, list):
+            raise ValueError('a key set is a JSON object with a list "keys" (RFC 7517, 5)')
+        return cls([key for key in keys if isinstance(key, Mapping)])
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def find(self, kid: str | None, algorithm: str) -> list[_Key]:
+        """The keys that may have signed what names this key id (None: names none) and algorithm. Raises UnknownKey where there is none."""
+        named = [listed for listed in self._keys if listed.kid == kid] if kid is not None else self._keys
+        named = named or [listed for listed in self._keys if listed.kid is None]  # a set that names no keys can only be tried
+        fitting = [listed.key for listed in named if listed.algorithm in (None, algorithm) and _does_fit(listed.key, algorithm)]
+        if named and not fitting:
+            raise BadSignature(f"its algorithm, {_shown(algorithm)}, is not that of the key it names")
+        if not fitting:
+            raise UnknownKey("none of the issuer's keys is the one that it names")
+        return fitting[:_MOST_TRIES]
+
+    def verify(
+        self, token: str, *, algorithms: Sequence[str] = ASYMMETRIC, typ: Sequence[str] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Header and claims of a token whose signature is right. Says nothing of the times, nor of whom the token is for.
+
+        `typ` are the types that are taken, in lower case and without `application/`; an empty one takes a token without; None takes all.
+        Keys that the token itself brings or points at (`jwk`, `jku`, `x5c`, `x5u`) are not looked at. Raises BadSignature, and UnknownKey
+        where no key is the one that the token names.
+        """
+        parts, header, claims = _parse(token, _LONGEST_TOKEN)
+        algorithm = _algorithm(header, algorithms)
+        if typ is not None and _typ(header) not in typ:
+            raise BadSignature(f"its type, {_shown(header.get('typ'))}, is not the one expected here")
+        kid = header.get("kid")
+        if kid is not None and not isinstance(kid, str):
+            raise BadSignature("its key id is no string")
+        if not any(_verifies(parts, key) for key in self.find(kid, algorithm)):
+            raise BadSignature("its signature is wrong")
+        return header, claims
+
+
+def peek(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and claims of a token that nobody has verified: only to choose who verifies. Raises BadSignature for what is no JWT."""
+    return _parse(token, _LONGEST_TOKEN)[1:]
+
+
+def check_times(claims: Mapping[str, Any], *, now: float, leeway: float = 30.0, needs: Sequence[str] = ("exp",)) -> None:
+    """Raise BadSignature unless the claims hold at `now`, give or take `leeway` seconds (RFC 7519, 4.1.4 to 4.1.6).
+
+    `needs` are the claims among `exp`, `nbf` and `iat` that must be there; what is there must be right in any case.
+    """
+    times: dict[str, float] = {}
+    for name in ("exp", "nbf", "iat"):
+        value = claims.get(name)
+        if value is None:
+            if name in needs:
+                raise BadSignature(f"it has no {name}")
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise BadSignature(f"its {name} is no time")
+        else:
+            times[name] = value
+    if times.get("exp", math.inf) <= now - leeway:
+        raise BadSignature("it has expired")
+    if times.get("nbf", 0) > now + leeway:
+        raise BadSignature("it is not valid yet")
+    if times.get("iat", 0) > now + leeway:
+        raise BadSignature("it was issued in the future")
+
+
+class DpopProof(Struct, frozen=True):
+    """What a right DPoP proof shows: the thumbprint of the key that its sender has; `jti` and `iat`, to find one that comes twice."""
+
+    thumbprint: str
+    jti: str
+    iat: float
+
+
+def dpop_proof(
+    key: SigningKey,
+    *,
+    method: str,
+    url: str,
+    now: float,
+    nonce: str | None = None,
+    access_token: str | None = None,
+    jti: str | None = None,
+) -> str:
+    """A proof that the sender of one request has a key (RFC 9449, 4.2): the value of its `DPoP` header."""
+    claims: dict[str, Any] = {
+        "jti": jti or secrets.token_urlsafe(16),
+        "htm": method,
+        "htu": url.partition("#")[0].partition("?")[0],
+        "iat": int(now),
+    }
+    if nonce is not None:
+        claims["nonce"] = nonce
+    if access_token is not None:
+        claims["ath"] = _digest(access_token)
+    return key._sign({"typ": "dpop+jwt", "alg": key.algorithm, "jwk": key._bare()}, claims)
+
+
+def check_dpop(
+    proof: str,
+    *,
+    method: str,
+    url: str | Sequence[str],
+    now: float,
+    algorithms: Sequence[str] = ASYMMETRIC,
+    window: float = 300.0,
+    nonce_ok: Callable[[str | None], bool] | None = None,
+    access_token: str | None = None,
+) -> DpopProof:
+    """What a proof shows for the request that it came with; all checks of RFC 9449, 4.3, but for two.
+
+    That there is one such header, and that the access token is bound to the thumbprint, the caller checks, who sees both; whether it came
+    before, too. `url` may be several, where a server has several addresses. `window` is how many seconds `iat` may be away from `now`,
+    before or after. Raises BadSignature, and WantsNonce where everything is right but `nonce_ok` does not like the nonce. Claims that are
+    not asked for (`content_digest`) are not looked at.
+    """
+    parts, header, claims = _parse(proof, _LONGEST_PROOF)
+    if _typ(header) != "dpop+jwt":
+        raise BadSignature("it is no DPoP proof: its type is not dpop+jwt")
+    algorithm = _algorithm(header, algorithms)
+    key = _key_inside(header, algorithm)
+    if not _verifies(parts, key):
+        raise BadSignature("the signature of the DPoP proof is wrong")
+    jti, iat, nonce = claims.get("jti"), claims.get("iat"), claims.get("nonce")
+    if not isinstance(jti, str) or not jti:
+        raise BadSignature("the DPoP proof has no jti")
+    if claims.get("htm") != method:
+        raise BadSignature("the DPoP proof is for another method")
+    htu = claims.get("htu")
+    mine = {plain_url(own) for own in ([url] if isinstance(url, str) else url)} - {None}
+    if not isinstance(htu, str) or plain_url(htu) not in mine:
+        raise BadSignature("the DPoP proof is for another URL")
+    if isinstance(iat, bool) or not isinstance(iat, int | float) or not math.isfinite(iat):
+        raise BadSignature("the DPoP proof has no iat")
+    if access_token is not None and claims.get("ath") != _digest(access_token):
+        raise BadSignature("the DPoP proof is for another access token")
+    if abs(now - iat) > window:
+        raise BadSignature("the DPoP proof is too old" if iat < now else "the DPoP proof is from the future")
+    if nonce_ok is not None and not nonce_ok(nonce if isinstance(nonce, str) else None):
+        raise WantsNonce("the DPoP proof needs the nonce that this answer gives")
+    return DpopProof(key.thumbprint(), jti, float(iat))
+
+
+def assertion(
+    key: SigningKey,
+    *,
+    issuer: str,
+    subject: str,
+    audience: str,
+    now: float,
+    seconds: float = 60,
+    jti: str | None = None,
+    typ: str = "JWT",
+    **claims: Any,
+) -> str:
+    """A signed assertion (RFC 7523, 3), as a client authenticates itself with (2.2): `issuer` and `subject` are then its client id."""
+    base = {"iss": issuer, "sub": subject, "aud": audience, "iat": int(now), "exp": int(now + seconds)}
+    base["jti"] = jti or secrets.token_urlsafe(16)
+    return key.sign(base | claims, typ=typ)
+
+
+def _digest(token: str) -> str:
+    return urlsafe_b64encode(hashlib.sha256(token.encode()).digest()).decode().rstrip("=")
+
+
+def _parse(token: str, longest: int) -> tuple[jws.CompactSignature, dict[str, Any], dict[str, Any]]:
+    """The parts of a token, its header and its claims, read once, so that what is checked is what is used."""
+    if len(token) > longest:
+        raise BadSignature("it is too long")
+    if not _COMPACT.match(token):
+        raise BadSignature("it is no signed JWT")
+    try:
+        parts = jws.extract_compact(token.encode(), registry=_REGISTRY)
+        header: Any = parts.headers()  # what the library gives for a header that is no object, it does not say
+    except (JoseError, ValueError, TypeError, RecursionError):
+        raise BadSignature("it is no signed JWT") from None
+    if isinstance(header, dict) and ("crit" in header or "b64" in header):
+        raise BadSignature("it demands an extension that is not known here")  # RFC 7515, 4.1.11; RFC 7797, 7
+    try:
+        claims = msgspec.json.decode(parts.payload, type=dict[str, Any])
+    except (ValueError, RecursionError):
+        raise BadSignature("it is no signed JWT") from None
+    if not isinstance(header, dict):
+        raise BadSignature("it is no signed JWT")
+    return parts, header, claims
+
+
+def _algorithm(header: Mapping[str, Any], allowed: Sequence[str]) -> str:
+    algorithm = header.get("alg")
+    if not isinstance(algorithm, str) or algorithm not in allowed or algorithm not in ASYMMETRIC:
+        raise BadSignature(f"its algorithm, {_shown(algorithm)}, is not allowed")
+    return algorithm
+
+
+def _typ(header: Mapping[str, Any]) -> str:
+    typ = header.get("typ")
+    return typ.lower().removeprefix("application/") if isinstance(typ, str) else ""
+
+
+def _shown(value: object) -> str:
+    """A word of a stranger, as far as it can be said again."""
+    return repr(value) if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9+/._-]{1,40}", value) else "something else"
+
+
+def _verifies(parts: jws.CompactSignature, key: _Key) -> bool:
+    try:
+        return jws.validate_compact(parts, key, registry=_REGISTRY)
+    except (JoseError, ValueError, TypeError):
+        return False
+
+
+def _key_inside(header: Mapping[str, Any], algorithm: str) -> _Key:
+    """The public key that a DPoP proof brings."""
+    jwk = header.get("jwk")
+    if not isinstance(jwk, Mapping):
+        raise BadSignature("the DPoP proof has no key")
+    if not _PRIVATE_MEMBERS.isdisjoint(jwk):
+        raise BadSignature("the DPoP proof shows a private key, or one that is a secret")
+    try:
+        key = _imported({name: jwk[name] for name in _PUBLIC_MATERIAL if name in jwk})
+        _fits(key, algorithm)
+    except ValueError as bad:
+        raise BadSignature(f"the key of the DPoP proof cannot be used: {bad}") from None
+    return key
+
+
+def _imported(jwk: Mapping[str, Any]) -> _Key:
+    """A JWK as a key. Raises ValueError."""
+    kind = jwk.get("kty")
+    if not isinstance(kind, str) or kind not in _PUBLIC_MEMBERS:
+        raise ValueError("it is neither EC, nor RSA, nor OKP")
+    modulus = jwk.get("n", "")
+    if kind == "RSA" and (not isinstance(modulus, str) or not 2048 // 6 <= len(modulus) <= 8192 // 6 + 3):
+        raise ValueError("it is an RSA key with too few or too many bits")  # asked before the library, which would only warn
+    try:
+        key = JWKRegistry.import_key(dict(jwk))
+    except (JoseError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        raise ValueError("it is no key that can be read") from None
+    if not isinstance(key, ECKey | RSAKey | OKPKey) or (isinstance(key, RSAKey) and key.raw_value.key_size not in _RSA_BITS):
+        raise ValueError("it is an RSA key with too few or too many bits")
+    return key
+
+
+def _fits(key: _Key, algorithm: str) -> None:
+    """Raise ValueError unless the key is of the kind that the algorithm signs with."""
+    wanted = _KINDS.get(algorithm)
+    has = None if isinstance(key, RSAKey) else key.curve_name
+    if has != wanted:
+        raise ValueError(f"a key of the kind {has or 'RSA'} does not sign with {algorithm}")
+
+
+def _does_fit(key: _Key, algorithm: str) -> bool:
+    try:
+        _fits(key, algorithm)
+    except ValueError:
+        return False
+    return True
+
+
+def _listed(jwk: Mapping[str, Any]) -> _Listed | None:
+    """A key of a set; None for one that cannot check a signature, and for one whose private half somebody has shown to everybody."""
+    operations = jwk.get("key_ops")
+    checks = jwk.get("use", "sig") == "sig" and (not isinstance(operations, list) or "verify" in operations)
+    if not checks or not _PRIVATE_MEMBERS.isdisjoint(jwk):
+        return None
+    try:
+        key = _imported({name: jwk[name] for name in _PUBLIC_MATERIAL if name in jwk})
+    except ValueError:
+        return None
+    kid, algorithm = jwk.get("kid"), jwk.get("alg")
+    return _Listed(key, kid if isinstance(kid, str) else None, algorithm if isinstance(algorithm, str) else None)

@@ -1,0 +1,124 @@
+"""Opaque tokens of providers that have no introspection: an API of theirs says whose they are, and to which client they were given."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import math
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from ... import types as t
+from ...exchange import Principal
+from ...fetch import Fetch, Request
+from ...transport.fetching import HttpFetch
+from ..tokens.seam import BadToken, Unverifiable
+
+Check = Callable[[str], Awaitable[Principal | None]]
+
+_LONGEST = 256 * 1024  # bytes of an answer
+_SECONDS = 10.0
+_FORM = "application/x-www-form-urlencoded"
+_GOOGLE = "https://oauth2.googleapis.com/tokeninfo"
+_GITHUB = "https://api.github.com/applications/{client_id}/token"
+
+
+def google(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Check:
+    """Who has a Google access token that was given to this client."""
+    send = fetch if fetch is not None else HttpFetch()
+
+    async def check(token: str) -> Principal | None:
+        headers = (
+            ("authorization", f"Bearer {token}"),
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("accept", "application/json"),
+        )
+        said = await _ask(send, Request("POST", _GOOGLE, headers, again=True), (400, 401), "Google")
+        if said is None:
+            return None
+        if said.get("aud") != client_id:
+            raise BadToken("it was given to another client")
+        subject, seconds = said.get("sub") or said.get("user_id"), _number(said.get("expires_in"))
+        if not isinstance(subject, str) or not subject:
+            raise BadToken("it does not say on whose behalf: ask for the scope openid")
+        return Principal(
+            subject=subject,
+            issuer="https://accounts.google.com",
+            client=client_id,
+            scopes=frozenset(str(said.get("scope", "")).split()),
+            expires=None if seconds is None else time.time() + seconds,
+            claims={name: said[name] for name in ("email", "email_verified") if name in said},
+        )
+
+    return check
+
+
+def github(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Check:
+    """Who has a GitHub token that was given to this OAuth or GitHub app."""
+    if client_secret is None:
+        raise ValueError("GitHub says what a token is worth only to the app that it was given to: give client_secret")
+    send = fetch if fetch is not None else HttpFetch()
+    pair = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
+    headers = (
+        ("authorization", f"Basic {pair}"),
+        ("accept", "application/vnd.github+json"),
+        ("content-type", "application/json"),
+        ("x-github-api-version", "2022-11-28"),
+    )
+
+    async def check(token: str) -> Principal | None:
+        body = msgspec.json.encode({"access_token": token})
+        said = await _ask(send, Request("POST", _GITHUB.format(client_id=client_id), headers, body, again=True), (404, 422), "GitHub")
+        if said is None:
+            return None
+        app, user = said.get("app"), said.get("user")
+        if not isinstance(app, dict) or app.get("client_id") != client_id:
+            raise BadToken("it was given to another client")
+        if not isinstance(user, dict) or not isinstance(user.get("id"), int):
+            raise BadToken("it does not say on whose behalf")
+        scopes = said.get("scopes")
+        return Principal(
+            subject=str(user["id"]),
+            issuer="https://github.com/login/oauth",
+            client=client_id,
+            scopes=frozenset(scope for scope in scopes if isinstance(scope, str)) if isinstance(scopes, list) else frozenset(),
+            claims={"login": user.get("login")},
+        )
+
+    return check
+
+
+CHECKS: dict[str, Callable[[str, str | None, Fetch | None], Check]] = {"google": google, "github": github}
+"""By the name of the preset."""
+
+
+async def _ask(send: Fetch, request: Request, refusals: tuple[int, ...], name: str) -> dict[str, Any] | None:
+    """What the provider says of a token; None for one that it does not know. Raises Unverifiable where it says nothing."""
+    try:
+        async with asyncio.timeout(_SECONDS):
+            response = await send(request)
+            try:
+                status, body = response.status, await response.read(_LONGEST)
+            finally:
+                await response.aclose()
+    except (TimeoutError, t.InterlockError, OSError):
+        raise Unverifiable(f"{name} cannot be asked about this token now.") from None
+    if status in refusals:
+        return None
+    if status != 200:
+        raise Unverifiable(f"{name} cannot be asked about this token now.")
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except (ValueError, RecursionError):
+        raise Unverifiable(f"{name} does not say what this token is worth.") from None
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(str(value))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

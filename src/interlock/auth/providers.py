@@ -1,0 +1,109 @@
+"""An authorization server at which people log in, as one that is its client must know it: endpoints, manners, and who somebody is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from .oauth.documents import ServerMetadata
+from .oauth.failures import Unauthorized
+
+Finding = Literal["id_token", "userinfo", "api"]
+Method = Literal["client_secret_basic", "client_secret_post", "none"]
+
+
+class Provider(Struct, frozen=True, kw_only=True):
+    """One authorization server, and how a client of it gets along.
+
+    `person` says how it is found who has logged in: by the ID token (whose signature `jwks_uri` shows), by `userinfo`, or by another
+    `api` at `person_url`, whose answer has the lasting identifier under `subject` and what people call themselves under one of `names`.
+    `scopes` are asked for unless others are given, joined by `separator`; `extra` goes with each authorization request. `sends_iss` says
+    that an authorization response without `iss` is refused (RFC 9207); one with another `iss` is refused in any case.
+    Raises ValueError for an address that is neither https nor on loopback.
+    """
+
+    name: str
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    also: tuple[str, ...] = ()  # more values of `iss` in its ID tokens
+    person: Finding = "id_token"
+    jwks_uri: str = ""
+    person_url: str = ""
+    subject: str = "sub"
+    names: tuple[str, ...] = ("name", "preferred_username", "email")
+    scopes: tuple[str, ...] = ("openid", "profile")
+    separator: str = " "
+    extra: Mapping[str, str] = {}
+    pkce: bool = True
+    method: Method = "client_secret_post"
+    sends_iss: bool = False
+    headers: tuple[tuple[str, str], ...] = ()  # of requests to `person_url`
+
+    def __post_init__(self) -> None:
+        for url in (self.issuer, self.authorization_endpoint, self.token_endpoint, self.jwks_uri, self.person_url):
+            if url and not _is_fit(url):
+                raise ValueError(f"{url} cannot be an address of {self.name}: it must be https, or http on a loopback address")
+        if self.person == "id_token" and not self.jwks_uri:
+            raise ValueError(f"the ID tokens of {self.name} cannot be verified without its jwks_uri")
+        if self.person != "id_token" and not self.person_url:
+            raise ValueError(f"nobody can be found at {self.name} without its person_url")
+
+    def visit(self, *, client_id: str, redirect_uri: str, state: str, challenge: str, nonce: str, scopes: tuple[str, ...]) -> str:
+        """The address at which a person logs in and agrees (RFC 6749, 4.1.1; RFC 7636, 4.3)."""
+        asked = {"response_type": "code", "client_id": client_id, "redirect_uri": redirect_uri, "state": state}
+        if scopes:
+            asked["scope"] = self.separator.join(scopes)
+        if self.pkce:
+            asked |= {"code_challenge": challenge, "code_challenge_method": "S256"}
+        if self.person == "id_token":
+            asked["nonce"] = nonce
+        joint = "&" if urlsplit(self.authorization_endpoint).query else "?"
+        return f"{self.authorization_endpoint}{joint}{urlencode({**self.extra, **asked})}"
+
+    def identified(self, claims: Mapping[str, Any]) -> tuple[str, str | None]:
+        """Who claims, or an API's answer, are about: the lasting identifier, and the name. Raises Unauthorized where they do not say."""
+        subject = claims.get(self.subject)
+        if isinstance(subject, bool) or not isinstance(subject, str | int) or subject == "":
+            raise Unauthorized(
+                "log-in", f"{self.name} does not say who logged in: there is no {self.subject}", culprit="authorization server"
+            )
+        named = (claims.get(name) for name in self.names)
+        return str(subject), next((name for name in named if isinstance(name, str) and name), None)
+
+
+def provider_of(metadata: ServerMetadata | bytes, *, name: str = "", scopes: tuple[str, ...] = ("openid", "profile")) -> Provider:
+    """A provider from the metadata that it publishes (OpenID Connect Discovery 1.0, 3). Raises ValueError where that is not enough."""
+    known = msgspec.json.decode(metadata, type=ServerMetadata) if isinstance(metadata, bytes) else metadata
+    if known.authorization_endpoint is None or known.token_endpoint is None:
+        raise ValueError(f"{known.issuer} has no authorization_endpoint or no token_endpoint")
+    methods = known.token_endpoint_auth_methods_supported or ["client_secret_basic"]  # RFC 8414, 2: the default
+    order: tuple[Method, ...] = ("client_secret_post", "client_secret_basic", "none")
+    return Provider(
+        name=name or urlsplit(known.issuer).hostname or known.issuer,
+        issuer=known.issuer,
+        authorization_endpoint=known.authorization_endpoint,
+        token_endpoint=known.token_endpoint,
+        person="id_token" if known.jwks_uri else "userinfo",
+        jwks_uri=known.jwks_uri or "",
+        person_url=known.userinfo_endpoint or "",
+        scopes=scopes,
+        pkce="S256" in (known.code_challenge_methods_supported or ["S256"]),  # harmless where it is not known
+        method=next((method for method in order if method in methods), "client_secret_basic"),
+        sends_iss=known.authorization_response_iss_parameter_supported is True,
+    )
+
+
+def _is_fit(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    if not host or parts.fragment or parts.username is not None:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and host in ("127.0.0.1", "::1", "localhost"))

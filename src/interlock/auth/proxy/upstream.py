@@ -1,0 +1,269 @@
+"""People who log in at another authorization server, at which this one is a client with one id for all of its own clients.
+
+That one id is what makes a proxy a confused deputy: who has agreed to it upstream once may never be asked there again, whoever sends them.
+So a person is asked here first, for each client anew, and nothing that leads on exists before they have agreed ("Security Best
+Practices", "Confused Deputy Problem").
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import inspect
+import logging
+import secrets
+from base64 import urlsafe_b64encode
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from ... import types as t
+from ...exchange import Principal
+from ...fetch import Fetch
+from ...transport.fetching import HttpFetch
+from ..issuer import consents, pages
+from ..issuer.browser import Session, cookie_name, set_cookie
+from ..issuer.lobby import Answer, Lobby, Visit
+from ..issuer.seam import Pending, Person
+from ..issuer.web import Asked, Reply, redirect
+from ..oauth.failures import Unauthorized
+from ..providers import Provider
+from .sessions import Sessions
+from .talk import Somebody, Talk
+
+if TYPE_CHECKING:
+    from ..issuer.app import Issuer
+
+Admit = Callable[[Mapping[str, Any]], bool | Awaitable[bool]]
+
+CLAIM = "upstream"  # in our tokens: the name of the session at the provider
+_KIND = "upstream-state"
+_SECONDS = 600  # that a log-in at the provider may take
+_STRANGE = "This answer does not belong to a log-in that was begun in this browser, or it was used before. Start again where you came from."
+# What the errors of a provider are called in our own answer; any other is its own failure, and none of the client's business.
+_ERRORS = frozenset(("access_denied", "login_required", "consent_required", "interaction_required", "temporarily_unavailable"))
+
+log = logging.getLogger("interlock.auth")
+
+
+class _Journey(Struct, frozen=True, kw_only=True):
+    """What was set down when a person, having agreed, was sent to the provider; under the digest of `state`, for one use.
+
+    `binder` is the digest of the cookie of their browser; `agreed` is who agreed, where that was before and not just now.
+    """
+
+    pending: str
+    verifier: str
+    nonce: str
+    binder: str
+    agreed: str = ""
+    remember: bool = False
+
+
+class Upstream(Lobby):
+    """The people of `provider`, where this server is registered with `client_id` and the redirect URI that `redirect_uri` says.
+
+    `scopes` are those asked for upstream, else the provider's own. `admit` is told what the provider said of a person, and whether they may
+    come in; everybody may, unless it is given, so give it where anybody can have an account. `keys` (16 random bytes or more each; the
+    first closes, all open) seal the provider's tokens in the vault; without them the client secret is what opens them.
+    `callback` is the path, below the issuer's, to which the provider sends people back.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        client_id: str,
+        client_secret: str | None = None,
+        *,
+        scopes: Sequence[str] | None = None,
+        admit: Admit | None = None,
+        keys: Sequence[bytes] = (),
+        callback: str = "/callback",
+        brand: str = "",
+        session_seconds: float = 8 * 3600.0,
+        fetch: Fetch | None = None,
+    ) -> None:
+        super().__init__(brand=brand)
+        if provider.method != "none" and client_secret is None:
+            raise ValueError(f"{provider.name} knows its clients by a secret: give client_secret")
+        if not keys and client_secret is None:
+            raise ValueError("a client without a secret needs keys, which seal the provider's tokens")
+        self.provider, self.client_id = provider, client_id
+        self.scopes = tuple(provider.scopes if scopes is None else scopes)
+        self._secret, self._fetch = client_secret, fetch if fetch is not None else HttpFetch()
+        self._admit, self._callback, self._session_seconds = admit, callback, session_seconds
+        self._keys = list(keys) or [hashlib.sha256(f"interlock upstream {client_id} {client_secret}".encode()).digest()]
+        self._parts: tuple[Issuer, Talk, Sessions] | None = None
+
+    def redirect_uri(self, issuer: Issuer) -> str:
+        """The redirect URI that has to be registered at the provider."""
+        return f"{issuer.settings.url}{self._callback}"
+
+    def bind(self, issuer: Issuer) -> None:
+        """Belong to an issuer, before it has been asked for anything."""
+        if self._parts is None or self._parts[0] is not issuer:
+            clock = issuer.settings.clock
+            talk = Talk(self.provider, self.client_id, self._secret, self._fetch, clock)
+            self._parts = issuer, talk, Sessions(issuer.vault, talk, self._keys, clock)
+
+    async def stands(self, person: Person) -> bool:
+        """Whether the person's session at the provider has not ended (AU2-10). Raises Unreachable where the provider cannot be asked."""
+        session = person.claims.get(CLAIM)
+        return isinstance(session, str) and await self._sessions.stands(session, person.subject)
+
+    async def upstream_token(self, principal: Principal) -> str:
+        """An access token of the provider for who calls, for calls of our own to its API (AUT-18); never to be given to anybody.
+
+        Raises Unauthorized where the session at the provider has ended, or the principal has none; Unreachable where it cannot be asked.
+        """
+        session = principal.claims.get(CLAIM)
+        if not isinstance(session, str):
+            what = f"the token that came with the request was not given after a log-in at {self.provider.name}"
+            raise Unauthorized("request", what, advice="Log in again.", culprit="client")
+        return await self._sessions.token(session, principal.subject)
+
+    async def aclose(self) -> None:
+        """Close the connections to the provider."""
+        await self._fetch.aclose()
+
+    # -- before the log-in ---------------------------------------------------------------------------------------------
+
+    async def begin(self, issuer: Issuer, asked: Asked, pending: Pending) -> Reply:
+        """To our own consent page, or straight on for who has agreed to the same before."""
+        self.bind(issuer)
+        return await super().begin(issuer, asked, pending)
+
+    async def answer(self, issuer: Issuer, asked: Asked) -> Reply | None:
+        """The pages, and the answer of the provider; None for a path that is none of them."""
+        self.bind(issuer)
+        return await super().answer(issuer, asked)
+
+    async def _logged_in(self, visit: Visit) -> Session | None:
+        return await visit.browser.session(visit.vault, visit.now)
+
+    async def _let_in(self, visit: Visit, word: str) -> Reply | None:
+        return None  # consent comes first, and the log-in after it
+
+    def _told(self, told: pages.Consent) -> pages.Consent:
+        return msgspec.structs.replace(told, person=None, logout=None, upstream=self.provider.name, upstream_scopes=self.scopes)
+
+    async def _agreed(self, visit: Visit, pending: Pending, session: Session | None, answer: Answer) -> Reply:
+        """Set down where the person will come back to, now that they have agreed and not before (SEC-11), and send them to the provider."""
+        state, binder, verifier, nonce = (secrets.token_urlsafe(32) for _ in range(4))
+        journey = _Journey(
+            pending=pending.id,
+            verifier=verifier,
+            nonce=nonce,
+            binder=_digest(binder),
+            agreed=session.subject if answer == "before" and session is not None else "",
+            remember=answer == "always",
+        )
+        await visit.vault.put(_KIND, _digest(state), msgspec.json.encode(journey), until=visit.now + _SECONDS)
+        challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+        url = self.provider.visit(
+            client_id=self.client_id,
+            redirect_uri=self.redirect_uri(visit.issuer),
+            state=state,
+            challenge=challenge,
+            nonce=nonce,
+            scopes=self.scopes,
+        )
+        base = visit.issuer.settings.url
+        kept = set_cookie(base, _cookie(base, state), binder, seconds=_SECONDS)
+        return redirect(url, headers=[kept, visit.browser.header])
+
+    # -- after it ------------------------------------------------------------------------------------------------------
+
+    def _others(self) -> Mapping[str, Callable[[Visit], Awaitable[Reply]]]:
+        return {self._callback: self._back}
+
+    async def _back(self, visit: Visit) -> Reply:
+        """The browser comes back from the provider."""
+        if visit.asked.method != "GET":
+            return self._sorry("That cannot be done", "This page takes GET.", status=405)
+        given, base = visit.asked.parameters, visit.issuer.settings.url
+        state = given.get("state", "")
+        journey = await self._journey(visit, state)
+        if journey is None:
+            return self._sorry("Start again", _STRANGE)
+        over = set_cookie(base, _cookie(base, state), "", seconds=0)
+        if not self._is_from_provider(given):  # and then nothing that it says is to be shown, or passed on
+            return self._sorry("Start again", f"This answer is not from {self.provider.name}, or not for this log-in.").adding(over)
+        pending = await visit.issuer.pending(journey.pending)
+        if pending is None:
+            return self._sorry("Start again", "This request has ended meanwhile. Start again where you came from.").adding(over)
+        if "code" not in given:
+            error = given.get("error", "")
+            words = f"{self.provider.name} did not let the person in."
+            return (await visit.issuer.deny(pending.id, error if error in _ERRORS else "server_error", words)).adding(over)
+        return (await self._arrived(visit, pending, journey, given["code"])).adding(over)
+
+    async def _journey(self, visit: Visit, state: str) -> _Journey | None:
+        """What was set down for this state and this browser; nobody gets it twice, and no other browser can use it up."""
+        key = _digest(state)
+        kept = await visit.vault.get(_KIND, key) if state else None
+        if kept is None:
+            return None
+        binder = visit.asked.cookies.get(_cookie(visit.issuer.settings.url, state), "")
+        if not hmac.compare_digest(_digest(binder), msgspec.json.decode(kept, type=_Journey).binder):
+            return None
+        taken = await visit.vault.take(_KIND, key)
+        return None if taken is None else msgspec.json.decode(taken, type=_Journey)
+
+    def _is_from_provider(self, given: Mapping[str, str]) -> bool:
+        """Whether the answer says that it comes from the provider, or need not say so (RFC 9207, 2.4)."""
+        issuer = given.get("iss")
+        return issuer == self.provider.issuer if issuer is not None else not self.provider.sends_iss
+
+    async def _arrived(self, visit: Visit, pending: Pending, journey: _Journey, code: str) -> Reply:
+        try:
+            answer = await self._talk.redeem(code, self.redirect_uri(visit.issuer), journey.verifier)
+            somebody = await self._talk.who(answer, journey.nonce)
+        except t.Unreachable as failed:
+            log.warning("nobody could be logged in at %s: %s", self.provider.name, failed)
+            return await visit.issuer.deny(pending.id, "server_error", f"The log-in at {self.provider.name} did not come to its end.")
+        if not await self._is_admitted(somebody):
+            return await visit.issuer.deny(pending.id, "access_denied", "This account may not be used here.")
+        subject = f"{self.provider.issuer}#{somebody.subject}"
+        until = visit.now + self._session_seconds
+        browser = await visit.browser.log_in(visit.vault, Session(subject=subject, name=somebody.name, until=until))
+        inside = visit.renewed(browser)
+        if journey.agreed and journey.agreed != subject:  # it was somebody else who agreed: this person has to be asked
+            return inside.to("/consent", at=browser.refer(f"p{pending.id}"))
+        if journey.remember:
+            await consents.remember(visit.vault, subject, pending, visit.now)
+        session = await self._sessions.begin(subject, answer)
+        claims = {CLAIM: session, "name": somebody.name}
+        reply = await visit.issuer.grant(pending.id, Person(subject, somebody.name, claims), pending.scopes)
+        return reply.adding(browser.header)
+
+    async def _is_admitted(self, somebody: Somebody) -> bool:
+        if self._admit is None:
+            return True
+        verdict = self._admit(somebody.claims)
+        return bool(await verdict if inspect.isawaitable(verdict) else verdict)
+
+    @property
+    def _talk(self) -> Talk:
+        return self._bound[1]
+
+    @property
+    def _sessions(self) -> Sessions:
+        return self._bound[2]
+
+    @property
+    def _bound(self) -> tuple[Issuer, Talk, Sessions]:
+        if self._parts is None:
+            raise RuntimeError("these people belong to no issuer yet: give them to one, or call bind")
+        return self._parts
+
+
+def _cookie(url: str, state: str) -> str:
+    """The cookie of one log-in, so that two at once do not disturb each other."""
+    return cookie_name(url, f"state-{_digest(state)[:16]}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,47 @@
+"""What a verifier is: it turns a token into a principal, or says in words why it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from ...exchange import Principal
+
+
+class BadToken(Exception):
+    """The token is not good here; the words are told to whoever sent it, and never quote it (RFC 6750, 3.1, `invalid_token`)."""
+
+
+class Unverifiable(Exception):
+    """Whether the token is good cannot be found out now, as who could say it is not there: try again in `seconds`."""
+
+    def __init__(self, words: str, *, seconds: float = 5.0) -> None:
+        super().__init__(words)
+        self.seconds = seconds
+
+
+class Verified(Struct, frozen=True):
+    """A token that is good: for whom, and the thumbprint of the key to which it is bound, if it is (RFC 9449, 6).
+
+    `seconds` is for how long this may be taken as true without asking again; never beyond the principal's end.
+    """
+
+    principal: Principal
+    thumbprint: str | None = None
+    seconds: float = 60.0
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """Says what tokens are worth. `issuers` are the authorization servers that a client may get them from (RFC 9728, 2)."""
+
+    issuers: Sequence[str]
+
+    async def verify(self, token: str, *, resource: str, now: float) -> Verified:
+        """The principal of a token that is for `resource` (the canonical URI of this server) and good at `now` (wall clock seconds).
+
+        Raises BadToken, also where the token is for somebody else, and Unverifiable.
+        """
+        ...

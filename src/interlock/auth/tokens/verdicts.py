@@ -1,0 +1,67 @@
+"""Verdicts on tokens, kept for a short while: repeated calls cost no signature, and calls at once ask nobody twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from hashlib import sha256
+from typing import Any
+
+from .seam import Verified
+
+Ask = Callable[[str, str, float], Coroutine[Any, Any, Verified]]
+_MOST_SECONDS = 60.0  # however long a verifier likes: a token that was withdrawn shall not live on
+
+
+class Verdicts:
+    """What was said of tokens, by a digest of each; at most `most` verdicts, the least recently used go first.
+
+    `ask` says what a token is worth: it takes the token, the resource and the time. Only tokens that are good are kept, until they end,
+    for as long as the verifier says, and a minute at most.
+    """
+
+    def __init__(self, ask: Ask, *, most: int = 4096) -> None:
+        self._ask, self._most = ask, most
+        self._kept: OrderedDict[bytes, tuple[float, float, Verified]] = OrderedDict()
+        self._asking: dict[bytes, asyncio.Task[Verified]] = {}
+
+    def known(self, key: bytes, now: float) -> Verified | None:
+        """The verdict on a token, if it is known at `now`."""
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        since, until, verified = kept
+        if not since <= now < until:  # also where the clock was set back
+            del self._kept[key]
+            return None
+        self._kept.move_to_end(key)
+        return verified
+
+    async def find_out(self, key: bytes, token: str, resource: str, now: float) -> Verified:
+        """Ask the verifier, once for all who want to know at the same time. Raises what it raises."""
+        task = self._asking.get(key)
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            task = asyncio.get_running_loop().create_task(self._ask(token, resource, now))
+            self._asking[key] = task
+            task.add_done_callback(lambda done: self._over(key, done, now))
+        return await asyncio.shield(task)  # who waits may go away; the others still want to know
+
+    def _over(self, key: bytes, task: asyncio.Task[Verified], now: float) -> None:
+        if self._asking.get(key) is task:
+            del self._asking[key]
+        if task.cancelled() or task.exception() is not None:
+            return
+        verified = task.result()
+        until = now + min(verified.seconds, _MOST_SECONDS)
+        if verified.principal.expires is not None:
+            until = min(until, verified.principal.expires)
+        if until > now:
+            self._kept[key] = (now, until, verified)
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+
+
+def key_of(token: str, resource: str) -> bytes:
+    """What stands for a token at a resource."""
+    return sha256(f"{resource}\n{token}".encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,187 @@
+"""What the tests of the guard share: a clock, a web in memory, an app that writes down what it sees, and one request to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from interlock import types as t
+from interlock.auth.guard import Guard
+from interlock.auth.keys import SigningKey
+from interlock.auth.tokens.jwt import Jwt
+from interlock.fetch import Request
+
+NOW = 1_800_000_000.0
+ISSUER = "https://login.example.com"
+RESOURCE = "https://mcp.example.com/mcp"
+KEY = SigningKey.generate()
+
+
+class Clock:
+    """The wall clock of a test."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Page(Struct):
+    """An answer of the web."""
+
+    body: Any = b""
+    status: int = 200
+    headers: dict[str, str] = {}
+
+    async def read(self, limit: int) -> bytes:
+        body = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+        if len(body) > limit:
+            raise t.ProtocolError(f"the body has more than {limit} bytes")
+        return body
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+Answer = Page | Exception | Callable[[Request], Page]
+
+
+class Web:
+    """A `Fetch` that answers from a table, by URL."""
+
+    def __init__(self, pages: Mapping[str, Answer]) -> None:
+        self.pages = dict(pages)
+        self.asked: list[Request] = []
+        self.gate: asyncio.Event | None = None
+        self.began: asyncio.Event | None = None
+
+    def hold(self) -> tuple[asyncio.Event, asyncio.Event]:
+        """Hold answers back: an event that is set once somebody asks, and the one that lets them go."""
+        self.began, self.gate = asyncio.Event(), asyncio.Event()
+        return self.began, self.gate
+
+    async def __call__(self, request: Request) -> Any:
+        self.asked.append(request)
+        if self.gate is not None and self.began is not None:
+            self.began.set()
+            await self.gate.wait()
+        page = self.pages.get(request.url, Page(status=404))
+        if isinstance(page, Exception):
+            raise page
+        return page(request) if callable(page) else page
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+    def count(self, url: str) -> int:
+        return sum(request.url == url for request in self.asked)
+
+
+JWKS = f"{ISSUER}/jwks"
+
+
+def issuer_pages(*keys: SigningKey, **headers: str) -> dict[str, Answer]:
+    """The metadata and the keys of the issuer."""
+    metadata = {"issuer": ISSUER, "jwks_uri": JWKS, "introspection_endpoint": f"{ISSUER}/introspect"}
+    return {
+        f"{ISSUER}/.well-known/oauth-authorization-server": Page(metadata),
+        JWKS: Page({"keys": [key.public() for key in keys]}, headers={name.replace("_", "-"): value for name, value in headers.items()}),
+    }
+
+
+def token(key: SigningKey = KEY, *, typ: str | None = "at+jwt", header: dict[str, Any] | None = None, **changes: Any) -> str:
+    """A good token, with changes; None leaves a claim out."""
+    claims = {"iss": ISSUER, "sub": "jane", "aud": RESOURCE, "client_id": "app", "scope": "use", "iat": NOW, "exp": NOW + 600, "jti": "1"}
+    return key.sign({name: value for name, value in (claims | changes).items() if value is not None}, typ=typ, header=header)
+
+
+def jwt_guard(clock: Callable[[], float] | None = None, *, verifier: Any = None, **settings: Any) -> Guard:
+    """A guard that takes the tokens above."""
+    by = verifier or Jwt(ISSUER, keys={"keys": [KEY.public()]})
+    return Guard(by, **({"resource": RESOURCE, "scopes": ["use"], "clock": clock or Clock()} | settings))
+
+
+class Inner:
+    """The app behind a guard: answers 200 and writes down what it saw."""
+
+    path = "/mcp"
+
+    def __init__(self) -> None:
+        self.scopes: list[dict[str, Any]] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scopes.append(scope)
+        if scope["type"] != "http":
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"x-inside", b"yes")]})
+        await send({"type": "http.response.body", "body": b"inside"})
+
+
+class Got(Struct):
+    """What came back."""
+
+    status: int
+    pairs: list[tuple[bytes, bytes]]
+    body: bytes
+
+    @property
+    def challenges(self) -> list[str]:
+        return [value.decode() for name, value in self.pairs if name == b"www-authenticate"]
+
+    def header(self, name: str) -> str | None:
+        found = [value.decode() for own, value in self.pairs if own == name.encode()]
+        assert len(found) < 2, f"{name} came twice"
+        return found[0] if found else None
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def scope_of(method: str, path: str, headers: Any = (), query: str = "", **changes: Any) -> dict[str, Any]:
+    """An ASGI scope, as a web server makes it."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    whole = [(name.lower().encode(), value.encode("latin-1")) for name, value in pairs]
+    if b"host" not in dict(whole):
+        whole.insert(0, (b"host", b"mcp.example.com"))
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "https",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": query.encode(),
+        "headers": whole,
+        "client": ("203.0.113.7", 4711),
+        "server": ("10.0.0.1", 443),
+        **changes,
+    }
+
+
+async def ask(
+    app: Any, method: str = "POST", path: str = "/mcp", headers: Any = (), query: str = "", body: bytes = b"", **changes: Any
+) -> Got:
+    """One request to an ASGI app."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app(scope_of(method, path, headers, query, **changes), receive, send)
+    assert [message["type"] for message in sent[:1]] == ["http.response.start"]
+    return Got(sent[0]["status"], list(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:]))
+
+
+def bearer(value: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {value}"}
