@@ -19,37 +19,60 @@ NAME, PASSWORD = "ada", "correct horse battery staple"
 MOST_PAGES = 20
 
 
-class Form(HTMLParser):
-    """The first form of a page: where it goes, what is in it, and which button sends it."""
+class Form:
+    """The form of a page that agrees: where it goes, what is in it, and which button sends it.
+
+    That is the one with a button of the class "yes", where there is one; else the first, by its first button.
+    """
+
+    def __init__(self, page: str) -> None:
+        forms = Forms(page)
+        found, self.onward = forms.found, forms.onward
+        chosen = next((form for form in found if form["button"][1]), found[0] if found else None)
+        self.seen = chosen is not None
+        self.action, self.method = (chosen["action"], chosen["method"]) if chosen else ("", "get")
+        self.fields: dict[str, str] = chosen["fields"] | chosen["button"][0] if chosen else {}
+
+
+class Forms(HTMLParser):
+    """Every form of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.action, self.method = "", "get"
-        self.fields: dict[str, str] = {}
-        self.inside = self.seen = self.pressed = False
+        self.found: list[dict[str, Any]] = []
+        self.inside = False
+        self.onward: str | None = None  # where the page leads by itself
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Take a form's parts in."""
         told = {name: value or "" for name, value in attrs}
-        if tag == "form" and not self.seen:
-            self.inside = self.seen = True
-            self.action, self.method = told.get("action", ""), told.get("method", "get").lower()
+        if tag == "meta" and told.get("http-equiv", "").lower() == "refresh":
+            self.onward = told.get("content", "").partition("url=")[2] or None
+        elif tag == "form":
+            self.inside = True
+            method = told.get("method", "get").lower()
+            self.found.append({"action": told.get("action", ""), "method": method, "fields": {}, "button": ({}, False, False)})
         elif self.inside and tag == "input" and told.get("name"):
-            kind = told.get("type", "text")
-            if kind == "password":
-                self.fields[told["name"]] = PASSWORD
-            elif kind in ("text", "email"):
-                self.fields[told["name"]] = told.get("value") or NAME
-            elif kind == "hidden" or (kind == "checkbox" and "checked" in told):
-                self.fields[told["name"]] = told.get("value", "on")
-        elif self.inside and tag == "button" and not self.pressed and told.get("type", "submit") == "submit":
-            self.pressed = True  # the first button is the one that agrees
-            if told.get("name"):
-                self.fields[told["name"]] = told.get("value", "")
+            self.fill(told, self.found[-1]["fields"])
+        elif self.inside and tag == "button" and told.get("type", "submit") == "submit":
+            _, agrees, pressed = self.found[-1]["button"]
+            says_yes = "yes" in told.get("class", "").split()
+            if not pressed or (says_yes and not agrees):
+                self.found[-1]["button"] = ({told["name"]: told.get("value", "")} if told.get("name") else {}, says_yes, True)
+
+    def fill(self, told: dict[str, str], fields: dict[str, str]) -> None:
+        """Fill one field in."""
+        kind = told.get("type", "text")
+        if kind == "password":
+            fields[told["name"]] = PASSWORD
+        elif kind in ("text", "email"):
+            fields[told["name"]] = told.get("value") or NAME
+        elif kind == "hidden" or (kind == "checkbox" and "checked" in told):
+            fields[told["name"]] = told.get("value", "on")
 
     def handle_endtag(self, tag: str) -> None:
-        """The form is whole."""
+        """A form is whole."""
         if tag == "form":
             self.inside = False
 
@@ -74,13 +97,14 @@ def walk(address: str) -> str:
         with answer:
             place, page = answer.geturl(), answer.read().decode("utf-8", "replace")
             onward = answer.headers.get("location")
+        form = Form(page)
+        onward = onward or form.onward
         if onward is not None:
             target = urljoin(place, onward)
             if urlsplit(target).netloc != home:
                 return target
             request = urllib.request.Request(target)
             continue
-        form = Form(page)
         if not form.seen:
             raise SystemExit(f"{place} ({answer.status}) has no form: {page[:2000]}")
         target, sent = urljoin(place, form.action or place), urlencode(form.fields)

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .client import Authorization
     from .guard import Guard
+    from .issuer.accounts import Accounts
+    from .issuer.app import Issuer
+    from .issuer.people import LocalPeople
     from .keys import KeySet, SigningKey
     from .oauth.failures import Denied, Unauthorized
     from .tokens.jwt import Jwt
@@ -19,13 +22,16 @@ if TYPE_CHECKING:
 
 # Each public name and its home: loaded at first use, so that who only serves loads nothing of the client, and nobody cryptography unasked.
 _HOMES = {
+    "Accounts": "interlock.auth.issuer.accounts",
     "Authorization": "interlock.auth.client",
     "ClientCredentials": "interlock.auth.ways",
     "Denied": "interlock.auth.oauth.failures",
     "EnterpriseManaged": "interlock.auth.ways",
     "Guard": "interlock.auth.guard",
+    "Issuer": "interlock.auth.issuer.app",
     "Jwt": "interlock.auth.tokens.jwt",
     "KeySet": "interlock.auth.keys",
+    "LocalPeople": "interlock.auth.issuer.people",
     "OAuth": "interlock.auth.ways",
     "SigningKey": "interlock.auth.keys",
     "Unauthorized": "interlock.auth.oauth.failures",
@@ -33,13 +39,16 @@ _HOMES = {
 }
 
 __all__ = [
+    "Accounts",
     "Authorization",
     "ClientCredentials",
     "Denied",
     "EnterpriseManaged",
     "Guard",
+    "Issuer",
     "Jwt",
     "KeySet",
+    "LocalPeople",
     "OAuth",
     "SigningKey",
     "Unauthorized",

@@ -1,0 +1,49 @@
+"""Serves ASGI apps, and guarded MCP servers, on loopback for as long as a block lasts."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+
+from interlock import Server
+from interlock.server.web import serve_web
+
+
+@asynccontextmanager
+async def served(app: Any, port: int) -> AsyncIterator[str]:
+    """An ASGI app with its lifespan; gives its origin."""
+    with socket.socket() as own:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        own.bind(("127.0.0.1", port))
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on", ws="none", timeout_graceful_shutdown=1))
+        server.install_signal_handlers = lambda: None  # type: ignore[method-assign]  # the test's own are to stay
+        work = asyncio.create_task(server.serve(sockets=[own]))
+        try:
+            while not server.started and not work.done():
+                await asyncio.sleep(0)  # uvicorn tells nobody when it has begun
+            if work.done():
+                await work
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.should_exit = True
+            await asyncio.wait({work})
+
+
+@asynccontextmanager
+async def guarded(server: Server, guard: Any, port: int, **options: Any) -> AsyncIterator[str]:
+    """An MCP server behind a guard; gives its URL."""
+    ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    work = asyncio.create_task(serve_web(server, port=port, guard=guard, grace=0.1, on_ready=ready.set_result, **options))
+    try:
+        await asyncio.wait({work, ready}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            await work
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
