@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +20,13 @@ pytest_plugins = ["tests.peers_in_place"]
 settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=60)
 settings.register_profile("ci", settings.get_profile("desk"), max_examples=200, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk"))
+
+# No test touches the keyring or the files of whoever runs it.
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="interlock-tests-")
+atexit.register(shutil.rmtree, os.environ["XDG_DATA_HOME"], ignore_errors=True)
+for name in ("INTERLOCK_VAULT", "INTERLOCK_VAULT_KEY"):
+    os.environ.pop(name, None)
 
 # Whoever is started in the background of a shell ignores interrupts, and so would every program that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -14,7 +14,7 @@ import pytest
 
 from interlock.store import FileVault, SqliteVault, Vault, alone
 from tests.store.vault_makers import KEY
-from tests.store.vault_scripts import BUSY, FORK, FORK_BUSY, HOLDER, VISITOR, WRITER, start
+from tests.store.vault_scripts import BUSY, FORK, FORK_BUSY, HOLDER, VISITOR, WRITER, end, start
 
 PLACES = ("file, sealed", "sqlite")
 
@@ -28,6 +28,20 @@ def place(request, tmp_path) -> tuple[str, Path, dict[str, str]]:
     return f"{kind}://{path}", path, {"INTERLOCK_VAULT_KEY": KEY} if sealed else {}
 
 
+@pytest.fixture
+async def run():
+    """Starts programs, and ends those that a test which has failed leaves behind."""
+    started = []
+
+    async def begin(program: str, *arguments: str, **variables: str):
+        started.append(await start(program, *arguments, **variables))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        await end(process)
+
+
 def opened(place: tuple[str, Path, dict[str, str]], clock=time.time) -> Vault:
     """The vault at that place, here."""
     url, path, variables = place
@@ -36,7 +50,7 @@ def opened(place: tuple[str, Path, dict[str, str]], clock=time.time) -> Vault:
 
 
 @pytest.mark.slow
-async def test_eight_processes_lose_nothing(place):
+async def test_eight_processes_lose_nothing(place, run):
     """Eight add, swap and take at once: all that was added is there, no count is lost, and each ticket was had by one."""
     url, _, variables = place
     vault, rounds = opened(place), 12
@@ -44,7 +58,7 @@ async def test_eight_processes_lose_nothing(place):
     for n in range(rounds):
         await vault.put("ticket", str(n), b"%d" % n)
     async with asyncio.timeout(90):
-        programs = [await start(BUSY, url, str(me), str(rounds), **variables) for me in range(8)]
+        programs = [await run(BUSY, url, str(me), str(rounds), **variables) for me in range(8)]
         for program in programs:
             assert await program.stdout.readline() == b"ready\n"
         for program in programs:
@@ -60,13 +74,13 @@ async def test_eight_processes_lose_nothing(place):
     await vault.aclose()
 
 
-async def test_a_killed_writer_leaves_a_whole_vault(place):
+async def test_a_killed_writer_leaves_a_whole_vault(place, run):
     """kill -9 in the middle of writing, again and again: what was said to be kept is there, nothing is torn, and writing goes on."""
     url, path, variables = place
     vault, said = opened(place), 0
     async with asyncio.timeout(60):
         for turn in range(4):
-            program = await start(WRITER, url, **variables)
+            program = await run(WRITER, url, **variables)
             for _ in range(2 + turn):
                 said = int(await program.stdout.readline())
                 long = await vault.get("n", "long")  # while it writes
@@ -87,12 +101,12 @@ async def test_a_killed_writer_leaves_a_whole_vault(place):
         assert {each.name for each in path.parent.iterdir()} == {"it", "it.lock"}
 
 
-async def test_two_processes_are_never_inside_together(place, tmp_path):
+async def test_two_processes_are_never_inside_together(place, run, tmp_path):
     """Three processes and this one go in and out of one lease."""
     url, _, variables = place
     vault, mark = opened(place), tmp_path / "inside"
     async with asyncio.timeout(90):
-        programs = [await start(VISITOR, url, str(mark), "8", **variables) for _ in range(3)]
+        programs = [await run(VISITOR, url, str(mark), "8", **variables) for _ in range(3)]
         for program in programs:
             assert await program.stdout.readline() == b"ready\n"
             program.stdin.write(b"go\n")
@@ -108,7 +122,7 @@ async def test_two_processes_are_never_inside_together(place, tmp_path):
     await vault.aclose()
 
 
-async def test_the_lease_of_a_killed_holder_ends(place):
+async def test_the_lease_of_a_killed_holder_ends(place, run):
     """Nobody comes in while the holder lives, nor right after it was killed; once the lease is over, anyone does."""
     url, _, variables = place
     ahead = 0.0
@@ -128,7 +142,7 @@ async def test_the_lease_of_a_killed_holder_ends(place):
             ahead = 31.0
 
     async with asyncio.timeout(30):
-        program = await start(HOLDER, url, **variables)
+        program = await run(HOLDER, url, **variables)
         assert await program.stdout.readline() == b"inside\n"
         async with alone(vault, "https://server.example", clock=clock, sleep=wait):
             assert tried == 4
@@ -136,11 +150,11 @@ async def test_the_lease_of_a_killed_holder_ends(place):
 
 
 @pytest.mark.parametrize("program", [FORK, FORK_BUSY], ids=["idle", "busy"])
-async def test_a_vault_goes_on_after_a_fork(place, program: str):
+async def test_a_vault_goes_on_after_a_fork(place, run, program: str):
     """Parent and child use a vault that was in use before the fork, and one that another thread is using at that moment."""
     url, path, variables = place
     async with asyncio.timeout(60):
-        assert await (await start(program, url, **variables)).wait() == 0
+        assert await (await run(program, url, **variables)).wait() == 0
     if url.startswith("sqlite"):
         with sqlite3.connect(path) as db:
             assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 
@@ -142,7 +143,14 @@ def environment(**more: str) -> dict[str, str]:
 
 
 async def start(program: str, *arguments: str, **variables: str) -> Process:
-    """A Python process that runs a program; what it is told and what it prints goes through pipes."""
+    """A Python process, with a group of its own, that runs a program; what it is told and what it prints goes through pipes."""
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, *arguments, stdin=PIPE, stdout=PIPE, env=environment(**variables)
+        sys.executable, "-c", program, *arguments, stdin=PIPE, stdout=PIPE, env=environment(**variables), start_new_session=True
     )
+
+
+async def end(process: Process) -> None:
+    """Kill what is left of a process and of its children, where it has not ended by itself."""
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

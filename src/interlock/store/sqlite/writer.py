@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import sqlite3
@@ -30,11 +31,15 @@ log = logging.getLogger("interlock.store")
 def connect(path: Path, *, check_same_thread: bool = True) -> sqlite3.Connection:
     """A connection to a store's file, which is made where there is none. Raises StoreError where it cannot be."""
     try:
-        # Made by us and not by SQLite, so that nobody else may read it; the files beside it take over its mode.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+        # Made by us and not by SQLite, so that nobody else may read it; the files beside it take over its mode. One that is there is
+        # opened by SQLite alone: to close it again would end the locks that this process has on it.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
+        db = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=check_same_thread)
     except OSError as bad:
         raise StoreError(f"the store {path} cannot be opened: {bad.strerror}") from None
-    db = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=check_same_thread)
+    except sqlite3.Error as bad:
+        raise StoreError(f"the store {path} cannot be opened: {bad}") from None
     try:
         _to_wal(db)
         db.execute("PRAGMA synchronous = NORMAL")

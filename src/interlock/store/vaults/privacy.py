@@ -8,6 +8,7 @@ import os
 import random
 import stat
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,6 +66,23 @@ def open_private(path: Path, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+# A child that is forked while a thread of its parent has a lock would have it too, for as long as it lives.
+_GATE = threading.Lock()
+_OPEN: set[int] = set()
+
+
+def _let_go() -> None:
+    """In a child that was forked: the locks are its parent's."""
+    for descriptor in _OPEN:
+        os.close(descriptor)
+    _OPEN.clear()
+    _GATE.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_GATE.acquire, after_in_parent=_GATE.release, after_in_child=_let_go)
+
+
 @contextmanager
 def turn(path: Path, *, patience: float) -> Iterator[None]:
     """Be the only one, among all threads and processes, that holds the lock on this file; it is let go by itself when a process ends.
@@ -72,7 +90,9 @@ def turn(path: Path, *, patience: float) -> Iterator[None]:
     Waits for `patience` seconds at the most. Raises StoreError.
     """
     try:
-        descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
+        with _GATE:
+            descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
+            _OPEN.add(descriptor)
     except OSError as bad:
         raise StoreError(f"the lock {path} of the vault cannot be opened: {bad.strerror}") from None
     try:
@@ -84,7 +104,9 @@ def turn(path: Path, *, patience: float) -> Iterator[None]:
             pause = min(2 * pause, _LONGEST)
         yield
     finally:
-        os.close(descriptor)  # and with it the lock
+        with _GATE:
+            _OPEN.discard(descriptor)
+            os.close(descriptor)  # and with it the lock
 
 
 def _lock(descriptor: int, path: Path) -> bool:

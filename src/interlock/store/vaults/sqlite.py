@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ...protocol.sessions import StoreError
-from .privacy import check_file, make_folder, open_private
+from .privacy import check_file, make_folder, open_private, turn
 from .sealing import Key, Sealing, about
 from .seam import Name, checked, decoded, encoded, ending, name
 
@@ -102,11 +102,11 @@ class _Drawer:
 class SqliteVault:
     """Keeps records in a SQLite file of mode 0600 (a wider one is refused), up to 1 GiB; it must lie on a local disk.
 
-    Values are sealed, names are not, where there is a `key` (32 characters or more; INTERLOCK_VAULT_KEY where none is given), or else
-    where the system's keyring keeps one (`keyring`: whether to ask it, or another one to ask). A vault that was sealed is never again
-    used without its key; one that was not is sealed as soon as there is a key. `clock` gives the seconds by which records end;
-    StoreError is raised where another process does not let go of the file within `patience` seconds. Raises ValueError for a key that
-    is too short.
+    A lock file beside it makes processes take turns. Values are sealed, names are not, where there is a `key` (32 characters or more;
+    INTERLOCK_VAULT_KEY where none is given), or else where the system's keyring keeps one (`keyring`: whether to ask it, or another
+    one to ask). A vault that was sealed is never again used without its key; one that was not is sealed as soon as there is a key.
+    `clock` gives the seconds by which records end; StoreError is raised where another process does not let go of the file within
+    `patience` seconds. Raises ValueError for a key that is too short.
     """
 
     shared = True
@@ -185,13 +185,16 @@ class SqliteVault:
 
     def _work(self, work: Callable[[_Drawer], T], writes: bool) -> T:
         with self._lock:
-            try:
-                db = self._db
-                if db is None:
-                    db = self._db = self._open()
-                return self._transaction(db, work, writes)
-            except sqlite3.Error as bad:
-                raise StoreError(self._words(bad)) from None
+            make_folder(self.path.parent, private=False)
+            # SQLite lets processes wait, too, but where one writes without a pause the others wait for ever.
+            with turn(self.path.with_name(f"{self.path.name}.lock"), patience=self._patience):
+                try:
+                    db = self._db
+                    if db is None:
+                        db = self._db = self._open()
+                    return self._transaction(db, work, writes)
+                except sqlite3.Error as bad:
+                    raise StoreError(self._words(bad)) from None
 
     def _transaction(self, db: sqlite3.Connection, work: Callable[[_Drawer], T], writes: bool) -> T:
         db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
@@ -215,7 +218,6 @@ class SqliteVault:
                 db.execute("ROLLBACK")
 
     def _open(self) -> sqlite3.Connection:
-        make_folder(self.path.parent, private=False)
         _make(self.path)
         db = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None, check_same_thread=False)
         try:
