@@ -3,8 +3,8 @@
     python -m scripts.conformance                        # everything, as `make conformance` does
     python -m scripts.conformance --leg server --revision 2026-07-28 --results DIR
 
-The suite is an npm package, pinned in `tests/interop/conformance`. Under test are two ordinary programs of `tests/interop`:
-`everything.py --port N` and `conformance_client.py URL`. There is no list of failures that are expected.
+The suite is an npm package, pinned in `tests/interop/conformance`. Under test are ordinary programs of `tests/interop`:
+`everything.py --port N`, `conformance_client.py URL` and `issuer.py --port N`. There is no list of failures that are expected.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.request
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,11 +32,14 @@ from pathlib import Path
 import yaml
 
 from scripts import peers
+from tests.interop.person import NAME, PASSWORD, walk
+from tests.ports import free_port
 
 REVISIONS = ("2025-11-25", "2026-07-28")
-LEGS = ("server", "client", "strict")
+LEGS = ("server", "client", "strict", "authorization")
 SERVER = peers.INTEROP / "everything.py"
 CLIENT = peers.INTEROP / "conformance_client.py"
+ISSUER = peers.INTEROP / "issuer.py"
 LOOPBACK = peers.INTEROP / "conformance" / "loopback.cjs"
 
 AT_ONCE = 2
@@ -146,22 +151,46 @@ class Suite:
         extra = [entry["scenario"] for entry in wanted["not_scored"] if entry["leg"] == leg]
         return {name: True for name in wanted[leg]} | {name: False for name in extra}
 
-    def run(self, results: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the suite; whatever it has started ends with it."""
+    def listed(self, revision: str) -> dict[str, bool]:
+        """The scenarios for an authorization server, none of which is scored: no revision asks for one (`requirements/*.yaml`)."""
+        command = [*self.command, "list", "--authorization", "--spec-version", revision]
+        printed = subprocess.run(command, capture_output=True, text=True, timeout=SCENARIO_SECONDS, check=True).stdout
+        return dict.fromkeys(re.findall(r"^  - (\S+)", printed, re.MULTILINE), False)
+
+    def run(self, results: Path, *arguments: str, follow: Callable[[str], object] | None = None) -> subprocess.CompletedProcess[str]:
+        """Run the suite; whatever it has started ends with it. `follow` is given each line that it prints, as it prints it."""
         environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-        command = [*self.command, *arguments, "--timeout", str(SCENARIO_SECONDS * 1000), "--output-dir", str(results)]
+        limit = [] if arguments[0] == "authorization" else ["--timeout", str(SCENARIO_SECONDS * 1000)]  # that leg has no such option
+        command = [*self.command, *arguments, *limit, "--output-dir", str(results)]
         with subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace", start_new_session=True,
         ) as process:  # fmt: skip
+            assert process.stdout is not None
+            lines, ended = [], []
+
+            def give_up() -> None:
+                ended.append(f"the suite did not end within {SUITE_SECONDS:g} seconds")
+                _end(process)
+
+            late = threading.Timer(SUITE_SECONDS, give_up)
+            late.start()
             try:
-                output, _ = process.communicate(timeout=SUITE_SECONDS)
-            except subprocess.TimeoutExpired:
-                output = f"the suite did not end within {SUITE_SECONDS} seconds"
+                for line in process.stdout:
+                    lines.append(line)
+                    if follow is not None:
+                        follow(line.rstrip())
+                process.wait()
             finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-        return subprocess.CompletedProcess(command, process.returncode, output)
+                late.cancel()
+                _end(process)
+        return subprocess.CompletedProcess(command, process.returncode, "".join([*lines, *ended]))
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process and all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def left_out(scenario: str) -> bool:
@@ -172,7 +201,7 @@ def left_out(scenario: str) -> bool:
 def read(results: Path, leg: str, wanted: dict[str, bool]) -> list[Verdict]:
     """The verdicts on the scenarios that were to run: the suite leaves a folder of results for each that came to its end."""
     found: dict[str, Path] = {}
-    prefix = "server-" if leg == "server" else ""
+    prefix = {"server": "server-", "authorization": "authorization-server-"}.get(leg, "")
     for file in results.rglob("checks.json"):
         name = re.sub(r"-\d{4}-\d\d-\d\dT[\d-]+Z$", "", file.parent.relative_to(results).as_posix())
         found[name.removeprefix(prefix)] = file.parent
@@ -192,17 +221,19 @@ def _verdict(scenario: str, scored: bool, place: Path | None) -> Verdict:
     )
 
 
-# -- the three legs --------------------------------------------------------------------------------------------------
+# -- the legs --------------------------------------------------------------------------------------------------------
 
 
 def run_leg(suite: Suite, name: str, revision: str, results: Path) -> Leg:
     """Run one leg under one revision; `results` is an empty folder that takes what the suite writes."""
     began = time.monotonic()
-    scenarios = suite.scenarios("server" if name == "server" else "client", revision)
+    scenarios = suite.listed(revision) if name == "authorization" else suite.scenarios("server" if name == "server" else "client", revision)
     leg = Leg(name, revision, left_out=[scenario for scenario in scenarios if left_out(scenario)])
     wanted = {scenario: scored for scenario, scored in scenarios.items() if not left_out(scenario)}
     if name == "server":
         leg.verdicts = server_leg(suite, revision, wanted, results)
+    elif name == "authorization":
+        leg.verdicts = authorization_leg(suite, revision, wanted, results)
     elif name == "client":
         leg.verdicts = client_leg(suite, revision, wanted, results)
     else:
@@ -216,11 +247,28 @@ def server_leg(suite: Suite, revision: str, wanted: dict[str, bool], results: Pa
     """Let the suite be the client of our server; what the server's log complains about counts too."""
     with served(results / "server.log") as url:
         done = suite.run(results, "server", "--url", url, "--requirements", revision)
-    verdicts = _noted(read(results, "server", wanted), done)
-    log = (results / "server.log").read_text(encoding="utf-8", errors="replace")
-    if "Traceback" in log:
-        verdicts.append(Verdict("(the server's log)", scored=False, complaint="the server has failed inside", output=log))
-    return verdicts
+    return [*_noted(read(results, "server", wanted), done), *_logged(results / "server.log")]
+
+
+def authorization_leg(suite: Suite, revision: str, wanted: dict[str, bool], results: Path) -> list[Verdict]:
+    """Let the suite be the client of our authorization server; the person whom it sends there is `tests/interop/person.py`."""
+    with served(results / "issuer.log", ISSUER, "", ["--name", NAME, "--password", PASSWORD]) as url:
+
+        def follow(line: str) -> None:
+            """Where the suite prints an address to visit: visit it, log in, agree, and go back to where one is sent."""
+            if line.startswith(f"{url}/"):
+                urllib.request.build_opener(urllib.request.ProxyHandler({})).open(walk(line), timeout=SCENARIO_SECONDS).close()
+
+        back = free_port()
+        options = ("--client-id", "suite", "--resource", "https://mcp.example/mcp", "--port", str(back), "--spec-version", revision)
+        done = suite.run(results, "authorization", "--url", url, *options, follow=follow)
+    return [*_noted(read(results, "authorization", wanted), done), *_logged(results / "issuer.log")]
+
+
+def _logged(log: Path) -> list[Verdict]:
+    """A bad verdict where the log of the server under test has a failure in it."""
+    text = log.read_text(encoding="utf-8", errors="replace")
+    return [Verdict("(the server's log)", False, complaint="the server has failed inside", output=text)] if "Traceback" in text else []
 
 
 def client_leg(suite: Suite, revision: str, wanted: dict[str, bool], results: Path) -> list[Verdict]:
@@ -260,17 +308,15 @@ def _noted(verdicts: list[Verdict], done: subprocess.CompletedProcess[str]) -> l
 
 
 @contextlib.contextmanager
-def served(log: Path) -> Iterator[str]:
-    """Serve `everything.py` on a free port for as long as the block lasts; give its URL. Raises BadServer."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def served(log: Path, program: Path = SERVER, path: str = "/mcp", options: Sequence[str] = ()) -> Iterator[str]:
+    """Serve a program on a free port for as long as the block lasts; give its URL. Raises BadServer."""
+    port = free_port()
     with log.open("wb") as out, subprocess.Popen(
-        [sys.executable, str(SERVER), "--port", str(port)], stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        [sys.executable, str(program), "--port", str(port), *options], stdin=subprocess.DEVNULL, stdout=out, stderr=out
     ) as process:  # fmt: skip
         try:
             await_port(port, process, log)
-            yield f"http://127.0.0.1:{port}/mcp"
+            yield f"http://127.0.0.1:{port}{path}"
         finally:
             process.terminate()
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -131,7 +132,9 @@ class Got(Struct):
 
     @property
     def challenges(self) -> list[str]:
-        return [value.decode() for name, value in self.pairs if name == b"www-authenticate"]
+        """The challenges of the one header, each as it was written."""
+        header = self.header("www-authenticate")
+        return [] if header is None else re.split(r", (?=DPoP )", header)
 
     def header(self, name: str) -> str | None:
         found = [value.decode() for own, value in self.pairs if own == name.encode()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -308,3 +310,17 @@ def test_settings_that_cannot_be_meant(settings: dict[str, Any], words: str) -> 
 def test_scopes_are_a_list() -> None:
     with pytest.raises(TypeError, match="list"):
         jwt_guard(scopes="use")
+
+
+def test_a_server_with_fixed_keys_needs_no_cryptography() -> None:
+    """The guard alone loads nothing of the extra `auth`, so that programs with keys of their own can do without it."""
+    lines = [
+        "import sys",
+        "import interlock.auth",
+        "from interlock.auth.guard import Guard",
+        "from interlock.auth.tokens.others import ApiKeys",
+        "Guard(ApiKeys({'ci': 'k' * 32}), resource='https://mcp.example.com/mcp')",
+        "print(*sys.modules)",
+    ]
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert not {"joserfc", "cryptography", "uvicorn", "httptools"} & {name.partition(".")[0] for name in done.stdout.split()}

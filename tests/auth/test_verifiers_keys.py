@@ -87,6 +87,21 @@ async def test_64_requests_at_once_fetch_the_keys_once() -> None:
     assert {scope["interlock.principal"].subject for scope in inner.scopes} == {f"user-{n}" for n in range(8)}
 
 
+async def test_who_waits_for_keys_may_go_away() -> None:
+    """AUT-05: the fetch goes on for the others, and nobody begins another while it is under way, be it allowed or not."""
+    web = Web(issuer_pages(KEY))
+    began, gate = web.hold()
+    by = verifier(web, pause=0)
+    first = asyncio.create_task(good(by, token(), NOW))
+    await began.wait()
+    others = [asyncio.create_task(good(by, token(), NOW + n)) for n in range(8)]
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    gate.set()
+    assert await asyncio.gather(*others) == ["jane"] * 8
+    assert web.count(JWKS) == 1
+
+
 async def test_one_token_at_once_is_verified_once() -> None:
     """AUT-05: 64 calls with a new token, one verification; and none for those that follow."""
     asked: list[str] = []
@@ -102,8 +117,10 @@ async def test_one_token_at_once_is_verified_once() -> None:
     verdicts = Verdicts(slow)
     asking = [asyncio.create_task(verdicts.find_out(b"k", token(), RESOURCE, NOW)) for _ in range(64)]
     await began.wait()
+    asking[0].cancel()
+    await asyncio.gather(asking[0], return_exceptions=True)
     gate.set()
-    assert {verified.principal.subject for verified in await asyncio.gather(*asking)} == {"jane"}
+    assert {verified.principal.subject for verified in await asyncio.gather(*asking[1:])} == {"jane"}
     assert len(asked) == 1
     assert verdicts.known(b"k", NOW) is not None
 

@@ -101,6 +101,16 @@ def test_what_is_left_out(name: str, out: bool) -> None:
     assert conformance.left_out(name) is out
 
 
+def test_a_suite_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ended after a while, with all that it said until then, each line as it came."""
+    monkeypatch.setattr(conformance, "SUITE_SECONDS", 1.0)
+    suite, heard = object.__new__(Suite), list[str]()
+    suite.command = [sys.executable, "-c", "import time; print('so far', flush=True); time.sleep(60)"]
+    done = suite.run(tmp_path, "client", follow=heard.append)
+    assert (heard, done.returncode) == (["so far"], -9)
+    assert done.stdout == "so far\nthe suite did not end within 1 seconds"
+
+
 def test_nobody_at_the_port(tmp_path: Path) -> None:
     """A server that ends at once is noticed at once, with what it said."""
     log = tmp_path / "log"

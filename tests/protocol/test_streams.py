@@ -67,6 +67,20 @@ def test_what_comes_before_a_response_makes_a_stream(first: bytes) -> None:
     assert together.take() == b""
 
 
+def test_a_stream_that_begins_when_all_is_said() -> None:
+    """What waits is sent then, and whoever comes back for it is told that there is no more (`HTL-13`)."""
+    answer = Answer(ids=[1, 2], name="a.1", keep=(log := Log()))
+    answer.put([DONE], left=1)
+    answer.put([DONE_TWO], left=0)
+    answer.begin()
+    assert frames(answer.take()) == [DONE, DONE_TWO]
+    assert log.kept[1:] == [(1, DONE, False), (2, DONE_TWO, True)]
+    early = Answer(ids=[1, 2], name="a.1", keep=(log := Log()))
+    early.put([DONE], left=1)
+    early.begin()
+    assert log.kept[1:] == [(1, DONE, False)]
+
+
 def test_without_a_name_events_have_no_ids() -> None:
     """The newest revision has no resumption, and nothing in its streams says so (`HTM-17`)."""
     answer = Answer(ids=[1])

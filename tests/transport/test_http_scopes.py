@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import AsyncIterator
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from interlock import Context, Forbidden, Server
+from interlock import AnyResult, Context, Exchange, Forbidden, Handler, Principal, Server
 from interlock import types as t
 from interlock.server.web import serve_web
+from interlock.transport.authorized import Term
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, R1, R2, R3, R4
 from tests.protocol.frames import answer, initialize, notification, request
 from tests.protocol.offered import Offered, modern, offered
@@ -175,6 +177,26 @@ async def test_who_may_not_listen_in_the_stateless_era(web: Web) -> None:
     acknowledged = (await line.message())["params"]["notifications"]
     assert acknowledged["resourceSubscriptions"] == ["docs://open", "docs://secret"]
     await line.close()
+
+
+async def test_a_rule_for_everything_may_ask_for_scopes_too(caplog: pytest.LogCaptureFixture) -> None:
+    """Middleware that raises Forbidden is heard as a feature is, in both eras; operators read of every refusal."""
+
+    def careful(handler: Handler) -> Handler:
+        async def handle(x: Exchange) -> AnyResult:
+            if x.method == "tools/call" and (x.caller.principal is None or "tools" not in x.caller.principal.scopes):
+                raise Forbidden("tools")
+            return await handler(x)
+
+        return handle
+
+    async with serving(shop(middleware=[careful]), guard=Doorman(strangers=True)) as web:
+        assert denied(await web.ask(as_(call("hello"), "ada"))) == {"tools"}
+        assert (await web.ask(call("hello"))).status == 403
+        assert (await web.ask(as_(call("hello"), "ada", "tools"))).status == 200
+        visit = await Visit.begin(web, R4)
+        assert denied(await visit.ask(tool(1, "hello"))) == {"tools"}
+    assert "insufficient scope: this needs tools" in caplog.text
 
 
 # -- sessions ------------------------------------------------------------------------------------------------------------------
@@ -403,6 +425,19 @@ async def test_a_stream_whose_token_has_ended_already(web: Web) -> None:
     line = await web.begin(as_(listening(toolsListChanged=True), "ada", until=time.time() - 10))
     while (message := await line.message()) is not None:
         assert message.get("method") in (None, "notifications/subscriptions/acknowledged")
+
+
+async def test_a_clock_that_is_set_back() -> None:
+    """The wall clock decides, whatever time has passed by the clock of the loop; and a token may last for ever."""
+    over, looks = asyncio.Event(), itertools.count()
+    term = Term(Principal(subject="ada", expires=0.01), over.set, clock=lambda: 0.0 if next(looks) < 6 else 0.01)
+    async with asyncio.timeout(PATIENCE):
+        await over.wait()
+    assert next(looks) == 8  # when it began, twice for each time that it was too early, and at the end
+    term.over()
+    endless = Term(Principal(subject="ada", expires=float("inf")), over.clear)
+    endless.over()
+    assert over.is_set()
 
 
 async def test_the_stream_of_the_older_transport_lives_as_long_as_its_tokens(web: Web) -> None:

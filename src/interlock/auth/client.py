@@ -6,17 +6,21 @@ No lock is held across a request: requests go out side by side, and only those w
 from __future__ import annotations
 
 import asyncio
+import functools
+import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from ..fetch import Fetch, Request, Response
-from ..types import Unreachable
+from ..protocol.sessions import StoreError
+from ..types import TimedOut, Unreachable
+from .flight import Flight
+from .hindrances import leads_to, too_little, useless, vaulted
 from .oauth.addresses import canonical, origin
 from .oauth.challenges import Challenge, find, read_challenges
 from .oauth.failures import Unauthorized
@@ -25,16 +29,22 @@ from .oauth.grants import Means, renewed
 from .oauth.members import Grant, Member
 from .oauth.revocation import revoke
 from .oauth.steps import Note
-from .sender import Roads, known_issuers, perform, recall
+from .sender import Roads, dismiss, known_issuers, perform, recall
 
 if TYPE_CHECKING:
     from ..store import Vault
     from .agents import Agent
     from .keys import SigningKey
 
+log = logging.getLogger("interlock.client")
+
 _GRANTS = "oauth grant"  # the kind of records in the vault
-_MOST_TRIES = 3  # of one request
-_MOST_STEP_UPS = 3  # for one server, without one that helped
+_MOST_TRIES = 6  # of one request: others may have renewed meanwhile, and a nonce may have changed
+_MOST_STEP_UPS = 3  # of one request, and of all for the same scopes
+_MOST_OPERATIONS = 256  # whose step-ups are remembered
+_SCHEMES = ("bearer", "dpop")
+_PAUSE = 60.0  # seconds in which nobody is asked again after a token that was of no use
+_LEASE = 30.0  # seconds after which another program takes over from one that died while it refreshed
 
 
 class Authorization:
@@ -98,15 +108,17 @@ class Server:
     def __init__(self, whole: Authorization, url: str) -> None:
         self.url, self._whole = url, whole
         self.name = " ".join(part for part in (canonical(url), whole.way.label, whole.account) if part)
-        self._host = urlsplit(url).hostname
         self._grant: Grant | None = None
         self._loaded = False
         self._before: Grant | None = None  # what there was, where it could not be renewed without a person
+        self._new: Literal["", "refreshed", "granted"] = ""  # how the grant came, until the server has taken its token
+        self._vain_until = 0.0  # wall clock: until then a token that was just granted is known to be of no use
+        self._lasting: Grant | None = None  # could not be renewed before its end, and is used until then
         self._key: SigningKey | None = None
+        self._key_of: Grant | None = None
         self._nonces: dict[str, str] = {}  # by origin
-        self._work: asyncio.Task[Grant | None] | None = None
-        self._waiting = 0
-        self._step_ups: dict[frozenset[str], int] = {}  # that did not help, by what was asked for
+        self._flight: Flight[Grant | None] = Flight()
+        self._step_ups: dict[frozenset[str], int] = {}  # by what was asked for
 
     # -- the seam ---------------------------------------------------------------------------------------------
 
@@ -117,45 +129,63 @@ class Server:
             grant = await self._load()
         if grant is None:
             return request
-        if grant.is_stale(self._whole.clock()) and grant.refresh_token is not None:
+        if grant.refresh_token is not None and grant.is_stale(self._whole.clock()):
             grant = await self._early(grant)
         return request if grant is None else self._signed(request, grant)
 
     async def _early(self, grant: Grant) -> Grant | None:
-        """Renew a token that is near its end; where nobody answers it is used as long as it lasts."""
+        """Renew a token that is near its end; while it lasts one waits for that, and who comes meanwhile, or after it failed, uses it."""
+        if self._lasts(grant) and (grant is self._lasting or self._flight.under_way):
+            return grant
         try:
             return await self._renew(grant, None)
         except Unreachable:
-            if grant.expires is not None and self._whole.clock() >= grant.expires:
+            if not self._lasts(grant):
                 raise
+            self._lasting = grant
             return grant
+
+    def _lasts(self, grant: Grant) -> bool:
+        return grant.expires is None or self._whole.clock() < grant.expires
 
     async def heed(self, request: Request, response: Response, tries: int) -> bool:
         """Whether to sign and send a request again, once what was in the way is out of it."""
-        headers = response.headers
+        status, headers = response.status, response.headers
         nonce = headers.get("dpop-nonce")
-        stale_nonce = nonce is not None and self._nonces.get(place := origin(request.url)) != nonce
-        if nonce is not None and stale_nonce:
-            self._nonces[place] = nonce
-        if response.status not in (401, 403):
+        if nonce is not None:
+            self._nonces[origin(request.url)] = nonce
+        if status != 401 and self._new and status < 500 and self._grant is not None and _token(request) == self._grant.access_token:
+            self._new, self._vain_until = "", 0.0
+        if status not in (401, 403):
             return False
         challenges = read_challenges(headers.get("www-authenticate", ""))
-        challenge = find(challenges, "bearer", "dpop")
-        if response.status == 403:
-            return challenge is not None and challenge.error == "insufficient_scope" and await self._step_up(request, challenge)
-        if stale_nonce and tries < _MOST_TRIES and (dpop := find(challenges, "dpop")) is not None and dpop.error == "use_dpop_nonce":
-            return True
-        used, grant = _token(request), self._grant
-        if grant is not None and used != grant.access_token:
-            return tries < _MOST_TRIES  # it was renewed meanwhile
+        if status == 403:
+            lacking = next((one for one in challenges if one.scheme in _SCHEMES and one.error == "insufficient_scope"), None)
+            return lacking is not None and await self._step_up(request, lacking, tries)
+        challenge = find(challenges, *_SCHEMES)
         if tries >= _MOST_TRIES:
-            raise _useless(self.url, challenge)
-        return await self._renew(grant, challenge or Challenge("bearer"), fresh=tries > 1) is not None
+            raise useless(self.url, challenge)
+        if nonce is not None and (dpop := find(challenges, "dpop")) is not None and dpop.error == "use_dpop_nonce":
+            return True  # that says nothing of the token
+        return await self._replace(request, challenge, tries)
+
+    async def _replace(self, request: Request, challenge: Challenge | None, tries: int) -> bool:
+        """Get another token in place of one that was refused: by a refresh first, then by a log-in. Raises Unauthorized after both."""
+        grant, fresh = self._grant, False
+        if grant is not None and _token(request) != grant.access_token:
+            return True  # it was renewed meanwhile
+        if grant is not None and self._new:
+            if tries > 1 and self._new == "granted":
+                self._vain_until = self._whole.clock() + _PAUSE
+            if self._whole.clock() < self._vain_until:
+                raise useless(self.url, challenge)
+            fresh = tries > 1
+        return await self._renew(grant, challenge or Challenge("bearer"), fresh=fresh) is not None
 
     # -- tokens ------------------------------------------------------------------------------------------------
 
     def _signed(self, request: Request, grant: Grant) -> Request:
-        if urlsplit(request.url).hostname != self._host:  # a token goes to its server and to nobody else (`AUT-09`)
+        if not leads_to(request.url, self.url):  # a token goes to its server and to nobody else (`AUT-09`)
             return request
         pairs = [(name, value) for name, value in request.headers if name.lower() != "authorization"]
         pairs.append(("Authorization", f"{grant.token_type} {grant.access_token}"))
@@ -166,16 +196,25 @@ class Server:
 
     async def _load(self) -> Grant | None:
         """What is kept of earlier; whoever else asks at the same time gets the same."""
-        kept = await self._whole.vault.get(_GRANTS, self.name)
+        with vaulted():
+            kept = await self._whole.vault.get(_GRANTS, self.name)
         if not self._loaded:
             self._loaded = True
             self._grant = self._read(kept)
         return self._grant
 
     def _read(self, kept: bytes | None) -> Grant | None:
-        """What was kept, unless it was granted to another client than we are now."""
+        """What was kept, unless it was granted to another client than we are now, or is bound to no key where it has to be."""
         grant, given = _read(kept), self._given()
-        return None if grant is not None and given is not None and given.client_id != grant.client_id else grant
+        if grant is None or (self._whole.dpop and grant.key is None):
+            return None
+        if given is not None and (given.client_id != grant.client_id or given.issuer not in ("", grant.issuer)):
+            return None
+        try:
+            self._bound(grant)
+        except ValueError:  # a key that is none
+            return None
+        return grant
 
     async def grant(self) -> Grant | None:
         """What was granted for this server, as far as it is known here."""
@@ -209,58 +248,42 @@ class Server:
             await self.forget()
             await roads.aclose()
 
-    async def _step_up(self, request: Request, challenge: Challenge) -> bool:
+    async def _step_up(self, request: Request, challenge: Challenge, tries: int) -> bool:
         """Ask for the scopes that an operation needs on top of those there are (`AUS-05` to `AUS-07`). Raises Unauthorized."""
-        used, grant = _token(request), self._grant
-        needed = frozenset(challenge.scopes or ())
+        grant, needed = self._grant, frozenset(challenge.scopes or ())
         if grant is None:
             return False
-        if used != grant.access_token:
+        if _token(request) != grant.access_token and tries < _MOST_TRIES:
             return True
         tried = self._step_ups.get(needed, 0)
-        if not needed or needed <= set(grant.asked) or tried >= _MOST_STEP_UPS:
-            raise Unauthorized(
-                "request",
-                f"the server wants {' '.join(sorted(needed)) or 'other scopes'}, which were asked for and did not help",
-                document=self.url,
-                expected=f"access with the scopes that were granted ({' '.join(grant.scopes) or 'none'})",
-                advice="Whoever runs the authorization server can allow more to this person or client.",
-                culprit="authorization server",
-                code="insufficient_scope",
-                status=403,
-            )
-        self._step_ups[needed] = tried + 1
-        return await self._renew(grant, challenge, fresh=True) is not None
+        if not needed or needed <= set(grant.asked) or tried >= _MOST_STEP_UPS or tries > _MOST_STEP_UPS:
+            raise too_little(self.url, needed, grant)
+        while (grant := self._grant) is not None and not needed <= set(grant.asked):
+            if not self._flight.under_way:  # else it is what others want, and we come after them
+                if len(self._step_ups) >= _MOST_OPERATIONS:
+                    self._step_ups.clear()
+                self._step_ups[needed] = self._step_ups.get(needed, 0) + 1
+            await self._renew(grant, challenge, fresh=True)
+        return True
 
     async def _renew(self, used: Grant | None, challenge: Challenge | None, *, fresh: bool = False) -> Grant | None:
         """New tokens in place of `used`, by one for all who wait; None where there were none to be had without a challenge."""
         while self._grant is used:
-            if self._work is None:
-                self._work = asyncio.get_running_loop().create_task(self._obtain(used, challenge, fresh))
-                self._work.add_done_callback(self._done)
-            work = self._work
-            self._waiting += 1
-            try:
-                grant = await asyncio.shield(work)
-            finally:
-                self._waiting -= 1
-                if not self._waiting and not work.done():
-                    work.cancel()  # nobody is left who wanted it
+            grant = await self._flight.join(functools.partial(self._obtain, used, challenge, fresh))
             if grant is not None or challenge is None:
                 return grant
             used = None  # who began the work had no challenge to go by; we have
         return self._grant
 
-    def _done(self, work: asyncio.Task[Grant | None]) -> None:
-        self._work = None
-        if not work.cancelled():
-            work.exception()  # whoever waits is told; nobody need
-
     async def _obtain(self, used: Grant | None, challenge: Challenge | None, fresh: bool) -> Grant | None:
         whole, roads = self._whole, Roads(self.url, self._whole.hosts, self._whole.fetch)
         try:
-            grant = None if fresh else await self._refreshed(used, challenge, roads)
-            if grant is None:
+            with vaulted():
+                grant = await self._found(used, challenge) if fresh else await self._refreshed(used, challenge, roads)
+                if grant is not None:
+                    return self._take(grant)
+                if not self._flight.wanted:
+                    raise asyncio.CancelledError  # they went while we refreshed
                 if challenge is None:  # the server shall say first what it wants
                     self._grant, self._before = None, used
                     return None
@@ -268,13 +291,26 @@ class Server:
                     self.url, whole.way, self._means(None), challenge=challenge, wanted=whole.scopes, before=used or self._before,
                     known=await known_issuers(whole.vault), assume_pkce=whole.assume_pkce,
                 )  # fmt: skip
-                agent = whole.agent() if whole.agent is not None else None
+            agent = whole.agent() if whole.agent is not None else None
+            with vaulted():
                 grant = await perform(procedure, roads, agent=agent, vault=whole.vault, tell=whole.tell)
-                await self._keep(grant)
-            self._grant, self._loaded = grant, True
-            return grant
+            await self._keep(grant)
+            return self._take(grant, "granted")
         finally:
             await roads.aclose()
+
+    def _take(self, grant: Grant, new: Literal["", "refreshed", "granted"] | None = None) -> Grant:
+        """From now on this is what requests are signed with."""
+        if grant is not self._grant:
+            self._grant, self._loaded, self._new = grant, True, new or ""
+        return grant
+
+    async def _found(self, used: Grant | None, challenge: Challenge | None) -> Grant | None:
+        """What another program that shares the vault was granted meanwhile, if it is enough."""
+        kept = self._read(await self._whole.vault.get(_GRANTS, self.name))
+        if kept is None or used is None or kept.access_token == used.access_token or kept.is_stale(self._whole.clock()):
+            return None
+        return kept if challenge is None or set(challenge.scopes or ()) <= set(kept.asked) else None
 
     async def _refreshed(self, used: Grant | None, challenge: Challenge | None, roads: Roads) -> Grant | None:
         """Refresh, one program at a time; None where that cannot be, and the person has to log in again.
@@ -284,26 +320,39 @@ class Server:
         from ..store import alone  # late: only for clients that refresh
 
         whole = self._whole
-        async with alone(whole.vault, f"{_GRANTS} {self.name}"):
-            kept = self._read(await whole.vault.get(_GRANTS, self.name))
-            if kept is not None and (used is None or kept.access_token != used.access_token) and not kept.is_stale(whole.clock()):
-                return kept
-            kept = kept or used
-            if kept is None or kept.refresh_token is None:
-                return None
-            if challenge is not None and not await perform(still_trusted(self.url, challenge, kept), roads, tell=whole.tell):
-                return None
-            member = await self._member(kept)
-            if member is None:
-                return None
-            try:
-                grant = await perform(renewed(kept, member, self._means(kept)), roads, tell=whole.tell)
-            except Unauthorized as bad:
-                if bad.code not in ("invalid_grant", "invalid_client", "unauthorized_client"):
-                    raise
-                return None
-            await self._keep(grant)
-            return grant
+        try:
+            async with alone(whole.vault, f"{_GRANTS} {self.name}", seconds=_LEASE):
+                was = await whole.vault.get(_GRANTS, self.name)
+                kept = self._read(was)
+                if kept is not None and (used is None or kept.access_token != used.access_token) and not kept.is_stale(whole.clock()):
+                    return kept
+                kept = kept or used
+                if kept is None or kept.refresh_token is None:
+                    return None
+                if challenge is not None and not await perform(still_trusted(self.url, challenge, kept), roads, tell=whole.tell):
+                    return None
+                member = await self._member(kept)
+                if member is None:
+                    return None
+                with self._flight.firm():  # what was spent must not be forgotten, whoever has gone meanwhile
+                    return await self._spend(kept, member, roads, was)
+        except TimeoutError:
+            raise TimedOut("The vault did not answer in time to refresh a token; try again.") from None
+
+    async def _spend(self, kept: Grant, member: Member, roads: Roads, was: bytes | None) -> Grant | None:
+        """Trade the refresh token for new tokens; `was` is the record in the vault. None where it is good no more."""
+        whole = self._whole
+        try:
+            grant = await perform(renewed(kept, member, self._means(kept)), roads, tell=whole.tell)
+        except Unauthorized as bad:
+            if bad.code not in ("invalid_grant", "invalid_client", "unauthorized_client"):
+                raise
+            if bad.code != "invalid_grant":
+                await dismiss(whole.vault, member)
+            await self._keep(replace(kept, refresh_token=None), was)  # so that nobody presents it again
+            return None
+        await self._keep(grant, was)
+        return self._take(grant, "refreshed")
 
     async def _member(self, grant: Grant) -> Member | None:
         """The client that a grant was given to, as it was then."""
@@ -319,8 +368,16 @@ class Server:
         way: Any = self._whole.way
         return getattr(way, "member", None) or getattr(getattr(way, "identity", None), "given", None)
 
-    async def _keep(self, grant: Grant) -> None:
-        await self._whole.vault.put(_GRANTS, self.name, msgspec.json.encode(grant))
+    async def _keep(self, grant: Grant, was: bytes | None = None) -> None:
+        """Keep what was granted, in place of `was` only, where that is given; a vault that fails costs a log-in later, and nothing now."""
+        vault, record = self._whole.vault, msgspec.json.encode(grant)
+        try:
+            if was is None:
+                await vault.put(_GRANTS, self.name, record)
+            else:
+                await vault.swap(_GRANTS, self.name, was, record)
+        except StoreError as bad:
+            log.warning("what was granted for %s could not be kept: %s", self.url, bad)
 
     # -- keys --------------------------------------------------------------------------------------------------
 
@@ -354,11 +411,11 @@ class Server:
         return self._key
 
     def _proof(self, method: str, url: str, nonce: str | None, grant: Grant) -> str:
-        key = self._key if self._key is not None and self._key.private() == grant.key else self._bound(grant)
-        if key is None:
+        if self._key is None or self._key_of is not grant:
+            self._key, self._key_of = self._bound(grant), grant
+        if self._key is None:
             raise Unauthorized("request", "the token is bound to a key that is gone", advice="Log in again.", culprit="client")
-        self._key = key
-        return _prove(key, method, url, nonce, grant.access_token, self._whole.clock())
+        return _prove(self._key, method, url, nonce, grant.access_token, self._whole.clock())
 
     def _assertion(self, audience: str) -> str:
         from .keys import assertion  # optional extra `auth`
@@ -395,16 +452,3 @@ def _read(kept: bytes | None) -> Grant | None:
         return None if kept is None else msgspec.json.decode(kept, type=Grant)
     except msgspec.DecodeError:  # written by a newer version: logging in again does no harm
         return None
-
-
-def _useless(url: str, challenge: Challenge | None) -> Unauthorized:
-    said = "" if challenge is None else challenge.parameters.get("error_description", challenge.error)
-    shown = "".join(c if c.isprintable() else "?" for c in said[:200])
-    return Unauthorized(
-        "request",
-        f"the server refuses the token that was just given{f' ({shown})' if shown else ''}",
-        document=url,
-        expected="that it takes tokens of the authorization server that it names",
-        advice="Whoever runs the server has to look why: audience, issuer, keys and clock are the usual reasons.",
-        status=401,
-    )

@@ -92,16 +92,16 @@ class Site:
         return self._challenges(dict.fromkeys((*self.terms.scopes, *scopes)), said, bearer=True)
 
     def _challenges(self, scopes: Iterable[str], said: Mapping[str, str], *, bearer: bool) -> Headers:
-        """One header for each scheme; Bearer is the first, as there are clients that only read that."""
+        """One header, as some clients keep only one of a name; Bearer comes first in it, as some only read that."""
         wanted = " ".join(scope for scope in scopes if scope != _OFFLINE)
         where = {"resource_metadata": self.metadata} if self.terms.issuers else {"realm": self.terms.name or self.resource}
         parameters = {**said, **({"scope": wanted} if wanted else {}), **where}
-        headers = []
+        challenges = []
         if bearer and self.terms.bearer:
-            headers.append(write_challenge("Bearer", parameters))
+            challenges.append(write_challenge("Bearer", parameters))
         if self.terms.dpop:
-            headers.append(write_challenge("DPoP", {**parameters, "algs": " ".join(ALGORITHMS)}))
-        return [(b"www-authenticate", header.encode("ascii")) for header in headers]
+            challenges.append(write_challenge("DPoP", {**parameters, "algs": " ".join(ALGORITHMS)}))
+        return [(b"www-authenticate", ", ".join(challenges).encode("ascii"))]
 
 
 def malformed(words: str) -> Refusal:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from .agents import Agent
 
 R = TypeVar("R")
-_MEMBERS = "oauth client"  # the kind of records in the vault
+_MEMBERS = "oauth client"  # the kind of records in the vault, by issuer
+_FORMER = "oauth client id"  # the same, by issuer and client id: what replaced one does not end what was granted to it
 _SECONDS = 20.0  # that an authorization server may take to answer
 
 
@@ -98,8 +99,7 @@ async def _carry(step: Step, roads: Roads, agent: Agent | None, vault: Vault | N
         case Recall():
             return await recall(vault, step.issuer)
         case Call():
-            given = step.function()
-            return await given if inspect.isawaitable(given) else given
+            return await _called(step)
         case Listen() | Visit() | ShowCode():
             return await _reach(step, agent, vault)
         case Note():
@@ -110,6 +110,19 @@ async def _carry(step: Step, roads: Roads, agent: Agent | None, vault: Vault | N
         case Rest():
             await asyncio.sleep(step.seconds)
     return None
+
+
+async def _called(step: Call) -> str:
+    """What the user's function gives. Raises Unauthorized where that is nothing."""
+    try:
+        given = step.function()
+        text = await given if inspect.isawaitable(given) else given
+        why = "" if isinstance(text, str) and text.strip() else f"what was to vouch for this client is {text!r}"[:100]
+    except (OSError, UnicodeDecodeError) as bad:
+        text, why = "", f"what vouches for this client cannot be read: {bad}"
+    if why:
+        raise Unauthorized("token", why, expected="a token", advice="Look at the file or the function that was given.", culprit="client")
+    return text
 
 
 async def _reach(step: Listen | Visit | ShowCode, agent: Agent | None, vault: Vault | None) -> str | None:
@@ -142,13 +155,22 @@ async def _send(fetch: Fetch, request: Request) -> Got:
         raise t.Unreachable(str(bad)) from bad
 
 
-async def recall(vault: Vault | None, issuer: str) -> Member | None:
-    """What was registered at an authorization server."""
-    kept = None if vault is None else await vault.get(_MEMBERS, issuer)
+async def recall(vault: Vault | None, issuer: str, client_id: str | None = None) -> Member | None:
+    """What was registered at an authorization server: last, or under a client id, for what was granted to that."""
+    if vault is None:
+        return None
+    kept = await vault.get(_MEMBERS, issuer) if client_id is None else await vault.get(_FORMER, f"{issuer} {client_id}")
     try:
         return None if kept is None else msgspec.json.decode(kept, type=Member)
-    except msgspec.DecodeError:  # written by a newer version: registering again does no harm
+    except (msgspec.DecodeError, UnicodeDecodeError):  # written by a newer version: registering again does no harm
         return None
+
+
+async def dismiss(vault: Vault, member: Member) -> None:
+    """Forget a registration that its authorization server knows no more."""
+    await vault.remove(_FORMER, f"{member.issuer} {member.client_id}")
+    if (kept := await recall(vault, member.issuer)) is not None and kept.client_id == member.client_id:
+        await vault.remove(_MEMBERS, member.issuer)
 
 
 async def _remember(vault: Vault | None, step: Remember) -> None:
@@ -157,7 +179,9 @@ async def _remember(vault: Vault | None, step: Remember) -> None:
     if step.member is None:
         await vault.remove(_MEMBERS, step.issuer)
     else:
-        await vault.put(_MEMBERS, step.issuer, msgspec.json.encode(step.member), until=step.member.until)
+        record, until = msgspec.json.encode(step.member), step.member.until
+        await vault.put(_MEMBERS, step.issuer, record, until=until)
+        await vault.put(_FORMER, f"{step.issuer} {step.member.client_id}", record, until=until)
 
 
 async def known_issuers(vault: Vault) -> list[str]:

@@ -35,6 +35,7 @@ _OPTIONS: Final = (
     click.option(
         "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="https: send this with each request; $NAME is filled in."
     ),
+    click.option("--account", default="", metavar="NAME", help="https: which of several log-ins to the server (`interlock auth`)."),
     click.option("--legacy-sse", is_flag=True, help="https: speak the transport of 2024-11-05, a stream and a place to post to."),
     click.option("--revision", metavar="DATE", help=f"Speak this revision only: {', '.join(REVISIONS)}."),
     click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="How long to wait.  [default: 300]"),
@@ -79,7 +80,7 @@ def target_command(
         def command(words: tuple[str, ...], **given: Any) -> None:
             shared = {key: given.pop(key) for key in ("config", "entry", "revision", "timeout", "machine", "verbose", "log_level", "roots")}
             answers = answers_given(given.pop("yes"), given.pop("answers"))
-            web = web_options(given.pop("headers"), given.pop("legacy_sse"))
+            web = web_options(given.pop("headers"), given.pop("legacy_sse"), given.pop("account"))
             context = click.get_current_context()
             config, entry = shared.pop("config"), shared.pop("entry")
             started = context.meta.get(_COMMAND)
@@ -88,7 +89,7 @@ def target_command(
             if (started is not None or config or entry) and words and Path(words[0]).suffix == ".py" and Path(words[0]).is_file():
                 raise click.UsageError(f"The server is given twice: {words[0]} is a script, and another one is named besides.")
             if started is not None and web:
-                raise click.UsageError("--header and --legacy-sse are for http:// and https:// addresses.")
+                raise click.UsageError("--header, --account and --legacy-sse are for http:// and https:// addresses.")
             if started is not None:
                 reach = reach_command(started)
             elif config or entry:

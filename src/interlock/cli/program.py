@@ -6,6 +6,7 @@ import difflib
 import errno
 import os
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -38,19 +39,22 @@ COMMANDS: Final[dict[str, Row]] = {
     "prompt": Row(".prompting", "prompt", "Get a prompt with its arguments filled in.", _TALK),
     "complete": Row(".prompting", "complete", "Ask for suggestions for an argument.", _TALK),
     "ping": Row(".listing", "ping", "Make sure that a server answers.", _TALK),
+    "auth": Row(".auth.group", "auth", "Log in to servers, and see why one does not let you.", _TALK),
 }
 
 
-class Program(click.Group):
-    """A group whose commands are imported when one is called, and not to list them."""
+class Table(click.Group):
+    """A group whose commands are those of a table, imported when one is called, and not to list them."""
+
+    rows: Mapping[str, Row] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of the table."""
-        return list(COMMANDS)
+        return list(self.rows)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Load a command."""
-        row = COMMANDS.get(name)
+        row = self.rows.get(name)
         if row is None:
             return None
         command: click.Command = getattr(import_module(row.module, __package__), row.attribute)
@@ -58,16 +62,22 @@ class Program(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command of a line; a name that is nearly one is pointed out."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+        if args and args[0] not in self.rows and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], self.rows, n=1)
             ctx.fail(f"There is no command {args[0]!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands under their headings, from the table alone."""
-        for heading in (_MAKE, _TALK):
+        for heading in dict.fromkeys(row.heading for row in self.rows.values()):
             with formatter.section(heading):
-                formatter.write_dl([(name, row.words) for name, row in COMMANDS.items() if row.heading == heading])
+                formatter.write_dl([(name, row.words) for name, row in self.rows.items() if row.heading == heading])
+
+
+class Program(Table):
+    """The command itself."""
+
+    rows = COMMANDS
 
     def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
         """Run, and exit with the codes of this program; an interrupt is 130 and not an error like others."""

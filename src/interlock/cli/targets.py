@@ -41,19 +41,20 @@ def reach_command(command: Sequence[str]) -> Reach:
     return lambda tap, on_stderr: Stdio(list(command), inherit_env=True, on_stderr=on_stderr, tap=tap)
 
 
-def web_options(headers: Sequence[str], legacy_sse: bool) -> dict[str, Any]:
+def web_options(headers: Sequence[str], legacy_sse: bool, account: str = "") -> dict[str, Any]:
     """The options for servers on the web, from what was typed. Raises click.UsageError for a header that is none."""
     given = {name: os.path.expandvars(value) for name, value in header_lines(headers).items()}
     for name, value in given.items():
         if missing := _VARIABLE.search(value):
             raise click.UsageError(f"The header {name} needs the variable {missing[1]}, which is not set.")
-    return {**({"headers": given} if given else {}), **({"legacy_sse": True} if legacy_sse else {})}
+    options = {"headers": given, "legacy_sse": legacy_sse, "account": account}
+    return {name: value for name, value in options.items() if value}
 
 
 def reach_target(text: str, web: Mapping[str, Any]) -> Reach:
-    """A script, `FILE:object`, `https://host/path`, `unix:///path`, `tcp://host:port`, or a command in quotes; `web` as in `Http`.
+    """A script, `FILE:object`, `https://host/path`, `unix:///path`, `tcp://host:port`, or a command in quotes.
 
-    Raises click.UsageError.
+    `web` is as in `Http`, with an `account` whose log-in is used. Raises click.UsageError.
     """
     path, name = split_target(text)
     words = text.split()
@@ -83,9 +84,9 @@ def _reach_address(text: str, web: Mapping[str, Any]) -> Reach:
     try:
         parts = urlsplit(text)
         if parts.scheme in ("http", "https"):
-            return _tapped(Http(text, **web))
+            return _tapped(Http(text, **_authorized(web)))
         if web:
-            raise click.UsageError("--header and --legacy-sse are for http:// and https:// addresses.")
+            raise click.UsageError("--header, --account and --legacy-sse are for http:// and https:// addresses.")
         if parts.scheme == "unix" and (path := parts.netloc + parts.path):
             return lambda tap, on_stderr: Socket(path, tap=tap)
         if parts.scheme == "tcp" and parts.hostname and parts.port:
@@ -94,6 +95,17 @@ def _reach_address(text: str, web: Mapping[str, Any]) -> Reach:
     except ValueError as bad:
         raise click.UsageError(str(bad)) from None
     raise click.UsageError(f"{text} is no address; there are https://host/path, unix:///path and tcp://host:port.")
+
+
+def _authorized(web: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with what `interlock auth login` keeps, unless a header says who asks."""
+    options = dict(web)
+    account = options.pop("account", "")
+    if any(name.lower() == "authorization" for name in options.get("headers", ())):
+        return options
+    from .auth.kept import KeptTokens  # late: only for servers on the web
+
+    return {**options, "auth": KeptTokens(account)}
 
 
 def _tapped(http: Http) -> Reach:

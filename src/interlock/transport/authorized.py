@@ -57,21 +57,22 @@ def challenge(scope: Scope, denied: Sequence[Sequence[str]]) -> tuple[list[str],
 class Term:
     """The time for which a principal is good; a stream that outlasts it is ended, so that its client comes back with another token."""
 
-    __slots__ = ("_end", "_expires", "_timer")
+    __slots__ = ("_clock", "_end", "_expires", "_timer")
 
-    def __init__(self, principal: Principal | None, end: Callable[[], object]) -> None:
-        self._end = end
+    def __init__(self, principal: Principal | None, end: Callable[[], object], *, clock: Callable[[], float] = time.time) -> None:
+        """`end` is called when it is over; `clock` gives the seconds of the wall clock."""
+        self._end, self._clock = end, clock
         self._timer: asyncio.TimerHandle | None = None
         self._expires = None if principal is None else principal.expires
         self._wait()
 
     def _wait(self) -> None:
         if self._expires is not None:
-            left = min(max(self._expires - time.time(), 0.0), _LONGEST_SLEEP)
+            left = min(max(self._expires - self._clock(), 0.0), _LONGEST_SLEEP)
             self._timer = asyncio.get_running_loop().call_later(left, self._look)
 
     def _look(self) -> None:
-        if self._expires is not None and time.time() < self._expires:  # the clock of the wall is not that of the loop
+        if self._expires is not None and self._clock() < self._expires:  # the clock of the wall is not that of the loop
             self._wait()
         else:
             self._timer = None

@@ -21,7 +21,7 @@ READ: list[tuple[str, list[tuple[str, dict[str, str]]]]] = [
     ('Bearer error="invalid_token" error_description="no comma"', [("bearer", {"error": "invalid_token", "error_description": "no comma"})]),
     ('Bearer a="say \\"hi\\" \\\\ now"', [("bearer", {"a": 'say "hi" \\ now'})]),
     ('Bearer a=""', [("bearer", {"a": ""})]),
-    ("Bearer a=", [("bearer", {"a": ""})]),
+    ("Bearer a=", [("bearer", {})]),
     ('Bearer a="1", a="2", A="3"', [("bearer", {"a": "1"})]),
     ('Bearer realm="x", DPoP algs="ES256 PS256"', [("bearer", {"realm": "x"}), ("dpop", {"algs": "ES256 PS256"})]),
     ("Bearer, DPoP", [("bearer", {}), ("dpop", {})]),

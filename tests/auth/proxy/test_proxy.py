@@ -13,6 +13,7 @@ from interlock import types as t
 from interlock.auth.issuer.seam import Client
 from interlock.auth.issuer.web import Reply
 from interlock.auth.keys import SigningKey
+from interlock.auth.providers import Provider
 from interlock.auth.proxy import OAuthProxy
 from interlock.store.vaults.memory import MemoryVault
 from tests.auth.issuer.office import APP, BACK, SCOPES, SECOND, SERVER, VERIFIER, Clock, World, claims_of, request, said
@@ -26,10 +27,10 @@ DEVICE = Client(id="tv", name="Television", grants=("urn:ietf:params:oauth:grant
 class Street:
     """A proxy, the provider behind it, and people who come along."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, provider: Provider = ACME, **options: Any) -> None:
         self.clock = Clock()
         self.vault = MemoryVault(clock=self.clock)
-        self.elsewhere = Elsewhere(clock=self.clock)
+        self.elsewhere = Elsewhere(provider, clock=self.clock)
         given: dict[str, Any] = {
             "clients": [APP, SECOND, EVIL, DEVICE],
             "scopes": SCOPES,
@@ -39,7 +40,7 @@ class Street:
             "upstream_fetch": self.elsewhere,
             "clock": self.clock,
         }
-        self.proxy = OAuthProxy("https://proxy.example", ACME, ID, SECRET, **(given | options))
+        self.proxy = OAuthProxy("https://proxy.example", provider, ID, SECRET, **(given | options))
 
     def visitor(self) -> Visitor:
         """Somebody's browser."""

@@ -104,7 +104,6 @@ async def test_a_refresh_token_is_spent_once(street: Street) -> None:
     """However many ask at once, in one process or in two that share the vault, the provider is asked once."""
     tokens = await street.tokens()
     twin = Street(vault=street.vault, upstream_fetch=street.elsewhere)
-    twin.proxy.settings.clock  # noqa: B018 - the twin has a clock of its own, which has to be set
     for each in (street, twin):
         each.clock.now += 3600
     street.elsewhere.sent.clear()
@@ -117,13 +116,14 @@ async def test_a_refresh_token_is_spent_once(street: Street) -> None:
 async def test_who_gives_up_loses_nothing() -> None:
     """A caller who goes away while a refresh token is spent does not take the new one along."""
     clock = Clock()
-    elsewhere, gate = Elsewhere(clock=clock), asyncio.Event()
+    elsewhere, asked, gate = Elsewhere(clock=clock), asyncio.Event(), asyncio.Event()
 
     class Slow:
         """Answers once it may."""
 
         async def __call__(self, request: Any) -> Answer:
             answer = await elsewhere(request)
+            asked.set()
             await gate.wait()
             return answer
 
@@ -134,8 +134,7 @@ async def test_who_gives_up_loses_nothing() -> None:
     sessions = Sessions(MemoryVault(clock=clock), Talk(ACME, ID, SECRET, Slow(), clock), [b"k" * 32], clock)
     name = await sessions.begin("anna", TokenAnswer(access_token="access-0", refresh_token="refresh-0", expires_in=10))
     asking = asyncio.ensure_future(sessions.token(name, "anna"))
-    while not elsewhere.sent:
-        await asyncio.sleep(0)
+    await asked.wait()
     asking.cancel()
     gate.set()
     with pytest.raises(asyncio.CancelledError):

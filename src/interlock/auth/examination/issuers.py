@@ -44,9 +44,9 @@ def issuer_metadata(issuer: str, legacy: bool, report: Report) -> Procedure[tupl
         answered = answered or isinstance(got, Got)
         data = members_of(got)
         if data is None:
-            report.info(f"not here: {outcome(got)}", place)
+            report.info(f"nothing at {place}: {outcome(got)}", place)
             continue
-        report.ok("its metadata was found", place)
+        report.ok(f"its metadata was found at {place}", place)
         metadata = loosely(data, ServerMetadata, report, culprit=_BY, document=place)
         _judge_issuer(metadata.issuer, issuer, legacy, place, report)
         _judge_endpoints(metadata, place, report)

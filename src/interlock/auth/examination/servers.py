@@ -125,7 +125,7 @@ def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection 
         got = yield from look(place)
         data = members_of(got)
         if data is not None:
-            report.ok("found", place)
+            report.ok(f"found at {place}", place)
             if answer.open:
                 report.remark("it says so, and yet lets anybody in", culprit="server", expected="401 without a token, or no such document")
             protected = loosely(data, ProtectedResource, report, culprit="server", document=place)
@@ -138,9 +138,11 @@ def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection 
                 expected="200 with a JSON object (RFC 9728)",
             )  # fmt: skip
         elif isinstance(got, Got) and got.status == 200:
-            report.remark(outcome(got), document=place, culprit="server", expected="a JSON object (RFC 9728), or 404")
+            report.remark(
+                f"nothing at {place}: {outcome(got)}", document=place, culprit="server", expected="a JSON object (RFC 9728), or 404"
+            )
         else:
-            report.info(f"not here: {outcome(got)}", place)
+            report.info(f"nothing at {place}: {outcome(got)}", place)
     return (yield from _without_words(url, answer, silent, report))
 
 
@@ -168,7 +170,7 @@ def _without_words(url: str, answer: Knock, silent: bool, report: Report) -> Pro
         )  # fmt: skip
         return Protection(protected=None, issuers=(base,), legacy=True)
     if not silent:
-        report.info(f"not its own authorization server either, as in 2025-03-26: {outcome(got)}", older)
+        report.info(f"nothing at {older} either, where servers of 2025-03-26 have it: {outcome(got)}", older)
     report.wrong_that(
         "the server does not say who vouches for its users", document=place, culprit="server",
         expected='200 with {"resource": "' + canonical(url) + '", "authorization_servers": ["https://..."]} (RFC 9728)',

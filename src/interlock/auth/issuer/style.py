@@ -9,12 +9,12 @@ CSS = """
 :root {
   color-scheme: light dark;
   --paper: #f4f5f3; --card: #ffffff; --ink: #1c2321; --quiet: #5a6561; --line: #d9dedb; --field: #8b9691;
-  --accent: #0d6b58; --on-accent: #ffffff; --accent-strong: #0a5446; --care: #fdf3dc; --care-line: #d9a520; --bad: #a3261b;
+  --accent: #0d6b58; --on-accent: #ffffff; --accent-strong: #0a5446; --care: #fdf3dc; --care-line: #d9a520; --wrong: #fbe9e6; --bad: #a3261b;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --paper: #131715; --card: #1c2220; --ink: #e8edea; --quiet: #a3afaa; --line: #343d39; --field: #6d7974;
-    --accent: #55c7a9; --on-accent: #06241c; --accent-strong: #7ad9c0; --care: #332a12; --care-line: #c9992a; --bad: #ff9d8f;
+    --accent: #55c7a9; --on-accent: #06241c; --accent-strong: #7ad9c0; --care: #332a12; --care-line: #c9992a; --wrong: #3a1d19; --bad: #ff9d8f;
   }
 }
 * { box-sizing: border-box; }
@@ -39,7 +39,8 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono",
 code b { color: var(--ink); }
 .code { font-size: 1.5rem; letter-spacing: .08em; display: block; margin: .25rem 0 1rem; }
 .care, .bad { border-left: 4px solid var(--care-line); background: var(--care); border-radius: 6px; padding: .75rem 1rem; margin: 1rem 0; }
-.bad { border-left-color: var(--bad); }
+.bad { border-left-color: var(--bad); background: var(--wrong); }
+main > :last-child { margin-bottom: 0; }
 .bad p, .care p { margin: 0; }
 .care p + p { margin-top: .5rem; }
 .row { display: flex; flex-wrap: wrap; gap: 0 .75rem; }

@@ -108,15 +108,19 @@ def register(site: Site, identity: Identity, redirect_uri: str, *, scopes: Seque
     types = ("native", "web") if is_native else ("web", "native")
     wanted = _wanted(site, identity, redirect_uri, scopes, types[0])
     got = yield from _post(endpoint, wanted)
-    said = read_error(got.body)
-    if got.status not in (200, 201) and said is not None and said.error in ("invalid_redirect_uri", "invalid_client_metadata"):
-        yield Note(_STEP, f"refused as a {types[0]} client: {said.error_description or said.error}", endpoint)
-        wanted = replace(wanted, application_type=types[1], scope=None)  # there are servers that know some of the scopes only
+    if wanted.scope is not None and _faults(got) & {"invalid_client_metadata"}:
+        yield Note(_STEP, "refused, perhaps for its scopes, of which some servers know only a few", endpoint)
+        wanted = replace(wanted, scope=None)
         got = yield from _post(endpoint, wanted)
+    if _faults(got) & {"invalid_client_metadata", "invalid_redirect_uri"}:
+        yield Note(_STEP, f"refused as a {types[0]} client", endpoint)
+        wanted = replace(wanted, application_type=types[1])
+        got = yield from _post(endpoint, wanted)
+    said = read_error(got.body)
     if got.status in (200, 201):
         return _member(got, wanted, site, endpoint, redirect_uri)
     words = f"{said.error}: {said.error_description}" if said is not None and said.error_description else (said.error if said else "")
-    if site.assumed and said is None:
+    if site.assumed and (said is None or got.status in (404, 405)):
         raise Unauthorized(
             _STEP,
             f"the server wants authorization and says nothing of how, and registers no clients as older servers do (status {got.status})",
@@ -133,6 +137,12 @@ def register(site: Site, identity: Identity, redirect_uri: str, *, scopes: Seque
         culprit="authorization server",
         code=said.error if said is not None else "",
     )
+
+
+def _faults(got: Got) -> set[str]:
+    """What is wrong with a registration, by the words of who refuses it."""
+    said = None if got.status in (200, 201) else read_error(got.body)
+    return set() if said is None else {said.error}
 
 
 def _wanted(site: Site, identity: Identity, redirect_uri: str, scopes: Sequence[str], application_type: str) -> ClientMetadata:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import math
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -15,9 +14,9 @@ from ... import types as t
 from ...exchange import Principal
 from ...fetch import Fetch, Request
 from ...transport.fetching import HttpFetch
-from ..tokens.seam import BadToken, Unverifiable
+from ..tokens.seam import BadToken, Unverifiable, Verified
 
-Check = Callable[[str], Awaitable[Principal | None]]
+Check = Callable[[str, float], Awaitable[Principal]]
 
 _LONGEST = 256 * 1024  # bytes of an answer
 _SECONDS = 10.0
@@ -30,15 +29,13 @@ def google(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Ch
     """Who has a Google access token that was given to this client."""
     send = fetch if fetch is not None else HttpFetch()
 
-    async def check(token: str) -> Principal | None:
+    async def check(token: str, now: float) -> Principal:
         headers = (
             ("authorization", f"Bearer {token}"),
             ("content-type", "application/x-www-form-urlencoded"),
             ("accept", "application/json"),
         )
         said = await _ask(send, Request("POST", _GOOGLE, headers, again=True), (400, 401), "Google")
-        if said is None:
-            return None
         if said.get("aud") != client_id:
             raise BadToken("it was given to another client")
         subject, seconds = said.get("sub") or said.get("user_id"), _number(said.get("expires_in"))
@@ -49,7 +46,7 @@ def google(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Ch
             issuer="https://accounts.google.com",
             client=client_id,
             scopes=frozenset(str(said.get("scope", "")).split()),
-            expires=None if seconds is None else time.time() + seconds,
+            expires=None if seconds is None else now + seconds,
             claims={name: said[name] for name in ("email", "email_verified") if name in said},
         )
 
@@ -69,11 +66,9 @@ def github(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Ch
         ("x-github-api-version", "2022-11-28"),
     )
 
-    async def check(token: str) -> Principal | None:
+    async def check(token: str, now: float) -> Principal:
         body = msgspec.json.encode({"access_token": token})
         said = await _ask(send, Request("POST", _GITHUB.format(client_id=client_id), headers, body, again=True), (404, 422), "GitHub")
-        if said is None:
-            return None
         app, user = said.get("app"), said.get("user")
         if not isinstance(app, dict) or app.get("client_id") != client_id:
             raise BadToken("it was given to another client")
@@ -95,8 +90,24 @@ CHECKS: dict[str, Callable[[str, str | None, Fetch | None], Check]] = {"google":
 """By the name of the preset."""
 
 
-async def _ask(send: Fetch, request: Request, refusals: tuple[int, ...], name: str) -> dict[str, Any] | None:
-    """What the provider says of a token; None for one that it does not know. Raises Unverifiable where it says nothing."""
+class Opaque:
+    """Verifies tokens by asking their provider about each, by one of the `CHECKS`; its word is taken for `seconds`."""
+
+    def __init__(self, check: Check, *, issuers: Sequence[str], seconds: float = 60.0) -> None:
+        self.issuers: Sequence[str] = tuple(issuers)
+        self.seconds = seconds
+        self._check = check
+
+    async def verify(self, token: str, *, resource: str, now: float) -> Verified:
+        """See `Verifier.verify`. Tokens of such providers name no server: it is the client that has to be our own."""
+        principal = await self._check(token, now)
+        if principal.expires is not None and principal.expires <= now:
+            raise BadToken("it has expired")
+        return Verified(principal, None, self.seconds)
+
+
+async def _ask(send: Fetch, request: Request, refusals: tuple[int, ...], name: str) -> dict[str, Any]:
+    """What the provider says of a token. Raises BadToken for one that it does not know, Unverifiable where it says nothing."""
     try:
         async with asyncio.timeout(_SECONDS):
             response = await send(request)
@@ -107,7 +118,7 @@ async def _ask(send: Fetch, request: Request, refusals: tuple[int, ...], name: s
     except (TimeoutError, t.InterlockError, OSError):
         raise Unverifiable(f"{name} cannot be asked about this token now.") from None
     if status in refusals:
-        return None
+        raise BadToken(f"{name} does not know it")
     if status != 200:
         raise Unverifiable(f"{name} cannot be asked about this token now.")
     try:

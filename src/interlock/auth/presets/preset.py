@@ -12,9 +12,8 @@ from ...fetch import Fetch
 from ..providers import Finding, Method, Provider
 from ..tokens.introspection import Introspection
 from ..tokens.jwt import Jwt
-from ..tokens.others import Checked
 from ..tokens.seam import Verifier
-from .opaque import CHECKS
+from .opaque import CHECKS, Opaque
 
 Kind = Literal["jwt", "introspection", "api"]
 Road = Literal["guard", "proxy", "either"]
@@ -93,7 +92,7 @@ class Preset(Struct, frozen=True, kw_only=True):
         known = self._checked(values)
         issuer = self._filled(self.issuer, known)
         if self.kind == "api":
-            return Checked(CHECKS[self.name](self._own(client_id), client_secret, fetch), issuers=(issuer,), seconds=60.0)
+            return Opaque(CHECKS[self.name](self._own(client_id), client_secret, fetch), issuers=(issuer,))
         chosen = audience if audience is not None else self._filled(self.audience, known) or None
         if self.kind == "introspection":
             introspecting: Verifier = Introspection(

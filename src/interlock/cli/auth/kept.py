@@ -17,7 +17,7 @@ from ...auth.agents import Agent
 from ...auth.client import Server
 from ...auth.oauth.challenges import find, read_challenges
 from ...auth.oauth.failures import Unauthorized
-from ...auth.oauth.members import Grant
+from ...auth.oauth.members import Grant, Source
 from ...auth.oauth.steps import Note, ShowCode
 from ...fetch import Authorized, Request, Response
 from ...protocol.sessions import StoreError
@@ -28,7 +28,7 @@ vault_option = click.option(
     "--vault",
     "place",
     metavar="URL",
-    help="Where tokens are kept: file:///path, sqlite:///path, keyring:, redis://host.  [env: INTERLOCK_VAULT; default: a file of your own]",
+    help="Where tokens are kept: file:///path, sqlite:///path, keyring:, redis://host.  [INTERLOCK_VAULT, or a file of your own]",
 )
 account_option = click.option("--account", default="", metavar="NAME", help="Which of several log-ins to the server.")
 
@@ -219,7 +219,7 @@ def row(url: str, account: str, grant: Grant, login: Login | None) -> dict[str, 
         "resource": grant.resource,
         "issuer": grant.issuer,
         "client": grant.client_id,
-        "registered": "before" if login is not None and login.client_id else "document" if _is_document(grant, login) else "by itself",
+        "registration": _source(grant, login),
         "scopes": list(grant.scopes),
         "bound": grant.key is not None,
         "expires": grant.expires,
@@ -227,5 +227,7 @@ def row(url: str, account: str, grant: Grant, login: Login | None) -> dict[str, 
     }
 
 
-def _is_document(grant: Grant, login: Login | None) -> bool:
-    return login is not None and login.document == grant.client_id
+def _source(grant: Grant, login: Login | None) -> Source:
+    if login is not None and login.client_id == grant.client_id:
+        return "given"
+    return "document" if login is not None and login.document == grant.client_id else "dynamic"

@@ -39,7 +39,8 @@ def connect(path: Path, *, check_same_thread: bool = True) -> sqlite3.Connection
     except OSError as bad:
         raise StoreError(f"the store {path} cannot be opened: {bad.strerror}") from None
     except sqlite3.Error as bad:
-        raise StoreError(f"the store {path} cannot be opened: {bad}") from None
+        why = "it is a directory" if path.is_dir() else bad
+        raise StoreError(f"the store {path} cannot be opened: {why}") from None
     try:
         _to_wal(db)
         db.execute("PRAGMA synchronous = NORMAL")
