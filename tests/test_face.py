@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import resolve_name
 from typing import Any
 
 import pytest
 
 import interlock
-from interlock import testing
+from interlock import auth, store, testing
+from interlock.auth import issuer
 
-FACES = {"interlock": interlock, "interlock.testing": testing}
+FACES = {
+    "interlock": interlock,
+    "interlock.testing": testing,
+    "interlock.store": store,
+    "interlock.auth": auth,
+    "interlock.auth.issuer": issuer,
+}
 NAMES = [(face, name) for face, module in FACES.items() for name in module.__all__ if name != "__version__"]
 
 
@@ -21,8 +29,8 @@ def test_each_name_is_the_object_of_its_room(face: str, name: str):
     """The same object, wherever it is taken from."""
     module: Any = FACES[face]
     value = getattr(module, name)
-    room = module._HOMES[name]
-    home = sys.modules[f"{face}{room}" if room.startswith(".") else f"{face}.{room}"]
+    (room,) = [room for room, names in module._ROOMS.items() if name in names]
+    home = sys.modules[resolve_name(room, face)]
     assert value is getattr(home, name)
     assert getattr(module, name) is value
     assert module.__dict__[name] is value  # found without asking the next time
@@ -34,7 +42,7 @@ def test_the_names_agree(face: str):
     module: Any = FACES[face]
     public = set(module.__all__)
     assert len(module.__all__) == len(public)
-    assert public - {"__version__"} == set(module._HOMES)
+    assert public - {"__version__"} == {name for names in module._ROOMS.values() for name in names}
     assert dir(module) == sorted(public)
 
 
@@ -66,7 +74,8 @@ def in_a_new_process(code: str) -> Any:
 LOADED = """
 import json, sys
 print(json.dumps(sorted(name for name in sys.modules if name.split(".")[0] in
-      ("interlock", "asyncio", "msgspec", "jsonschema_rs", "pydantic", "attrs", "click", "rich"))))
+      ("interlock", "asyncio", "msgspec", "jsonschema_rs", "pydantic", "attrs", "click", "rich", "joserfc", "cryptography",
+       "argon2", "keyring"))))
 """
 
 LOADS: dict[str, tuple[str, set[str], set[str]]] = {
@@ -85,6 +94,16 @@ LOADS: dict[str, tuple[str, set[str], set[str]]] = {
     "a client": ("from interlock import Client", {"interlock.client.app"}, {"interlock.server", "pydantic", "click"}),
     "the blocking client": ("from interlock.sync import Client", {"interlock.client.app"}, {"interlock.server", "pydantic", "click"}),
     "types": ("import interlock.types", {"interlock.types"}, {"interlock.server", "interlock.client", "asyncio", "jsonschema_rs"}),
+    "a guard": (
+        "from interlock.auth import Guard",
+        {"interlock.auth.guard"},
+        {"interlock.server", "interlock.client", "interlock.auth.client", "joserfc", "cryptography", "argon2"},
+    ),
+    "a log-in": (
+        "from interlock.auth import OAuth",
+        {"interlock.auth.client"},
+        {"interlock.server", "interlock.auth.guard", "interlock.auth.issuer", "joserfc", "cryptography", "keyring"},
+    ),
     "an error": ("from interlock import McpError", {"interlock.types"}, {"interlock.server", "interlock.client", "asyncio"}),
 }
 

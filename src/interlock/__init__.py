@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import version
+from .lazily import lazily
 
 if TYPE_CHECKING:
     from .client.answers import Answers
@@ -98,8 +98,6 @@ _ROOMS = {
     ),
     ".wire.revisions": ("REVISIONS",),
 }
-_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
-
 __all__ = [
     "REVISIONS",
     "Answers",
@@ -163,16 +161,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name from its room at first use."""
-    room = _HOMES.get(name)
-    if room is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(room, __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazily(__name__, _ROOMS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -27,6 +27,12 @@ class Request(Struct, frozen=True):
     body: bytes = b""
     again: bool = False
     aside: bool = False
+
+    def __repr__(self) -> str:  # headers and bodies bear secrets
+        return f"Request({self.method} {self.url.partition('?')[0]}, {len(self.body)} bytes)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("method", self.method), ("url", self.url.partition("?")[0])]
 
 
 class Response(Protocol):

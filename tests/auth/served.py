@@ -14,18 +14,32 @@ from interlock import Server
 from interlock.server.web import serve_web
 
 
+class Web(uvicorn.Server):
+    """A server that tells when it has begun."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.began = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin, and tell."""
+        await super().startup(sockets)
+        self.began.set()
+
+
 @asynccontextmanager
 async def served(app: Any, port: int) -> AsyncIterator[str]:
     """An ASGI app with its lifespan; gives its origin."""
     with socket.socket() as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         own.bind(("127.0.0.1", port))
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on", ws="none", timeout_graceful_shutdown=1))
+        server = Web(uvicorn.Config(app, log_config=None, lifespan="on", ws="none", timeout_graceful_shutdown=1))
         server.install_signal_handlers = lambda: None  # type: ignore[method-assign]  # the test's own are to stay
         work = asyncio.create_task(server.serve(sockets=[own]))
         try:
-            while not server.started and not work.done():
-                await asyncio.sleep(0)  # uvicorn tells nobody when it has begun
+            began = asyncio.create_task(server.began.wait())
+            await asyncio.wait({work, began}, return_when=asyncio.FIRST_COMPLETED)
+            began.cancel()
             if work.done():
                 await work
             yield f"http://127.0.0.1:{port}"

@@ -164,6 +164,22 @@ async def test_clients_that_stand_still_keep_nobody_out():
             writer.transport.abort()
 
 
+async def test_of_too_many_clients_the_eldest_has_to_go():
+    """No more than 32 connections are held, however long they may stand."""
+    landing = Landing("/callback", patience=3600)
+    await landing.open("127.0.0.1", 0)
+    crowd = [await asyncio.open_connection("127.0.0.1", landing.port) for _ in range(40)]
+    try:
+        for reader, _ in crowd[:8]:
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await reader.readexactly(1)
+    finally:
+        await landing.aclose()
+        for _, writer in crowd:
+            writer.close()
+            await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+
+
 async def test_a_client_that_stands_still_is_left_standing():
     """The head has to come within the patience of the listener."""
     landing = Landing("/callback", patience=0)

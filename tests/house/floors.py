@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.house.source import House, Import, Source, room
 
 FLOORS: dict[int, tuple[str, ...]] = {
-    0: ("types", "schema", "version"),
+    0: ("types", "schema", "version", "lazily"),
     1: ("wire", "exchange"),
     2: ("protocol",),
     3: ("asking", "bell", "fetch"),
@@ -40,6 +40,9 @@ IMPURE = {
 }  # fmt: skip
 # The conversations are told the time, they do not look it up.
 CLOCKLESS = {"protocol"}
+
+# Distributions whose module is called otherwise.
+OTHERWISE = {"argon2_cffi": "argon2"}
 
 # A plugin for pytest imports pytest; who loads it has it.
 GUESTS = {"testing": {"pytest", "_pytest"}}
@@ -71,7 +74,8 @@ def distributions(pyproject: Path) -> set[str]:
     """The modules of the distributions that pyproject.toml names, dependencies and extras alike."""
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
     asked = [*project["dependencies"], *(line for lines in project["optional-dependencies"].values() for line in lines)]
-    return {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].replace("-", "_").lower() for line in asked}
+    named = {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].replace("-", "_").lower() for line in asked}
+    return named | {OTHERWISE[name] for name in named & OTHERWISE.keys()}
 
 
 def _outside(source: Source, found: Import, at: str, known: set[str]) -> Iterator[str]:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from interlock import Client, Context, Server
-from interlock.auth import Accounts, Guard, Issuer, Jwt, LocalPeople, OAuth
+from interlock.auth import Guard, Issuer, Jwt, OAuth
+from interlock.auth.issuer import Accounts, LocalPeople
 from tests.auth.served import guarded, served
 from tests.interop import person
 from tests.interop.driver import command_of

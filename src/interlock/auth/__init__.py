@@ -6,66 +6,96 @@ revision is agreed.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazily import lazily
 
 if TYPE_CHECKING:
+    from .agents.browser import Browser
+    from .agents.headless import Headless
+    from .agents.seam import Agent
+    from .agents.terminal import Terminal
     from .client import Authorization
     from .guard import Guard
-    from .issuer.accounts import Accounts
     from .issuer.app import Issuer
-    from .issuer.people import LocalPeople
     from .keys import KeySet, SigningKey
     from .oauth.failures import Denied, Unauthorized
+    from .providers import Provider
+    from .proxy.app import OAuthProxy
+    from .tokens.introspection import Introspection
     from .tokens.jwt import Jwt
+    from .tokens.others import ApiKeys, Checked
+    from .tokens.seam import BadToken, Unverifiable, Verified, Verifier
+    from .tokens.several import AnyOf
     from .ways import ClientCredentials, EnterpriseManaged, OAuth, WorkloadIdentity
 
-# Each public name and its home: loaded at first use, so that who only serves loads nothing of the client, and nobody cryptography unasked.
-_HOMES = {
-    "Accounts": "interlock.auth.issuer.accounts",
-    "Authorization": "interlock.auth.client",
-    "ClientCredentials": "interlock.auth.ways",
-    "Denied": "interlock.auth.oauth.failures",
-    "EnterpriseManaged": "interlock.auth.ways",
-    "Guard": "interlock.auth.guard",
-    "Issuer": "interlock.auth.issuer.app",
-    "Jwt": "interlock.auth.tokens.jwt",
-    "KeySet": "interlock.auth.keys",
-    "LocalPeople": "interlock.auth.issuer.people",
-    "OAuth": "interlock.auth.ways",
-    "SigningKey": "interlock.auth.keys",
-    "Unauthorized": "interlock.auth.oauth.failures",
-    "WorkloadIdentity": "interlock.auth.ways",
+# Loaded at first use: who only serves loads nothing of the client, and nobody loads cryptography unasked.
+_ROOMS = {
+    ".agents.browser": ("Browser",),
+    ".agents.headless": ("Headless",),
+    ".agents.seam": ("Agent",),
+    ".agents.terminal": ("Terminal",),
+    ".client": ("Authorization",),
+    ".guard": ("Guard",),
+    ".issuer.app": ("Issuer",),
+    ".keys": (
+        "KeySet",
+        "SigningKey",
+    ),
+    ".oauth.failures": (
+        "Denied",
+        "Unauthorized",
+    ),
+    ".providers": ("Provider",),
+    ".proxy.app": ("OAuthProxy",),
+    ".tokens.introspection": ("Introspection",),
+    ".tokens.jwt": ("Jwt",),
+    ".tokens.others": (
+        "ApiKeys",
+        "Checked",
+    ),
+    ".tokens.seam": (
+        "BadToken",
+        "Unverifiable",
+        "Verified",
+        "Verifier",
+    ),
+    ".tokens.several": ("AnyOf",),
+    ".ways": (
+        "ClientCredentials",
+        "EnterpriseManaged",
+        "OAuth",
+        "WorkloadIdentity",
+    ),
 }
 
 __all__ = [
-    "Accounts",
+    "Agent",
+    "AnyOf",
+    "ApiKeys",
     "Authorization",
+    "BadToken",
+    "Browser",
+    "Checked",
     "ClientCredentials",
     "Denied",
     "EnterpriseManaged",
     "Guard",
+    "Headless",
+    "Introspection",
     "Issuer",
     "Jwt",
     "KeySet",
-    "LocalPeople",
     "OAuth",
+    "OAuthProxy",
+    "Provider",
     "SigningKey",
+    "Terminal",
     "Unauthorized",
+    "Unverifiable",
+    "Verified",
+    "Verifier",
     "WorkloadIdentity",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from its home at first use."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazily(__name__, _ROOMS)

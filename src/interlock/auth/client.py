@@ -20,7 +20,7 @@ from ..fetch import Fetch, Request, Response
 from ..protocol.sessions import StoreError
 from ..types import TimedOut, Unreachable
 from .flight import Flight
-from .hindrances import leads_to, too_little, useless, vaulted
+from .hindrances import leads_to, token_of, too_little, useless, vaulted
 from .oauth.addresses import canonical, origin
 from .oauth.challenges import Challenge, find, read_challenges
 from .oauth.failures import Unauthorized
@@ -29,6 +29,8 @@ from .oauth.grants import Means, renewed
 from .oauth.members import Grant, Member
 from .oauth.revocation import revoke
 from .oauth.steps import Note
+from .records import GRANTS, read_grant
+from .records import kept_grants as kept_grants
 from .sender import Roads, dismiss, known_issuers, perform, recall
 
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("interlock.client")
 
-_GRANTS = "oauth grant"  # the kind of records in the vault
 _MOST_TRIES = 6  # of one request: others may have renewed meanwhile, and a nonce may have changed
 _MOST_STEP_UPS = 3  # of one request, and of all for the same scopes
 _MOST_OPERATIONS = 256  # whose step-ups are remembered
@@ -82,6 +83,7 @@ class Authorization:
         self.dpop, self.key, self.hosts, self.assume_pkce = dpop, key, tuple(hosts), assume_pkce
         self.agent, self.fetch, self.tell, self.clock = agent, fetch, tell, clock
         self._vault = vault
+        self._own_vault: Vault | None = None
         self._servers: dict[str, Server] = {}
 
     @property
@@ -90,9 +92,14 @@ class Authorization:
         if self._vault is None or isinstance(self._vault, str):
             from ..store import open_vault  # late: only once there is something to keep
 
-            self._vault = vault = open_vault(self._vault or "memory:")
+            self._vault = self._own_vault = vault = open_vault(self._vault or "memory:")
             return vault
         return self._vault
+
+    async def aclose(self) -> None:
+        """Let go of the vault, where only its address was given; it is opened again when it is needed."""
+        if self._own_vault is not None:
+            await self._own_vault.aclose()
 
     def to(self, url: str) -> Server:
         """The authorization for one server; the same for the same server. Raises ValueError for what is no address."""
@@ -154,7 +161,7 @@ class Server:
         nonce = headers.get("dpop-nonce")
         if nonce is not None:
             self._nonces[origin(request.url)] = nonce
-        if status != 401 and self._new and status < 500 and self._grant is not None and _token(request) == self._grant.access_token:
+        if status != 401 and self._new and status < 500 and self._grant is not None and token_of(request) == self._grant.access_token:
             self._new, self._vain_until = "", 0.0
         if status not in (401, 403):
             return False
@@ -172,7 +179,7 @@ class Server:
     async def _replace(self, request: Request, challenge: Challenge | None, tries: int) -> bool:
         """Get another token in place of one that was refused: by a refresh first, then by a log-in. Raises Unauthorized after both."""
         grant, fresh = self._grant, False
-        if grant is not None and _token(request) != grant.access_token:
+        if grant is not None and token_of(request) != grant.access_token:
             return True  # it was renewed meanwhile
         if grant is not None and self._new:
             if tries > 1 and self._new == "granted":
@@ -197,7 +204,7 @@ class Server:
     async def _load(self) -> Grant | None:
         """What is kept of earlier; whoever else asks at the same time gets the same."""
         with vaulted():
-            kept = await self._whole.vault.get(_GRANTS, self.name)
+            kept = await self._whole.vault.get(GRANTS, self.name)
         if not self._loaded:
             self._loaded = True
             self._grant = self._read(kept)
@@ -205,7 +212,7 @@ class Server:
 
     def _read(self, kept: bytes | None) -> Grant | None:
         """What was kept, unless it was granted to another client than we are now, or is bound to no key where it has to be."""
-        grant, given = _read(kept), self._given()
+        grant, given = read_grant(kept), self._given()
         if grant is None or (self._whole.dpop and grant.key is None):
             return None
         if given is not None and (given.client_id != grant.client_id or given.issuer not in ("", grant.issuer)):
@@ -229,7 +236,7 @@ class Server:
     async def forget(self) -> Grant | None:
         """Forget what was granted; what it was is returned, to be revoked."""
         grant, self._grant = await self.grant(), None
-        await self._whole.vault.remove(_GRANTS, self.name)
+        await self._whole.vault.remove(GRANTS, self.name)
         return grant
 
     async def revoke(self) -> bool:
@@ -253,7 +260,7 @@ class Server:
         grant, needed = self._grant, frozenset(challenge.scopes or ())
         if grant is None:
             return False
-        if _token(request) != grant.access_token and tries < _MOST_TRIES:
+        if token_of(request) != grant.access_token and tries < _MOST_TRIES:
             return True
         tried = self._step_ups.get(needed, 0)
         if not needed or needed <= set(grant.asked) or tried >= _MOST_STEP_UPS or tries > _MOST_STEP_UPS:
@@ -307,7 +314,7 @@ class Server:
 
     async def _found(self, used: Grant | None, challenge: Challenge | None) -> Grant | None:
         """What another program that shares the vault was granted meanwhile, if it is enough."""
-        kept = self._read(await self._whole.vault.get(_GRANTS, self.name))
+        kept = self._read(await self._whole.vault.get(GRANTS, self.name))
         if kept is None or used is None or kept.access_token == used.access_token or kept.is_stale(self._whole.clock()):
             return None
         return kept if challenge is None or set(challenge.scopes or ()) <= set(kept.asked) else None
@@ -321,8 +328,8 @@ class Server:
 
         whole = self._whole
         try:
-            async with alone(whole.vault, f"{_GRANTS} {self.name}", seconds=_LEASE):
-                was = await whole.vault.get(_GRANTS, self.name)
+            async with alone(whole.vault, f"{GRANTS} {self.name}", seconds=_LEASE):
+                was = await whole.vault.get(GRANTS, self.name)
                 kept = self._read(was)
                 if kept is not None and (used is None or kept.access_token != used.access_token) and not kept.is_stale(whole.clock()):
                     return kept
@@ -359,23 +366,28 @@ class Server:
         given = self._given()
         if given is not None and given.client_id == grant.client_id:
             return replace(given, issuer=grant.issuer)
-        kept = await recall(self._whole.vault, grant.issuer)
-        if kept is not None and kept.client_id == grant.client_id:
+        kept = await recall(self._whole.vault, grant.issuer, grant.client_id)
+        if kept is not None:
             return kept
-        return Member(issuer=grant.issuer, client_id=grant.client_id, method="none") if grant.client_id.startswith("https://") else None
+        return Member(issuer=grant.issuer, client_id=grant.client_id) if grant.client_id.startswith("https://") else None
 
     def _given(self) -> Member | None:
         way: Any = self._whole.way
         return getattr(way, "member", None) or getattr(getattr(way, "identity", None), "given", None)
+
+    def _document(self) -> str | None:
+        """The address of the client's own document, which is its client id where that is read."""
+        identity: Any = getattr(self._whole.way, "identity", None)
+        return None if identity is None else identity.document
 
     async def _keep(self, grant: Grant, was: bytes | None = None) -> None:
         """Keep what was granted, in place of `was` only, where that is given; a vault that fails costs a log-in later, and nothing now."""
         vault, record = self._whole.vault, msgspec.json.encode(grant)
         try:
             if was is None:
-                await vault.put(_GRANTS, self.name, record)
+                await vault.put(GRANTS, self.name, record)
             else:
-                await vault.swap(_GRANTS, self.name, was, record)
+                await vault.swap(GRANTS, self.name, was, record)
         except StoreError as bad:
             log.warning("what was granted for %s could not be kept: %s", self.url, bad)
 
@@ -421,34 +433,12 @@ class Server:
         from .keys import assertion  # optional extra `auth`
 
         given, key = self._given(), self._whole.key
-        assert given is not None and key is not None
-        return assertion(key, issuer=given.client_id, subject=given.client_id, audience=audience, now=self._whole.clock())
-
-
-async def kept_grants(vault: Vault) -> list[tuple[str, str, Grant]]:
-    """What is kept of log-ins: the server's address, the account, and what was granted."""
-    found = []
-    for name in await vault.keys(_GRANTS):
-        if (grant := _read(await vault.get(_GRANTS, name))) is not None:
-            place, _, account = name.partition(" ")
-            found.append((place, account, grant))
-    return found
+        name = self._document() if given is None else given.client_id
+        assert name is not None and key is not None
+        return assertion(key, issuer=name, subject=name, audience=audience, now=self._whole.clock())
 
 
 def _prove(key: SigningKey, method: str, url: str, nonce: str | None, token: str | None, now: float) -> str:
     from .keys import dpop_proof  # optional extra `auth`
 
     return dpop_proof(key, method=method, url=url, now=now, nonce=nonce, access_token=token)
-
-
-def _token(request: Request) -> str | None:
-    """The token that a request was sent with."""
-    sent = next((value for name, value in request.headers if name.lower() == "authorization"), None)
-    return None if sent is None else sent.partition(" ")[2]
-
-
-def _read(kept: bytes | None) -> Grant | None:
-    try:
-        return None if kept is None else msgspec.json.decode(kept, type=Grant)
-    except msgspec.DecodeError:  # written by a newer version: logging in again does no harm
-        return None

@@ -17,7 +17,7 @@ from .oauth.addresses import origin
 from .refusals import WELL_KNOWN, Refusal, Site, Terms, checked_resource, checked_scopes, malformed, misconfigured, unavailable
 from .tokens.credentials import SECRET_HEADERS, Credentials, Malformed, read
 from .tokens.proofs import BadProof, Proofs
-from .tokens.seam import BadToken, Unverifiable, Verified, Verifier
+from .tokens.seam import BadToken, House, Unverifiable, Verified, Verifier
 from .tokens.verdicts import Verdicts, key_of
 
 Scope = MutableMapping[str, Any]
@@ -38,7 +38,8 @@ _RESOURCE = (
 class Guard:
     """Authorization before an ASGI app: `guard(app)` is the app that only who is allowed to can use (2026-07-28, "Authorization").
 
-    - `verifier` says what tokens are worth: `Jwt`, `Introspection`, `ApiKeys`, `Checked`, or `AnyOf` several.
+    - `verifier` says what tokens are worth: `Jwt`, `Introspection`, `ApiKeys`, `Checked`, or `AnyOf` several. An `Issuer`, or an
+      `OAuthProxy`, is served beside the app: what is for none of the app's own paths goes there.
     - `resource` is the server's own URI, as its clients have it: tokens must be meant for it. Only where clients are on the same machine
       it may be left out.
     - `scopes` are those that every request needs; those of single tools, resources and prompts are theirs to demand.
@@ -57,7 +58,7 @@ class Guard:
 
     def __init__(
         self,
-        verifier: Verifier,
+        verifier: Verifier | House,
         *,
         resource: str | None = None,
         scopes: Sequence[str] = (),
@@ -74,6 +75,9 @@ class Guard:
     ) -> None:
         if dpop not in ("off", "allowed", "required"):
             raise ValueError(f"dpop is 'off', 'allowed' or 'required', not {dpop!r}")
+        self.beside = verifier if isinstance(verifier, House) else None
+        if isinstance(verifier, House):
+            verifier = verifier.verifier()
         self.verifier, self.path, self.clock, self.public = verifier, path, clock, frozenset(public)
         self.resource = None if resource is None else checked_resource(resource)
         self.scopes = checked_scopes(scopes)
@@ -109,9 +113,10 @@ class Guard:
 
     async def aclose(self) -> None:
         """Close what the verifier has opened."""
-        close = getattr(self.verifier, "aclose", None)
-        if close is not None:
-            await close()
+        for each in (self.verifier, self.beside):
+            close = getattr(each, "aclose", None)
+            if close is not None:
+                await close()
 
     # -- which server this is ------------------------------------------------------------------------------
 
@@ -194,6 +199,7 @@ class Guarded:
 
     def __init__(self, guard: Guard, app: ASGIApp) -> None:
         self.guard, self.app = guard, app
+        self._paths: frozenset[str] = frozenset(getattr(app, "paths", ()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection: an HTTP request that may come in, or the lifespan."""
@@ -209,6 +215,9 @@ class Guarded:
         if path in guard.public or _is_preflight(scope):
             shown = [pair for pair in scope["headers"] if pair[0] not in SECRET_HEADERS]
             await self.app({**scope, "headers": shown}, receive, send)
+            return
+        if guard.beside is not None and not self._is_ours(path):
+            await guard.beside(scope, receive, send)
             return
         try:
             site = guard.site(scope)
@@ -231,6 +240,11 @@ class Guarded:
             send = _adding((b"dpop-nonce", nonce.encode()), send)
         inner = {**scope, "headers": headers, "interlock.principal": verdict, "interlock.challenge": site.challenge}
         await self.app(inner, receive, send)
+
+    def _is_ours(self, path: str) -> bool:
+        """Whether a path is the app's, or that of its metadata."""
+        endpoint = self.guard.endpoint
+        return path == endpoint or path in self._paths or path.startswith((f"{endpoint}/", WELL_KNOWN))
 
     def _metadata(self, site: Site, scope: Scope, path: str) -> tuple[int, list[tuple[bytes, bytes]], bytes] | None:
         """The metadata of the server, where somebody asks for that; None where it is for another place (`AU3-03`)."""

@@ -53,15 +53,20 @@ class Provider(Struct, frozen=True, kw_only=True):
         if self.person != "id_token" and not self.person_url:
             raise ValueError(f"nobody can be found at {self.name} without its person_url")
 
-    def visit(self, *, client_id: str, redirect_uri: str, state: str, challenge: str, nonce: str, scopes: tuple[str, ...]) -> str:
-        """The address at which a person logs in and agrees (RFC 6749, 4.1.1; RFC 7636, 4.3)."""
+    def visit(
+        self, *, client_id: str, redirect_uri: str, state: str, challenge: str, nonce: str, scopes: tuple[str, ...], prompt: str = ""
+    ) -> str:
+        """The address at which a person logs in and agrees (RFC 6749, 4.1.1; RFC 7636, 4.3).
+
+        `prompt` is one of OpenID Connect's, and takes the place of the provider's own where it is given.
+        """
         asked = {"response_type": "code", "client_id": client_id, "redirect_uri": redirect_uri, "state": state}
         if scopes:
             asked["scope"] = self.separator.join(scopes)
         if self.pkce:
             asked |= {"code_challenge": challenge, "code_challenge_method": "S256"}
         if self.person == "id_token":
-            asked["nonce"] = nonce
+            asked |= {"nonce": nonce} | ({"prompt": prompt} if prompt else {})
         joint = "&" if urlsplit(self.authorization_endpoint).query else "?"
         return f"{self.authorization_endpoint}{joint}{urlencode({**self.extra, **asked})}"
 

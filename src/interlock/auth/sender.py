@@ -114,15 +114,16 @@ async def _carry(step: Step, roads: Roads, agent: Agent | None, vault: Vault | N
 
 async def _called(step: Call) -> str:
     """What the user's function gives. Raises Unauthorized where that is nothing."""
+    given: object
     try:
-        given = step.function()
-        text = await given if inspect.isawaitable(given) else given
-        why = "" if isinstance(text, str) and text.strip() else f"what was to vouch for this client is {text!r}"[:100]
+        called = step.function()
+        given = await called if inspect.isawaitable(called) else called
+        what = "what was to vouch for this client is empty, or no text"
     except (OSError, UnicodeDecodeError) as bad:
-        text, why = "", f"what vouches for this client cannot be read: {bad}"
-    if why:
-        raise Unauthorized("token", why, expected="a token", advice="Look at the file or the function that was given.", culprit="client")
-    return text
+        given, what = None, f"what vouches for this client cannot be read: {bad}"
+    if isinstance(given, str) and given.strip():
+        return given
+    raise Unauthorized("token", what, expected="a token", advice="Look at the file or the function that was given.", culprit="client")
 
 
 async def _reach(step: Listen | Visit | ShowCode, agent: Agent | None, vault: Vault | None) -> str | None:

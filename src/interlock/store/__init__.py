@@ -7,8 +7,9 @@ registrations, codes) are kept in a `Vault`: `open_vault` gives the one that a U
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazily import lazily
 
 if TYPE_CHECKING:
     from ..protocol.sessions import Board, EventLog, RateStore, Replay, Session, SessionStore, Store, StoreError, WorkerStore
@@ -26,29 +27,30 @@ if TYPE_CHECKING:
     from .vaults.sqlite import SqliteVault
 
 # Loaded at first use: who keeps everything in memory loads no sqlite3, and nobody loads redis without asking.
-_SEAMS = "interlock.protocol.sessions"
-_HOMES = {
-    "Board": _SEAMS,
-    "EventLog": _SEAMS,
-    "FileVault": "interlock.store.vaults.file",
-    "KeyringVault": "interlock.store.vaults.keyring",
-    "MemoryStore": "interlock.store.memory",
-    "MemoryVault": "interlock.store.vaults.memory",
-    "RateStore": _SEAMS,
-    "RedisStore": "interlock.store.redis",
-    "RedisVault": "interlock.store.vaults.redis",
-    "Replay": _SEAMS,
-    "Session": _SEAMS,
-    "SessionStore": _SEAMS,
-    "SqliteStore": "interlock.store.sqlite",
-    "SqliteVault": "interlock.store.vaults.sqlite",
-    "Store": _SEAMS,
-    "StoreError": _SEAMS,
-    "Vault": "interlock.store.vaults.seam",
-    "WorkerStore": _SEAMS,
-    "alone": "interlock.store.vaults.leases",
-    "open_store": "interlock.store.places",
-    "open_vault": "interlock.store.vaults.places",
+_ROOMS = {
+    "..protocol.sessions": (
+        "Board",
+        "EventLog",
+        "RateStore",
+        "Replay",
+        "Session",
+        "SessionStore",
+        "Store",
+        "StoreError",
+        "WorkerStore",
+    ),
+    ".memory": ("MemoryStore",),
+    ".places": ("open_store",),
+    ".redis": ("RedisStore",),
+    ".sqlite": ("SqliteStore",),
+    ".vaults.file": ("FileVault",),
+    ".vaults.keyring": ("KeyringVault",),
+    ".vaults.leases": ("alone",),
+    ".vaults.memory": ("MemoryVault",),
+    ".vaults.places": ("open_vault",),
+    ".vaults.redis": ("RedisVault",),
+    ".vaults.seam": ("Vault",),
+    ".vaults.sqlite": ("SqliteVault",),
 }
 
 __all__ = [
@@ -75,17 +77,4 @@ __all__ = [
     "open_vault",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from its home at first use."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazily(__name__, _ROOMS)

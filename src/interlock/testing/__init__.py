@@ -5,8 +5,9 @@ The pytest plugin that comes with the package gives the most of it as fixtures (
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazily import lazily
 
 if TYPE_CHECKING:
     from .blanks import Blanks
@@ -28,25 +29,23 @@ if TYPE_CHECKING:
 
 # Loaded at first use: the pytest plugin stands below this module and must stay light.
 _ROOMS = {
-    "blanks": ("Blanks",),
-    "bus_contract": ("check_change_bus",),
-    "catalogue": ("check_catalogue", "take_catalogue"),
-    "channel_contract": ("check_channel",),
-    "clock": ("Clock",),
-    "drift": ("Drift",),
-    "fetch_contract": ("check_fetch",),
-    "pairs": ("MemoryChannel", "channel_pair"),
-    "playback": ("Playback", "replay_to_client", "replay_to_server"),
-    "probe": ("probe_server",),
-    "scripted": ("ScriptedAnswers",),
-    "store_contract": ("check_store",),
-    "tape": ("Line", "Tape", "Taped"),
-    "transport_contract": ("check_client_transport",),
-    "vault_contract": ("check_vault",),
-    "ways": ("EVERY_WAY", "WAYS", "Way", "connect", "way"),
+    ".blanks": ("Blanks",),
+    ".bus_contract": ("check_change_bus",),
+    ".catalogue": ("check_catalogue", "take_catalogue"),
+    ".channel_contract": ("check_channel",),
+    ".clock": ("Clock",),
+    ".drift": ("Drift",),
+    ".fetch_contract": ("check_fetch",),
+    ".pairs": ("MemoryChannel", "channel_pair"),
+    ".playback": ("Playback", "replay_to_client", "replay_to_server"),
+    ".probe": ("probe_server",),
+    ".scripted": ("ScriptedAnswers",),
+    ".store_contract": ("check_store",),
+    ".tape": ("Line", "Tape", "Taped"),
+    ".transport_contract": ("check_client_transport",),
+    ".vault_contract": ("check_vault",),
+    ".ways": ("EVERY_WAY", "WAYS", "Way", "connect", "way"),
 }
-_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
-
 __all__ = [
     "EVERY_WAY",
     "WAYS",
@@ -77,16 +76,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name from its room at first use."""
-    room = _HOMES.get(name)
-    if room is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{room}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazily(__name__, _ROOMS)

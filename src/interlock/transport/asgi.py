@@ -88,7 +88,12 @@ class HttpApp:
         self.read_body = Bodies(limits, self.pulse, self.refuse, self.chronicle.refused).read
         self.sessions = Sessions(self, stream=stream, retry_ms=retry_ms, most_calls=calls_per_session)
         self._twoends = TwoEndpoints(self) if legacy_sse else None
-        self._guarded = guard(Front(self._let_in, self._serve_other, path)) if guard is not None else None
+        self._guarded = guard(self._front()) if guard is not None else None
+
+    def _front(self) -> Front:
+        """What a guard stands before."""
+        others = self._twoends.paths if self._twoends is not None else ()
+        return Front(self._let_in, self._serve_other, self.path, {self.health, *others})
 
     # -- ASGI ------------------------------------------------------------------------------------------
 

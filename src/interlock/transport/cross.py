@@ -7,8 +7,8 @@ from typing import Any
 
 from .replies import Message, Send
 
-_ALLOWED_HEADERS = b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id"
-_EXPOSED = b"mcp-session-id, www-authenticate, retry-after"
+_ALLOWED_HEADERS = b"accept, authorization, content-type, dpop, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id"
+_EXPOSED = b"mcp-session-id, www-authenticate, dpop-nonce, retry-after"
 _PARAM = b"mcp-param-"
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from interlock.auth.issuer.accounts import Accounts, BadAccount, Cost
 from interlock.auth.issuer.throttle import ADDRESS, NAME, NAME_HERE, Throttle, Throttled, codes, log_in
+from interlock.protocol.sessions import StoreError
 from interlock.store.vaults.memory import MemoryVault
 
 CHEAP = Cost(passes=1, memory=64, lanes=1)
@@ -124,6 +125,14 @@ async def test_two_make_the_same_account_at_once(tmp_path: Path) -> None:
     assert sorted(type(each).__name__ for each in made) == ["Account", "BadAccount"]
 
 
+async def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:
+    """What is no file of accounts is said so, with its name."""
+    (tmp_path / "text").write_text("no database, and long enough to be seen as such" * 10)
+    for path in (tmp_path, tmp_path / "text", tmp_path / "nowhere" / "people.db"):
+        with pytest.raises(StoreError, match="cannot be used"):
+            await Accounts(path, cost=CHEAP).list()
+
+
 class Clock:
     """A clock that is set by hand."""
 
@@ -201,6 +210,22 @@ async def test_what_succeeded_is_forgiven(throttle: Throttle, clock: Clock) -> N
     assert await tries(throttle, keys, 20) == NAME_HERE
     clock.now += 4600
     assert await tries(throttle, keys, 20) == NAME_HERE
+
+
+async def test_what_succeeded_does_not_count(throttle: Throttle) -> None:
+    """However many log in from one address, they are not taken for somebody who guesses; nor do they excuse one who does."""
+    _, address, _ = log_in("anna", "192.0.2.1")
+    for n in range(200):
+        keys = log_in(f"name {n}", "192.0.2.1")
+        await throttle.claim(keys)
+        await throttle.release(*keys)
+    guesses = 0
+    with pytest.raises(Throttled):
+        for _ in range(100):
+            guesses += await tries(throttle, {address: ADDRESS}, 1)
+            await throttle.claim({address: ADDRESS})
+            await throttle.release(address)
+    assert guesses == ADDRESS
 
 
 async def test_codes_of_devices_are_not_to_be_guessed(throttle: Throttle) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlock.auth.issuer import papers
 from interlock.auth.issuer.clients import document_problem
 from interlock.auth.issuer.seam import Client
 from interlock.auth.keys import SigningKey, assertion
@@ -212,6 +213,26 @@ async def test_a_document_that_cannot_be_had() -> None:
     assert answer_of(await office.authorize(client_id=PAPER))["code"]
 
 
+INSIDE = [
+    "https://127.0.0.1/client.json",
+    "https://localhost/client.json",
+    "https://169.254.169.254/latest/meta-data",
+    "https://[::1]/client.json",
+]
+
+
+@pytest.mark.parametrize(
+    "url", [*INSIDE, "https://10.0.0.1/client.json", "https://2130706433/client.json", "https://printer.local:22/client.json"]
+)
+async def test_nothing_inside_is_fetched(url: str) -> None:
+    """The guarded fetcher, which is the one that is taken where none is given, reaches no private address (AUR-10, SEC-14)."""
+    office = Office(fetch=None)
+    reply = await office.authorize(client_id=url)
+    await office.issuer.aclose()
+    assert reply.status == 400
+    assert b"cannot be read: it could not be fetched" in reply.body
+
+
 IDS = {
     "http": "http://client.example/client.json",
     "no path": "https://client.example",
@@ -296,6 +317,20 @@ async def test_only_so_many_documents_at_once() -> None:
     gate.set()
     assert {reply.status for reply in await asyncio.gather(*waiting)} == {400}
     assert len(under_way) == 16
+
+
+async def test_a_document_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is waited for so long and no longer."""
+
+    class Silent(World):
+        """A world that never answers."""
+
+        async def __call__(self, request: Request) -> Paper:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    monkeypatch.setattr(papers, "_SECONDS", 0.0)
+    assert b"it did not come within" in (await Office(fetch=Silent()).authorize(client_id=PAPER)).body
 
 
 async def test_a_document_with_keys() -> None:

@@ -10,6 +10,7 @@ import pytest
 from interlock.auth.issuer.seam import Client
 from interlock.auth.issuer.web import Asked
 from interlock.auth.keys import KeySet
+from interlock.auth.oauth.codes import challenge_of
 from tests.auth.issuer.office import (
     BACK,
     CHALLENGE,
@@ -197,6 +198,21 @@ async def test_a_stranger_gets_nobody_redirected_by_an_error() -> None:
     assert answer_of(reply, "http://127.0.0.1:7/")["error"] == "invalid_scope"  # the person's own machine
 
 
+async def test_nor_by_asking_for_no_page() -> None:
+    """`prompt=none` has an answer at once; at a stranger's address it is a page all the same (AUT-19; RFC 9700, 4.11.2)."""
+    office = Office()
+    office.people.will = "wait"
+    metadata = {"redirect_uris": ["https://phishing.example/"], "token_endpoint_auth_method": "none"}
+    id = said(await office.register(metadata), 201)["client_id"]
+    await office.authorize(client_id=id, redirect_uri="https://phishing.example/", prompt="none")
+    await office.authorize(prompt="none")
+    stranger, known = office.people.begun
+    assert stranger.prompt == "none"
+    reply = await office.issuer.deny(stranger.id, "login_required")
+    assert (reply.status, reply.header("location")) == (400, None)
+    assert answer_of(await office.issuer.deny(known.id, "login_required"))["error"] == "login_required"
+
+
 async def test_the_redirect_uri_may_be_left_out_where_there_is_one() -> None:
     """And the answer goes there; a query that it has stays."""
     client = Client(id="q", redirect_uris=("https://app.example/back?a=1",))
@@ -223,7 +239,12 @@ async def test_a_resource_is_known_in_any_spelling(asked: str, given: str) -> No
     assert claims_of((await Office().log_in(resource=asked))["access_token"])["aud"] == given
 
 
-ANY = {"https": ("https://any.example/mcp", True), "loopback": ("http://127.0.0.1:9/mcp", True), "http": ("http://any.example/mcp", False)}
+ANY = {
+    "two of them": ("https://any.example/mcp https://other.example/mcp", False),
+    "https": ("https://any.example/mcp", True),
+    "loopback": ("http://127.0.0.1:9/mcp", True),
+    "http": ("http://any.example/mcp", False),
+}
 
 
 @pytest.mark.parametrize("resource, taken", ANY.values(), ids=ANY)
@@ -255,6 +276,13 @@ async def test_code_injection(changes: dict[str, str | None]) -> None:
     code = await office.code()
     assert error_of(await office.redeem(code, **changes)) in ("invalid_grant", "invalid_target")
     assert error_of(await office.redeem(code)) == "invalid_grant"
+
+
+async def test_a_verifier_that_can_be_guessed() -> None:
+    """One of three letters is none, although its challenge fits (RFC 7636, 4.1)."""
+    office = Office()
+    code = await office.code(code_challenge=challenge_of("abc"))
+    assert error_of(await office.redeem(code, code_verifier="abc")) == "invalid_grant"
 
 
 async def test_the_redirect_uri_need_not_be_repeated() -> None:

@@ -136,6 +136,16 @@ async def test_a_decision_among_polls() -> None:
     assert said(await poll(place, codes))
 
 
+async def test_two_decisions_at_once() -> None:
+    """One of them counts, and it is the one that the person saw."""
+    place = office()
+    codes = await begin(place)
+    pending = await found(place, codes["user_code"])
+    yes, no = await asyncio.gather(place.issuer.grant(pending.id, place.people.person, pending.scopes), place.issuer.deny(pending.id))
+    assert {yes.status, no.status} == {200, 400}
+    assert (await poll(place, codes)).status == yes.status
+
+
 @pytest.mark.parametrize("code", ["", "BCDF", "AEIO-UAEI", "BCDF-GHJK-LMNP", "B" * 5000, "BCDF-GHJK"])
 async def test_codes_that_are_none(code: str) -> None:
     """Nobody is found."""

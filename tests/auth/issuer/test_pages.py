@@ -63,7 +63,7 @@ def everything(evil: str) -> dict[str, str]:
         "code": pages.code(FORM, brand=evil, user_code=evil, words=evil),
         "account": pages.account(evil, FORM, brand=evil),
         "message": pages.message(evil, evil, brand=evil, bad=True, onward=evil),
-        "onward": pages.onward(evil, brand=evil, to=evil, words=evil),
+        "onward": pages.onward(f"https://{evil}", brand=evil, to=evil, words=evil),
     }
 
 
@@ -212,4 +212,7 @@ def test_pages_can_be_used_by_everybody(name: str) -> None:
 def test_no_link_to_what_is_no_web_page(url: str) -> None:
     """An address that the person may choose to go on to is a link only where it leads to a web page (SEC-20)."""
     assert "<a " not in pages.message("A", "B", brand="b", onward=url)
+    if url.partition(":")[0] in ("javascript", "data", "vbscript", "file"):
+        with pytest.raises(ValueError, match="nobody is sent"):
+            pages.onward(url, brand="b", to="x")
     assert 'href="https://app.example/' in pages.message("A", "B", brand="b", onward="https://app.example/")

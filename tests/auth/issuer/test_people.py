@@ -284,6 +284,13 @@ async def test_guessing_is_slowed_down(town: Town) -> None:
     assert (await log_in(visitor, await visitor.get("/auth/login"))).status == 303
 
 
+async def test_an_office_is_no_attacker(town: Town) -> None:
+    """Many who log in from one address, with the right passwords, are not slowed down."""
+    for n in range(70):
+        visitor = town.visitor()
+        assert (await log_in(visitor, await visitor.get("/auth/login"), "anna" if n % 2 else "otto")).status == 303
+
+
 async def test_spellings_of_a_name_are_one_name(town: Town) -> None:
     """Wide letters and capitals are no new tries."""
     replies = []
@@ -356,6 +363,9 @@ async def test_what_was_agreed_is_not_asked_again(town: Town) -> None:
     ):
         page = await visitor.begin(more)
         assert Page(page).form("/consent"), more
+    await visitor.fill(await visitor.begin(request(client_id="second")), "/consent", answer="yes", remember="yes")
+    elsewhere = request(client_id="second", redirect_uri="https://second.example/back")
+    assert Page(await visitor.begin(elsewhere)).form("/consent")
     other = await town.insider("otto")
     assert Page(await other.begin(request(scope="files:read"))).form("/consent")
     town.clock.now += consents.SECONDS + 1
@@ -487,6 +497,18 @@ async def test_a_link_alone_connects_no_device(town: Town) -> None:
     device, visitor = await begin_device(town), await town.insider()
     await visitor.get(device["verification_uri_complete"])
     assert (await poll(town, device["device_code"]))["error"] == "authorization_pending"
+
+
+async def test_a_link_with_an_evil_code(town: Town) -> None:
+    """What somebody writes into the address of the device page is shown, on the log-in page carried along, and nothing else."""
+    shapes = []
+    for code in ("harmless", '"><script>alert(1)</script>', "'<b>~x&amp;"):
+        visitor = town.visitor()
+        page = await visitor.follow(await visitor.get(f"/auth/device?{urlencode({'user_code': code})}"))
+        shapes.append([(tag, sorted(given)) for tag, given in Page(page).tags])
+        page = await visitor.follow(await log_in(visitor, page))
+        assert Page(page).form("/device").fields["user_code"] == code
+    assert shapes[0] == shapes[1] == shapes[2]
 
 
 async def test_a_request_that_has_ended(town: Town) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from interlock.auth.issuer.seam import Client
+from interlock.store import open_vault
 from tests.auth.issuer.office import BACK, OTHER, SERVER, URL, Office, basic, claims_of, error_of, said
 
 
@@ -47,6 +49,21 @@ async def test_64_at_once() -> None:
     assert sorted(reply.status for reply in replies) == [200, *[400] * 63]
     (won,) = [said(reply) for reply in replies if reply.status == 200]
     assert error_of(await office.refresh(won["refresh_token"])) == "invalid_grant"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "file"])
+async def test_the_same_among_processes(kind: str, tmp_path: Path) -> None:
+    """Two issuers with one vault on disk, and many programs: one code gives one set of tokens, one refresh token one next."""
+    vaults = [open_vault(f"{kind}:///{tmp_path.as_posix().lstrip('/')}/vault") for _ in range(2)]
+    one, two = (Office(vault=vault) for vault in vaults)
+    code = await one.code()
+    replies = await asyncio.gather(*((one, two)[n % 2].redeem(code) for n in range(8)))
+    assert sorted(reply.status for reply in replies) == [200, *[400] * 7]
+    tokens = await two.log_in()
+    replies = await asyncio.gather(*((one, two)[n % 2].refresh(tokens["refresh_token"]) for n in range(8)))
+    assert sorted(reply.status for reply in replies) == [200, *[400] * 7]
+    for vault in vaults:
+        await vault.aclose()
 
 
 MORE = {
@@ -103,7 +120,7 @@ async def test_who_no_longer_stands_gets_no_more() -> None:
 
 
 async def test_a_client_that_has_none() -> None:
-    """Who may not refresh gets no refresh token, and cannot be made to use one (AUS-13)."""
+    """Who does not say that it refreshes gets no refresh token, and cannot be made to use one (AUS-11, AUS-13)."""
     office = Office(clients=[Client(id="app", redirect_uris=(BACK,), grants=("authorization_code",))])
     tokens = await office.log_in()
     assert "refresh_token" not in tokens

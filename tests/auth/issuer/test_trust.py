@@ -72,6 +72,8 @@ async def test_an_id_jag() -> None:
     assert said(await place.post("/token", id_jag(place), CLIENT))["scope"] == "files:read"
     place.clock.now += 1
     assert "scope" not in said(await place.post("/token", id_jag(place, scope=None), CLIENT))
+    place.clock.now += 1
+    assert said(await place.post("/token", id_jag(place) | {"scope": "files:read offline_access"}, CLIENT))["scope"] == "files:read"
     metadata = said(await place.get("/.well-known/oauth-authorization-server"))
     assert BEARER in metadata["grant_types_supported"]
     assert metadata["authorization_grant_profiles_supported"] == ["urn:ietf:params:oauth:grant-profile:id-jag"]
@@ -169,6 +171,7 @@ async def test_a_configuration_that_is_not_the_issuers(configuration: dict[str, 
     place.world.documents |= {
         f"{IDP}/.well-known/openid-configuration": {"issuer": IDP, "jwks_uri": f"{IDP}/keys"} | configuration,
         f"{IDP}/keys": {"keys": [KEY.public()]},
+        "http://10.0.0.1/keys": {"keys": [KEY.public()]},
     }
     assert error_of(await place.post("/token", id_jag(place), CLIENT), 503) == "temporarily_unavailable"
 

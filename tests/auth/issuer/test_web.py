@@ -181,6 +181,14 @@ def test_what_may_come_twice() -> None:
         _ = Asked("GET", "/", "a=&a=1").parameters
 
 
+def test_giant_parameters() -> None:
+    """They are not even read, whoever asks for them."""
+    with pytest.raises(BadForm, match="longer"):
+        _ = Asked("GET", "/", "&".join(f"a{n}={'x' * 1000}" for n in range(20))).parameters
+    with pytest.raises(BadForm, match="longer"):
+        _ = Asked("POST", "/", "", {"content-type": web.FORM}, b"a=" + b"x" * 70_000).form
+
+
 @pytest.mark.parametrize("url", ["https://a\r\nx: y", "https://a b", "https://ä", "https://a\t"])
 def test_no_header_is_smuggled(url: str) -> None:
     """An address that is none is no place to send anybody to."""

@@ -174,7 +174,7 @@ STATES = [None, "", "x", "x" * 43, "x" * 10_000]
 
 @pytest.mark.parametrize("state", STATES)
 async def test_forged_state(street: Street, state: str | None) -> None:
-    """A state that nobody gave, or none, is refused, and no code of it is redeemed (SEC-11)."""
+    """A state that nobody gave, or none, is refused, and no code of it is redeemed (SEC-11, AUT-13)."""
     visitor = street.visitor()
     place = await street.agreed(visitor)
     reply = await visitor.get(street.elsewhere.visit(place, state=state))
@@ -189,11 +189,15 @@ async def test_replayed_state(street: Street) -> None:
     for changes in ({}, {"code": None, "error": "access_denied"}):
         visitor = street.visitor()
         place = await street.agreed(visitor)
-        await visitor.get(street.elsewhere.visit(place, **changes))
         cookies = dict(visitor.cookies)
+        await visitor.get(street.elsewhere.visit(place, **changes))
+        asked = len(street.elsewhere.sent)
         for _ in range(2):
             visitor.cookies = dict(cookies)
-            assert (await visitor.get(street.elsewhere.visit(place))).status == 400
+            reply = await visitor.get(street.elsewhere.visit(place))
+            assert reply.status == 400
+            assert "used before" in Page(reply).text
+            assert len(street.elsewhere.sent) == asked
 
 
 async def test_state_ends(street: Street) -> None:
@@ -201,6 +205,7 @@ async def test_state_ends(street: Street) -> None:
     visitor = street.visitor()
     place = await street.agreed(visitor)
     street.clock.now += 601
+    assert await street.vault.keys("upstream-state") == []
     assert (await visitor.get(street.elsewhere.visit(place))).status == 400
     assert street.is_untouched()
 
@@ -412,6 +417,25 @@ async def test_the_callback_takes_get_alone(street: Street) -> None:
     twice = back + "&state=x"
     assert (await visitor.get(twice)).status == 400
     assert "code" in answer_at(leads_to(await visitor.get(back)))
+
+
+@pytest.mark.parametrize(
+    "prompt, told", [("login", "login"), ("select_account consent", "select_account"), ("consent", None), ("", None), ("<x>", None)]
+)
+async def test_prompts_go_along(street: Street, prompt: str, told: str | None) -> None:
+    """A client may have the person log in again upstream; whether to ask for consent is decided here, and it always is where it must be."""
+    asked = dict(parse_qsl(urlsplit(await street.agreed(street.visitor(), prompt=prompt)).query))
+    assert asked.get("prompt") == told
+
+
+async def test_prompt_none(street: Street) -> None:
+    """`prompt=none` shows no page, neither here nor, for who has agreed before, there."""
+    visitor = street.visitor()
+    reply = await visitor.get(f"/authorize?{urlencode(request(prompt='none'))}")
+    assert answer_at(leads_to(reply))["error"] == "login_required"
+    await visitor.get(street.elsewhere.visit(await street.agreed(visitor, {"remember": "yes"})))
+    place = leads_to(await visitor.get(f"/authorize?{urlencode(request(prompt='none'))}"))
+    assert dict(parse_qsl(urlsplit(place).query))["prompt"] == "none"
 
 
 async def test_a_device(street: Street) -> None:

@@ -9,13 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from interlock import types as t
+from interlock.auth.keys import KeySet
 from interlock.auth.oauth.documents import TokenAnswer
 from interlock.auth.oauth.failures import Unauthorized
 from interlock.auth.proxy.sessions import Sessions
 from interlock.auth.proxy.talk import Talk
+from interlock.auth.tokens.jwt import Jwt
 from interlock.exchange import Principal
 from interlock.store.vaults.memory import MemoryVault
-from tests.auth.issuer.office import Clock, claims_of
+from tests.auth.issuer.office import SERVER, Clock, claims_of
 from tests.auth.proxy.elsewhere import ACME, ID, SECRET, Answer, Elsewhere
 from tests.auth.proxy.test_proxy import Street
 
@@ -42,6 +44,17 @@ async def test_a_token_for_calls_of_our_own(street: Street) -> None:
     second = await street.proxy.upstream_token(principal(tokens))
     assert second in street.elsewhere.access
     assert second != first
+
+
+async def test_as_a_guard_finds_it(street: Street) -> None:
+    """What a verifier makes of a token of ours is enough to find the token upstream, and only in the hands of who has ours."""
+    tokens = await street.tokens()
+    keys = (await street.visitor().get("/jwks")).body
+    verifier = Jwt("https://proxy.example", keys=KeySet.read(keys))
+    verified = await verifier.verify(tokens["access_token"], resource=SERVER, now=street.clock.now)
+    assert await street.proxy.upstream_token(verified.principal) in street.elsewhere.access
+    assert tokens["access_token"] not in str(verified.principal)
+    assert not [token for token in street.elsewhere.access if token in str(verified.principal)]
 
 
 async def test_nobody_gets_the_token_of_another(street: Street) -> None:
@@ -189,6 +202,8 @@ async def test_a_provider_that_is_away_ends_nothing(street: Street, down: Except
     with pytest.raises(t.Unreachable) as caught:
         await street.proxy.upstream_token(principal(tokens))
     assert not isinstance(caught.value, Unauthorized)
+    with pytest.raises(t.Unreachable):
+        await street.renew(tokens)  # which the app answers with server_error; the refresh token is not spent
     street.elsewhere.down = None
     assert await street.proxy.upstream_token(principal(tokens)) in street.elsewhere.access
     assert "access_token" in await street.renew(tokens)

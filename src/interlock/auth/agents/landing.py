@@ -89,7 +89,6 @@ class Landing:
         self._guests: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._state: str | None = None
         self._arrival: asyncio.Future[str] | None = None
-        self._arrived = False
 
     async def open(self, host: str, port: int, names: Collection[str] = ()) -> None:
         """Listen; `names` are further values of Host under which this machine may be asked. Raises OSError."""
@@ -105,7 +104,7 @@ class Landing:
 
     def expect(self, state: str | None) -> asyncio.Future[str]:
         """From now on wait for the answer with this state (any, where it is None); what is returned becomes its query string."""
-        self._state, self._arrived = state, False
+        self._state = state
         self._arrival = asyncio.get_running_loop().create_future()
         return self._arrival
 
@@ -159,7 +158,6 @@ class Landing:
         if not belongs(query, self._state):
             self.others += 1
             return None, ANOTHER
-        if self._arrived or self._arrival is None or self._arrival.done():
+        if self._arrival is None or self._arrival.done():
             return None, OVER
-        self._arrived = True
         return query, REFUSED if is_refusal(query) else ARRIVED

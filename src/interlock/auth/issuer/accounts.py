@@ -11,9 +11,11 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
+
+from ...protocol.sessions import StoreError
 
 T = TypeVar("T")
 
@@ -58,6 +60,7 @@ class Accounts:
     """The accounts in the file `path`, which is made where there is none, for its owner alone to read.
 
     Names differ by more than case and width. `check` counts nothing: who lets strangers call it counts their tries (`LocalPeople` does).
+    Every method raises StoreError where the file cannot be used.
     """
 
     def __init__(self, path: str | Path, *, cost: Cost | None = None, clock: Callable[[], float] = time.time) -> None:
@@ -156,15 +159,14 @@ class Accounts:
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         """A connection for one piece of work, all of it or nothing: log-ins are rare, and hashing takes a hundred times as long."""
-        # Made by us and not by SQLite, so that nobody else may read it; the files beside it take over its mode.
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
-        db: Any = sqlite3.connect(self.path, timeout=_PATIENCE)
         try:
-            with db:
+            # Made by us and not by SQLite, so that nobody else may read it; the files beside it take over its mode.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+            with contextlib.closing(sqlite3.connect(self.path, timeout=_PATIENCE)) as db, db:
                 db.execute(_SCHEMA)
                 yield db
-        finally:
-            db.close()
+        except (sqlite3.Error, OSError) as bad:
+            raise StoreError(f"the accounts in {self.path} cannot be used: {bad}") from None
 
 
 _SELECT = "SELECT name, subject, display, created, changed, secret FROM accounts"

@@ -11,14 +11,17 @@ from ...fetch import Fetch
 from ...store.vaults.places import open_vault
 from ...store.vaults.seam import Vault
 from ...transport.public import PublicFetch
+from ..tokens.jwt import Jwt
 from . import metadata
 from .authentication import Authentication
-from .authorization import Astray, Authorization, Place, Unfit
+from .authorization import Astray, Authorization, Place, Unfit, is_trusted
 from .clients import Clients
 from .device import MARK, Agreed, Devices
 from .grants import Grants
+from .inhouse import InHouse
 from .keyring import Keyring
 from .minting import Mint
+from .nobody import Nobody
 from .papers import Papers
 from .proofs import Proofs
 from .refusals import Refusal
@@ -44,13 +47,16 @@ _PREFLIGHT = (
     ("access-control-max-age", "86400"),
 )
 _KEPT = ("cache-control", "public, max-age=300")
+# What is answered without a page where the client wants none (OpenID Connect Core 1.0, 3.1.2.6).
+_UNASKED = frozenset({"login_required", "consent_required", "interaction_required", "account_selection_required"})
 _Route = Callable[[Asked], Awaitable[Reply]]
 
 
 class Issuer:
     """A small authorization server, as an ASGI app (OAuth 2.1; 2026-07-28, "Authorization").
 
-    `url` is its address: https, or http on loopback for development. `people` knows the persons and asks them. `vault` keeps its
+    `url` is its address: https, or http on loopback for development. `people` knows the persons and asks them; without it only programs on
+    their own behalf get tokens. `vault` keeps its
     records: a Vault, or the URL of one. `resources` are the servers that it gives tokens for; None takes any https address and any on
     loopback. `scopes` are all scopes with the sentence that the consent page says of each; empty takes any. `clients` are known
     beforehand; with `registration` others register themselves, with `cimd` others have a document for an id. `fetch` gets those
@@ -62,7 +68,7 @@ class Issuer:
     def __init__(
         self,
         url: str,
-        people: People,
+        people: People | None = None,
         *,
         vault: Vault | str = "memory:",
         resources: Sequence[str] | None = None,
@@ -84,7 +90,7 @@ class Issuer:
         random: Callable[[int], str] = secrets.token_urlsafe,
     ) -> None:
         address, known = settled(url, resources)
-        self.people = people
+        self.people: People = people or Nobody()
         self.settings = Settings(
             url=address,
             resources=known,
@@ -166,6 +172,10 @@ class Issuer:
         """The ASGI app."""
         await converse(self.answer, scope, receive, send, closing=self.aclose)
 
+    def verifier(self) -> Jwt:
+        """What verifies its tokens at a server in the same process, which then needs no network for that."""
+        return Jwt(self.settings.url, fetch=InHouse(self.settings.url, self.answer))
+
     async def aclose(self) -> None:
         """Let go of what it has opened itself."""
         await self._papers.aclose()
@@ -209,7 +219,10 @@ class Issuer:
         pending = await self._authorization.take(id)
         if pending is None:
             return self._over()
-        return redirect(self._back(pending.redirect_uri, pending.state, Refusal(error, words)))
+        why = Refusal(error, words)
+        if error in _UNASKED:
+            return self._unasked(pending.client, pending.redirect_uri, pending.state, why)
+        return redirect(self._back(pending.redirect_uri, pending.state, why))
 
     # -- routes ---------------------------------------------------------------------------------------------------------
 
@@ -253,10 +266,7 @@ class Issuer:
         except Astray as astray:
             return self.people.misfortune("This does not lead anywhere", astray.words)
         except Unfit as unfit:
-            onward = self._back(unfit.redirect_uri, unfit.state, unfit.why)
-            if unfit.is_trusted:
-                return redirect(onward)
-            return self.people.misfortune("The request is not right", f"{unfit.why.error}: {unfit.why.words}.", onward)
+            return self._unasked(unfit.client, unfit.redirect_uri, unfit.state, unfit.why)
         return await self.people.begin(self, asked, pending)
 
     # -- small things ---------------------------------------------------------------------------------------------------
@@ -265,6 +275,13 @@ class Issuer:
         """The address to which a refusal goes, with who refuses."""
         told = {"error": why.error} | ({"error_description": why.description} if why.words else {})
         return Place(redirect_uri, state).answer(self.settings.url, told)
+
+    def _unasked(self, client: Client, redirect_uri: str, state: str | None, why: Refusal) -> Reply:
+        """A refusal before anybody was asked: at a place that a stranger chose the person decides whether to go there."""
+        onward = self._back(redirect_uri, state, why)
+        if is_trusted(client, redirect_uri):
+            return redirect(onward)
+        return self.people.misfortune("The request is not right", f"{why.error}: {why.words or 'nobody was asked'}.", onward)
 
     def _over(self) -> Reply:
         return self.people.misfortune(

@@ -37,10 +37,10 @@ class Unfit(Exception):
         super().__init__(why.words)
         self.client, self.redirect_uri, self.state, self.why = client, redirect_uri, state, why
 
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the person may be sent there unasked: not where a stranger chose the place (AUT-19; RFC 9700, 4.11.2)."""
-        return self.client.source == "configured" or redirects.is_loopback(self.redirect_uri)
+
+def is_trusted(client: Client, redirect_uri: str) -> bool:
+    """Whether a person may be sent to a place unasked: not where a stranger chose it (AUT-19; RFC 9700, 4.11.2)."""
+    return client.source == "configured" or redirects.is_loopback(redirect_uri)
 
 
 class Place(Struct, frozen=True):

@@ -20,12 +20,11 @@ _VALUE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """Who is logged in: `mark` changes where log-ins shall end, `until` is when this one does."""
+    """Who is logged in; `mark` changes where log-ins shall end."""
 
     subject: str
     name: str | None = None
     mark: str = ""
-    until: float = 0.0
 
 
 class Browser:
@@ -75,17 +74,16 @@ class Browser:
             return False
         return hmac.compare_digest(form.get("token", "").encode(), self.token(action, form.get("at", "")).encode())
 
-    async def session(self, vault: Vault, now: float) -> Session | None:
+    async def session(self, vault: Vault) -> Session | None:
         """Who is logged in; None for nobody."""
         kept = None if self.is_new else await vault.get(_SESSION, self._key)
-        found = None if kept is None else msgspec.json.decode(kept, type=Session)
-        return found if found is not None and found.until > now else None
+        return None if kept is None else msgspec.json.decode(kept, type=Session)
 
-    async def log_in(self, vault: Vault, session: Session) -> Browser:
-        """Log somebody in; the browser under its new name."""
+    async def log_in(self, vault: Vault, session: Session, until: float) -> Browser:
+        """Log somebody in until then (seconds of the wall clock); the browser under its new name."""
         await self.log_out(vault)
         browser = self.renewed()
-        await vault.put(_SESSION, browser._key, msgspec.json.encode(session), until=session.until)
+        await vault.put(_SESSION, browser._key, msgspec.json.encode(session), until=until)
         return browser
 
     async def log_out(self, vault: Vault) -> None:

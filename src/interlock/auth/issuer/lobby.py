@@ -209,7 +209,7 @@ class Lobby(ABC):
         if pending is None:
             words = "There is no device with this code, or it has ended. Look at the device again."
             return self._show(pages.code(visit.form("/device", ""), brand=self._brand, words=words), visit, status=404)
-        await visit.throttle.forgive(*claimed)
+        await visit.throttle.release(*claimed)
         return visit.to("/consent", at=visit.browser.refer(f"p{pending.id}"))
 
     async def _logout(self, visit: Visit) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from html import escape
@@ -13,6 +14,8 @@ from .style import CSS
 
 _LONGEST_NAME, _LONGEST_WORDS, _LONGEST_ADDRESS = 80, 400, 300
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_NOWHERE = ("javascript", "data", "vbscript", "file", "blob", "about")
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))  # categories of characters that hide, or turn the writing round
 
 
@@ -162,8 +165,10 @@ def onward(url: str, *, brand: str, to: str, words: str = "") -> str:
     """A page that takes the browser elsewhere by itself.
 
     Not a redirect: a browser holds those that follow a form to the policy of the form's page, however many there are, and nobody knows
-    where the next server sends the person to.
+    where the next server sends the person to. Raises ValueError for an address that is a program, or a file.
     """
+    if _SCHEME.match(url) is None or url.partition(":")[0].lower() in _NOWHERE:
+        raise ValueError(f"nobody is sent to {url!r}")
     target = escape(url)
     note = f"<p class=quiet>{plain(words)}</p>" if words else ""
     return _page(
@@ -178,22 +183,23 @@ def onward(url: str, *, brand: str, to: str, words: str = "") -> str:
 def message(title: str, words: str, *, brand: str, bad: bool = False, onward: str | None = None) -> str:
     """A page that only says something: done, denied, or what went wrong; `onward` is where the person may go, if they choose to."""
     body = f"<h1>{plain(title, 120)}</h1>" + (_trouble(words) if bad else f"<p>{plain(words, 1000)}</p>")
-    if onward is not None and urlsplit(onward).scheme in ("http", "https"):
+    if onward is not None and onward.startswith(("https://", "http://")):
         body += f'<p>You may go on to {address(onward)}</p><p><a href="{escape(onward)}" rel=noreferrer>Go on</a></p>'
     return _page(plain(title, 120), brand, body)
 
 
 def _page(title: str, brand: str, body: str, *, head: str = "") -> str:
+    known = plain(brand, _LONGEST_NAME)
     return f"""<!doctype html>
 <html lang=en>
 <head>
 <meta charset=utf-8>
 <meta name=viewport content="width=device-width, initial-scale=1">
-<title>{title} · {plain(brand, _LONGEST_NAME)}</title>
+<title>{title}{f" · {known}" if known else ""}</title>
 {head}<style>{CSS}</style>
 </head>
 <body>
-<header>{plain(brand, _LONGEST_NAME)}</header>
+<header>{known}</header>
 <main>
 {body}
 </main>

@@ -20,7 +20,7 @@ class LocalPeople(Lobby):
     """The people of `accounts`. A log-in holds for `session_seconds` in the browser, and ends with the account and with its password.
 
     `brand` is what stands above each page: the host of the issuer where nothing is given. Tries are counted for each account and each
-    address, in the issuer's vault.
+    address, in the issuer's vault: behind a reverse proxy let the web server take the address from it, or all people share one.
     """
 
     def __init__(self, accounts: Accounts, *, brand: str = "", session_seconds: float = 8 * 3600.0) -> None:
@@ -34,7 +34,7 @@ class LocalPeople(Lobby):
         return account is not None and person.claims.get("epoch") == _mark(account)
 
     async def _logged_in(self, visit: Visit) -> Session | None:
-        session = await visit.browser.session(visit.vault, visit.now)
+        session = await visit.browser.session(visit.vault)
         if session is None:
             return None
         account = await self.accounts.find(session.subject)
@@ -88,10 +88,11 @@ class LocalPeople(Lobby):
         account = await self.accounts.check(name, form.get("password", ""))
         if account is None:
             return await self._ask_name(visit, at, word, name=name, words=_WRONG, status=403)
-        await visit.throttle.forgive(next(iter(claimed)))  # only the tries of this name from here: others may be somebody's guesses
-        until = visit.now + self._session_seconds
-        session = Session(subject=account.subject, name=account.display or account.name, mark=_mark(account), until=until)
-        inside = visit.renewed(await visit.browser.log_in(visit.vault, session))
+        here, *others = claimed
+        await visit.throttle.forgive(here)  # the tries of this name from here, which were the person's own
+        await visit.throttle.release(*others)
+        session = Session(subject=account.subject, name=account.display or account.name, mark=_mark(account))
+        inside = visit.renewed(await visit.browser.log_in(visit.vault, session, visit.now + self._session_seconds))
         if word.startswith("p"):
             return inside.to("/consent", at=inside.browser.refer(word))
         if word.startswith("d"):

@@ -9,12 +9,14 @@ CSS = """
 :root {
   color-scheme: light dark;
   --paper: #f4f5f3; --card: #ffffff; --ink: #1c2321; --quiet: #5a6561; --line: #d9dedb; --field: #8b9691;
-  --accent: #0d6b58; --on-accent: #ffffff; --accent-strong: #0a5446; --care: #fdf3dc; --care-line: #d9a520; --wrong: #fbe9e6; --bad: #a3261b;
+  --accent: #0d6b58; --on-accent: #ffffff; --accent-strong: #0a5446;
+  --care: #fdf3dc; --care-line: #d9a520; --wrong: #fbe9e6; --bad: #a3261b;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --paper: #131715; --card: #1c2220; --ink: #e8edea; --quiet: #a3afaa; --line: #343d39; --field: #6d7974;
-    --accent: #55c7a9; --on-accent: #06241c; --accent-strong: #7ad9c0; --care: #332a12; --care-line: #c9992a; --wrong: #3a1d19; --bad: #ff9d8f;
+    --accent: #55c7a9; --on-accent: #06241c; --accent-strong: #7ad9c0;
+    --care: #332a12; --care-line: #c9992a; --wrong: #3a1d19; --bad: #ff9d8f;
   }
 }
 * { box-sizing: border-box; }

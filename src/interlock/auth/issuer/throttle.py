@@ -35,7 +35,7 @@ class _Tries(Struct, array_like=True):
 
 
 class Throttle:
-    """Counts a try before its outcome is known, so that many at once are many; what succeeded is forgiven."""
+    """Counts a try before its outcome is known, so that many at once are many; one that succeeded is taken back."""
 
     def __init__(self, vault: Vault, clock: Callable[[], float]) -> None:
         self._vault, self._clock = vault, clock
@@ -48,26 +48,38 @@ class Throttle:
         for key, allowed in free.items():
             await self._claim(_digest(key), allowed)
 
-    async def forgive(self, *keys: str) -> None:
-        """Forget the tries of these keys."""
+    async def release(self, *keys: str) -> None:
+        """Take back the one try of each key that has just been claimed and has succeeded; those before it still count."""
         for key in keys:
-            await self._vault.remove(_KIND, _digest(key))
+            await self._change(_digest(key), lambda tries, now: _Tries(max(tries.count - 1, 0), 0.0))
+
+    async def forgive(self, key: str) -> None:
+        """Forget all tries of a key."""
+        await self._vault.remove(_KIND, _digest(key))
 
     async def _claim(self, key: str, allowed: int) -> None:
-        for _ in range(_COLLISIONS):
-            now = self._clock()
-            was = await self._vault.get(_KIND, key)
-            tries = msgspec.json.decode(was, type=_Tries) if was is not None else _Tries(0, 0.0)
+        def counted(tries: _Tries, now: float) -> _Tries:
             if tries.until > now:
                 raise Throttled(tries.until - now)
             count = tries.count + 1
             wait = 0.0 if count < allowed else min(_SHORTEST * 2 ** min(count - allowed, 20), _LONGEST)
-            value, until = msgspec.json.encode(_Tries(count, now + wait)), now + wait + _FORGOTTEN
+            return _Tries(count, now + wait)
+
+        if not await self._change(key, counted):
+            raise Throttled(_SHORTEST)  # so many at once that nobody can count them
+
+    async def _change(self, key: str, change: Callable[[_Tries, float], _Tries]) -> bool:
+        """Change what is known of a key, whoever else does at the same time; whether it could be."""
+        for _ in range(_COLLISIONS):
+            now = self._clock()
+            was = await self._vault.get(_KIND, key)
+            tries = change(msgspec.json.decode(was, type=_Tries) if was is not None else _Tries(0, 0.0), now)
+            value, until = msgspec.json.encode(tries), max(tries.until, now) + _FORGOTTEN
             if was is None and await self._vault.add(_KIND, key, value, until=until):
-                return
+                return True
             if was is not None and await self._vault.swap(_KIND, key, was, value, until=until):
-                return
-        raise Throttled(_SHORTEST)  # so many at once that nobody can count them
+                return True
+        return False
 
 
 def log_in(name: str, address: str) -> dict[str, int]:

@@ -6,18 +6,20 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Sequence
+from typing import ClassVar
 from urllib.parse import parse_qsl, urlencode
 
-from msgspec import Struct
-
+from .discretion import Discreet
 from .documents import ServerMetadata
 from .failures import Culprit, Denied, Unauthorized
 
 _STEP = "log-in"
 
 
-class Errand(Struct, frozen=True, kw_only=True):
+class Errand(Discreet, frozen=True, kw_only=True):
     """What is noted before the person is sent away, to judge what comes back by (`AUF-07`)."""
+
+    shows: ClassVar[tuple[str, ...]] = ("issuer", "redirect_uri")
 
     issuer: str
     says_issuer: bool  # the authorization server says that it names itself in its answers

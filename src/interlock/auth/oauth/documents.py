@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from .discretion import Discreet
 from .failures import Culprit, Unauthorized
 
 D = TypeVar("D", bound=Struct)
@@ -85,8 +86,10 @@ class ClientMetadata(Struct, kw_only=True, omit_defaults=True):
     dpop_bound_access_tokens: bool | None = None
 
 
-class Registered(Struct, kw_only=True, omit_defaults=True):
+class Registered(Discreet, frozen=True, kw_only=True, omit_defaults=True):
     """What an authorization server says of a client that it has registered (RFC 7591, 3.2.1); `client_secret_expires_at` 0 is never."""
+
+    shows: ClassVar[tuple[str, ...]] = ("client_id",)
 
     client_id: str
     client_secret: str | None = None
@@ -100,8 +103,10 @@ class Registered(Struct, kw_only=True, omit_defaults=True):
     scope: str | None = None
 
 
-class TokenAnswer(Struct, kw_only=True, omit_defaults=True):
+class TokenAnswer(Discreet, frozen=True, kw_only=True, omit_defaults=True):
     """What a token endpoint gives (RFC 6749, 5.1; RFC 8693, 2.2.1)."""
+
+    shows: ClassVar[tuple[str, ...]] = ("token_type", "expires_in", "scope")
 
     access_token: str
     token_type: str = "Bearer"
@@ -113,16 +118,18 @@ class TokenAnswer(Struct, kw_only=True, omit_defaults=True):
 
     @property
     def seconds(self) -> float | None:
-        """How long the token holds from now; None where that is not said."""
+        """How long the token holds from now; None where that is not said, or is no time for which a token could hold."""
         try:
             seconds = math.nan if self.expires_in is None else float(self.expires_in)
         except ValueError:
             return None
-        return seconds if math.isfinite(seconds) else None
+        return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 
-class DeviceAnswer(Struct, kw_only=True, omit_defaults=True):
+class DeviceAnswer(Discreet, frozen=True, kw_only=True, omit_defaults=True):
     """What a device authorization endpoint gives (RFC 8628, 3.2); seconds."""
+
+    shows: ClassVar[tuple[str, ...]] = ("verification_uri",)
 
     device_code: str
     user_code: str

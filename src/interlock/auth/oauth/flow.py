@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from ... import types as t
 from .addresses import canonical, is_loopback, usable
 from .challenges import Challenge
 from .codes import address, code_from, errand_to
@@ -169,7 +170,12 @@ class LogIn(Struct, frozen=True, kw_only=True):
             thumbprint=means.thumbprint,
             prompt=self.prompt,
         )
-        query: str = yield Visit(url, redirect_uri)
+        try:
+            query: str = yield Visit(url, redirect_uri)
+        except t.TimedOut:
+            if member.source == "dynamic":
+                yield Remember(member.issuer, None)  # who is unknown there gets no answer: the next time begins with a registration
+            raise
         code = code_from(query, errand)
         form = {
             "grant_type": CODE,

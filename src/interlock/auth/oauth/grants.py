@@ -86,7 +86,12 @@ def method_of(member: Member, metadata: ServerMetadata | None, assertion: Callab
         return "private_key_jwt"
     if member.client_secret is None:
         return "none"
-    ways = ("client_secret_basic", "client_secret_post")  # RFC 8414: the first is meant where nothing is said
+    return secret_method(supported)
+
+
+def secret_method(supported: Sequence[str] | None) -> str:
+    """How a secret is shown to a server that supports these ways (RFC 8414, 2: the first is meant where nothing is said)."""
+    ways = ("client_secret_basic", "client_secret_post")
     return next((way for way in ways if supported is None or way in supported), ways[0])
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from msgspec import Struct
+from .discretion import Discreet
 
 Source = Literal["given", "document", "dynamic"]
 
 
-class Member(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Member(Discreet, frozen=True, kw_only=True, omit_defaults=True):
     """A client as one authorization server knows it; never used at another one (2026-07-28, "Authorization Server Binding").
 
     `method` is how it authenticates at the token endpoint, empty where the metadata shall decide; `until` is when its secret ends, in
     seconds of the wall clock. `scopes` are all that it may ask for, where that was said. `source` is how it came to be: given by the
     user, a document of its own, or dynamic registration.
     """
+
+    shows: ClassVar[tuple[str, ...]] = ("issuer", "client_id", "method", "source")
 
     issuer: str
     client_id: str
@@ -27,12 +29,14 @@ class Member(Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: Source = "given"
 
 
-class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Grant(Discreet, frozen=True, kw_only=True, omit_defaults=True):
     """What was granted for one server. `asked` are the scopes that were asked for, `scopes` those that were granted.
 
     `expires` is the end of the access token in seconds of the wall clock, None where nobody said; `key` is the private JWK to which the
     tokens are bound (RFC 9449), where they are. `method` is how the client showed who it is, as at a refresh there is no metadata to ask.
     """
+
+    shows: ClassVar[tuple[str, ...]] = ("resource", "issuer", "client_id", "expires", "scopes")
 
     resource: str
     issuer: str

@@ -13,6 +13,7 @@ from .addresses import is_loopback, usable
 from .discovery import Site
 from .documents import ClientMetadata, Registered, read, read_error
 from .failures import Unauthorized
+from .grants import secret_method
 from .members import Member
 from .posts import post
 from .steps import Got, Note, Procedure, Recall, Remember
@@ -176,11 +177,12 @@ def _post(endpoint: str, wanted: ClientMetadata) -> Procedure[Got]:
 
 def _member(got: Got, wanted: ClientMetadata, site: Site, endpoint: str, redirect_uri: str) -> Member:
     told = read(got.body, Registered, step=_STEP, document=endpoint)
+    supported = site.metadata.token_endpoint_auth_methods_supported
     return Member(
         issuer=site.metadata.issuer,
         client_id=told.client_id,
         client_secret=told.client_secret,
-        method=told.token_endpoint_auth_method or (wanted.token_endpoint_auth_method or "" if told.client_secret is None else ""),
+        method=told.token_endpoint_auth_method or ("none" if told.client_secret is None else secret_method(supported)),
         redirect_uris=(redirect_uri,) if redirect_uri else (),
         until=told.client_secret_expires_at or None,
         scopes=_scopes(told.scope if told.scope is not None else wanted.scope),

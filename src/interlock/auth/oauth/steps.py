@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct
 
 from ...fetch import Request
+from .discretion import Discreet
 from .members import Member
 
 T = TypeVar("T")
@@ -24,8 +25,10 @@ class Send(Struct, frozen=True):
     step: str
 
 
-class Got(Struct, frozen=True):
+class Got(Discreet, frozen=True):
     """The answer to Send: the names of `headers` in lower case."""
+
+    shows: ClassVar[tuple[str, ...]] = ("status",)
 
     status: int
     headers: Mapping[str, str]

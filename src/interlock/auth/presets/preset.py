@@ -10,12 +10,9 @@ from msgspec import Struct
 
 from ...fetch import Fetch
 from ..providers import Finding, Method, Provider
-from ..tokens.introspection import Introspection
-from ..tokens.jwt import Jwt
 from ..tokens.seam import Verifier
-from .opaque import CHECKS, Opaque
 
-Kind = Literal["jwt", "introspection", "api"]
+Kind = Literal["jwt", "api"]
 Road = Literal["guard", "proxy", "either"]
 
 # What may stand in for each placeholder of an address: nothing that could make it the address of somebody else.
@@ -34,7 +31,8 @@ class Preset(Struct, frozen=True, kw_only=True):
 
     - `road`: whether a `Guard` with `verifier` is enough, the `proxy` is needed (it registers no clients, or gives no tokens for a server
       of ours), or `either`.
-    - `kind`: its access tokens are JWTs, opaque with introspection, or opaque with an API of its own that knows them.
+    - `kind`: its access tokens are JWTs, or opaque with an API of its own that knows them. `introspection` is where it can be asked
+      about tokens in the common way (RFC 7662).
     - `audience`: what its tokens have in `aud`; empty for the server's own address.
     - `scope_claims`, `client_claims`, `subject_claims` and `required`: how its tokens are read.
     - `dcr`, `cimd`, `indicators`: whether clients register themselves (RFC 7591), whether client ids may be addresses of documents,
@@ -78,6 +76,7 @@ class Preset(Struct, frozen=True, kw_only=True):
         self,
         *,
         audience: str | Sequence[str] | None = None,
+        opaque: bool = False,
         client_id: str | None = None,
         client_secret: str | None = None,
         fetch: Fetch | None = None,
@@ -85,16 +84,23 @@ class Preset(Struct, frozen=True, kw_only=True):
     ) -> Verifier:
         """A verifier of its access tokens, from the values that it `needs`.
 
-        `audience` is what tokens for this server have in `aud`, where it is not what the preset says. Where the provider has to be asked
-        about tokens, this server shows who it is by `client_id` and `client_secret`. Raises ValueError for a value that is missing or
-        cannot be one.
+        `audience` is what tokens for this server have in `aud`, where it is not what the preset says. With `opaque` the provider is asked
+        about each token, whatever it looks like; where it is asked, this server shows who it is by `client_id` and `client_secret`.
+        Raises ValueError for a value that is missing or cannot be one.
         """
+        # late: who only reads the table needs neither cryptography nor HTTP
+        from ..tokens.introspection import Introspection
+        from ..tokens.jwt import Jwt
+        from .opaque import CHECKS, Opaque
+
         known = self._checked(values)
         issuer = self._filled(self.issuer, known)
         if self.kind == "api":
             return Opaque(CHECKS[self.name](self._own(client_id), client_secret, fetch), issuers=(issuer,))
         chosen = audience if audience is not None else self._filled(self.audience, known) or None
-        if self.kind == "introspection":
+        if opaque:
+            if not self.introspection:
+                raise ValueError(f"{self.title} says nowhere what an opaque token is worth")
             introspecting: Verifier = Introspection(
                 issuer,
                 client_id=self._own(client_id),

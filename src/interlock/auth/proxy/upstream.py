@@ -42,6 +42,7 @@ CLAIM = "upstream"  # in our tokens: the name of the session at the provider
 _KIND = "upstream-state"
 _SECONDS = 600  # that a log-in at the provider may take
 _STRANGE = "This answer does not belong to a log-in that was begun in this browser, or it was used before. Start again where you came from."
+_PROMPTS = ("none", "login", "select_account")  # which a client may ask for there; consent is asked for here
 # What the errors of a provider are called in our own answer; any other is its own failure, and none of the client's business.
 _ERRORS = frozenset(("access_denied", "login_required", "consent_required", "interaction_required", "temporarily_unavailable"))
 
@@ -141,7 +142,7 @@ class Upstream(Lobby):
         return await super().answer(issuer, asked)
 
     async def _logged_in(self, visit: Visit) -> Session | None:
-        return await visit.browser.session(visit.vault, visit.now)
+        return await visit.browser.session(visit.vault)
 
     async def _let_in(self, visit: Visit, word: str) -> Reply | None:
         return None  # consent comes first, and the log-in after it
@@ -169,6 +170,7 @@ class Upstream(Lobby):
             challenge=challenge,
             nonce=nonce,
             scopes=self.scopes,
+            prompt=next((prompt for prompt in pending.prompt.split() if prompt in _PROMPTS), ""),
         )
         base = visit.issuer.settings.url
         kept = set_cookie(base, _cookie(base, state), binder, seconds=_SECONDS)
@@ -227,15 +229,14 @@ class Upstream(Lobby):
         if not await self._is_admitted(somebody):
             return await visit.issuer.deny(pending.id, "access_denied", "This account may not be used here.")
         subject = f"{self.provider.issuer}#{somebody.subject}"
-        until = visit.now + self._session_seconds
-        browser = await visit.browser.log_in(visit.vault, Session(subject=subject, name=somebody.name, until=until))
+        session = Session(subject=subject, name=somebody.name)
+        browser = await visit.browser.log_in(visit.vault, session, visit.now + self._session_seconds)
         inside = visit.renewed(browser)
         if journey.agreed and journey.agreed != subject:  # it was somebody else who agreed: this person has to be asked
             return inside.to("/consent", at=browser.refer(f"p{pending.id}"))
         if journey.remember:
             await consents.remember(visit.vault, subject, pending, visit.now)
-        session = await self._sessions.begin(subject, answer)
-        claims = {CLAIM: session, "name": somebody.name}
+        claims = {CLAIM: await self._sessions.begin(subject, answer), "name": somebody.name}
         reply = await visit.issuer.grant(pending.id, Person(subject, somebody.name, claims), pending.scopes)
         return reply.adding(browser.header)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import MutableMapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -31,6 +31,19 @@ class Verified(Struct, frozen=True):
     principal: Principal
     thumbprint: str | None = None
     seconds: float = 60.0
+
+
+@runtime_checkable
+class House(Protocol):
+    """An authorization server in the same process, like `Issuer`: an ASGI app that can verify what it gives."""
+
+    def verifier(self) -> Verifier:
+        """What verifies its tokens."""
+        ...
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        """Serve one request to it."""
+        ...
 
 
 @runtime_checkable

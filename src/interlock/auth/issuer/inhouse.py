@@ -1,0 +1,51 @@
+"""The issuer asked from within its own process: what it would answer over the network, without one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from urllib.parse import urlsplit
+
+from ... import types as t
+from ...fetch import Request
+from .web import Asked, Reply
+
+
+class InHouse:
+    """A `Fetch` that leads to one issuer and to nobody else; `url` is its address."""
+
+    def __init__(self, url: str, answer: Callable[[Asked], Awaitable[Reply]]) -> None:
+        self._origin, self._answer = urlsplit(url)[:2], answer
+
+    async def __call__(self, request: Request) -> Whole:
+        """Ask. Raises Unreachable for any other address."""
+        parts = urlsplit(request.url)
+        if parts[:2] != self._origin:
+            raise t.Unreachable(f"{request.url} is not of this issuer.")
+        headers = {name.lower(): value for name, value in request.headers}
+        asked = Asked(request.method, parts.path, parts.query, {**headers, "host": parts.netloc}, request.body)
+        return Whole(await self._answer(asked))
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class Whole:
+    """An answer that is there at once; it fulfils the seam `Response`."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.status = reply.status
+        self.headers = {name.lower(): value for name, value in reply.headers}
+        self._body = reply.body
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body. Raises ProtocolError over `limit` bytes."""
+        if len(self._body) > limit:
+            raise t.ProtocolError(f"the answer has more than {limit} bytes")
+        return self._body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body in one piece."""
+        yield self._body
+
+    async def aclose(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,475 @@
+"""Tokens that end, are withdrawn, are of no use, or were kept by an earlier program; and scopes that are asked for on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import pytest
+
+from interlock import types as t
+from interlock.auth import Denied, OAuth, Unauthorized
+from interlock.auth.oauth.documents import TokenAnswer
+from interlock.auth.oauth.members import Grant
+from interlock.store import Vault, open_vault
+from tests.auth.test_client import MANY, call
+from tests.auth.world import ISSUER, SERVER, Clock, Person, World, client, login
+
+GRANTS = "oauth grant"
+
+
+# -- ends ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_token_is_renewed_shortly_before_its_end() -> None:
+    """AUS-13: with a tenth of its time left, or half a minute, a token is renewed; the server never sees one that has ended."""
+    world = World()
+    async with client(world, login(world)) as c:
+        await call(c)
+        for _ in range(5):
+            world.clock.now += 569
+            await call(c)
+            assert len(world.tokens) == 1 + len(world.spent)
+            world.clock.now += 2
+            await call(c)
+    assert sorted(world.spent.values()) == [1] * 5
+    assert world.calls["who"] == 11
+
+
+@pytest.mark.parametrize("seconds", [None, 0, -5, "600", "soon", "nan", "inf", "-inf", 1e300, 10**18, ""])
+async def test_whatever_is_said_of_the_end(seconds: Any) -> None:
+    """AUS-13: no end, a text, an absurd one: the token is used until it is refused, and none of it costs a refresh for each call."""
+    world = World()
+    world.seconds, world.lives = seconds, 600.0
+    vault = open_vault("memory:")
+    async with client(world, login(world, vault=vault)) as c:
+        for _ in range(5):
+            await call(c)
+        assert not world.spent
+        world.clock.now += 601
+        assert await asyncio.gather(*(call(c) for _ in range(MANY))) == ["jane"] * MANY
+        assert list(world.spent.values()) == [1]
+    async with client(world, login(world, vault=vault)) as again:
+        await call(again)
+    assert len(world.visits) == 1
+
+
+@pytest.mark.parametrize(
+    "said,seconds",
+    [(600, 600.0), ("600", 600.0), (0, None), (-1, None), (math.nan, None), (math.inf, None), ("1e400", None), ("x", None), (None, None)],
+)
+def test_how_long_a_token_holds(said: Any, seconds: float | None) -> None:
+    """AUS-13: seconds from now, or nothing that could be relied on."""
+    assert TokenAnswer(access_token="x", expires_in=said).seconds == seconds
+
+
+async def test_a_server_whose_clock_is_ahead() -> None:
+    """It refuses tokens a minute early: each costs one refresh and one more request, and no log-in."""
+    world = World()
+    world.lives = 540.0
+    async with client(world, login(world)) as c:
+        for _ in range(10):
+            await call(c)
+            world.clock.now += 545
+    assert sorted(world.spent.values()) == [1] * 9
+    assert len(world.visits) == 1
+
+
+async def test_without_a_refresh_token_a_person_is_asked_again() -> None:
+    """AUS-13: a refresh token is not assumed."""
+    world = World()
+    world.offers_refresh = False
+    async with client(world, login(world)) as c:
+        await call(c)
+        world.clock.now += 601
+        assert await asyncio.gather(*(call(c) for _ in range(MANY))) == ["jane"] * MANY
+    assert len(world.visits) == 2
+
+
+# -- withdrawn, and of no use ----------------------------------------------------------------------------------------
+
+
+async def test_tokens_that_are_withdrawn_again_and_again_cost_no_log_in() -> None:
+    """Each 401 leads to one refresh, whatever came before, as long as the server takes what was given."""
+    world = World()
+    async with client(world, login(world)) as c:
+        for _ in range(50):
+            assert await asyncio.gather(*(call(c) for _ in range(8))) == ["jane"] * 8
+            world.revoke()
+    assert set(world.spent.values()) == {1}
+    assert len(world.spent) == 49
+    assert len(world.visits) == 1
+
+
+@pytest.mark.parametrize("count", [1, MANY])
+async def test_a_server_that_takes_no_token_ends_in_words(count: int) -> None:
+    """A refresh, a log-in, and then an error that says who has to mend it; nobody is asked again and again."""
+    world = World()
+    person = Person(world)
+    async with client(world, login(world, person)) as c:
+        await call(c)
+
+        async def serve(request: Any) -> Any:
+            return world._refuse("invalid_token")
+
+        world._serve, real = serve, world._serve  # type: ignore[method-assign]
+        begun = len(world.to_server)
+        failed = await asyncio.gather(*(call(c) for _ in range(count)), return_exceptions=True)
+        assert all(isinstance(bad, Unauthorized) and "just given" in str(bad) and bad.culprit == "server" for bad in failed)
+        assert len(world.visits) == 2
+        assert len(world.spent) == 1
+        assert len(world.to_server) - begun <= 3 * count
+        with pytest.raises(Unauthorized, match="just given"):
+            await call(c)
+        assert len(world.visits) == 2  # asked a moment ago
+        world._serve = real  # type: ignore[method-assign]
+        assert await call(c) == "jane"
+        world._serve = serve  # type: ignore[method-assign]
+        world.clock.now += 61
+        with pytest.raises(Unauthorized, match="just given"):
+            await call(c)
+        assert len(world.visits) == 3
+
+
+async def test_a_token_with_what_no_header_may_have_is_refused_in_words() -> None:
+    """AUT-04: nothing that an authorization server gives can write headers."""
+    world = World()
+    for bad in ("a\r\nX-Evil: 1", "a b", "", "ä", "\x00"):
+        world.trouble["/token"] = (200, {"access_token": bad, "token_type": "Bearer"})
+        with pytest.raises(Unauthorized) as caught:
+            await client(world, login(world)).open()
+        assert caught.value.step == "token"
+        assert caught.value.culprit == "authorization server"
+    assert len(world.to_server) == 5
+
+
+async def test_a_server_that_moves_to_another_authorization_server() -> None:
+    """AUR-17, AUR-18: nothing of the old one is used at the new one: no refresh, another registration, one log-in."""
+    old = World()
+    new = World(old.clock, issuer="https://new.example.net")
+    person = Person(old)
+    auth = login(old, person)
+
+    class Both:
+        async def __call__(self, request: Any) -> Any:
+            return await (new if request.url.startswith(new.issuer) else old)(request)
+
+        async def aclose(self) -> None:
+            """Nothing to close."""
+
+    auth.fetch = Both()
+    async with client(old, auth) as c:
+        await call(c)
+        before = len(old.to("/token"))
+        old.issuers = [new.issuer]
+        old.revoke()
+        new.tokens = old.tokens
+        person.answers = new.authorize
+        assert await asyncio.gather(*(call(c) for _ in range(8))) == ["jane"] * 8
+        old.revoke()
+        assert await call(c) == "jane"
+    assert len(old.to("/token")) == before
+    assert len(new.clients) == 1
+    assert len(new.visits) == 1
+    assert list(new.spent.values()) == [1]
+
+
+async def test_registered_by_hand_and_the_authorization_server_changes() -> None:
+    """AUR-17, AUR-19: the credentials are not shown to the new one; the error says what to do."""
+    world = World()
+    world.clients["app"] = {}
+    auth = login(world, client_id="app", client_secret="hush-secret", issuer=ISSUER)
+    async with client(world, auth) as c:
+        await call(c)
+        world.issuers = ["https://new.example.net"]
+        world.revoke()
+        with pytest.raises(Unauthorized, match="issuer") as caught:
+            await call(c)
+    assert "hush" not in str(caught.value)
+    assert not any("new.example.net/token" in request.url for request in world.sent)
+
+
+# -- registrations that are gone ----------------------------------------------------------------------------------------
+
+
+async def test_an_authorization_server_that_has_forgotten_the_client() -> None:
+    """AUR-18: `invalid_client` at a refresh: the client registers anew, and the person logs in once."""
+    world = World()
+    async with client(world, login(world)) as c:
+        await call(c)
+        world.clients = {"another": {}}
+        world.revoke()
+        assert await asyncio.gather(*(call(c) for _ in range(8))) == ["jane"] * 8
+    assert len(world.visits) == 2
+    assert world.visits[0]["client_id"] != world.visits[1]["client_id"]
+
+
+async def test_a_log_in_that_nobody_ends_is_begun_anew_with_another_registration() -> None:
+    """AUR-18: a client that is unknown there sees no answer, for nobody sends the browser back; the next attempt registers."""
+    world = World()
+    world.offers_refresh = False
+    vault = open_vault("memory:")
+    async with client(world, login(world, vault=vault)) as c:
+        await call(c)
+    world.revoke()
+    world.clients = {"another": {}}
+    person = Person(world)
+    person.answers = t.TimedOut("nobody came")
+    with pytest.raises(t.TimedOut):
+        await client(world, login(world, person, vault=vault)).open()
+    async with client(world, login(world, vault=vault)) as c:
+        assert await call(c) == "jane"
+    assert world.visits[-1]["client_id"] == "c2"
+
+
+async def test_what_was_granted_outlives_the_registration_it_was_granted_to() -> None:
+    """AUR-17: another log-in there, from another address, replaces the registration; what was granted before can be renewed still."""
+    one = World()
+    auth = login(one)
+    async with client(one, auth) as c:
+        await call(c)
+
+        class Elsewhere(Person):
+            async def listen(self, preferred: Any) -> str:
+                return "http://127.0.0.1:50001/callback"
+
+        person = Elsewhere(one)
+        other = login(one, person, vault=auth.vault, account="john")
+        async with client(one, other) as d:
+            await call(d)
+        assert len(one.clients) == 2
+        one.revoke()
+        assert await call(c) == "jane"
+    assert len(one.visits) == 2
+    assert list(one.spent.values()) == [1]
+
+
+# -- kept for the next program --------------------------------------------------------------------------------------------
+
+
+async def test_the_next_program_needs_no_log_in(tmp_path: Any) -> None:
+    """AUS-13: with a vault that lasts the token of yesterday is used, and renewed where it has ended."""
+    world = World()
+    for later, visits in ((0, 1), (10, 1), (601, 1), (0, 1)):
+        world.clock.now += later
+        auth = login(world, vault=f"sqlite:{tmp_path / 'vault'}")
+        async with client(world, auth) as c:
+            assert await call(c) == "jane"
+        await auth.aclose()
+        assert len(world.visits) == visits
+    assert list(world.spent.values()) == [1]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [b"", b"{", b"\xff\xfe", b"[]", b'{"resource":1}', b'{"access_token":"x"}', b"null", b'{"resource":"a","issuer":"b","client_id":"c","token_endpoint":"d","access_token":"e","key":{"kty":"EC"}}'],
+)  # fmt: skip
+async def test_a_record_that_cannot_be_read_costs_a_log_in(record: bytes) -> None:
+    """AUS-13: whatever is in its place, the client begins anew."""
+    world = World()
+    vault = open_vault("memory:")
+    for kind, key in ((GRANTS, SERVER), ("oauth client", ISSUER)):
+        await vault.put(kind, key, record)
+    async with client(world, login(world, vault=vault)) as c:
+        assert await call(c) == "jane"
+    assert len(world.visits) == 1
+
+
+async def test_accounts_are_kept_apart() -> None:
+    """AUS-13: who shares a vault under another name has tokens of their own."""
+    world = World()
+    vault = open_vault("memory:")
+    for account in ("", "jane", "john", "jane", "john", ""):
+        async with client(world, login(world, vault=vault, account=account)) as c:
+            await call(c)
+    assert len(world.visits) == 3
+    assert len({token_name for token_name in await vault.keys(GRANTS)}) == 3
+
+
+def grant(**changes: Any) -> Grant:
+    whole = {"resource": SERVER, "issuer": ISSUER, "client_id": "app", "token_endpoint": f"{ISSUER}/token", "access_token": "old-secret"}
+    return Grant(**(whole | {"refresh_token": "older-secret"} | changes))
+
+
+async def put(vault: Vault, kept: Grant) -> None:
+    import msgspec
+
+    await vault.put(GRANTS, SERVER, msgspec.json.encode(kept))
+
+
+@pytest.mark.parametrize(
+    "kept,options",
+    [
+        (grant(issuer="https://old.example.net", token_endpoint="https://old.example.net/token"), {"client_id": "app", "client_secret": "hush", "issuer": ISSUER}),
+        (grant(client_id="other"), {"client_id": "app", "client_secret": "hush"}),
+        (grant(), {"dpop": True}),
+    ],
+)  # fmt: skip
+async def test_what_was_kept_for_somebody_else_is_not_used(kept: Grant, options: dict[str, Any]) -> None:
+    """AUR-17: not of another client, nor with a secret that is for another authorization server; nor unbound where a key was asked for."""
+    world = World()
+    world.clients["app"] = {}
+    vault = open_vault("memory:")
+    await put(vault, kept)
+    async with client(world, login(world, vault=vault, **options)) as c:
+        assert await call(c) == "jane"
+    assert all("old" not in request.url and "old-secret" not in str(request.headers) for request in world.sent)
+    assert len(world.visits) == 1
+
+
+# -- scopes ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_step_up_asks_for_all_that_there_was_and_what_is_needed() -> None:
+    """AUS-05, AUS-06: the union; afterwards both kinds of calls go through, and the next program still has both."""
+    world = World()
+    world.needs |= {"read": "files:read", "write": "files:write files:read"}
+    auth = login(world, scopes="always")
+    async with client(world, auth) as c:
+        await call(c)
+        await call(c, "read")
+        await call(c, "write")
+        await call(c, "read")
+        world.refresh.clear()
+        world.revoke()
+        await call(c, "write")
+    asked = [set(visit["scope"].split()) for visit in world.visits]
+    assert asked == [{"always", "use"}, {"always", "use", "files:read"}, *[{"always", "use", "files:read", "files:write"}] * 2]
+
+
+async def test_step_ups_at_the_same_time_each_get_theirs() -> None:
+    """AUS-06, AUS-07: eight calls with eight different scopes: all go through, each asked for once, and others wait for none of it."""
+    world = World()
+    world.needs = {f"tool{n}": f"scope:{n}" for n in range(8)}
+    async with client(world, login(world)) as c:
+        await call(c)
+        assert await asyncio.gather(*(call(c, tool) for tool in world.needs)) == ["jane"] * 8
+        assert await asyncio.gather(*(call(c, tool) for tool in world.needs)) == ["jane"] * 8
+    assert len(world.visits) <= 9
+    assert set(world.visits[-1]["scope"].split()) == {"use", *world.needs.values()}
+
+
+async def test_others_do_not_wait_for_a_step_up() -> None:
+    """Who needs no more than there is goes on while a person is asked for more."""
+    world = World()
+    world.needs["write"] = "files:write"
+    person = Person(world)
+    async with client(world, login(world, person)) as c:
+        await call(c)
+        await person.asked.acquire()
+        person.gate = asyncio.Event()
+        more = asyncio.create_task(call(c, "write"))
+        await person.asked.acquire()
+        assert await asyncio.gather(*(call(c) for _ in range(MANY))) == ["jane"] * MANY
+        person.gate.set()
+        assert await more == "jane"
+
+
+async def test_a_step_up_that_does_not_help_is_not_tried_again() -> None:
+    """AUS-07: scopes that were asked for and not granted end in an error, at once the next time."""
+    world = World()
+    world.needs["write"] = "files:write"
+    world.grants = lambda asked: ("use",)
+    async with client(world, login(world)) as c:
+        for _ in range(3):
+            with pytest.raises(Unauthorized, match="files:write") as caught:
+                await call(c, "write")
+            assert caught.value.status == 403
+            assert caught.value.code == "insufficient_scope"
+        assert len(world.visits) == 2
+        assert await call(c) == "jane"
+
+
+async def test_a_server_that_always_wants_something_else_is_not_followed_for_ever() -> None:
+    """AUS-07: at most three step-ups for one call."""
+    world = World()
+    async with client(world, login(world)) as c:
+        await call(c)
+        wanted = iter(range(1000))
+        real = world._do
+
+        async def greedy(message: Any, token: Any) -> Any:
+            if message["method"] != "tools/call":
+                return await real(message, token)
+            header = f'Bearer error="insufficient_scope", scope="more:{next(wanted)}"'
+            return world._answer(403, None, www_authenticate=header)
+
+        world._do = greedy  # type: ignore[method-assign]
+        with pytest.raises(Unauthorized):
+            await call(c)
+    assert len(world.visits) == 4
+
+
+async def test_a_person_who_says_no_to_more_is_not_asked_for_ever() -> None:
+    """AUS-07: after three times the call fails by itself."""
+    world = World()
+    world.needs["write"] = "files:write"
+    person = Person(world)
+    async with client(world, login(world, person)) as c:
+        await call(c)
+        person.answers = Denied("log-in", "no", culprit="person")
+        for _ in range(3):
+            with pytest.raises(Denied):
+                await call(c, "write")
+        with pytest.raises(Unauthorized, match="files:write"):
+            await call(c, "write")
+        assert person.made == 4
+        assert await call(c) == "jane"
+
+
+@pytest.mark.parametrize(
+    "header", [None, "Bearer", 'Bearer error="invalid_token"', 'Basic realm="x"', "???", 'Basic error="insufficient_scope", scope="x"']
+)
+async def test_another_403_is_an_ordinary_refusal(header: str | None) -> None:
+    """AUS-05: only `insufficient_scope` leads to a step-up."""
+    world = World()
+    async with client(world, login(world)) as c:
+        await call(c)
+        world._serve = lambda request: refuse()  # type: ignore[method-assign]
+
+        async def refuse() -> Any:
+            return world._answer(403, {"why": "no"}, **({} if header is None else {"www_authenticate": header}))
+
+        with pytest.raises(t.Unreachable) as caught:
+            await call(c)
+        assert not isinstance(caught.value, Unauthorized)
+        assert caught.value.status == 403
+    assert len(world.visits) == 1
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        'Bearer realm="x", DPoP error="insufficient_scope", scope="files:write"',
+        'Basic realm="a", Bearer error=insufficient_scope, scope="files:write"',
+    ],
+)
+async def test_the_challenge_that_asks_for_scopes_is_found_among_others(header: str) -> None:
+    """AUS-05: whichever of the schemes it is, and wherever it stands."""
+    world = World()
+    async with client(world, login(world)) as c:
+        await call(c)
+        real = world._do
+        refused = []
+
+        async def once(message: Any, token: Any) -> Any:
+            if not refused:
+                refused.append(message)
+                return world._answer(403, None, www_authenticate=header)
+            return await real(message, token)
+
+        world._do = once  # type: ignore[method-assign]
+        assert await call(c) == "jane"
+    assert set(world.visits[-1]["scope"].split()) == {"use", "files:write"}
+
+
+def test_what_cannot_be_meant_is_refused() -> None:
+    """AUR-11: a secret without the client that it belongs to."""
+    with pytest.raises(ValueError, match="client_id"):
+        OAuth(client_secret="x")
+    with pytest.raises(ValueError, match="client_id"):
+        OAuth(issuer=ISSUER)
+    with pytest.raises(ValueError, match="https"):
+        OAuth(document="http://example.com/app")
+    assert Clock()() > 0
