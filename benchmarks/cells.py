@@ -26,6 +26,7 @@ CPU = Figure("cpu", "CPU", "us")
 WALL = Figure("wall", "wall", "us")
 P50 = Figure("p50", "p50", "us")
 P99 = Figure("p99", "p99", "us")
+WALL_ALL = Figure("wall", "wall of all", "s", 1_000_000.0)
 CPU_MS = Figure("cpu", "CPU", "ms", 1000.0)
 WALL_MS = Figure("wall", "wall", "ms", 1000.0)
 
@@ -46,6 +47,7 @@ PLAIN, MODELS, MANY = (Place("server", catalogue) for catalogue in ("plain", "mo
 CLIENT, MEMORY, WEB_CLIENT = Place("client"), Place("memory"), Place("web-client")
 WEB, WEB_EVENTS, WEB_JSON = (Place("web", "plain", mode) for mode in ("usual", "events", "json"))
 WEB_MANY = Place("web", "many", "usual")
+GUARDED, LOCKED_CLIENT = Place("guarded", "plain", "usual"), Place("locked-client")
 HELD = Place("held", "plain", "usual")
 
 
@@ -95,6 +97,8 @@ CELLS: tuple[Cell, ...] = (
     Cell("http-16-of-1000", "HTTP, async def add among 1000 tools, 16 connections", WEB_MANY, (CPU, P50), AADD, 16),
     Cell("http-client-64", "HTTP client, 64 in flight", WEB_CLIENT, (CPU, WALL), AADD, 64, BOTH),
     Cell("http-client-1", "HTTP client, 1 in flight", WEB_CLIENT, (CPU, WALL), AADD, 1, BOTH),
+    Cell("http-guarded-16", "HTTP, guarded by JWT, async def add, 16 connections", GUARDED, TAILS, AADD, 16, stretch=3),
+    Cell("http-locked-client-4", "HTTP client that has logged in, 4 calls of one second at once", LOCKED_CLIENT, (WALL_ALL,), AADD, 4),
     Cell("http-session-kb", "memory of an idle session", HELD, EACH, Hold("session", 5000), revisions=OLDER),
     Cell("http-stream-kb", "memory of a session with its GET stream", HELD, EACH, Hold("stream", 1000), revisions=OLDER),
     Cell("http-listen-kb", "memory of a `subscriptions/listen`", HELD, EACH, Hold("listen", 1000)),
@@ -119,6 +123,7 @@ class Derived:
 DERIVED: tuple[Derived, ...] = (
     Derived("CPU of a call among 1000 tools / among 6 tools", "aadd-of-1000", "aadd"),
     Derived("HTTP, CPU of a call among 1000 tools / among 6 tools", "http-16-of-1000", "http-16"),
+    Derived("HTTP, CPU of a call guarded by JWT / unguarded", "http-guarded-16", "http-16"),
     Derived("HTTP, 16 connections, p99 / p50", "http-16", "http-16", "p99", "p50"),
     Derived("HTTP, 64 connections, p99 / p50", "http-64", "http-64", "p99", "p50"),
     Derived("HTTP, sessions, event streams, p99 / p50", "http-events-16", "http-events-16", "p99", "p50"),

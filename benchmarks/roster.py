@@ -14,6 +14,8 @@ from scripts import peers
 PROGRAMS = Path(__file__).parent / "programs"
 HANDSHAKE = "2025-11-25"
 STATELESS = "2026-07-28"
+ROLES = ("server", "web", "held", "client", "web-client", "memory")
+LOCKED = ("guarded", "locked-client")
 
 
 @dataclass(frozen=True)
@@ -21,9 +23,10 @@ class Peer:
     """A library that is measured, and the program that stands for it.
 
     The program takes a role. `server CATALOGUE` serves tools over standard input and output; `web REVISION CATALOGUE PORT MODE` serves
-    them over HTTP, as the mode says (`Place` in `cells.py`); `client REVISION COMMAND...` starts that command as its server;
-    `web-client REVISION URL` asks a server that is there; `memory REVISION` is both ends in one process. The last three take their
-    orders as `programs/orders.py` says.
+    them over HTTP, as the mode says (`Place` in `cells.py`), and `guarded`, with the same arguments, to those who have a token that fits
+    (`tickets.py`); `client REVISION COMMAND...` starts that command as its server;
+    `web-client REVISION URL` asks a server that is there, and `locked-client REVISION URL` one that wants it to log in first;
+    `memory REVISION` is both ends in one process. The last four take their orders as `programs/orders.py` says.
     """
 
     name: str
@@ -33,7 +36,7 @@ class Peer:
     revisions: tuple[str, ...] = (STATELESS, HANDSHAKE)
     env: dict[str, str] = field(default_factory=dict)
     lacks: tuple[str, ...] = ()  # cells of what it does not have
-    roles: tuple[str, ...] = ("server", "web", "held", "client", "web-client", "memory")
+    roles: tuple[str, ...] = ROLES
 
     def plays(self, role: str, revision: str) -> bool:
         """Whether it is measured in a role, in a revision."""
@@ -71,7 +74,7 @@ def installed(environment: str) -> Path:
 PEERS_BY_NAME: dict[str, Peer] = {
     peer.name: peer
     for peer in (
-        Peer("official", "Python SDK", "official.py", "python-2"),
+        Peer("official", "Python SDK", "official.py", "python-2", roles=(*ROLES, *LOCKED)),
         Peer(
             "fastmcp",
             "FastMCP",
@@ -79,9 +82,10 @@ PEERS_BY_NAME: dict[str, Peer] = {
             "fastmcp",
             lacks=("http-listen-kb",),
             env={"FASTMCP_LOG_LEVEL": "WARNING", "FASTMCP_CHECK_FOR_UPDATES": "off"},
+            roles=(*ROLES, *LOCKED),
         ),
         Peer("typescript", "TypeScript SDK", "typescript.mjs", "typescript"),
-        Peer("interlock", "Interlock", "interlock_peer.py"),
+        Peer("interlock", "Interlock", "interlock_peer.py", roles=(*ROLES, *LOCKED)),
         Peer("floor", "floor", "floor.py", lacks=("http-session-kb",), roles=("web", "held")),
     )
 }

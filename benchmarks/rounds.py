@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,9 +15,11 @@ from .child import Child, Fault
 from .load import Load, Quiet, Sample
 from .messages import AADD, LIST, Hold
 from .roster import PROGRAMS, Peer
+from .tickets import LOCK, ticket
 from .web import PATH, WebLoad, free_port
 
 FIXED_SERVER = (sys.executable, str(PROGRAMS / "fixed_server.py"))
+LOCKED_WEB = [sys.executable, str(PROGRAMS / "locked_web.py")]
 FIXED_WEB = [sys.executable, str(PROGRAMS / "fixed_web.py")]
 WARM = 0.08  # seconds of one warming window
 PATIENT = 3  # so many windows without gain, and a program is warm
@@ -109,17 +112,18 @@ def play(peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: fl
     match place.role:
         case "server":
             yield from serve(peer, revision, place, cells, seconds)
-        case "web" | "held":
+        case "web" | "held" | "guarded":
             yield from serve_web(peer, revision, place, cells, seconds)
         case "client":
             yield from obey(peer, ("client", revision, *FIXED_SERVER), cells, seconds)
         case "memory":
             yield from obey(peer, ("memory", revision), cells, seconds)
-        case "web-client":
-            with Child(FIXED_WEB, peer.environ()) as fixed:
+        case "web-client" | "locked-client":
+            with Child(FIXED_WEB if place.role == "web-client" else LOCKED_WEB, peer.environ()) as fixed:
                 with fixed.watched():
                     port = fixed.read_line().decode().strip()  # it says where it listens
-                yield from obey(peer, ("web-client", revision, f"http://127.0.0.1:{port}{PATH}"), cells, seconds, WARM * 3)
+                role = (place.role, revision, f"http://127.0.0.1:{port}{PATH}")
+                yield from (obey(peer, role, cells, seconds, WARM * 3) if place.role == "web-client" else wait_for(peer, role, cells))
 
 
 def serve(peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float) -> Iterator[tuple[str, Sample]]:
@@ -138,9 +142,13 @@ def serve(peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: f
 
 def serve_web(peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float) -> Iterator[tuple[str, Sample]]:
     """Measure a server over HTTP."""
-    port = free_port()
-    with Child(peer.command("web", revision, place.catalogue, str(port), place.mode), peer.environ()) as child:
-        load = WebLoad(child, port, revision)
+    port, token, env = free_port(), "", {}
+    if place.role == "guarded":
+        token, lock = ticket(port)
+        env = {LOCK: lock}
+    role = "guarded" if token else "web"
+    with Child(peer.command(role, revision, place.catalogue, str(port), place.mode), peer.environ() | env) as child:
+        load = WebLoad(child, port, revision, token)
         load.wait()
         for cell in cells:
             load.open(cell.in_flight)
@@ -160,6 +168,20 @@ def obey(peer: Peer, role: tuple[str, ...], cells: list[Cell], seconds: float, s
             child.read_line()  # it says that it is connected
         for cell in cells:
             yield cell.name, settled(partial(ordered, child, cell.in_flight), seconds, span)
+
+
+def wait_for(peer: Peer, role: tuple[str, ...], cells: list[Cell]) -> Iterator[tuple[str, Sample]]:
+    """Measure how long a client waits for a few slow calls that it makes at once; the first ones open its connections."""
+    with Child(peer.command(*role), peer.environ()) as child:
+        with child.watched():
+            child.read_line()
+        for cell in cells:
+            order(child, cell.in_flight, 0.01)
+            began = time.perf_counter()
+            made = order(child, cell.in_flight, 0.01)
+            if made != cell.in_flight:
+                raise child.fault(f"made {made} calls, not {cell.in_flight}")
+            yield cell.name, {"wall": (time.perf_counter() - began) * 1e6}
 
 
 def settled(run: Callable[[float], Sample], seconds: float, span: float = WARM) -> Sample:

@@ -79,8 +79,9 @@ class Connection:
 class WebLoad:
     """One server under load over HTTP, in one revision."""
 
-    def __init__(self, child: Child, port: int, revision: str) -> None:
+    def __init__(self, child: Child, port: int, revision: str, token: str = "") -> None:
         self._child = child
+        self._token = token
         self._port = port
         self._revision = revision
         self._next = FIRST_ID
@@ -254,6 +255,8 @@ class WebLoad:
             fields["Mcp-Session-Id"] = session.decode()
         if request is not INITIALIZE:
             fields |= self._version()
+        if self._token:
+            fields["Authorization"] = f"Bearer {self._token}"
         if request is not None and self._revision >= STATELESS:
             fields["Mcp-Method"] = request.method
             if "name" in request.params:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import sys
+from urllib.parse import urlsplit
 
 from tools import catalogue
 
@@ -17,12 +20,42 @@ def build(name: str):
     return server
 
 
-async def call_from(target, revision: str) -> None:
+def guard():
+    from interlock.auth import Guard, Jwt
+
+    lock = json.loads(os.environ["BENCHMARK_LOCK"])
+    return Guard(Jwt(lock["issuer"], keys=lock["jwks"]), resource=lock["audience"], scopes=["use"])
+
+
+def oauth():
+    """Log in as a person would who agrees at once."""
+    from interlock.auth import OAuth
+    from interlock.fetch import Request
+    from interlock.transport.fetching import HttpFetch
+
+    class Agreeing:
+        async def listen(self, preferred):
+            return "http://127.0.0.1:39998/callback"
+
+        async def visit(self, url, redirect_uri):
+            fetch = HttpFetch()
+            answer = await fetch(Request("GET", url))
+            await answer.aclose()
+            await fetch.aclose()
+            return urlsplit(answer.headers["location"]).query
+
+        async def aclose(self):
+            pass
+
+    return OAuth(agent=Agreeing)
+
+
+async def call_from(target, revision: str, **options) -> None:
     from orders import obey
 
     from interlock import Client
 
-    async with Client(target, revision=revision) as client:
+    async with Client(target, revision=revision, **options) as client:
 
         async def call() -> int:
             result = await client.call_tool("aadd", {"a": 1, "b": 2})
@@ -37,6 +70,10 @@ if __name__ == "__main__":
             build(name).run()
         case ["web", _, name, port, mode]:
             build(name).run("http", host="127.0.0.1", port=int(port), stream=mode == "events")
+        case ["guarded", _, name, port, mode]:
+            build(name).run("http", host="127.0.0.1", port=int(port), stream=mode == "events", guard=guard())
+        case ["locked-client", revision, url]:
+            asyncio.run(call_from(url, revision, auth=oauth()))
         case ["web-client", revision, url]:
             asyncio.run(call_from(url, revision))
         case ["client", revision, *words]:

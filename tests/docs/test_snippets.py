@@ -30,7 +30,7 @@ def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
     """The files are written as they come, the commands are run where they stand, and print what is printed."""
     ran: list[str] = []
     files: dict[str, str] = {}
-    text = PAGES[name].replace(":8000", f":{free_port()}")  # where a reader serves; here it may be taken
+    text = re.sub(r"(?<=[:=])8000\b", str(free_port()), PAGES[name])  # where a reader serves; here it may be taken
     with contextlib.ExitStack() as page:
         for block in blocks(text, name):
             if block.language == "python":

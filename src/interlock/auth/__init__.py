@@ -12,6 +12,7 @@ from ..lazily import lazily
 
 if TYPE_CHECKING:
     from .agents.browser import Browser
+    from .agents.choice import default_agent
     from .agents.headless import Headless
     from .agents.seam import Agent
     from .agents.terminal import Terminal
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from .issuer.app import Issuer
     from .keys import KeySet, SigningKey
     from .oauth.failures import Denied, Unauthorized
-    from .providers import Provider
+    from .presets.preset import Preset
+    from .providers import Provider, provider_of
     from .proxy.app import OAuthProxy
+    from .proxy.upstream import Upstream
     from .tokens.introspection import Introspection
     from .tokens.jwt import Jwt
     from .tokens.others import ApiKeys, Checked
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 # Loaded at first use: who only serves loads nothing of the client, and nobody loads cryptography unasked.
 _ROOMS = {
     ".agents.browser": ("Browser",),
+    ".agents.choice": ("default_agent",),
     ".agents.headless": ("Headless",),
     ".agents.seam": ("Agent",),
     ".agents.terminal": ("Terminal",),
@@ -46,8 +50,13 @@ _ROOMS = {
         "Denied",
         "Unauthorized",
     ),
-    ".providers": ("Provider",),
+    ".presets.preset": ("Preset",),
+    ".providers": (
+        "Provider",
+        "provider_of",
+    ),
     ".proxy.app": ("OAuthProxy",),
+    ".proxy.upstream": ("Upstream",),
     ".tokens.introspection": ("Introspection",),
     ".tokens.jwt": ("Jwt",),
     ".tokens.others": (
@@ -88,14 +97,18 @@ __all__ = [
     "KeySet",
     "OAuth",
     "OAuthProxy",
+    "Preset",
     "Provider",
     "SigningKey",
     "Terminal",
     "Unauthorized",
     "Unverifiable",
+    "Upstream",
     "Verified",
     "Verifier",
     "WorkloadIdentity",
+    "default_agent",
+    "provider_of",
 ]
 
 __getattr__, __dir__ = lazily(__name__, _ROOMS)

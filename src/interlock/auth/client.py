@@ -52,7 +52,7 @@ class Authorization:
     """Authorizes the requests of clients, each for its own server: fulfils the seam `Authorizer`.
 
     Parameters of all kinds:
-        scopes: what is asked for in any case, besides what the server says that it needs.
+        scopes: what is asked for in any case: besides what a challenge demands, in place of all that the server lists.
         vault: where tokens and registrations are kept: a Vault, or an address for `open_vault`; in memory unless given.
         account: tells apart who shares a vault, where there are several.
         dpop: binds tokens to a key (RFC 9449): True for a key of our own, or the key.

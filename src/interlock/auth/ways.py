@@ -27,6 +27,7 @@ class OAuth(Authorization):
         device: True for a code to be entered on another device.
         agent: makes what reaches the person; a browser of this machine, or the terminal, unless given.
         prompt: handed on to the authorization server ("login", "consent").
+        redirect_uri: where the browser is to come back, where that was registered beforehand; a loopback address unless `agent` is given.
     """
 
     def __init__(
@@ -42,8 +43,13 @@ class OAuth(Authorization):
         device: bool = False,
         agent: Callable[[], Agent] | None = None,
         prompt: str | None = None,
+        redirect_uri: str | None = None,
         **options: Any,
     ) -> None:
+        if key is not None and client_id is None and document is None:
+            raise ValueError("a key shows who a client is that is known by its client_id, or by its document")
+        if redirect_uri is not None and agent is not None:
+            raise ValueError("the agent knows where the browser comes back; redirect_uri is for the one that is used without")
         if client_id is None and (client_secret is not None or issuer is not None):
             raise ValueError("client_secret and issuer are those of a client_id, which has to be given too")
         given = None if client_id is None else _member(client_id, client_secret, key, issuer)
@@ -55,7 +61,7 @@ class OAuth(Authorization):
             dpop=bool(options.get("dpop", False)),
         )
         way = LogIn(identity=identity, device=device, prompt=prompt)
-        super().__init__(way, key=key, agent=agent or _default_agent, **options)
+        super().__init__(way, key=key, agent=agent or (lambda: _default_agent(redirect_uri)), **options)
 
 
 class ClientCredentials(Authorization):
@@ -124,7 +130,7 @@ def _asked(given: str | Path | Ask) -> Ask:
     return lambda: file.read_text(encoding="utf-8").strip()
 
 
-def _default_agent() -> Agent:
+def _default_agent(redirect_uri: str | None) -> Agent:
     from .agents import default_agent  # late: only where a person is asked
 
-    return default_agent()
+    return default_agent(redirect_uri=redirect_uri)

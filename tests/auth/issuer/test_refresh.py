@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.auth.issuer.seam import Client
+from interlock import Unreachable
+from interlock.auth.issuer.seam import Client, Person
 from interlock.store import open_vault
 from tests.auth.issuer.office import BACK, OTHER, SERVER, URL, Office, basic, claims_of, error_of, said
 
@@ -49,6 +50,22 @@ async def test_64_at_once() -> None:
     assert sorted(reply.status for reply in replies) == [200, *[400] * 63]
     (won,) = [said(reply) for reply in replies if reply.status == 200]
     assert error_of(await office.refresh(won["refresh_token"])) == "invalid_grant"
+
+
+async def test_nobody_can_say_whether_the_person_still_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where who would know is away the client is told to come again, and its token is not spent."""
+    office = Office()
+    tokens = await office.log_in()
+
+    async def away(person: Person) -> bool:
+        raise Unreachable("no route")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(office.people, "stands", away)
+        reply = await office.refresh(tokens["refresh_token"])
+        assert error_of(reply, 503) == "temporarily_unavailable"
+        assert reply.header("retry-after") == "30"
+    assert said(await office.refresh(tokens["refresh_token"]))["access_token"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "file"])

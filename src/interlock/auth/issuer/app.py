@@ -11,6 +11,7 @@ from ...fetch import Fetch
 from ...store.vaults.places import open_vault
 from ...store.vaults.seam import Vault
 from ...transport.public import PublicFetch
+from ...types import Unreachable
 from ..tokens.jwt import Jwt
 from . import metadata
 from .authentication import Authentication
@@ -295,7 +296,11 @@ class Issuer:
         return fetch
 
     async def _stands(self, person: Person) -> bool:
-        return await self.people.stands(person)
+        try:
+            return await self.people.stands(person)
+        except Unreachable as away:  # who would know is away: nothing is decided, and nothing spent
+            words = "it cannot be found out now whether the person may still go on"
+            raise Refusal("temporarily_unavailable", words, status=503, headers=[("retry-after", "30")]) from away
 
 
 def _among(scopes: Sequence[str], pending: Pending) -> tuple[str, ...]:

@@ -185,10 +185,13 @@ def _member(got: Got, wanted: ClientMetadata, site: Site, endpoint: str, redirec
         method=told.token_endpoint_auth_method or ("none" if told.client_secret is None else secret_method(supported)),
         redirect_uris=(redirect_uri,) if redirect_uri else (),
         until=told.client_secret_expires_at or None,
-        scopes=_scopes(told.scope if told.scope is not None else wanted.scope),
+        scopes=_scopes(wanted.scope, told.scope),
         source="dynamic",
     )
 
 
-def _scopes(said: str | None) -> tuple[str, ...] | None:
-    return None if said is None else tuple(said.split())
+def _scopes(wanted: str | None, told: str | None) -> tuple[str, ...] | None:
+    """What a registration is good for: all that was wished for too, for to wish again would bring no more."""
+    if wanted is None and told is None:
+        return None
+    return tuple(dict.fromkeys(f"{told or ''} {wanted or ''}".split()))

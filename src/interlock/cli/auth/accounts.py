@@ -17,7 +17,7 @@ from .. import exits
 from ..screen import note, print_json, say, shown
 
 if TYPE_CHECKING:
-    from ...auth import Accounts
+    from ...auth.issuer.accounts import Accounts
 
 file_option = click.option(
     "--accounts",
@@ -36,7 +36,7 @@ def folder() -> Path:
 
 def accounts_in(file: Path | None) -> Accounts:
     """The accounts in a file, or in the user's own. Raises click.ClickException where they cannot be had."""
-    from ...auth import Accounts  # late: it needs the extra `issuer`, whose lack is worth a plain word
+    from ...auth.issuer.accounts import Accounts  # late: it needs the extra `issuer`, whose lack is worth a plain word
 
     try:
         return Accounts(file or folder() / "accounts.db")

@@ -21,7 +21,8 @@ from ..screen import note
 from .accounts import accounts_in, done, file_option, folder, new_password
 
 if TYPE_CHECKING:
-    from ...auth import Accounts, Issuer
+    from ...auth import Issuer
+    from ...auth.issuer.accounts import Accounts
 
 _LOOPBACK = "127.0.0.1"
 
@@ -80,7 +81,8 @@ async def _prepared(accounts: Accounts, names: Sequence[str]) -> None:
 
 def _issuer(url: str, accounts: Accounts, store: str | None, given: dict[str, Any]) -> Issuer:
     """The authorization server. Raises click.UsageError for what cannot be."""
-    from ...auth import Issuer, LocalPeople  # late: they need the extra `issuer`
+    from ...auth import Issuer  # late: they need the extra `issuer`
+    from ...auth.issuer.people import LocalPeople  # late: as above
 
     try:
         return Issuer(

@@ -1,0 +1,61 @@
+"""A program that logs in and calls: `caller.py URL VAULT CALLS AT_ONCE LEASE`; it says `ready`, waits for a line, and says how it went."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from urllib.parse import urlsplit
+
+from interlock import Client
+from interlock.auth import OAuth
+from interlock.auth import client as authorization
+from interlock.fetch import Request
+from interlock.transport.fetching import HttpFetch
+
+
+class Robot:
+    """Agrees to whatever is asked, as a person would in a browser."""
+
+    async def listen(self, preferred):
+        return "http://127.0.0.1:33418/callback"
+
+    async def visit(self, url, redirect_uri):
+        fetch = HttpFetch()
+        try:
+            response = await fetch(Request("GET", url))
+            await response.aclose()
+            return urlsplit(response.headers["location"]).query
+        finally:
+            await fetch.aclose()
+
+    async def show_code(self, step):
+        raise AssertionError("nobody asked for a code")
+
+    async def aclose(self):
+        """Nothing is open."""
+
+
+async def main(url, vault, calls, at_once, lease):
+    authorization._LEASE = float(lease)
+    auth = OAuth(vault=vault, agent=Robot)
+    failed = []
+    async with Client(url, auth=auth, cache=False, timeout=120.0) as client:
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        left = iter(range(int(calls)))
+
+        async def caller():
+            for _ in left:
+                try:
+                    await client.call_tool("who")
+                except Exception as bad:
+                    failed.append(repr(bad))
+
+        await asyncio.gather(*(caller() for _ in range(int(at_once))))
+    await auth.aclose()
+    print(json.dumps(failed), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
