@@ -40,6 +40,8 @@ IMPURE = {
 }  # fmt: skip
 # The conversations are told the time, they do not look it up.
 CLOCKLESS = {"protocol"}
+# Parts of a room that are as pure, and clockless too: what of the house they may import, to the letter or beneath it.
+PURE_PARTS = {"interlock.auth.oauth": ("interlock.auth.oauth", "interlock.types", "interlock.fetch")}
 
 # Distributions whose module is called otherwise.
 OTHERWISE = {"argon2_cffi": "argon2"}
@@ -56,8 +58,11 @@ def problems(house: House, pyproject: Path) -> Iterator[str]:
         if source.room not in FLOOR:
             yield f"{source.where}: {source.room} stands on no floor"
             continue
+        part = next((part for part in PURE_PARTS if _is_beneath(source.name, part)), None)
         for found in house.imports(source):
             at = f"{source.where}:{found.line}"
+            if part is not None:
+                yield from _in_pure_part(part, found, at)
             if found.target.partition(".")[0] != "interlock":
                 yield from _outside(source, found, at, known)
             elif room(found.target) not in FLOOR:
@@ -76,6 +81,18 @@ def distributions(pyproject: Path) -> set[str]:
     asked = [*project["dependencies"], *(line for lines in project["optional-dependencies"].values() for line in lines)]
     named = {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].replace("-", "_").lower() for line in asked}
     return named | {OTHERWISE[name] for name in named & OTHERWISE.keys()}
+
+
+def _is_beneath(name: str, place: str) -> bool:
+    return name == place or name.startswith(f"{place}.")
+
+
+def _in_pure_part(part: str, found: Import, at: str) -> Iterator[str]:
+    ours = found.target.partition(".")[0] == "interlock"
+    if ours and not any(_is_beneath(found.target, place) for place in PURE_PARTS[part]):
+        yield f"{at}: {part} is pure, yet imports {found.target}"
+    if not ours and any(_is_beneath(found.target, name) for name in (*IMPURE, "time")):
+        yield f"{at}: {part} is pure, yet imports {found.target}"
 
 
 def _outside(source: Source, found: Import, at: str, known: set[str]) -> Iterator[str]:

@@ -54,6 +54,14 @@ BREACHES = {
         "interlock (floor 8) imports upward, interlock.servers.weather (floor 9)",
     ),
     "client and server": ({"client/app.py": "from interlock.server import app\n"}, "client imports server; they never know of each other"),
+    "a clock in a pure part": (
+        {"auth/oauth/flow.py": "import time\n", "auth/__init__.py": "", "auth/oauth/__init__.py": ""},
+        "auth/oauth/flow.py:1: interlock.auth.oauth is pure, yet imports time",
+    ),
+    "a shell from a pure part": (
+        {"auth/oauth/flow.py": "from ..guard import Guard\n", "auth/guard.py": "", "auth/__init__.py": "", "auth/oauth/__init__.py": ""},
+        "auth/oauth/flow.py:1: interlock.auth.oauth is pure, yet imports interlock.auth.guard",
+    ),
     "transport and store": (
         {"transport/http.py": "import interlock.store\n", "store/__init__.py": ""},
         "transport imports store; they never know",
