@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock import types as t
+from interlock.auth.issuer.seam import Person
 from interlock.auth.tokens.seam import BadToken, Unverifiable
 from interlock.protocol.sessions import StoreError
 from tests.auth.issuer.office import OTHER, SERVER, Office
@@ -53,24 +54,15 @@ async def test_the_session_of_a_third_party_is_asked_about_before_a_token_is_hon
         await verifier.verify(tokens["access_token"], resource=SERVER, now=street.clock.now)
 
 
-async def test_where_it_cannot_be_known_nobody_is_let_in() -> None:
+@pytest.mark.parametrize("trouble", [t.Unreachable("The provider is away."), StoreError("The vault is away.")])
+async def test_where_it_cannot_be_known_nobody_is_let_in(trouble: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider that is away, or a vault, is no reason to believe a token, and none to say that it is bad."""
-    street = Street()
-    tokens = await street.tokens()
-    street.clock.now += 590
-    verifier = street.proxy.verifier()
-    await verifier.verify(tokens["access_token"], resource=SERVER, now=street.clock.now)
+    office = Office()
+    token = (await office.log_in())["access_token"]
 
-    async def away(*_: object) -> bool:
-        raise t.Unreachable("The provider is away.")
+    async def stands(person: Person) -> bool:
+        raise trouble
 
-    street.proxy.people.stands = away  # type: ignore[method-assign]  # as it does where the provider cannot be asked
+    monkeypatch.setattr(office.people, "stands", stands)
     with pytest.raises(Unverifiable):
-        await verifier.verify(tokens["access_token"], resource=SERVER, now=street.clock.now)
-
-    async def broken(*_: object) -> bool:
-        raise StoreError("The vault is away.")
-
-    street.proxy.people.stands = broken  # type: ignore[method-assign]  # the same where the vault cannot
-    with pytest.raises(Unverifiable):
-        await verifier.verify(tokens["access_token"], resource=SERVER, now=street.clock.now)
+        await office.issuer.verifier().verify(token, resource=SERVER, now=office.clock.now)

@@ -305,9 +305,9 @@ def test_paste_at_a_terminal(interlock: Command, site: Identity) -> None:
     del interlock
     site.answers["/authorize"] = as_json({})
     shown, code = at_terminal(
-        ["auth", "login", site.url, "--paste"], [("press Enter:", "http://127.0.0.1:1/callback?error=x\r"), ("another", "\x04")]
+        ["auth", "login", site.url, "--paste"], [("press Enter:", "http://127.0.0.1:1/callback?error=x\r"), ("another", "\x03")]
     )
-    assert code == 3, shown
+    assert code == 130, shown
     assert "That is the answer to another log-in." in shown
 
 

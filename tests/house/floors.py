@@ -41,7 +41,15 @@ IMPURE = {
 # The conversations are told the time, they do not look it up.
 CLOCKLESS = {"protocol"}
 # Parts of a room that are as pure, and clockless too: what of the house they may import, to the letter or beneath it.
-PURE_PARTS = {"interlock.auth.oauth": ("interlock.auth.oauth", "interlock.types", "interlock.fetch")}
+PURE_PARTS = {
+    "interlock.auth.oauth": (
+        "interlock.auth.oauth",
+        "interlock.types",
+        "interlock.fetch",
+        "interlock.version",
+        "interlock.transport.addresses",
+    )
+}
 
 # Distributions whose module is called otherwise.
 OTHERWISE = {"argon2_cffi": "argon2"}

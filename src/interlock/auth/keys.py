@@ -21,7 +21,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 from msgspec import Struct
 
-from .urls import plain_url
+from .oauth.addresses import plain_url
 
 # The algorithms that are taken unless somebody says otherwise. "none" and those with a shared secret are not to be had at all: a public
 # key is no secret, and who could choose the algorithm could sign with it.

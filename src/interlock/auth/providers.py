@@ -9,6 +9,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 from msgspec import Struct
 
+from .oauth.addresses import checked
 from .oauth.documents import ServerMetadata
 from .oauth.failures import Unauthorized
 
@@ -46,8 +47,8 @@ class Provider(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for url in (self.issuer, self.authorization_endpoint, self.token_endpoint, self.jwks_uri, self.person_url):
-            if url and not _is_fit(url):
-                raise ValueError(f"{url} cannot be an address of {self.name}: it must be https, or http on a loopback address")
+            if url:
+                checked(url, what=f"an address of {self.name}")
         if self.person == "id_token" and not self.jwks_uri:
             raise ValueError(f"the ID tokens of {self.name} cannot be verified without its jwks_uri")
         if self.person != "id_token" and not self.person_url:
@@ -101,14 +102,3 @@ def provider_of(metadata: ServerMetadata | bytes, *, name: str = "", scopes: tup
         method=next((method for method in order if method in methods), "client_secret_basic"),
         sends_iss=known.authorization_response_iss_parameter_supported is True,
     )
-
-
-def _is_fit(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-    except ValueError:
-        return False
-    if not host or parts.fragment or parts.username is not None:
-        return False
-    return parts.scheme == "https" or (parts.scheme == "http" and host in ("127.0.0.1", "::1", "localhost"))

@@ -9,11 +9,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from .oauth.addresses import origin
+from .oauth.addresses import origin, plain_url
 from .oauth.challenges import write_challenge
 from .oauth.documents import ProtectedResource
 from .tokens.proofs import ALGORITHMS
-from .urls import plain_url
 
 Headers = list[tuple[bytes, bytes]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -73,6 +73,14 @@ def _has_zone(address: Address) -> bool:
 def is_loopback(address: Address) -> bool:
     """Whether it is an address of this machine, said plainly: none in disguise."""
     return address.is_loopback and meant(address) is address and not _has_zone(address)
+
+
+def is_here(host: str) -> bool:
+    """Whether a host says by its spelling that it is this machine: "localhost", a name below it (RFC 6761, 6.3), or a loopback address."""
+    try:
+        return is_loopback(ip_address(host))
+    except ValueError:
+        return f".{host}".endswith(".localhost")
 
 
 def is_metadata(address: Address) -> bool:

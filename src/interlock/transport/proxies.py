@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
+from .addresses import is_here
+
 
 class Proxies:
     """Proxy URLs by the scheme of what is asked for, and the hosts that are reached without one.
@@ -38,9 +40,9 @@ class Proxies:
         if proxy is None:
             return None
         host = host.lower().rstrip(".")
-        address = _address(host)
-        if f".{host}".endswith(".localhost") or (address is not None and address.is_loopback):
+        if is_here(host):
             return None
+        address = _address(host)
         if any(_names(entry, host, port, address) for entry in self._but_for):
             return None
         return proxy if "://" in proxy else f"http://{proxy}"

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..fetch import Request, Response
-from .addresses import Address, is_loopback, is_metadata, meant, peculiarity
+from .addresses import Address, is_here, is_loopback, is_metadata, meant, peculiarity
 from .fetching import HttpFetch
 from .heads import Place, bracketed, target, without_secrets
 from .proxies import Proxies
@@ -113,7 +113,7 @@ class PublicFetch:
             raise Refused(f"{_shown(url)} is no https URL that can be asked.") from None
         if "@" in urlsplit(url).netloc:
             raise Refused(f"{place} is not asked with a user or a password in its URL. Leave them out.")
-        here = _is_here(place.host)
+        here = is_here(place.host)
         if here and not self.loopback:
             raise Refused(f"{place} is this machine itself, which is not asked. In development, loopback=True allows it.")
         if not place.secure and not here:
@@ -136,7 +136,7 @@ class PublicFetch:
 
     def _judge(self, address: Address, place: Place) -> None:
         """Raises Refused for an address at which this place may not be."""
-        if _is_here(place.host):
+        if is_here(place.host):
             if not is_loopback(address):
                 raise Refused(f"{place} should be this machine and is not. Look into its hosts file.")
             return
@@ -235,12 +235,6 @@ def _address(text: str) -> Address | None:
         return ipaddress.ip_address(text)
     except ValueError:
         return None
-
-
-def _is_here(host: str) -> bool:
-    """Whether a host says by its spelling that it is this machine."""
-    address = _address(host)
-    return f".{host}".endswith(".localhost") if address is None else is_loopback(address)
 
 
 def _entry(host: str) -> str:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from ... import types as t
-from ..oauth.addresses import is_loopback
+from ..oauth.addresses import checked, is_loopback
 from ..oauth.failures import Unauthorized
 from ..oauth.steps import ShowCode
 from .landing import Landing
-from .seam import Say, code_words, redirect_of, state_of, to_stderr, visitable
+from .seam import Say, code_words, state_of, to_stderr, visitable
 
 _OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
 
@@ -41,7 +41,7 @@ class Browser:
         say: Say = to_stderr,
         seconds: float = 300.0,
     ) -> None:
-        self._redirect_uri = None if redirect_uri is None else redirect_of(redirect_uri)
+        self._redirect_uri = None if redirect_uri is None else checked(redirect_uri, what="a redirect URI")
         self._host, self._port, self._path = host, port, path if path.startswith("/") else f"/{path}"
         self._open, self._say, self._seconds = open or open_browser, say, seconds
         self._landing: Landing | None = None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from ..oauth.addresses import is_loopback, usable
+from ..oauth.addresses import usable
 from ..oauth.steps import ShowCode
 
 Say = Callable[[str], object]
@@ -51,14 +51,6 @@ def to_stderr(line: str) -> None:
 def visitable(url: str) -> str:
     """The address. Raises Unauthorized unless it is https, or http to this machine, and written plainly (`SEC-20` to `SEC-22`)."""
     return usable(url, what="the address to visit", step="log-in", document="")
-
-
-def redirect_of(redirect_uri: str) -> str:
-    """An address for the browser to come back to. Raises ValueError unless it is https, or http to this machine (`AUT-11`)."""
-    parts = urlsplit(redirect_uri)
-    if not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(redirect_uri))) or not parts.hostname or parts.fragment:
-        raise ValueError(f"{redirect_uri!r} cannot be a redirect URI: that is an https address, or http to this machine")
-    return redirect_uri
 
 
 def fields(query: str) -> list[tuple[str, str]]:

@@ -10,11 +10,11 @@ from typing import TextIO
 from urllib.parse import urlencode, urlsplit
 
 from ... import types as t
-from ..oauth.addresses import is_loopback
+from ..oauth.addresses import checked, is_loopback
 from ..oauth.failures import Denied, Unauthorized
 from ..oauth.steps import ShowCode
 from .keyboard import read_line
-from .seam import Say, belongs, code_words, is_answer, redirect_of, state_of, to_stderr, visitable
+from .seam import Say, belongs, code_words, is_answer, state_of, to_stderr, visitable
 
 
 class Terminal:
@@ -34,7 +34,7 @@ class Terminal:
         show: Say | None = None,
         seconds: float = 300.0,
     ) -> None:
-        self._redirect_uri = None if redirect_uri is None else redirect_of(redirect_uri)
+        self._redirect_uri = None if redirect_uri is None else checked(redirect_uri, what="a redirect URI")
         self._stdin, self._say, self._show, self._seconds = stdin, say, show or _to_screen, seconds
 
     async def listen(self, preferred: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from ... import types as t
-from ..oauth.addresses import canonical, identifies, is_loopback, metadata_places, origin, resource_places, usable
+from ..oauth.addresses import canonical, identifies, is_loopback, is_protected, metadata_places, origin, resource_places, usable
 from ..oauth.challenges import Challenge, find, write_challenge
 from ..oauth.documents import ProtectedResource
 from ..oauth.failures import Unauthorized
@@ -29,7 +29,7 @@ class Protection(Struct, frozen=True, kw_only=True):
 def stranger(url: str, report: Report) -> Procedure[Knock | None]:
     """Ask without a token; None where there was no answer."""
     report.part = "A request without a token"
-    if not (url.startswith("https://") or is_loopback(url)):
+    if not is_protected(url):
         report.wrong_that(
             f"{canonical(url)} is not protected on its way", culprit="server", expected="an https address",
             advice="No client may send a token there.",

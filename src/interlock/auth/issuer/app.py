@@ -12,14 +12,13 @@ from ...store.vaults.places import open_vault
 from ...store.vaults.seam import Vault
 from ...transport.public import PublicFetch
 from ...types import Unreachable
-from ..tokens.jwt import Jwt
 from . import metadata
 from .authentication import Authentication
 from .authorization import Astray, Authorization, Place, Unfit, is_trusted
 from .clients import Clients
 from .device import MARK, Agreed, Devices
 from .grants import Grants
-from .inhouse import InHouse
+from .inhouse import Own
 from .keyring import Keyring
 from .minting import Mint
 from .nobody import Nobody
@@ -173,9 +172,9 @@ class Issuer:
         """The ASGI app."""
         await converse(self.answer, scope, receive, send, closing=self.aclose)
 
-    def verifier(self) -> Jwt:
-        """What verifies its tokens at a server in the same process, which then needs no network for that."""
-        return Jwt(self.settings.url, fetch=InHouse(self.settings.url, self.answer))
+    def verifier(self) -> Own:
+        """What verifies its tokens at a server in the same process, without a network, and sees what has been revoked."""
+        return Own(self.settings.url, self.answer, self._standing.claims)
 
     async def aclose(self) -> None:
         """Let go of what it has opened itself."""

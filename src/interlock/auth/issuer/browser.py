@@ -7,12 +7,12 @@ import hashlib
 import hmac
 import re
 import secrets
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from ...store.vaults.seam import Vault
+from ..oauth.addresses import origin
 from .web import Asked
 
 _SESSION = "session"
@@ -69,8 +69,8 @@ class Browser:
 
     def sent(self, action: str, form: dict[str, str], asked: Asked) -> bool:
         """Whether a form was sent by this browser from a page of ours."""
-        origin = asked.headers.get("origin")
-        if origin is not None and origin.lower() != origin_of(self._url):
+        sent = asked.headers.get("origin")
+        if sent is not None and sent.lower() != origin(self._url):
             return False
         return hmac.compare_digest(form.get("token", "").encode(), self.token(action, form.get("at", "")).encode())
 
@@ -116,11 +116,3 @@ def set_cookie(url: str, name: str, value: str, *, seconds: int | None = None) -
     if seconds is not None:
         parts.append(f"Max-Age={seconds}")
     return ("set-cookie", "; ".join(parts))
-
-
-def origin_of(url: str) -> str:
-    """The origin of an address, as a browser writes it."""
-    parts = urlsplit(url)
-    netloc = parts.netloc.lower()
-    default = {"https": ":443", "http": ":80"}.get(parts.scheme, "")
-    return f"{parts.scheme}://{netloc.removesuffix(default) if default else netloc}"

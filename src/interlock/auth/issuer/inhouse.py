@@ -1,13 +1,44 @@
-"""The issuer asked from within its own process: what it would answer over the network, without one."""
+"""The issuer asked from within its own process: what it would answer over the network, without one, and whether its tokens still hold."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from ... import types as t
 from ...fetch import Request
+from ...protocol.sessions import StoreError
+from ..tokens.jwt import Jwt
+from ..tokens.seam import BadToken, Unverifiable, Verified
+from .refusals import Refusal
 from .web import Asked, Reply
+
+_BELIEVED = 30.0  # seconds for which a guard need not ask again, so that what was revoked is of no use soon after
+
+
+class Own(Jwt):
+    """Verifies an issuer's tokens in its own process, and that what is behind them has not ended (AU2-10).
+
+    `answer` is the issuer's; `holds` gives the claims of a token that still holds, else None.
+    """
+
+    def __init__(
+        self, url: str, answer: Callable[[Asked], Awaitable[Reply]], holds: Callable[[str], Awaitable[Mapping[str, Any] | None]]
+    ) -> None:
+        super().__init__(url, fetch=InHouse(url, answer), seconds=_BELIEVED)
+        self._holds = holds
+
+    async def verify(self, token: str, *, resource: str, now: float) -> Verified:
+        """See `Verifier.verify`."""
+        verified = await super().verify(token, resource=resource, now=now)
+        try:
+            holds = await self._holds(token) is not None
+        except (Refusal, StoreError):
+            raise Unverifiable("It cannot be found out now whether this token still holds.") from None
+        if not holds:
+            raise BadToken("it was withdrawn, or what was granted has ended")
+        return verified
 
 
 class InHouse:

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from ...store.vaults.seam import Vault
 from ..keys import BadSignature, check_times, peek
+from ..oauth.addresses import same_resource
 from .keyring import Keyring
 from .seam import Client, Person
-from .settings import Settings, same_resource
+from .settings import Settings
 from .shelves import Marks
 from .web import Reply, json
 

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from ..oauth.addresses import is_loopback
 from .style import CSS
 
 _LONGEST_NAME, _LONGEST_WORDS, _LONGEST_ADDRESS = 80, 400, 300
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NOWHERE = ("javascript", "data", "vbscript", "file", "blob", "about")
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))  # categories of characters that hide, or turn the writing round
@@ -69,14 +69,6 @@ def address(url: str) -> str:
     before, found, after = cut.partition(host) if host else (cut, "", "")
     shown = f"{plain(before, 400)}<b>{plain(found, 400)}</b>{plain(after, 400)}" if found else plain(cut, 400)
     return f"<code>{shown}</code>"
-
-
-def is_loopback(url: str) -> bool:
-    """Whether an address is on the person's own computer."""
-    try:
-        return (urlsplit(url).hostname or "").lower() in _LOOPBACK
-    except ValueError:
-        return False
 
 
 def login(form: Form, *, brand: str, asker: str | None = None, name: str = "", words: str = "") -> str:

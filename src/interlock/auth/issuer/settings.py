@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from ..urls import plain_resource
+from ..oauth.addresses import is_loopback, is_loopback_host, plain_resource
 from .refusals import Refusal
 
 Dpop = Literal["off", "allowed", "required"]
@@ -62,7 +61,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def is_loopback(self) -> bool:
         """Whether this issuer is one of development, on the machine itself."""
-        return is_loopback_host(urlsplit(self.url).hostname or "")
+        return is_loopback(self.url)
 
     def endpoint(self, name: str) -> str:
         """The address of an endpoint."""
@@ -125,18 +124,3 @@ def settled(url: str, resources: Sequence[str] | None) -> tuple[str, tuple[str, 
         if plain_resource(resource) is None:
             raise ValueError(f"a resource is an absolute http or https address without a fragment: {resource!r}")
     return url.rstrip("/"), None if resources is None else tuple(resources)
-
-
-def is_loopback_host(host: str) -> bool:
-    """Whether a host name or address is the machine itself."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def same_resource(one: str, other: str) -> bool:
-    """Whether two addresses name one resource."""
-    return plain_resource(one) == plain_resource(other)

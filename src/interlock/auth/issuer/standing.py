@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from ..oauth.addresses import same_resource
 from .grants import Grants
 from .minting import Mint, is_party
 from .refusals import Refusal, unproven
 from .seam import Client, Person
-from .settings import same_resource
 from .web import Reply, json
 
 _SHOWN = ("iss", "aud", "sub", "client_id", "iat", "exp", "jti", "scope", "cnf", "act")

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ..oauth.addresses import same_resource
 from .authentication import Authentication
 from .clients import Clients
 from .device import Devices
@@ -15,7 +16,7 @@ from .minting import Mint, Minted, for_person
 from .proofs import Proofs
 from .refusals import Refusal, spent
 from .seam import Client, Person
-from .settings import BEARER, CODE, CREDENTIALS, DEVICE, EXCHANGE, REFRESH, Settings, same_resource
+from .settings import BEARER, CODE, CREDENTIALS, DEVICE, EXCHANGE, REFRESH, Settings
 from .standing import Standing, is_for
 from .trust import Trust
 from .web import Asked, Reply

@@ -9,12 +9,13 @@ from msgspec import Struct
 
 from ...store.vaults.seam import Vault
 from ..keys import ASYMMETRIC, BadSignature, check_times, peek
+from ..oauth.addresses import same_resource
 from .authentication import meant_for
 from .minting import Minted
 from .refusals import Refusal, spent
 from .remotekeys import RemoteKeys, address_problem
 from .seam import Client, Person
-from .settings import Settings, same_resource
+from .settings import Settings
 from .shelves import Marks
 
 ID_JAG = "oauth-id-jag+jwt"

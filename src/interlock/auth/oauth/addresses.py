@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
+import re
 from urllib.parse import urlsplit
 
+from ...transport.addresses import is_here
 from .failures import Culprit, Unauthorized
 
 _PORTS = {"http": 80, "https": 443}
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ODD = frozenset(' "<>\\^`{|}')  # characters that no URL has as they are
 
 
@@ -25,6 +28,39 @@ def origin(url: str) -> str:
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, _PORTS.get(parts.scheme)) else f":{parts.port}"
     return f"{parts.scheme}://{host}{port}"
+
+
+def plain_url(url: str) -> str | None:
+    """A URL as two of them are compared: without query and fragment, in the one form of its like (RFC 3986, 6.2.2); None for no URL."""
+    try:
+        parts, root = urlsplit(url), origin(url)
+    except ValueError:
+        return None
+    if parts.scheme not in _PORTS or not parts.hostname or parts.username is not None:
+        return None
+    return f"{root}{_ESCAPE.sub(_plain_escape, parts.path) or '/'}"
+
+
+def _plain_escape(escape: re.Match[str]) -> str:
+    character = chr(int(escape[1], 16))
+    return character if character in _UNRESERVED else escape[0].upper()
+
+
+def plain_resource(url: str) -> str | None:
+    """The identifier of an MCP server as two of them are compared: lower case where case says nothing, no trailing slash; None for no such.
+
+    A query is part of it and a fragment makes it none (2026-07-28, "Authorization", "Canonical Server URI").
+    """
+    if "#" in url:
+        return None
+    plain = plain_url(url)
+    _, mark, query = url.partition("?")
+    return None if plain is None else plain.rstrip("/") + (f"?{query}" if mark else "")
+
+
+def same_resource(one: str, other: str) -> bool:
+    """Whether two identifiers name the same MCP server: scheme and host in any case, with or without a trailing slash (RFC 8707, 2)."""
+    return plain_resource(one) == plain_resource(other) is not None
 
 
 def identifies(resource: str, server: str) -> bool:
@@ -62,29 +98,44 @@ def metadata_places(issuer: str) -> list[str]:
 def is_loopback(url: str) -> bool:
     """Whether a URL leads to this machine, by its host's name or literal address."""
     try:
-        host = urlsplit(url).hostname or ""
+        return is_here(urlsplit(url).hostname or "")
     except ValueError:
         return False
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
+
+
+def is_loopback_host(host: str) -> bool:
+    """Whether a host is "localhost" or a loopback address. A name below "localhost" is not enough where others than we resolve it."""
+    return is_here(host) and not host.endswith(".localhost")
+
+
+def is_protected(url: str) -> bool:
+    """Whether what goes to a URL is safe on its way: by https, or by http on this machine."""
+    scheme = url.partition(":")[0].lower()
+    return scheme == "https" or (scheme == "http" and is_loopback(url))
+
+
+def is_usable(url: str) -> bool:
+    """Whether a URL is protected, and written so plainly that all read the same in it (`SEC-13`, `SEC-20`, `SEC-21`)."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        parts = urlsplit(url)
+        plain = url.isascii() and url.isprintable() and not _ODD & set(url) and parts.username is None and not parts.fragment
+        return is_protected(url) and plain and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+
+
+def checked(url: str, *, what: str) -> str:
+    """An address that somebody configured. Raises ValueError unless it is usable."""
+    if not is_usable(url):
+        raise ValueError(f"{url!r} cannot be {what}: that is an https address, or http to this machine")
+    return url
 
 
 def usable(url: str | None, *, what: str, step: str, document: str, culprit: Culprit = "authorization server") -> str:
-    """An address that a document names. Raises Unauthorized unless it is https, or http to this machine (`SEC-13`, `SEC-20`, `SEC-21`)."""
+    """An address that a document names. Raises Unauthorized unless it is usable."""
     if not url:
         raise Unauthorized(step, f"there is no {what}", document=document, expected=f"{what} with an https address", culprit=culprit)
-    try:
-        parts = urlsplit(url)
-        known = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(url))
-        plain = url.isascii() and url.isprintable() and not _ODD & set(url) and parts.username is None and not parts.fragment
-        good = known and plain and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        good = False
-    if not good:
+    if not is_usable(url):
         shown = "".join(c if c.isprintable() else "?" for c in url[:200])
         raise Unauthorized(
             step,

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...exchange import Principal
-from ..urls import same_resource
+from ..oauth.addresses import same_resource
 from .seam import BadToken, Verified
 
 SCOPES = ("scope", "scp")

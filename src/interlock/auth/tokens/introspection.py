@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from ... import types as t
 from ...fetch import Fetch, Request
-from ..oauth.addresses import usable
+from ..oauth.addresses import checked, usable
 from ..oauth.discovery import find_metadata
-from ..oauth.failures import Unauthorized
 from ..oauth.grants import authenticated
 from ..oauth.members import Member
 from ..sender import Roads, perform
@@ -62,7 +61,7 @@ class Introspection:
         fetch: Fetch | None = None,
     ) -> None:
         self.issuers: Sequence[str] = (issuer,)
-        self.endpoint = None if endpoint is None else _checked(endpoint, issuer)
+        self.endpoint = None if endpoint is None else checked(endpoint, what="the introspection endpoint")
         self.seconds, self.patience, self.most = seconds, patience, most
         self._key = key
         self._member = Member(
@@ -158,10 +157,3 @@ def _usual(secret: str | None, has_key: bool) -> str:
 def _without(claims: Mapping[str, Any], token: str) -> dict[str, Any]:
     """The claims, but for those that hold the token itself: it shall not come to the server by this road (`SEC-06`)."""
     return {name: value for name, value in claims.items() if token not in str(value)}
-
-
-def _checked(url: str, issuer: str) -> str:
-    try:
-        return usable(url, what="the introspection endpoint", step="introspection", document=issuer)
-    except Unauthorized as bad:
-        raise ValueError(str(bad)) from None

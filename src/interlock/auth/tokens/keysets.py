@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from ... import types as t
 from ...fetch import Fetch, Request
 from ..keys import KeySet
-from ..oauth.addresses import usable
+from ..oauth.addresses import checked, usable
 from ..oauth.discovery import find_metadata
-from ..oauth.failures import Unauthorized
 from ..sender import Roads, perform
 from .seam import Unverifiable
 
@@ -43,7 +42,7 @@ class Keys:
         limit: int = 256 * 1024,
     ) -> None:
         if jwks_uri is not None:
-            _checked(jwks_uri, issuer)
+            checked(jwks_uri, what="a jwks_uri")
         self.issuer, self.jwks_uri = issuer, jwks_uri
         self.pause, self.least, self.fresh, self.most, self.patience, self.limit = pause, least, fresh, most, patience, limit
         self._roads = Roads(issuer, fetch=fetch)
@@ -131,10 +130,3 @@ class Keys:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         await self._roads.aclose()
-
-
-def _checked(url: str, issuer: str) -> None:
-    try:
-        usable(url, what="jwks_uri", step="keys", document=issuer)
-    except Unauthorized as bad:
-        raise ValueError(str(bad)) from None
