@@ -18,6 +18,7 @@ from interlock.auth.keys import KeySet, check_times
 from interlock.auth.sender import Roads
 from interlock.fetch import Request
 from interlock.transport.http import Http
+from interlock.wire.revisions import R1, R4, R5
 from tests.auth.served import served
 from tests.auth.test_client import MANY, call
 from tests.auth.world import ISSUER, NOW, SERVER, Person, Token, World, client
@@ -148,6 +149,19 @@ async def test_what_does_not_vouch_is_not_sent(given: Any) -> None:
         await client(world, WorkloadIdentity(given, **options(world))).open()
     assert caught.value.culprit == "client"
     assert not world.forms
+
+
+@pytest.mark.parametrize("revision", [R5, R4, R1])
+async def test_a_function_that_fails_fails_the_call(revision: str) -> None:
+    """WIF-01: what the user's own function raises reaches who called, in every revision; nobody waits for an answer that cannot come."""
+    world = Forms()
+    world.revision = revision
+    given = ["one.two.three"]
+    async with client(world, WorkloadIdentity(lambda: given.pop(), **options(world))) as c:
+        assert await call(c) == "robot"
+        world.revoke()
+        with pytest.raises(t.Unreachable if revision == R1 else IndexError, match="pop from empty list"):
+            await call(c)
 
 
 async def test_a_company_speaks_for_its_people() -> None:

@@ -110,6 +110,8 @@ def test_an_open_server_needs_nothing() -> None:
     world.asked.clear()
     assert not world.examined().wrong
     assert f"DELETE {URL}" in world.asked
+    world.mcp["tools/list"] = world.mcp["DELETE"] = None
+    assert not world.examined().wrong
 
 
 @pytest.mark.parametrize("first", [{"server/discover": Got(200, {}, b"{}")}, {"server/discover": Got(400, {}, b"")}], ids=["new", "old"])

@@ -25,7 +25,6 @@ from interlock.auth.keys import (
     dpop_proof,
     peek,
 )
-from interlock.auth.urls import plain_resource, plain_url, same_resource
 
 NOW = 1_800_000_000.0
 URL = "https://mcp.example.com/mcp"
@@ -357,40 +356,3 @@ def test_an_assertion_says_who_and_for_how_long() -> None:
     claims = jwks(EC).verify(made[0])[1]
     assert claims.pop("jti") != peek(made[1])[1]["jti"]
     assert claims == {"iss": "c", "sub": "c", "aud": "https://as.example", "iat": int(NOW), "exp": int(NOW) + 60, "scope": "a"}
-
-
-@pytest.mark.parametrize(
-    "url, plain",
-    [
-        ("HTTPS://Example.COM:443/a%2db%2f?q#f", "https://example.com/a-b%2F"),
-        ("http://[::1]:80", "http://[::1]/"),
-        ("http://localhost:8000/mcp", "http://localhost:8000/mcp"),
-        ("ftp://example.com/", None),
-        ("https://user@example.com/", None),
-        ("https://example.com:99999/", None),
-        ("/mcp", None),
-        ("", None),
-    ],
-)
-def test_plain_urls(url: str, plain: str | None) -> None:
-    assert plain_url(url) == plain
-
-
-@pytest.mark.parametrize(
-    "one, other, same",
-    [
-        (URL, URL + "/", True),
-        (URL, "HTTPS://MCP.EXAMPLE.COM:443/mcp", True),
-        ("https://mcp.example.com", "https://mcp.example.com/", True),
-        (URL, "https://mcp.example.com/MCP", False),
-        (URL, "https://mcp.example.com", False),
-        (URL, URL + "?a=1", False),
-        (URL, "https://mcp.example.com.evil.example/mcp", False),
-        (URL + "#a", URL + "#a", False),
-        ("nonsense", "nonsense", False),
-    ],
-)
-def test_resources_are_compared_in_their_canonical_form(one: str, other: str, same: bool) -> None:
-    """AUF-06: the scheme and the host in any case, the default port, a trailing slash; nothing else is forgiven."""
-    assert same_resource(one, other) is same
-    assert plain_resource(URL + "/") == URL

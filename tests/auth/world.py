@@ -62,6 +62,8 @@ class Answer:
 
     async def aclose(self) -> None:
         self._world.open.discard(self)
+        if self._stream is not None:
+            self._stream.put_nowait(None)
 
 
 class Token(Struct):

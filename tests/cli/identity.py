@@ -53,7 +53,7 @@ class Identity:
         self.answers: dict[str, Answer] = {}
         self.asked: list[tuple[str, str, dict[str, str], dict[str, str]]] = []
         self.good: set[str] = set()  # tokens that it takes
-        self.seconds = 600
+        self.seconds: float = 600
         self.refreshes = True
         self.needs: str | None = None  # a scope without which tools cannot be called
         self._codes: dict[str, dict[str, str]] = {}

@@ -155,12 +155,12 @@ def test_it_goes_on_past_the_first_fault(interlock: Command, site: Identity) -> 
     lines = interlock("auth", "explain", site.url).stdout.splitlines()
     assert lines[lines.index("4 things are wrong.") :] == [
         "4 things are wrong.",
-        "   Whoever runs the server can mend:",
+        "   For whoever runs the server:",
         "     - the document is about https://other.example/mcp",
-        "   Whoever runs the authorization server can mend:",
+        "   For whoever runs the authorization server:",
         "     - `issuer` is https://third.example",
         "     - it does not say that it protects codes with PKCE",
-        "   You, by what you tell this client can mend:",
+        "   For you, by what you tell this client:",
         "     - it registers nobody by itself",
     ]
 

@@ -110,7 +110,7 @@ def test_a_header_goes_before_what_is_kept(interlock: Command, site: Identity) -
 
 def test_a_stale_token_is_renewed_by_whoever_needs_it(interlock: Command, site: Identity) -> None:
     """Once, and what comes of it is kept; when it cannot be, the command says what to do (`AUS-13`)."""
-    site.seconds = 0
+    site.seconds = 1e-6
     interlock("auth", "login", site.url)
     site.seconds, before = 600, len(site.forms("/token"))
     assert interlock("call", site.url, "buy").stdout == "bought\n"
@@ -145,7 +145,7 @@ def test_tokens_for_scripts(interlock: Command, site: Identity) -> None:
     assert second.stdout.strip() in site.good
     site.good.clear()
     assert interlock("auth", "token", site.url, "--refresh").exit_code == 4
-    site.refreshes, site.seconds = False, 0
+    site.refreshes, site.seconds = False, 1e-6
     interlock("auth", "login", site.url)
     ended = without_secrets(interlock("auth", "token", site.url))
     assert ended.exit_code == 1
@@ -222,11 +222,12 @@ def test_an_open_server_needs_no_log_in(interlock: Command, home: Path) -> None:
 
 
 def test_a_token_that_the_server_does_not_take(interlock: Command, site: Identity) -> None:
-    """Is found out at once, and not by the next command."""
-    site.answers["/mcp"] = (401, {"WWW-Authenticate": site.challenge or ""}, b"")
+    """Is found out at once, and not by the next command; with the server's own words for it."""
+    said = f'{site.challenge}, error="invalid_token", error_description="it is for another server"'
+    site.answers["/mcp"] = (401, {"WWW-Authenticate": said}, b"")
     result = without_secrets(interlock("auth", "login", site.url))
     assert result.exit_code == 4
-    assert "refuses the token that was just given" in result.stderr
+    assert "refuses the token that was just given (it is for another server)" in result.stderr
 
 
 def test_what_cannot_be_withdrawn_is_forgotten_all_the_same(interlock: Command, site: Identity) -> None:

@@ -108,11 +108,12 @@ FORK_BUSY = (
     + """
 import threading, warnings
 warnings.simplefilter("ignore")  # newer Pythons warn of forks among threads, which is what this is about
-over = threading.Event()
+begun, over = threading.Event(), threading.Event()
 async def busy():
     count = 0
     while not over.is_set():
         await vault.put("busy", str(count % 10), b"x" * 5000)
+        begun.set()  # what has to be imported is: a child would wait for ever for an import that its parent's thread was at
         count += 1
 async def use(who):
     for n in range(3):
@@ -121,6 +122,7 @@ async def use(who):
 
 thread = threading.Thread(target=lambda: asyncio.run(busy()))
 thread.start()
+begun.wait()
 for turn in range(8):
     if not (child := os.fork()):
         try:

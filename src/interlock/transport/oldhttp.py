@@ -141,7 +141,7 @@ class TwoEnds:
                         raise refusal(self._endpoint, response, await response.read(1024 * 1024))
                 finally:
                     await response.aclose()
-            except t.InterlockError as bad:
+            except Exception as bad:  # also of what authorizes, where that is the user's own
                 self._failed = bad
                 if self._response is not None:
                     await self._response.aclose()

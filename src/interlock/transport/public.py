@@ -172,7 +172,7 @@ class PublicFetch:
             onward = self._judged(url)
         except Refused as bad:
             raise Refused(f"{words}. {bad}", status=status) from None
-        if (place.secure and not onward.secure) or (_is_here(onward.host) and not _is_here(place.host)):
+        if (place.secure and not onward.secure) or (is_here(onward.host) and not is_here(place.host)):
             raise Refused(f"{words}, which is less safe than where it comes from, and not followed.", status=status)
         headers = request.headers if onward == place else tuple(one for one in request.headers if one[0].lower() == "accept")
         return replace(request, url=url, headers=headers), onward

@@ -133,6 +133,7 @@ WARNED = [
     ("itself", "http://127.0.0.1:1234/cb", None, ["nobody has checked its name", "this computer", "just started it yourself"]),
     ("document", "http://localhost:1234/cb", None, ["this computer", "just started it yourself"]),
     ("document", "http://[::1]:1234/cb", None, ["this computer", "just started it yourself"]),
+    ("document", "https://127.0.0.2/cb", None, ["this computer", "just started it yourself"]),
     ("document", "https://app.example/back", None, []),
     ("document", "com.example.app:/cb", None, ["an app on this device"]),
     ("registered", None, "WDJB-MJHT", ["in front of you shows this code"]),

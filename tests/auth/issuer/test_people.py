@@ -560,6 +560,8 @@ def test_what_may_be_remembered() -> None:
         ("configured", "http://127.0.0.1/cb", True),
         ("registered", "https://a.example/cb", True),
         ("registered", "http://localhost/cb", False),
+        ("registered", "https://localhost:8443/cb", False),
+        ("document", "https://127.0.0.1/cb", False),
         ("registered", "com.example.app:/cb", False),
         ("document", "https://a.example/cb", True),
         ("document", "http://[::1]/cb", False),

@@ -6,8 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.auth.oauth.addresses import canonical, identifies, is_loopback, metadata_places, resource_places, usable
+from interlock.auth.oauth.addresses import (
+    canonical,
+    checked,
+    identifies,
+    is_loopback,
+    is_loopback_host,
+    metadata_places,
+    plain_resource,
+    plain_url,
+    resource_places,
+    same_resource,
+    usable,
+)
 from interlock.auth.oauth.failures import Unauthorized
+
+SERVER = "https://mcp.example.com/mcp"
 
 
 @pytest.mark.parametrize(
@@ -64,6 +78,44 @@ def test_the_identifier_of_a_server(url: str, identifier: str):
 def test_whether_a_document_is_about_a_server(resource: str, server: str, same: bool):
     """`AU3-07`: the server itself, or what it is beneath; nobody else's."""
     assert identifies(resource, server) is same
+
+
+@pytest.mark.parametrize(
+    "url, plain",
+    [
+        ("HTTPS://Example.COM:443/a%2db%2f?q#f", "https://example.com/a-b%2F"),
+        ("http://[::1]:80", "http://[::1]/"),
+        ("http://localhost:8000/mcp", "http://localhost:8000/mcp"),
+        ("ftp://example.com/", None),
+        ("https://user@example.com/", None),
+        ("https://example.com:99999/", None),
+        ("/mcp", None),
+        ("", None),
+    ],
+)
+def test_plain_urls(url: str, plain: str | None) -> None:
+    """RFC 3986, 6.2.2: one form of all that are alike, and none for what is no address."""
+    assert plain_url(url) == plain
+
+
+@pytest.mark.parametrize(
+    "one, other, same",
+    [
+        (SERVER, SERVER + "/", True),
+        (SERVER, "HTTPS://MCP.EXAMPLE.COM:443/mcp", True),
+        ("https://mcp.example.com", "https://mcp.example.com/", True),
+        (SERVER, "https://mcp.example.com/MCP", False),
+        (SERVER, "https://mcp.example.com", False),
+        (SERVER, SERVER + "?a=1", False),
+        (SERVER, "https://mcp.example.com.evil.example/mcp", False),
+        (SERVER + "#a", SERVER + "#a", False),
+        ("nonsense", "nonsense", False),
+    ],
+)
+def test_resources_are_compared_in_their_canonical_form(one: str, other: str, same: bool) -> None:
+    """AUF-06: the scheme and the host in any case, the default port, a trailing slash; nothing else is forgiven."""
+    assert same_resource(one, other) is same
+    assert plain_resource(SERVER + "/") == SERVER
 
 
 @pytest.mark.parametrize(
@@ -130,6 +182,8 @@ def test_where_an_authorization_servers_metadata_may_be(issuer: str, places: lis
         ("http://2130706433/", False),
         ("http://127.1/", False),
         ("http://0.0.0.0/", False),
+        ("http://[::ffff:127.0.0.1]/", False),
+        ("http://[::1%25eth0]/", False),
         ("http://[::1/", False),
         ("", False),
     ],
@@ -137,6 +191,15 @@ def test_where_an_authorization_servers_metadata_may_be(issuer: str, places: lis
 def test_what_is_this_machine(url: str, local: bool):
     """Names and literal addresses of loopback, and none of the odd spellings of an address."""
     assert is_loopback(url) is local
+
+
+@pytest.mark.parametrize(
+    "host, local",
+    [("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("a.localhost", False), ("::ffff:127.0.0.1", False), ("", False)],
+)  # fmt: skip
+def test_what_is_this_machine_to_everybody(host: str, local: bool):
+    """`SEC-01`: where the host is resolved by others, as that of an issuer is, a name below localhost may be anything."""
+    assert is_loopback_host(host) is local
 
 
 USABLE = [
@@ -151,7 +214,7 @@ UNUSABLE = [
     "file:///etc/passwd", "vbscript:x", "//as.example/", "/token", "as.example", "https://", "https:///x", "https://:443/",
     "https://user@as.example/", "https://user:pw@as.example/", "https://as.example/#f", "https://as.example:0/", "https://as.example:x/",
     "https://as.example:99999/", "https://as.example/\n", " https://as.example/", "java\nscript:alert(1)", "https://as.example/\\x",
-    "https://as.example/\"x", "https://ás.example/", "https://as.example/\x1b[2J", "https://[::1/", "http://10.0.0.1/", "http://169.254.169.254/",
+    "http://127.0.0.1:80@as.example/keys", "http://localhost:1@as.example/", "https://as.example/\"x", "https://ás.example/", "https://as.example/\x1b[2J", "https://[::1/", "http://10.0.0.1/", "http://169.254.169.254/",
 ]  # fmt: skip
 
 
@@ -159,6 +222,7 @@ UNUSABLE = [
 def test_addresses_that_are_used(url: str):
     """`SEC-13`: https, or http to this machine."""
     assert usable(url, what="token_endpoint", step="discovery", document="d") == url
+    assert checked(url, what="a token endpoint") == url
 
 
 @pytest.mark.parametrize("url", [*UNUSABLE, None])
@@ -170,6 +234,9 @@ def test_addresses_that_are_not(url: str | None):
     assert refused.value.document == "https://as.example/doc"
     assert "token_endpoint" in str(refused.value)
     assert str(refused.value).isprintable()
+    if url is not None:
+        with pytest.raises(ValueError, match="cannot be a token endpoint: that is an https address"):
+            checked(url, what="a token endpoint")
 
 
 @given(st.one_of(st.text(max_size=40), st.builds("https://{}".format, st.text(max_size=30))))

@@ -12,9 +12,11 @@ from ...store.vaults.places import open_vault
 from ...store.vaults.seam import Vault
 from ...transport.public import PublicFetch
 from ...types import Unreachable
+from ..oauth.addresses import is_loopback_host
 from . import metadata
 from .authentication import Authentication
 from .authorization import Astray, Authorization, Place, Unfit, is_trusted
+from .clientkeys import ClientKeys
 from .clients import Clients
 from .device import MARK, Agreed, Devices
 from .grants import Grants
@@ -24,11 +26,10 @@ from .minting import Mint
 from .nobody import Nobody
 from .papers import Papers
 from .proofs import Proofs
-from .refusals import Refusal
+from .refusals import Refusal, away
 from .registration import Registration
-from .remotekeys import RemoteKeys
 from .seam import Client, Pending, People, Person
-from .settings import OFFLINE, Dpop, Settings, is_loopback_host, settled
+from .settings import OFFLINE, Dpop, Settings, settled
 from .standing import Standing
 from .tokens import Tokens
 from .trust import Trust, TrustedIssuer
@@ -110,22 +111,22 @@ class Issuer:
         )
         self._own_vault = isinstance(vault, str)
         self.vault: Vault = open_vault(vault) if isinstance(vault, str) else vault
-        self._fetch, self._own_fetch = fetch, None if fetch is not None else PublicFetch(loopback=self.settings.is_loopback)
+        self._own_fetch = fetch is None
+        self._fetch: Fetch = fetch if fetch is not None else PublicFetch(loopback=self.settings.is_loopback)
         self._build(clients, trusted)
 
     def _build(self, clients: Sequence[Client], trusted: Sequence[TrustedIssuer]) -> None:
         """Put the parts together."""
         settings, vault = self.settings, self.vault
-        self._papers = Papers(self._fetcher, settings.clock)
-        keys = RemoteKeys(self._papers, settings.clock)
+        self._papers, self._keys = Papers(self._fetch, settings.clock), ClientKeys(self._fetch, settings.clock)
         self._clients = Clients(settings, vault, self._papers, clients)
-        self._authentication = Authentication(settings, vault, self._clients, keys)
+        self._authentication = Authentication(settings, vault, self._clients, self._keys)
         self._authorization = Authorization(settings, vault, self._clients)
         self._registration = Registration(settings, self._clients)
         self._devices = Devices(settings, vault, self._clients)
         self._grants = Grants(settings, vault)
         self._keyring = Keyring(settings, vault)
-        self._trust = Trust(settings, vault, keys, trusted)
+        self._trust = Trust(settings, vault, self._fetch, trusted)
         mint = Mint(settings, vault, self._keyring)
         self._standing = Standing(mint, self._grants, self._stands)
         self._tokens = Tokens(
@@ -178,9 +179,10 @@ class Issuer:
 
     async def aclose(self) -> None:
         """Let go of what it has opened itself."""
-        await self._papers.aclose()
-        if self._own_fetch is not None:
-            await self._own_fetch.aclose()
+        for part in (self._papers, self._keys, self._trust):
+            await part.aclose()
+        if self._own_fetch:
+            await self._fetch.aclose()
         if self._own_vault:
             await self.vault.aclose()
 
@@ -288,18 +290,11 @@ class Issuer:
             "This is over", "The request was answered already, or took too long. Begin again where you came from."
         )
 
-    def _fetcher(self) -> Fetch:
-        """What gets documents."""
-        fetch = self._fetch if self._fetch is not None else self._own_fetch
-        assert fetch is not None
-        return fetch
-
     async def _stands(self, person: Person) -> bool:
         try:
             return await self.people.stands(person)
-        except Unreachable as away:  # who would know is away: nothing is decided, and nothing spent
-            words = "it cannot be found out now whether the person may still go on"
-            raise Refusal("temporarily_unavailable", words, status=503, headers=[("retry-after", "30")]) from away
+        except Unreachable as silent:  # nothing is decided, and nothing spent
+            raise away("it cannot be found out now whether the person may still go on") from silent
 
 
 def _among(scopes: Sequence[str], pending: Pending) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from ...store.vaults.seam import Vault
 from ..keys import BadSignature, check_times, peek
+from .clientkeys import ClientKeys
 from .clients import Clients
 from .refusals import Refusal, unproven
-from .remotekeys import RemoteKeys
 from .seam import Client
 from .settings import Settings
 from .shelves import Marks, digest
@@ -36,7 +36,7 @@ class _Shown(Struct, frozen=True):
 class Authentication:
     """Tells which client sends a request."""
 
-    def __init__(self, settings: Settings, vault: Vault, clients: Clients, keys: RemoteKeys) -> None:
+    def __init__(self, settings: Settings, vault: Vault, clients: Clients, keys: ClientKeys) -> None:
         self._settings, self._clients, self._keys = settings, clients, keys
         self._seen = Marks(vault, "assertion", settings.clock)
 
@@ -62,7 +62,7 @@ class Authentication:
         """Raise Refusal unless the assertion is the client's own, for us, for now, and comes for the first time (RFC 7523, 3)."""
         now = self._settings.now()
         try:
-            claims = await self._keys.verify(assertion, jwks=client.jwks, jwks_uri=client.jwks_uri, typ=_TYPES)
+            claims = await self._keys.claims(client, assertion, _TYPES)
             check_times(claims, now=now, needs=("exp",))
         except BadSignature as bad:
             raise unproven(f"the client assertion does not hold: {bad}") from None

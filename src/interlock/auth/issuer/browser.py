@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ...store.vaults.seam import Vault
 from ..oauth.addresses import origin
+from .shelves import digest
 from .web import Asked
 
 _SESSION = "session"
@@ -92,7 +93,7 @@ class Browser:
 
     @property
     def _key(self) -> str:
-        return hashlib.sha256(self.value.encode()).hexdigest()
+        return digest(self.value)
 
     def _mac(self, purpose: str, word: str) -> str:
         digest = hmac.digest(self.value.encode(), f"{purpose}\n{word}".encode("utf-8", "surrogatepass"), "sha256")

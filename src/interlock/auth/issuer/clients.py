@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ...store.vaults.seam import Vault
 from ..keys import KeySet
+from ..oauth.addresses import checked
 from ..oauth.documents import ClientMetadata
 from . import redirects
 from .papers import NoPaper, Papers
@@ -166,6 +167,8 @@ def _digested(client: Client) -> Client:
         raise ValueError(f"the client {client.id!r} has no secret")
     if client.method == "private_key_jwt" and client.jwks is None and client.jwks_uri is None:
         raise ValueError(f"the client {client.id!r} has neither jwks nor jwks_uri")
+    if client.jwks_uri is not None:
+        checked(client.jwks_uri, what=f"the jwks_uri of the client {client.id!r}")
     return client if client.secret is None else replace(client, secret=digest(client.secret))
 
 

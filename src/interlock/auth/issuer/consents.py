@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from ...store.vaults.seam import Vault
+from ..oauth.addresses import is_loopback
 from .seam import Pending
+from .shelves import digest
 
 _KIND = "consent"
 SECONDS = 90 * 86_400.0  # that an answer is remembered
@@ -29,7 +30,8 @@ def may_remember(pending: Pending) -> bool:
     """
     if pending.is_device:
         return False
-    return pending.client.source == "configured" or (urlsplit(pending.redirect_uri).scheme == "https" and not pending.is_loopback)
+    back = pending.redirect_uri
+    return pending.client.source == "configured" or (back.startswith("https:") and not is_loopback(back))
 
 
 async def remember(vault: Vault, subject: str, pending: Pending, now: float) -> None:
@@ -58,7 +60,7 @@ async def _allowed(vault: Vault, key: str) -> set[str]:
 def _key(subject: str, pending: Pending) -> str:
     """The whole of what was agreed to, so that a client with another name, address or server is another client."""
     parts = (subject, pending.client.id, pending.client.source, _lasting(pending), pending.resource)
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+    return digest(msgspec.json.encode(parts).decode())
 
 
 def _lasting(pending: Pending) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -11,12 +10,12 @@ from msgspec import Struct
 
 from ... import types as t
 from ...fetch import Fetch, Request
+from ..oauth.documents import believed
 
 _SECONDS = 10.0  # for one document
 _KEPT = 1000
 _AT_ONCE = 16
 _SHORTEST, _USUAL, _LONGEST = 30.0, 300.0, 86_400.0  # how long a document is believed
-_MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?([0-9]{1,10})", re.IGNORECASE)
 
 
 class NoPaper(Exception):
@@ -25,25 +24,21 @@ class NoPaper(Exception):
 
 class _Paper(Struct, frozen=True):
     body: bytes
-    fetched: float
     until: float
 
 
 class Papers:
     """Fetches each document once for however many wait, and keeps the last it knows of as many as there is room for."""
 
-    def __init__(self, fetch: Callable[[], Fetch], clock: Callable[[], float]) -> None:
+    def __init__(self, fetch: Fetch, clock: Callable[[], float]) -> None:
         self._fetch, self._clock = fetch, clock
         self._kept: OrderedDict[str, _Paper] = OrderedDict()
         self._under_way: dict[str, asyncio.Task[_Paper]] = {}
 
-    async def get(self, url: str, limit: int, *, newer_than: float | None = None) -> bytes:
-        """The document at an address, of at most `limit` bytes; one that was fetched before `newer_than` is fetched again.
-
-        Raises NoPaper, also where too many others are being fetched.
-        """
+    async def get(self, url: str, limit: int) -> bytes:
+        """The document at an address, of at most `limit` bytes. Raises NoPaper, also where too many others are being fetched."""
         kept = self._kept.get(url)
-        if kept is not None and self._clock() < kept.until and (newer_than is None or kept.fetched >= newer_than):
+        if kept is not None and self._clock() < kept.until:
             self._kept.move_to_end(url)
             return kept.body
         task = self._under_way.get(url)
@@ -53,16 +48,6 @@ class Papers:
             task = self._under_way[url] = asyncio.create_task(self._read(url, limit))
             task.add_done_callback(lambda done: self._done(url, done))
         return (await asyncio.shield(task)).body  # who is cancelled does not take it from the others
-
-    def fetched(self, url: str) -> float:
-        """When the document that is kept was fetched; long ago where none is."""
-        kept = self._kept.get(url)
-        return float("-inf") if kept is None else kept.fetched
-
-    def last(self, url: str) -> bytes | None:
-        """What is kept, also if it should be fetched again, for a day; None where nothing is."""
-        kept = self._kept.get(url)
-        return None if kept is None or self._clock() > kept.until + _LONGEST else kept.body
 
     async def aclose(self) -> None:
         """Fetch nothing more."""
@@ -82,7 +67,7 @@ class Papers:
     async def _read(self, url: str, limit: int) -> _Paper:
         try:
             async with asyncio.timeout(_SECONDS):
-                response = await self._fetch()(Request("GET", url, (("accept", "application/json"),)))
+                response = await self._fetch(Request("GET", url, (("accept", "application/json"),)))
                 try:
                     if response.status != 200:
                         raise NoPaper(f"it was answered with the status {response.status}")
@@ -98,14 +83,5 @@ class Papers:
             raise NoPaper(f"it has more than {limit} bytes, or cannot be read") from None
         except (t.Unreachable, ValueError):
             raise NoPaper("it could not be fetched") from None  # no word of why: it would tell a stranger about our network
-        now = self._clock()
-        return _Paper(body, now, now + _believed(response.headers.get("cache-control", "")))
-
-
-def _believed(control: str) -> float:
-    """For how many seconds a document holds, by its Cache-Control (RFC 9111, 5.2)."""
-    words = control.lower()
-    if "no-store" in words or "no-cache" in words:
-        return _SHORTEST  # as well: a stranger could have us fetch it for each request else
-    age = _MAX_AGE.search(words)
-    return _USUAL if age is None else min(max(float(age[1]), _SHORTEST), _LONGEST)
+        age = believed(response.headers.get("cache-control", ""), least=_SHORTEST, usual=_USUAL, most=_LONGEST)
+        return _Paper(body, self._clock() + age)

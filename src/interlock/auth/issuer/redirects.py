@@ -15,7 +15,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*")
 
 
 def is_loopback(uri: str) -> bool:
-    """Whether a redirect URI leads to a program on the person's own machine."""
+    """Whether a redirect URI leads to a program on this machine, which has another port each time (RFC 8252, 7.3)."""
     return _LOOPBACK.fullmatch(uri) is not None
 
 

@@ -34,6 +34,11 @@ def spent(words: str) -> Refusal:
     return Refusal("invalid_grant", words)
 
 
+def away(words: str) -> Refusal:
+    """The refusal where it cannot be found out now what to say."""
+    return Refusal("temporarily_unavailable", words, status=503, headers=[("retry-after", "30")])
+
+
 def crowded(words: str, seconds: int = 60) -> Refusal:
     """The refusal of one too many."""
     return Refusal("temporarily_unavailable", words, status=429, headers=[("retry-after", str(seconds))])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 from collections.abc import Callable, Mapping
 
@@ -10,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ...store.vaults.seam import Vault
+from .shelves import digest
 
 _KIND = "tries"
 _SHORTEST, _LONGEST = 2.0, 900.0  # seconds of the first wait, which doubles, and of the longest
@@ -46,16 +46,16 @@ class Throttle:
         The keys are words of ours and of strangers: only their digests are kept.
         """
         for key, allowed in free.items():
-            await self._claim(_digest(key), allowed)
+            await self._claim(digest(key), allowed)
 
     async def release(self, *keys: str) -> None:
         """Take back the one try of each key that has just been claimed and has succeeded; those before it still count."""
         for key in keys:
-            await self._change(_digest(key), lambda tries, now: _Tries(max(tries.count - 1, 0), 0.0))
+            await self._change(digest(key), lambda tries, now: _Tries(max(tries.count - 1, 0), 0.0))
 
     async def forgive(self, key: str) -> None:
         """Forget all tries of a key."""
-        await self._vault.remove(_KIND, _digest(key))
+        await self._vault.remove(_KIND, digest(key))
 
     async def _claim(self, key: str, allowed: int) -> None:
         def counted(tries: _Tries, now: float) -> _Tries:
@@ -102,7 +102,3 @@ def _place(address: str) -> str:
     if isinstance(known, ipaddress.IPv6Address):
         return str(known.ipv4_mapped or ipaddress.ip_network((known, 64), strict=False))
     return str(known)
-
-
-def _digest(key: str) -> str:
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

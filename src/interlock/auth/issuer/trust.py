@@ -7,13 +7,15 @@ from typing import Any
 
 from msgspec import Struct
 
+from ...fetch import Fetch
 from ...store.vaults.seam import Vault
-from ..keys import ASYMMETRIC, BadSignature, check_times, peek
-from ..oauth.addresses import same_resource
+from ..keys import ASYMMETRIC, BadSignature, KeySet, check_times, peek
+from ..oauth.addresses import checked, same_resource
+from ..tokens.keysets import Keys
+from ..tokens.seam import Unverifiable
 from .authentication import meant_for
 from .minting import Minted
-from .refusals import Refusal, spent
-from .remotekeys import RemoteKeys, address_problem
+from .refusals import Refusal, away, spent
 from .seam import Client, Person
 from .settings import Settings
 from .shelves import Marks
@@ -35,7 +37,7 @@ class Workload(Struct, frozen=True, kw_only=True):
 class TrustedIssuer(Struct, frozen=True, kw_only=True):
     """An issuer of assertions, by configuration (EMA-08 to EMA-14, WIF-04).
 
-    Its keys are `jwks`, or at `jwks_uri`, or where its OpenID configuration says. With `people` its ID-JAGs are taken: `person` makes
+    Its keys are `jwks`, or at `jwks_uri`, or where its metadata says. With `people` its ID-JAGs are taken: `person` makes
     our person of their claims, or None for nobody; unless it is given the subject is `<issuer>|<sub>`, which is nobody else's. Its JWTs
     for `workloads` are taken by their `sub`; a name that ends in `*` is that of all that begin so.
     """
@@ -52,14 +54,17 @@ class TrustedIssuer(Struct, frozen=True, kw_only=True):
 class Trust:
     """The grant of JWTs (RFC 7523, 2.1): both profiles of it."""
 
-    def __init__(self, settings: Settings, vault: Vault, keys: RemoteKeys, trusted: Sequence[TrustedIssuer]) -> None:
-        self._settings, self._keys = settings, keys
+    def __init__(self, settings: Settings, vault: Vault, fetch: Fetch, trusted: Sequence[TrustedIssuer]) -> None:
+        self._settings = settings
         self._trusted = {one.issuer: one for one in trusted}
         self._seen = Marks(vault, "jwt", settings.clock)
+        self._keys: dict[str, KeySet | Keys] = {}
         for one in trusted:
-            place = one.jwks_uri or one.issuer
-            if one.jwks is None and (wrong := address_problem(place if one.jwks_uri else f"{place}/keys")):
-                raise ValueError(f"the keys of {one.issuer!r} cannot be fetched: {wrong}")
+            if one.jwks is not None:
+                self._keys[one.issuer] = KeySet.read(one.jwks)
+            else:
+                place = checked(one.jwks_uri or one.issuer, what=f"where the keys of {one.issuer!r} are")
+                self._keys[one.issuer] = Keys(one.issuer, jwks_uri=None if one.jwks_uri is None else place, fetch=fetch)
             if one.people and settings.resources is None:
                 raise ValueError("who takes ID-JAGs must say for which resources (EMA-09): resources=[...]")
 
@@ -124,13 +129,16 @@ class Trust:
             issuer = self._trusted.get(str(peek(token)[1].get("iss")))
             if issuer is None:
                 raise spent("the assertion is by somebody who is not trusted here")
-            jwks_uri = issuer.jwks_uri
-            if issuer.jwks is None and jwks_uri is None:
-                jwks_uri = await self._keys.jwks_uri_of(issuer.issuer)
-            claims = await self._keys.verify(token, jwks=issuer.jwks, jwks_uri=jwks_uri, typ=typ, algorithms=issuer.algorithms)
+            keys = self._keys[issuer.issuer]
+            if isinstance(keys, KeySet):
+                claims = keys.verify(token, algorithms=issuer.algorithms, typ=typ)[1]
+            else:
+                claims = await keys.claims(token, now, algorithms=issuer.algorithms, types=typ)
             check_times(claims, now=now, needs=times)
         except BadSignature as bad:
             raise spent(f"the assertion does not hold: {bad}") from None
+        except Unverifiable:
+            raise away("the keys of who signed it cannot be had now") from None
         if claims.get("iss") != issuer.issuer or not meant_for(claims.get("aud"), *audiences):
             raise spent("the assertion is not for this issuer, or not only for it")
         if not all(isinstance(claims.get(name), str) and claims[name] for name in ("sub", "jti")):
@@ -138,6 +146,12 @@ class Trust:
         if claims["exp"] > now + _LONGEST_LIFE:
             raise spent(f"the assertion must end within {_LONGEST_LIFE:g} seconds")
         return issuer, claims
+
+    async def aclose(self) -> None:
+        """Fetch nothing more."""
+        for keys in self._keys.values():
+            if isinstance(keys, Keys):
+                await keys.aclose()
 
     async def _once(self, issuer: TrustedIssuer, claims: Mapping[str, Any]) -> None:
         """Raise Refusal where the assertion was used before (EMA-10)."""

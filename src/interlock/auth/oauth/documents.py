@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -13,6 +14,19 @@ from .failures import Culprit, Unauthorized
 
 D = TypeVar("D", bound=Struct)
 LONGEST_DOCUMENT = 1024 * 1024  # bytes
+_MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?([0-9]{1,10})", re.IGNORECASE)
+_UNKEPT = re.compile(r"\bno-(?:store|cache)\b", re.IGNORECASE)
+
+
+def believed(control: str, *, least: float, usual: float, most: float) -> float:
+    """For how many seconds a document holds by its Cache-Control (RFC 9111, 5.2), within bounds; `usual` where that says nothing.
+
+    The least counts also where nothing is to be kept: a stranger could have us fetch it for each request else.
+    """
+    if _UNKEPT.search(control):
+        return least
+    age = _MAX_AGE.search(control)
+    return usual if age is None else min(max(float(age[1]), least), most)
 
 
 class ProtectedResource(Struct, kw_only=True, omit_defaults=True):

@@ -10,6 +10,15 @@ _LONGEST = 4096  # characters of what is said
 
 Culprit = Literal["server", "authorization server", "client", "person", "network"]
 
+# What is said where no better advice is given; the dictionary has an entry for each culprit.
+_MEND: dict[Culprit, str] = {
+    "server": "Whoever runs the server has to mend it.",
+    "authorization server": "Whoever runs the authorization server has to mend it.",
+    "client": "Look at how this client was set up.",
+    "person": "Log in again.",
+    "network": "Try again; if it stays so, look at what is between here and there.",
+}
+
 
 def plain(words: str) -> str:
     """Words that may be a stranger's, so that they steer no terminal, break no log, and come to an end."""
@@ -21,8 +30,8 @@ class Unauthorized(t.Unreachable):
     """A server could not be used, for there was no way to be allowed to.
 
     `step` is what was being done ("discovery", "registration", "log-in", "token", "refresh", "request", ...), `document` the address of
-    what was read or asked, `expected` what should have been there, `advice` what to do, `culprit` who has to do it. `code` is the OAuth
-    error code, where one was given.
+    what was read or asked, `expected` what should have been there, `advice` what to do, `culprit` who has to do it: the words say that
+    where there is no advice. `code` is the OAuth error code, where one was given.
     """
 
     def __init__(
@@ -40,7 +49,7 @@ class Unauthorized(t.Unreachable):
         at = f" at {document}" if document else ""
         words = [f"Authorization failed ({step}{at}): {what.rstrip('.')}."]
         words += [f"Expected: {expected.rstrip('.')}."] if expected else []
-        words += [advice] if advice else []
+        words += [advice or _MEND[culprit]]
         super().__init__(plain(" ".join(words)), status=status)
         self.step, self.what, self.document, self.expected, self.advice = step, what, document, expected, advice
         self.culprit: Culprit = culprit

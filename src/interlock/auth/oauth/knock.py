@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ... import types as t
 from ...fetch import Request
 from ...version import VERSION
 from .challenges import Challenge, read_challenges
@@ -40,26 +41,41 @@ def knock(url: str) -> Procedure[Knock]:
     There are servers that tell anybody who they are, and refuse only what follows; and older ones, which do not know the first question.
     """
     tried = ["server/discover"]
-    got: Got = yield Send(modern(url, "server/discover"), _STEP)
-    if 200 <= got.status < 300:
+    first: Got = yield Send(modern(url, "server/discover"), _STEP)
+    got = first
+    if 200 <= first.status < 300:
         tried.append("tools/list")
-        got = yield Send(modern(url, "tools/list"), _STEP)
-    elif 400 <= got.status < 500 and got.status not in (401, 403):
-        tried.append("initialize")
-        first = got
-        got = yield Send(_handshake(url), _STEP)
-        session = got.headers.get("mcp-session-id")
-        if 200 <= got.status < 300:
-            tried.append("tools/list")
-            got = yield Send(_older(url, "tools/list", {}, session), _STEP)
-            if got.status not in (401, 403):  # it may want more of a handshake than this, and has let us begin one
-                got = Got(200, got.headers, b"")
-            if session is not None:
-                yield Send(Request("DELETE", url, (("Mcp-Session-Id", session), ("MCP-Protocol-Version", _OLDER))), _STEP)
-        elif got.status not in (401, 403):
+        got = yield from _more(modern(url, "tools/list"))
+    elif 400 <= first.status < 500 and first.status not in (401, 403):
+        got = yield from _older_knock(url, tried)
+        if got.status not in (200, 401, 403):  # it knows neither question
             got, tried = first, tried[:1]
     header = got.headers.get("www-authenticate", "")
     return Knock(method=tried[-1], tried=tuple(tried), got=got, challenges=tuple(read_challenges(header)))
+
+
+def _older_knock(url: str, tried: list[str]) -> Procedure[Got]:
+    """The same in the older way: a session is begun, and ended again."""
+    tried.append("initialize")
+    got: Got = yield Send(_handshake(url), _STEP)
+    if not 200 <= got.status < 300:
+        return got
+    session = got.headers.get("mcp-session-id")
+    own = (("MCP-Protocol-Version", _OLDER), *((("Mcp-Session-Id", session),) if session is not None else ()))
+    tried.append("tools/list")
+    got = yield from _more(_post(url, "tools/list", {}, own))
+    if session is not None:
+        yield from _more(Request("DELETE", url, own))
+    return got
+
+
+def _more(request: Request) -> Procedure[Got]:
+    """What a server says to more than its first question: a refusal counts; all else, be it silence, says that it has let us in."""
+    try:
+        got: Got = yield Send(request, _STEP)
+    except t.Unreachable:
+        return Got(200, {}, b"")
+    return got if got.status in (401, 403) else Got(200, got.headers, b"")
 
 
 def modern(url: str, method: str) -> Request:
@@ -75,11 +91,6 @@ def modern(url: str, method: str) -> Request:
 def _handshake(url: str) -> Request:
     params = {"protocolVersion": _OLDER, "capabilities": {}, "clientInfo": {"name": "interlock", "version": VERSION}}
     return _post(url, "initialize", params, ())
-
-
-def _older(url: str, method: str, params: dict[str, Any], session: str | None) -> Request:
-    own = (("MCP-Protocol-Version", _OLDER), *((("Mcp-Session-Id", session),) if session is not None else ()))
-    return _post(url, method, params, own)
 
 
 def _post(url: str, method: str, params: dict[str, Any], own: tuple[tuple[str, str], ...]) -> Request:

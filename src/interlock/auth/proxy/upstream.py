@@ -23,10 +23,12 @@ from ... import types as t
 from ...exchange import Principal
 from ...fetch import Fetch
 from ...transport.fetching import HttpFetch
+from ...wire.seal import BadSeal, Seal
 from ..issuer import consents, pages
 from ..issuer.browser import Session, cookie_name, set_cookie
 from ..issuer.lobby import Answer, Lobby, Visit
 from ..issuer.seam import Pending, Person
+from ..issuer.shelves import digest
 from ..issuer.web import Asked, Reply, redirect
 from ..oauth.failures import Unauthorized
 from ..providers import Provider
@@ -50,7 +52,7 @@ log = logging.getLogger("interlock.auth")
 
 
 class _Journey(Struct, frozen=True, kw_only=True):
-    """What was set down when a person, having agreed, was sent to the provider; under the digest of `state`, for one use.
+    """What was set down when a person, having agreed, was sent to the provider; sealed, under the digest of `state`, for one use.
 
     `binder` is the digest of the cookie of their browser; `agreed` is who agreed, where that was before and not just now.
     """
@@ -68,7 +70,7 @@ class Upstream(Lobby):
 
     `scopes` are those asked for upstream, else the provider's own. `admit` is told what the provider said of a person, and whether they may
     come in; everybody may, unless it is given, so give it where anybody can have an account. `keys` (16 random bytes or more each; the
-    first closes, all open) seal the provider's tokens in the vault; without them the client secret is what opens them.
+    first closes, all open) seal the provider's tokens, and what is set down of a log-in, in the vault; without them the client secret does.
     `callback` is the path, below the issuer's, to which the provider sends people back.
     """
 
@@ -96,6 +98,7 @@ class Upstream(Lobby):
         self._secret, self._fetch = client_secret, fetch if fetch is not None else HttpFetch()
         self._admit, self._callback, self._session_seconds = admit, callback, session_seconds
         self._keys = list(keys) or [hashlib.sha256(f"interlock upstream {client_id} {client_secret}".encode()).digest()]
+        self._seal = Seal(self._keys, seconds=_SECONDS, encrypt=True)
         self._parts: tuple[Issuer, Talk, Sessions] | None = None
 
     def redirect_uri(self, issuer: Issuer) -> str:
@@ -157,11 +160,13 @@ class Upstream(Lobby):
             pending=pending.id,
             verifier=verifier,
             nonce=nonce,
-            binder=_digest(binder),
+            binder=digest(binder),
             agreed=session.subject if answer == "before" and session is not None else "",
             remember=answer == "always",
         )
-        await visit.vault.put(_KIND, _digest(state), msgspec.json.encode(journey), until=visit.now + _SECONDS)
+        key = digest(state)
+        sealed = self._seal.close(msgspec.to_builtins(journey), _binding(key), visit.now)
+        await visit.vault.put(_KIND, key, sealed.encode(), until=visit.now + _SECONDS)
         challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
         url = self.provider.visit(
             client_id=self.client_id,
@@ -204,15 +209,23 @@ class Upstream(Lobby):
 
     async def _journey(self, visit: Visit, state: str) -> _Journey | None:
         """What was set down for this state and this browser; nobody gets it twice, and no other browser can use it up."""
-        key = _digest(state)
-        kept = await visit.vault.get(_KIND, key) if state else None
-        if kept is None:
+        key = digest(state)
+        journey = self._read(visit, key, await visit.vault.get(_KIND, key)) if state else None
+        if journey is None:
             return None
         binder = visit.asked.cookies.get(_cookie(visit.issuer.settings.url, state), "")
-        if not hmac.compare_digest(_digest(binder), msgspec.json.decode(kept, type=_Journey).binder):
+        if not hmac.compare_digest(digest(binder), journey.binder):
             return None
-        taken = await visit.vault.take(_KIND, key)
-        return None if taken is None else msgspec.json.decode(taken, type=_Journey)
+        return self._read(visit, key, await visit.vault.take(_KIND, key))
+
+    def _read(self, visit: Visit, key: str, kept: bytes | None) -> _Journey | None:
+        """What is kept under a key; None where it was not set down here."""
+        if kept is None:
+            return None
+        try:
+            return msgspec.convert(self._seal.open(kept.decode("latin-1"), _binding(key), visit.now), type=_Journey)
+        except (BadSeal, msgspec.ValidationError):
+            return None
 
     def _is_from_provider(self, given: Mapping[str, str]) -> bool:
         """Whether the answer says that it comes from the provider, or need not say so (RFC 9207, 2.4)."""
@@ -263,8 +276,9 @@ class Upstream(Lobby):
 
 def _cookie(url: str, state: str) -> str:
     """The cookie of one log-in, so that two at once do not disturb each other."""
-    return cookie_name(url, f"state-{_digest(state)[:16]}")
+    return cookie_name(url, f"state-{digest(state)[:16]}")
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def _binding(key: str) -> bytes:
+    """What a record is sealed for, so that no other one can be put in its place."""
+    return f"{_KIND} {key}".encode()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...fetch import Fetch
-from ..keys import ASYMMETRIC, BadSignature, KeySet, UnknownKey, check_times, peek
+from ..keys import ASYMMETRIC, BadSignature, KeySet, check_times, peek
 from .claims import CLIENTS, SCOPES, Reading
 from .keysets import Keys
 from .seam import BadToken, Verified
@@ -78,16 +78,9 @@ class Jwt:
         return self.reading.read(claims, resource=resource, seconds=self.seconds)
 
     async def _signed(self, token: str, now: float) -> dict[str, Any]:
-        keys = self._fixed if self._fixed is not None else await self._keys.current(now)
-        try:
-            return keys.verify(token, algorithms=self.algorithms, typ=self.types)[1]
-        except UnknownKey:
-            if self._fixed is not None:
-                raise
-            newer = await self._keys.newer(keys, now)
-            if newer is keys:
-                raise
-            return newer.verify(token, algorithms=self.algorithms, typ=self.types)[1]
+        if self._fixed is not None:
+            return self._fixed.verify(token, algorithms=self.algorithms, typ=self.types)[1]
+        return await self._keys.claims(token, now, algorithms=self.algorithms, types=self.types)
 
     async def aclose(self) -> None:
         """Close what was opened to fetch keys."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ... import types as t
 from ...fetch import Fetch, Request
-from ..keys import KeySet
+from ..keys import KeySet, UnknownKey
 from ..oauth.addresses import checked, usable
 from ..oauth.discovery import find_metadata
+from ..oauth.documents import believed
 from ..sender import Roads, perform
 from .seam import Unverifiable
 
 _log = logging.getLogger("interlock.auth")
-_MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 
 
 class Keys:
@@ -25,7 +25,8 @@ class Keys:
     `jwks_uri` is where they are, else the issuer's metadata says it. They are fetched anew once they are as old as the answer's
     Cache-Control says, within `least` and `fresh` seconds (`fresh` where it says nothing), while the old ones are in use; and where a
     token names one that is not there, but at most every `pause` seconds. While the issuer is away old ones hold up to `most` seconds.
-    A document has at most `limit` bytes and must be there within `patience` seconds. All times are those that callers give.
+    A document has at most `limit` bytes and must be there within `patience` seconds; `room` says whether one more may be fetched now,
+    for who keeps those of many. All times are those that callers give.
     """
 
     def __init__(
@@ -40,15 +41,32 @@ class Keys:
         most: float = 86_400.0,
         patience: float = 10.0,
         limit: int = 256 * 1024,
+        room: Callable[[], bool] = lambda: True,
     ) -> None:
         if jwks_uri is not None:
             checked(jwks_uri, what="a jwks_uri")
         self.issuer, self.jwks_uri = issuer, jwks_uri
         self.pause, self.least, self.fresh, self.most, self.patience, self.limit = pause, least, fresh, most, patience, limit
-        self._roads = Roads(issuer, fetch=fetch)
+        self._roads, self._room = Roads(issuer, fetch=fetch), room
         self._keys: KeySet | None = None
         self._since = self._until = self._tried = float("-inf")  # when they came, until when they are fresh, when they were last asked for
         self._loading: asyncio.Task[None] | None = None
+
+    async def claims(self, token: str, now: float, *, algorithms: Sequence[str], types: Sequence[str] | None = None) -> dict[str, Any]:
+        """The claims of a token that one of the keys has signed; see `KeySet.verify`. Raises BadSignature, and Unverifiable without keys."""
+        keys = await self.current(now)
+        try:
+            return keys.verify(token, algorithms=algorithms, typ=types)[1]
+        except UnknownKey:
+            newer = await self.newer(keys, now)
+            if newer is keys:
+                raise
+            return newer.verify(token, algorithms=algorithms, typ=types)[1]
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a request for them is on its way."""
+        return self._flying() is not None
 
     async def current(self, now: float) -> KeySet:
         """The keys, to be used at `now`. Raises Unverifiable where there are none."""
@@ -70,7 +88,8 @@ class Keys:
         return self._keys or than
 
     def _may_ask(self, now: float) -> bool:
-        return self._flying() is None and not self._tried <= now < self._tried + self.pause  # also where the clock was set back
+        is_time = not self._tried <= now < self._tried + self.pause  # also where the clock was set back
+        return is_time and not self.is_asking and self._room()
 
     def _flying(self) -> asyncio.Task[None] | None:
         """The request that is on its way; one of an event loop that is no more is none."""
@@ -98,7 +117,8 @@ class Keys:
         except (t.InterlockError, ValueError, OSError) as bad:
             trouble = str(bad)
         else:
-            self._keys, self._since, self._until = keys, now, now + self._age(headers)
+            age = believed(headers.get("cache-control", ""), least=self.least, usual=self.fresh, most=self.fresh)
+            self._keys, self._since, self._until = keys, now, now + age
             return
         _log.warning("The keys of %s cannot be had: %s", self.issuer, trouble)
 
@@ -116,13 +136,6 @@ class Keys:
             return await answer.read(self.limit), answer.headers
         finally:
             await answer.aclose()
-
-    def _age(self, headers: Mapping[str, str]) -> float:
-        said = headers.get("cache-control", "")
-        if re.search(r"\bno-(store|cache)\b", said, re.IGNORECASE):
-            return self.least
-        found = _MAX_AGE.search(said)
-        return self.fresh if found is None else min(max(float(found[1]), self.least), self.fresh)
 
     async def aclose(self) -> None:
         """Close what was opened."""

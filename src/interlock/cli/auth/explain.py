@@ -128,8 +128,7 @@ class Page:
         click.secho("One thing is wrong." if len(wrong) == 1 else f"{len(wrong)} things are wrong.", fg="red", bold=True)
         for culprit in dict.fromkeys(finding.culprit for finding in wrong):
             if culprit is not None:
-                who = WHO[culprit]
-                self._write(f"{who[0].upper()}{who[1:]} can mend:", "   ", 3)
+                self._write(f"For {WHO[culprit]}:", "   ", 3)
                 for finding in wrong:
                     if finding.culprit == culprit:
                         self._write(finding.words, "     - ", 7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import msgspec
@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from ... import types as t
 from ...auth import OAuth
-from ...auth.agents import Agent
 from ...auth.client import Server
 from ...auth.oauth.challenges import find, read_challenges
 from ...auth.oauth.failures import Unauthorized
@@ -22,6 +21,9 @@ from ...auth.oauth.steps import Note, ShowCode
 from ...fetch import Authorized, Request, Response
 from ...protocol.sessions import StoreError
 from ...store import Vault, open_vault
+
+if TYPE_CHECKING:
+    from ...auth.agents import Agent
 
 _LOGINS = "oauth login"  # the kind of records in the vault
 vault_option = click.option(

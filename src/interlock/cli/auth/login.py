@@ -13,7 +13,8 @@ from ... import types as t
 from ...auth import Unauthorized
 from ...auth.agents import Agent, Headless, Terminal, default_agent
 from ...auth.client import Server
-from ...auth.oauth.challenges import Challenge, find
+from ...auth.hindrances import useless
+from ...auth.oauth.challenges import Challenge, find, read_challenges
 from ...auth.oauth.discovery import find_resource
 from ...auth.oauth.knock import Knock, knock, modern
 from ...auth.oauth.members import Grant
@@ -64,6 +65,8 @@ def login(url: str, **given: Any) -> None:
 
     A browser opens; where there is none, the terminal says what to visit and takes what to paste. The server is asked first whether it
     wants a log-in at all. What was said of the client (--client-id and the like) is kept too, and holds for the next time.
+
+    The exit code is 3 where the answer was no, 4 where a log-in is not possible; `interlock auth explain URL` then says why.
 
     \b
     interlock auth login https://shop.example/mcp
@@ -187,13 +190,7 @@ async def _tried(url: str, server: Server, roads: Roads) -> None:
         if again:
             continue
         if response.status == 401:
-            raise Unauthorized(
-                "request",
-                "the server refuses the token that was just given",
-                document=url,
-                expected="that it takes tokens of the authorization server that it names",
-                advice="Whoever runs the server has to look why: audience, issuer, keys and clock are the usual reasons.",
-            )
+            raise useless(url, find(read_challenges(response.headers.get("www-authenticate", "")), "bearer", "dpop"))
         return
 
 

@@ -120,9 +120,8 @@ def _address(door: socket.socket) -> str:
 
 async def _until_told(issuer: Issuer, door: socket.socket, proxies: Sequence[str]) -> None:
     """Serve until a signal says that it is enough."""
-    serving = asyncio.ensure_future(
-        serve_http(_App(issuer), door, grace=1.0, proxies=proxies, on_ready=lambda _: _tell(issuer.settings.url))  # type: ignore[arg-type]
-    )
+    app: Any = _App(issuer)  # which is an endpoint as far as the web server needs one
+    serving = asyncio.ensure_future(serve_http(app, door, grace=1.0, proxies=proxies, on_ready=lambda _: _tell(issuer.settings.url)))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM) if sys.platform != "win32" else ():
         loop.add_signal_handler(number, serving.cancel)
