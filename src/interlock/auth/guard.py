@@ -212,12 +212,12 @@ class Guarded:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         guard, path = self.guard, _beneath(scope)
+        if guard.beside is not None and not self._is_ours(path):
+            await guard.beside(scope, receive, send)
+            return
         if path in guard.public or _is_preflight(scope):
             shown = [pair for pair in scope["headers"] if pair[0] not in SECRET_HEADERS]
             await self.app({**scope, "headers": shown}, receive, send)
-            return
-        if guard.beside is not None and not self._is_ours(path):
-            await guard.beside(scope, receive, send)
             return
         try:
             site = guard.site(scope)
@@ -244,7 +244,7 @@ class Guarded:
     def _is_ours(self, path: str) -> bool:
         """Whether a path is the app's, or that of its metadata."""
         endpoint = self.guard.endpoint
-        return path == endpoint or path in self._paths or path.startswith((f"{endpoint}/", WELL_KNOWN))
+        return path == endpoint or path in self._paths or path in self.guard.public or path.startswith((f"{endpoint}/", WELL_KNOWN))
 
     def _metadata(self, site: Site, scope: Scope, path: str) -> tuple[int, list[tuple[bytes, bytes]], bytes] | None:
         """The metadata of the server, where somebody asks for that; None where it is for another place (`AU3-03`)."""

@@ -94,6 +94,7 @@ class Conversation:
         self._answering: dict[t.RequestId, asyncio.Task[None]] = {}
         self._asked_for: dict[t.RequestId, list[t.RequestId]] = {}  # by request: the questions that came on its way
         self._flush_is_due = False
+        self._still: contextlib.ExitStack | None = None  # ends what `unhurried` has begun
         self._garbage = 0
         self._heads: dict[int, tuple[Caller, bytes]] = {}  # by identity: a caller is said once for many requests
 
@@ -117,6 +118,8 @@ class Conversation:
         id = self.connection.request(x.method, params)
         future = self._loop.create_future()
         self._waiting[id] = _Waiting(future, x)
+        if self._still is not None:
+            self._still.enter_context(x.unhurried())
         return id, future
 
     async def finish(self, id: t.RequestId, future: asyncio.Future[Any], method: str) -> AnyResult:
@@ -240,6 +243,17 @@ class Conversation:
         running = [w.exchange for w in self._waiting.values() if w.exchange.method in ("tools/call", "prompts/get", "resources/read")]
         return running[0] if len(running) == 1 else None
 
+    @contextlib.contextmanager
+    def unhurried(self) -> Iterator[None]:
+        """Let the time of all who wait, and who begin to meanwhile, stand still: it cannot be told for whom a person is asked."""
+        with contextlib.ExitStack() as self._still:
+            for waiting in list(self._waiting.values()):
+                self._still.enter_context(waiting.exchange.unhurried())
+            try:
+                yield
+            finally:
+                self._still = None
+
     # -- opening and closing -----------------------------------------------------------------------------
 
     async def open(self, hello: Hello) -> Opened:
@@ -306,7 +320,8 @@ def unhurried(bound: asyncio.Timeout) -> Iterator[None]:
     try:
         yield
     finally:
-        bound.reschedule(loop.time() + left)
+        with contextlib.suppress(RuntimeError):  # whoever it was for has gone meanwhile
+            bound.reschedule(loop.time() + left)
 
 
 async def agree(hello: Hello, connection: ClientConnection, carry: Callable[[Exchange], Awaitable[AnyResult]]) -> Opened:

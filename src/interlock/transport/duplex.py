@@ -40,6 +40,10 @@ class Duplex:
         if self._conversation is not None:
             self._conversation.tell(method, params)
 
+    def unhurried(self) -> contextlib.AbstractContextManager[None]:
+        """Let the time of all who wait for an answer stand still."""
+        return contextlib.nullcontext() if self._conversation is None else self._conversation.unhurried()
+
     def hang_up(self, why: t.Unreachable) -> None:
         """No answer can come any more, though the channel has not ended: whoever waits is told why."""
         if self._conversation is not None:

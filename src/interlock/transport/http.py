@@ -183,6 +183,7 @@ class Http:
         except (t.Unreachable, t.ProtocolError) as bad:
             raise (why or bad) from bad
         self._old = Duplex(channel, tap=self.tap)
+        channel.unhurried = self._old.unhurried
         return await self._old.open(replace(hello, revisions=handshake, known=handshake[0]))
 
     @property

@@ -31,6 +31,7 @@ class TwoEnds:
 
     def __init__(self, url: str, send: Send, letters: Letterhead, *, limit: int, seconds: float) -> None:
         self._url, self._send, self._letters, self._limit, self._seconds = url, send, letters, limit, seconds
+        self.unhurried: Unhurried = contextlib.nullcontext  # stops the time of those whose messages are posted
         self._response: Response | None = None
         self._endpoint = ""
         self._pieces: AsyncIterator[bytes] | None = None
@@ -135,7 +136,7 @@ class TwoEnds:
         while True:
             frame = await self._outbox.get()
             try:
-                response = await self._send(Request("POST", self._endpoint, self._letters.message(R1, None), frame))
+                response = await self._send(Request("POST", self._endpoint, self._letters.message(R1, None), frame), self.unhurried)
                 try:
                     if response.status >= 300:
                         raise refusal(self._endpoint, response, await response.read(1024 * 1024))
