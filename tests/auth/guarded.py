@@ -1,8 +1,7 @@
-"""What the tests of the guard share: a clock, a web in memory, an app that writes down what it sees, and one request to it."""
+"""What the tests of the guard share: an issuer and its tokens, an app that writes down what it sees, and one request to it."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -10,88 +9,25 @@ from typing import Any
 
 from msgspec import Struct
 
-from interlock import types as t
 from interlock.auth.guard import Guard
 from interlock.auth.keys import SigningKey
 from interlock.auth.tokens.jwt import Jwt
-from interlock.fetch import Request
+from tests.auth.network import NOW, Answer, Clock, Told
 
-NOW = 1_800_000_000.0
 ISSUER = "https://login.example.com"
 RESOURCE = "https://mcp.example.com/mcp"
 KEY = SigningKey.generate()
 
 
-class Clock:
-    """The wall clock of a test."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Page(Struct):
-    """An answer of the web."""
-
-    body: Any = b""
-    status: int = 200
-    headers: dict[str, str] = {}
-
-    async def read(self, limit: int) -> bytes:
-        body = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
-        if len(body) > limit:
-            raise t.ProtocolError(f"the body has more than {limit} bytes")
-        return body
-
-    async def aclose(self) -> None:
-        """Nothing to close."""
-
-
-Answer = Page | Exception | Callable[[Request], Page]
-
-
-class Web:
-    """A `Fetch` that answers from a table, by URL."""
-
-    def __init__(self, pages: Mapping[str, Answer]) -> None:
-        self.pages = dict(pages)
-        self.asked: list[Request] = []
-        self.gate: asyncio.Event | None = None
-        self.began: asyncio.Event | None = None
-
-    def hold(self) -> tuple[asyncio.Event, asyncio.Event]:
-        """Hold answers back: an event that is set once somebody asks, and the one that lets them go."""
-        self.began, self.gate = asyncio.Event(), asyncio.Event()
-        return self.began, self.gate
-
-    async def __call__(self, request: Request) -> Any:
-        self.asked.append(request)
-        if self.gate is not None and self.began is not None:
-            self.began.set()
-            await self.gate.wait()
-        page = self.pages.get(request.url, Page(status=404))
-        if isinstance(page, Exception):
-            raise page
-        return page(request) if callable(page) else page
-
-    async def aclose(self) -> None:
-        """Nothing to close."""
-
-    def count(self, url: str) -> int:
-        return sum(request.url == url for request in self.asked)
-
-
 JWKS = f"{ISSUER}/jwks"
 
 
-def issuer_pages(*keys: SigningKey, **headers: str) -> dict[str, Answer]:
+def issuer_pages(*keys: SigningKey, **headers: str) -> dict[str, Told]:
     """The metadata and the keys of the issuer."""
     metadata = {"issuer": ISSUER, "jwks_uri": JWKS, "introspection_endpoint": f"{ISSUER}/introspect"}
     return {
-        f"{ISSUER}/.well-known/oauth-authorization-server": Page(metadata),
-        JWKS: Page({"keys": [key.public() for key in keys]}, headers={name.replace("_", "-"): value for name, value in headers.items()}),
+        f"{ISSUER}/.well-known/oauth-authorization-server": Answer(metadata),
+        JWKS: Answer({"keys": [key.public() for key in keys]}, headers={name.replace("_", "-"): value for name, value in headers.items()}),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -30,10 +30,18 @@ class Web(uvicorn.Server):
 @asynccontextmanager
 async def served(app: Any, port: int) -> AsyncIterator[str]:
     """An ASGI app with its lifespan; gives its origin."""
+    async with serving(lambda url: app, port) as url:
+        yield url
+
+
+@asynccontextmanager
+async def serving(make: Callable[[str], Any], port: int = 0) -> AsyncIterator[str]:
+    """The same for an app that is made of its origin, which is what it gives; the port is any that is free, unless one is named."""
     with socket.socket() as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         own.bind(("127.0.0.1", port))
-        server = Web(uvicorn.Config(app, log_config=None, lifespan="on", ws="none", timeout_graceful_shutdown=1))
+        url = f"http://127.0.0.1:{own.getsockname()[1]}"
+        server = Web(uvicorn.Config(make(url), log_config=None, lifespan="on", ws="none", timeout_graceful_shutdown=1))
         server.install_signal_handlers = lambda: None  # type: ignore[method-assign]  # the test's own are to stay
         work = asyncio.create_task(server.serve(sockets=[own]))
         try:
@@ -42,7 +50,7 @@ async def served(app: Any, port: int) -> AsyncIterator[str]:
             began.cancel()
             if work.done():
                 await work
-            yield f"http://127.0.0.1:{port}"
+            yield url
         finally:
             server.should_exit = True
             await asyncio.wait({work})

@@ -1,4 +1,4 @@
-"""Tokens that end, are withdrawn, are of no use, or were kept by an earlier program; and scopes that are asked for on the way."""
+"""Tokens that end, are withdrawn, are of no use, or were kept by an earlier program."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from interlock import types as t
-from interlock.auth import Denied, OAuth, Unauthorized
+from interlock.auth import OAuth, Unauthorized
 from interlock.auth.oauth.documents import TokenAnswer
 from interlock.auth.oauth.members import Grant
 from interlock.store import Vault, open_vault
 from tests.auth.test_client import MANY, call
-from tests.auth.world import ISSUER, SERVER, Clock, Person, World, client, login
+from tests.auth.world import ISSUER, SERVER, Person, World, client, login
 
 GRANTS = "oauth grant"
 
@@ -190,6 +190,62 @@ async def test_registered_by_hand_and_the_authorization_server_changes() -> None
     assert not any("new.example.net/token" in request.url for request in world.sent)
 
 
+class Several:
+    """Several authorization servers, of which the first world knows the MCP server."""
+
+    def __init__(self, *worlds: World) -> None:
+        self.worlds = worlds
+
+    async def __call__(self, request: Any) -> Any:
+        return await next((world for world in self.worlds if request.url.startswith(world.issuer)), self.worlds[0])(request)
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+async def test_a_document_is_the_same_client_everywhere() -> None:
+    """AUR-20: where the authorization server changes, a client with a document goes on with it; nobody registers."""
+    old = World()
+    new = World(old.clock, issuer="https://new.example.net")
+    document = "https://app.example.org/client.json"
+    for world in (old, new):
+        world.extra["client_id_metadata_document_supported"] = True
+        world.clients[document] = {}
+    new.tokens = old.tokens
+    person = Person(old)
+    auth = login(old, person, document=document)
+    auth.fetch = Several(old, new)
+    async with client(old, auth) as c:
+        await call(c)
+        old.revoke()
+        old.issuers, person.answers = [new.issuer], new.authorize
+        assert await call(c) == "jane"
+    assert [world.visits[0]["client_id"] for world in (old, new)] == [document, document]
+    assert not old.to("/register")
+    assert not new.to("/register")
+    assert not old.spent
+
+
+async def test_of_several_authorization_servers_the_one_that_is_known() -> None:
+    """AU3-08, AUR-17: the first of the list, unless the client is registered at another; what each has given is kept apart."""
+    one = World()
+    other = World(one.clock, issuer="https://other.example.net")
+    other.tokens = one.tokens
+    one.issuers = [other.issuer, one.issuer]
+    vault = open_vault("memory:")
+    for known in (None, one.issuer):
+        if known is not None:
+            vault = open_vault("memory:")
+            await vault.put("oauth client", known, b'{"issuer":"%b","client_id":"c","redirect_uris":[]}' % known.encode())
+        person = Person(one)
+        person.answers = one.authorize if known is not None else other.authorize
+        auth = login(one, person, vault=vault)
+        auth.fetch = Several(one, other)
+        async with client(one, auth) as c:
+            assert await call(c) == "jane"
+    assert (len(other.visits), len(one.visits)) == (1, 1)
+
+
 # -- registrations that are gone ----------------------------------------------------------------------------------------
 
 
@@ -318,152 +374,6 @@ async def test_what_was_kept_for_somebody_else_is_not_used(kept: Grant, options:
     assert len(world.visits) == 1
 
 
-# -- scopes ---------------------------------------------------------------------------------------------------------
-
-
-async def test_a_step_up_asks_for_all_that_there_was_and_what_is_needed() -> None:
-    """AUS-05, AUS-06: the union; afterwards both kinds of calls go through, and the next program still has both."""
-    world = World()
-    world.needs |= {"read": "files:read", "write": "files:write files:read"}
-    auth = login(world, scopes="always")
-    async with client(world, auth) as c:
-        await call(c)
-        await call(c, "read")
-        await call(c, "write")
-        await call(c, "read")
-        world.refresh.clear()
-        world.revoke()
-        await call(c, "write")
-    asked = [set(visit["scope"].split()) for visit in world.visits]
-    assert asked == [{"always", "use"}, {"always", "use", "files:read"}, *[{"always", "use", "files:read", "files:write"}] * 2]
-
-
-async def test_step_ups_at_the_same_time_each_get_theirs() -> None:
-    """AUS-06, AUS-07: eight calls with eight different scopes: all go through, each asked for once, and others wait for none of it."""
-    world = World()
-    world.needs = {f"tool{n}": f"scope:{n}" for n in range(8)}
-    async with client(world, login(world)) as c:
-        await call(c)
-        assert await asyncio.gather(*(call(c, tool) for tool in world.needs)) == ["jane"] * 8
-        assert await asyncio.gather(*(call(c, tool) for tool in world.needs)) == ["jane"] * 8
-    assert len(world.visits) <= 9
-    assert set(world.visits[-1]["scope"].split()) == {"use", *world.needs.values()}
-
-
-async def test_others_do_not_wait_for_a_step_up() -> None:
-    """Who needs no more than there is goes on while a person is asked for more."""
-    world = World()
-    world.needs["write"] = "files:write"
-    person = Person(world)
-    async with client(world, login(world, person)) as c:
-        await call(c)
-        await person.asked.acquire()
-        person.gate = asyncio.Event()
-        more = asyncio.create_task(call(c, "write"))
-        await person.asked.acquire()
-        assert await asyncio.gather(*(call(c) for _ in range(MANY))) == ["jane"] * MANY
-        person.gate.set()
-        assert await more == "jane"
-
-
-async def test_a_step_up_that_does_not_help_is_not_tried_again() -> None:
-    """AUS-07: scopes that were asked for and not granted end in an error, at once the next time."""
-    world = World()
-    world.needs["write"] = "files:write"
-    world.grants = lambda asked: ("use",)
-    async with client(world, login(world)) as c:
-        for _ in range(3):
-            with pytest.raises(Unauthorized, match="files:write") as caught:
-                await call(c, "write")
-            assert caught.value.status == 403
-            assert caught.value.code == "insufficient_scope"
-        assert len(world.visits) == 2
-        assert await call(c) == "jane"
-
-
-async def test_a_server_that_always_wants_something_else_is_not_followed_for_ever() -> None:
-    """AUS-07: at most three step-ups for one call."""
-    world = World()
-    async with client(world, login(world)) as c:
-        await call(c)
-        wanted = iter(range(1000))
-        real = world._do
-
-        async def greedy(message: Any, token: Any) -> Any:
-            if message["method"] != "tools/call":
-                return await real(message, token)
-            header = f'Bearer error="insufficient_scope", scope="more:{next(wanted)}"'
-            return world._answer(403, None, www_authenticate=header)
-
-        world._do = greedy  # type: ignore[method-assign]
-        with pytest.raises(Unauthorized):
-            await call(c)
-    assert len(world.visits) == 4
-
-
-async def test_a_person_who_says_no_to_more_is_not_asked_for_ever() -> None:
-    """AUS-07: after three times the call fails by itself."""
-    world = World()
-    world.needs["write"] = "files:write"
-    person = Person(world)
-    async with client(world, login(world, person)) as c:
-        await call(c)
-        person.answers = Denied("log-in", "no", culprit="person")
-        for _ in range(3):
-            with pytest.raises(Denied):
-                await call(c, "write")
-        with pytest.raises(Unauthorized, match="files:write"):
-            await call(c, "write")
-        assert person.made == 4
-        assert await call(c) == "jane"
-
-
-@pytest.mark.parametrize(
-    "header", [None, "Bearer", 'Bearer error="invalid_token"', 'Basic realm="x"', "???", 'Basic error="insufficient_scope", scope="x"']
-)
-async def test_another_403_is_an_ordinary_refusal(header: str | None) -> None:
-    """AUS-05: only `insufficient_scope` leads to a step-up."""
-    world = World()
-    async with client(world, login(world)) as c:
-        await call(c)
-        world._serve = lambda request: refuse()  # type: ignore[method-assign]
-
-        async def refuse() -> Any:
-            return world._answer(403, {"why": "no"}, **({} if header is None else {"www_authenticate": header}))
-
-        with pytest.raises(t.Unreachable) as caught:
-            await call(c)
-        assert not isinstance(caught.value, Unauthorized)
-        assert caught.value.status == 403
-    assert len(world.visits) == 1
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        'Bearer realm="x", DPoP error="insufficient_scope", scope="files:write"',
-        'Basic realm="a", Bearer error=insufficient_scope, scope="files:write"',
-    ],
-)
-async def test_the_challenge_that_asks_for_scopes_is_found_among_others(header: str) -> None:
-    """AUS-05: whichever of the schemes it is, and wherever it stands."""
-    world = World()
-    async with client(world, login(world)) as c:
-        await call(c)
-        real = world._do
-        refused = []
-
-        async def once(message: Any, token: Any) -> Any:
-            if not refused:
-                refused.append(message)
-                return world._answer(403, None, www_authenticate=header)
-            return await real(message, token)
-
-        world._do = once  # type: ignore[method-assign]
-        assert await call(c) == "jane"
-    assert set(world.visits[-1]["scope"].split()) == {"use", "files:write"}
-
-
 def test_what_cannot_be_meant_is_refused() -> None:
     """AUR-11: a secret without the client that it belongs to."""
     with pytest.raises(ValueError, match="client_id"):
@@ -472,4 +382,3 @@ def test_what_cannot_be_meant_is_refused() -> None:
         OAuth(issuer=ISSUER)
     with pytest.raises(ValueError, match="https"):
         OAuth(document="http://example.com/app")
-    assert Clock()() > 0

@@ -15,9 +15,11 @@ from interlock.auth.guard import Guard
 from interlock.auth.keys import SigningKey, dpop_proof
 from interlock.auth.oauth.challenges import read_challenges
 from interlock.auth.tokens.others import Checked
+from interlock.auth.tokens.proofs import BadProof, Proofs
 from interlock.exchange import Principal
 from interlock.store import MemoryVault
-from tests.auth.guarded import ISSUER, KEY, NOW, RESOURCE, Clock, Got, Inner, ask, bearer, jwt_guard, token
+from tests.auth.guarded import ISSUER, KEY, RESOURCE, Got, Inner, ask, bearer, jwt_guard, token
+from tests.auth.network import NOW, Clock
 
 MINE, OTHER = SigningKey.generate(), SigningKey.generate()
 BOUND = token(cnf={"jkt": MINE.thumbprint})
@@ -274,3 +276,15 @@ async def test_dpop_is_told_of_only_where_somebody_could_bind_a_token() -> None:
     app = Guard(Checked(lambda _: Principal(subject="jane")), resource=RESOURCE, clock=Clock())(Inner())
     assert [challenge.split()[0] for challenge in (await ask(app)).challenges] == ["Bearer"]
     assert (await ask(app, headers=shown(proof()))).status == 401
+
+
+async def test_servers_that_share_a_vault_do_not_take_the_proofs_of_each_other_for_theirs() -> None:
+    """A `jti` that came to an issuer has not come to the server beside it, nor to another issuer (RFC 9449, 11.1)."""
+    vault, clock = MemoryVault(clock=Clock()), Clock()
+    guard, *issuers = (Proofs(vault=vault, clock=clock, nonces=False, place=place) for place in ("", ISSUER, f"{ISSUER}/two"))
+    shown = {"method": "POST", "urls": [RESOURCE], "now": NOW, "token": BOUND}
+    once = proof(jti="one")
+    for each in (guard, *issuers):
+        assert await each.check(once, **shown) == MINE.thumbprint
+        with pytest.raises(BadProof, match="has come before"):
+            await each.check(once, **shown)

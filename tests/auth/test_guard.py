@@ -15,7 +15,8 @@ from interlock.auth.tokens.others import ApiKeys, Checked
 from interlock.auth.tokens.proofs import ALGORITHMS
 from interlock.auth.tokens.seam import Unverifiable
 from interlock.exchange import Principal
-from tests.auth.guarded import ISSUER, NOW, RESOURCE, Inner, ask, bearer, jwt_guard, token
+from tests.auth.guarded import ISSUER, RESOURCE, Inner, ask, bearer, jwt_guard, token
+from tests.auth.network import NOW
 
 WHERE = 'resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"'
 NEED = f'Bearer scope="use", {WHERE}'

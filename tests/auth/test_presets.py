@@ -15,9 +15,8 @@ from interlock.auth.keys import SigningKey
 from interlock.auth.presets.preset import Preset
 from interlock.auth.providers import Provider, provider_of
 from interlock.auth.tokens.seam import BadToken, Unverifiable
-from interlock.fetch import Request
 from tests.auth.issuer.office import World
-from tests.auth.proxy.elsewhere import Answer
+from tests.auth.network import Answer, Web
 
 NOW = 1_800_000_000.0
 SERVER = "https://mcp.example/mcp"
@@ -201,13 +200,13 @@ INTROSPECTED = [preset for preset in SIGNED if preset.introspection]
 async def test_a_token_that_is_asked_about(preset: Preset) -> None:
     """Where the provider can be asked in the common way, its answer is read as its tokens are, and held to the same audience (AUT-07)."""
     _, claims, (subject, client, scopes) = TOKENS[preset.name]
-    api = Api(Answer(200, {"active": True, "exp": int(NOW) + 600} | claims))
+    api = Web({}, others=Answer({"active": True, "exp": int(NOW) + 600} | claims))
     verifier = preset.verifier(opaque=True, client_id="own", client_secret="hush", fetch=api, **preset.needs)
     principal = (await verifier.verify("opaque-token", resource=SERVER, now=NOW)).principal
     assert (principal.subject, principal.client, principal.scopes) == (subject, client, frozenset(scopes))
-    assert [sent.url for sent in api.sent] == [preset.introspection.format_map(preset.needs)]
+    assert [sent.url for sent in api.asked] == [preset.introspection.format_map(preset.needs)]
     for told in ({"active": False}, {"active": True} | claims | {"aud": "https://other.example/mcp"}):
-        api.answer = Answer(200, told)
+        api.others = Answer(told)
         with pytest.raises(BadToken):
             await verifier.verify("opaque-token", resource=SERVER, now=NOW)
 
@@ -250,23 +249,6 @@ def test_values_as_people_copy_them() -> None:
     assert presets.get("keycloak").provider(base="http://127.0.0.1:8080/", realm="a").issuer == "http://127.0.0.1:8080/realms/a"
 
 
-class Api:
-    """An API of a provider that knows tokens."""
-
-    def __init__(self, answer: Answer | Exception) -> None:
-        self.answer, self.sent = answer, list[Request]()
-
-    async def __call__(self, request: Request) -> Answer:
-        """The answer."""
-        self.sent.append(request)
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
-
 KNOWN: dict[str, tuple[Mapping[str, Any], tuple[str, set[str]]]] = {
     "google": (
         {
@@ -291,9 +273,9 @@ KNOWN: dict[str, tuple[Mapping[str, Any], tuple[str, set[str]]]] = {
 }
 
 
-def asking(preset: Preset, answer: Answer | Exception) -> tuple[Any, Api]:
+def asking(preset: Preset, answer: Answer | Exception) -> tuple[Any, Web]:
     """A verifier that asks an API, and the API."""
-    api = Api(answer)
+    api = Web({}, others=answer)
     return preset.verifier(client_id="own", client_secret="hush", fetch=api, **preset.needs), api
 
 
@@ -301,10 +283,10 @@ def asking(preset: Preset, answer: Answer | Exception) -> tuple[Any, Api]:
 async def test_an_opaque_token_of_each(preset: Preset) -> None:
     """An opaque token is shown to its provider, never in an address, and taken where it was given to our own client."""
     told, (subject, scopes) = KNOWN[preset.name]
-    verifier, api = asking(preset, Answer(200, told))
+    verifier, api = asking(preset, Answer(told))
     principal = (await verifier.verify("opaque-token", resource=SERVER, now=NOW)).principal
     assert (principal.subject, principal.client, principal.scopes) == (subject, "own", frozenset(scopes))
-    (sent,) = api.sent
+    (sent,) = api.asked
     assert sent.method == "POST"
     assert "opaque-token" not in sent.url
 
@@ -313,19 +295,19 @@ async def test_an_opaque_token_of_each(preset: Preset) -> None:
 async def test_an_opaque_token_of_another_client(preset: Preset) -> None:
     """A token that was given to another client of the provider is refused, though the provider knows it (AUT-07, SEC-06)."""
     told = json.loads(json.dumps(KNOWN[preset.name][0]).replace('"own"', '"another"'))
-    verifier, _ = asking(preset, Answer(200, told))
+    verifier, _ = asking(preset, Answer(told))
     with pytest.raises(BadToken, match="another client"):
         await verifier.verify("opaque-token", resource=SERVER, now=NOW)
 
 
 @pytest.mark.parametrize("preset", ASKED, ids=lambda preset: preset.name)
 @pytest.mark.parametrize("answer, refusal", [
-    (Answer(400, {"error": "invalid_token"}), BadToken),
-    (Answer(404, {"message": "Not Found"}), BadToken),
-    (Answer(200, {}), BadToken),
-    (Answer(500, b"<html>"), Unverifiable),
-    (Answer(200, b"<html>"), Unverifiable),
-    (Answer(200, b"[1]"), Unverifiable),
+    (Answer({"error": "invalid_token"}, 400), BadToken),
+    (Answer({"message": "Not Found"}, 404), BadToken),
+    (Answer({}), BadToken),
+    (Answer(b"<html>", 500), Unverifiable),
+    (Answer(b"<html>"), Unverifiable),
+    (Answer(b"[1]"), Unverifiable),
     (t.Unreachable("no route"), Unverifiable),
 ])  # fmt: skip
 async def test_an_opaque_token_that_nobody_knows(preset: Preset, answer: Answer | Exception, refusal: type[Exception]) -> None:

@@ -19,7 +19,8 @@ from interlock.auth.tokens.seam import BadToken, Unverifiable, Verified, Verifie
 from interlock.auth.tokens.several import AnyOf
 from interlock.auth.tokens.verdicts import Verdicts
 from interlock.exchange import Principal
-from tests.auth.guarded import ISSUER, KEY, NOW, RESOURCE, Clock, Inner, Page, Web, ask, bearer, issuer_pages, token
+from tests.auth.guarded import ISSUER, KEY, RESOURCE, Inner, ask, bearer, issuer_pages, token
+from tests.auth.network import NOW, Answer, Clock, Web
 
 KEYS = {"keys": [KEY.public()]}
 ASK = f"{ISSUER}/introspect"
@@ -156,7 +157,7 @@ ACTIVE = {"active": True, "sub": "jane", "aud": RESOURCE, "scope": "use read", "
 
 
 def asking(answer: Any, **settings: Any) -> tuple[Introspection, Web]:
-    web = Web(issuer_pages() | {ASK: answer if isinstance(answer, Page | Exception) else Page(answer)})
+    web = Web(issuer_pages() | {ASK: answer if isinstance(answer, Answer | Exception) else Answer(answer)})
     return Introspection(ISSUER, **({"client_id": "mcp", "client_secret": "s3cret%", "fetch": web} | settings)), web
 
 
@@ -191,12 +192,12 @@ async def test_what_the_issuer_says(answer: dict[str, Any], said: str) -> None:
     "away",
     [
         t.Unreachable("nobody is there"),
-        Page(status=500),
-        Page(status=401),
-        Page(status=302),
-        Page(b"<html>"),
-        Page([ACTIVE]),
-        Page(b" " * 300_000),
+        Answer(status=500),
+        Answer(status=401),
+        Answer(status=302),
+        Answer(b"<html>"),
+        Answer([ACTIVE]),
+        Answer(b" " * 300_000),
     ],
 )
 async def test_an_issuer_that_cannot_be_asked(away: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -254,7 +255,7 @@ async def test_the_endpoint_comes_by_tls_only() -> None:
         asking(ACTIVE, endpoint="http://login.example.com/introspect")
     by, web = asking(ACTIVE)
     web.pages |= {
-        f"{ISSUER}/.well-known/oauth-authorization-server": Page({"issuer": ISSUER, "introspection_endpoint": "http://x.example/i"})
+        f"{ISSUER}/.well-known/oauth-authorization-server": Answer({"issuer": ISSUER, "introspection_endpoint": "http://x.example/i"})
     }
     with pytest.raises(Unverifiable):
         await judge(by, "opaque")
@@ -276,7 +277,7 @@ async def test_a_token_that_was_withdrawn_dies_within_seconds() -> None:
     app = Guard(by, resource=RESOURCE, clock=clock)(Inner())
     for _ in range(5):
         assert (await ask(app, headers=bearer("opaque"))).status == 200
-    web.pages[ASK] = Page({"active": False})
+    web.pages[ASK] = Answer({"active": False})
     clock.now += 29
     assert (await ask(app, headers=bearer("opaque"))).status == 200
     clock.now += 1

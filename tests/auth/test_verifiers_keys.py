@@ -14,7 +14,8 @@ from interlock.auth.tokens.jwt import Jwt
 from interlock.auth.tokens.keysets import Keys
 from interlock.auth.tokens.seam import BadToken, Unverifiable
 from interlock.auth.tokens.verdicts import Verdicts
-from tests.auth.guarded import ISSUER, JWKS, KEY, NOW, RESOURCE, Clock, Inner, Page, Web, ask, bearer, issuer_pages, token
+from tests.auth.guarded import ISSUER, JWKS, KEY, RESOURCE, Inner, ask, bearer, issuer_pages, token
+from tests.auth.network import NOW, Answer, Clock, Web
 
 NEXT = SigningKey.generate()
 
@@ -42,7 +43,7 @@ async def test_the_issuers_metadata_says_where_the_keys_are() -> None:
 
 
 async def test_the_place_of_the_keys_can_be_given() -> None:
-    web = Web({"https://keys.example.com/jwks": Page({"keys": [KEY.public()]})})
+    web = Web({"https://keys.example.com/jwks": Answer({"keys": [KEY.public()]})})
     assert await good(Jwt(ISSUER, jwks_uri="https://keys.example.com/jwks", fetch=web), token(), NOW) == "jane"
     assert len(web.asked) == 1
 
@@ -55,7 +56,7 @@ async def test_keys_come_by_tls_only(place: str) -> None:
     with pytest.raises(ValueError, match="jwks_uri"):
         Jwt(ISSUER, jwks_uri=place)
     pages = issuer_pages(KEY)
-    pages[f"{ISSUER}/.well-known/oauth-authorization-server"] = Page({"issuer": ISSUER, "jwks_uri": place})
+    pages[f"{ISSUER}/.well-known/oauth-authorization-server"] = Answer({"issuer": ISSUER, "jwks_uri": place})
     with pytest.raises(Unverifiable):
         await good(verifier(Web(pages)), token(), NOW)
 
@@ -63,7 +64,7 @@ async def test_keys_come_by_tls_only(place: str) -> None:
 async def test_metadata_of_another_issuer_is_not_taken() -> None:
     """AUT-05: the document that an issuer's address leads to must say that it is that issuer's."""
     pages = issuer_pages(KEY)
-    pages[f"{ISSUER}/.well-known/oauth-authorization-server"] = Page({"issuer": "https://evil.example", "jwks_uri": JWKS})
+    pages[f"{ISSUER}/.well-known/oauth-authorization-server"] = Answer({"issuer": "https://evil.example", "jwks_uri": JWKS})
     with pytest.raises(Unverifiable):
         await good(verifier(Web(pages)), token(), NOW)
 
@@ -167,13 +168,13 @@ async def test_tokens_of_other_issuers_ask_nobody() -> None:
     "away",
     [
         t.Unreachable("nobody is there"),
-        Page(status=500),
-        Page(b"<html>sorry</html>"),
-        Page({"keys": []}),
-        Page({"keys": [{"kty": "oct", "k": "AAAA"}]}),
-        Page({"error": "x"}),
-        Page(b"x" * 300_000),
-        Page(status=302, headers={"location": "https://evil.example/jwks"}),
+        Answer(status=500),
+        Answer(b"<html>sorry</html>"),
+        Answer({"keys": []}),
+        Answer({"keys": [{"kty": "oct", "k": "AAAA"}]}),
+        Answer({"error": "x"}),
+        Answer(b"x" * 300_000),
+        Answer(status=302, headers={"location": "https://evil.example/jwks"}),
     ],
 )
 async def test_old_keys_are_kept_while_the_issuer_is_away(away: Any) -> None:

@@ -22,20 +22,10 @@ from interlock.auth.oauth.steps import ShowCode
 from interlock.fetch import Request
 from interlock.transport.http import Http
 from interlock.wire.revisions import R1, R5
+from tests.auth.network import Clock
 
 SERVER = "https://mcp.example.com/mcp"
 ISSUER = "https://login.example.com"
-NOW = 1_800_000_000.0
-
-
-class Clock:
-    """The wall clock of a test."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Answer:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,35 +12,16 @@ import pytest
 
 from interlock import Client, Context, Server, Unreachable
 from interlock.auth import ClientCredentials, Denied, Guard, Jwt, OAuth, Unauthorized
-from interlock.auth.oauth.steps import ShowCode
-from interlock.server.web import serve_web
 from scripts import peers
-from tests.interop.person import NAME, walk
+from tests.auth import served
+from tests.interop.person import NAME
+from tests.interop.walker import Walker
 from tests.ports import free_port
 
 pytestmark = pytest.mark.interop
 
 SERVER = Path(__file__).parent / "oidc_provider" / "server.mjs"
 SECRET = "a secret that is only used in this test"
-
-
-class Walker:
-    """A person whose browser is `tests/interop/person.py`."""
-
-    async def listen(self, preferred: Sequence[str]) -> str:
-        """Nobody has to listen."""
-        return "http://127.0.0.1:39999/callback"
-
-    async def visit(self, url: str, redirect_uri: str) -> str:
-        """Log in, and agree."""
-        return (await asyncio.to_thread(walk, url)).partition("?")[2]
-
-    async def show_code(self, step: ShowCode) -> None:
-        """Enter the code on another device, which is the same one."""
-        raise AssertionError(step)
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
 
 
 @pytest.fixture(scope="module")
@@ -81,19 +61,10 @@ def shop() -> Server:
     return server
 
 
-@asynccontextmanager
-async def guarded(issuer: str, port: int, **options: Any) -> AsyncIterator[str]:
+def guarded(issuer: str, port: int, **options: Any) -> AbstractAsyncContextManager[str]:
     """The shop behind a guard that trusts an issuer."""
-    url = f"http://127.0.0.1:{port}/mcp"
-    guard = Guard(Jwt(issuer), resource=url, scopes=["demo:read"], **options)
-    ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    work = asyncio.create_task(serve_web(shop(), port=port, guard=guard, grace=0.1, on_ready=ready.set_result))
-    try:
-        await asyncio.wait({work, ready}, return_when=asyncio.FIRST_COMPLETED)
-        yield url
-    finally:
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+    guard = Guard(Jwt(issuer), resource=f"http://127.0.0.1:{port}/mcp", scopes=["demo:read"], **options)
+    return served.guarded(shop(), guard, port)
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])

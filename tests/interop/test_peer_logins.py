@@ -16,7 +16,7 @@ from interlock.auth.issuer import Accounts, LocalPeople
 from tests.auth.served import guarded, served
 from tests.interop import person
 from tests.interop.driver import command_of
-from tests.interop.test_identity_server import Walker
+from tests.interop.walker import Walker
 from tests.ports import free_port
 
 pytestmark = pytest.mark.interop

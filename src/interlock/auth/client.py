@@ -192,7 +192,7 @@ class Server:
     # -- tokens ------------------------------------------------------------------------------------------------
 
     def _signed(self, request: Request, grant: Grant) -> Request:
-        if not leads_to(request.url, self.url):  # a token goes to its server and to nobody else (`AUT-09`)
+        if request.url != self.url and not leads_to(request.url, self.url):  # a token goes to its server and to nobody else (`AUT-09`)
             return request
         pairs = [(name, value) for name, value in request.headers if name.lower() != "authorization"]
         pairs.append(("Authorization", f"{grant.token_type} {grant.access_token}"))

@@ -1,12 +1,13 @@
-"""One piece of work for all who want what comes of it at the same time."""
+"""Work that is done once for all who want what comes of it at the same time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
+K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 
@@ -86,3 +87,35 @@ class Flight(Generic[R]):
             self._run = None
         if not task.cancelled():
             task.exception()  # whoever waits is told; nobody need
+
+
+class Errands(Generic[K, R]):
+    """Pieces of work by a key, each under way at most once; they go on also where nobody waits for them any more."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[K, asyncio.Task[R]] = {}
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._tasks
+
+    async def join(self, key: K, begin: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """What comes of the work that is under way, or else of that which is begun here. Raises what it raises."""
+        task = self._tasks.get(key)
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            task = self._tasks[key] = asyncio.get_running_loop().create_task(begin())
+            task.add_done_callback(lambda done: self._over(key, done))
+        return await asyncio.shield(task)  # who waits may go away; the others still want it
+
+    def _over(self, key: K, task: asyncio.Task[R]) -> None:
+        if self._tasks.get(key) is task:
+            del self._tasks[key]
+
+    async def aclose(self) -> None:
+        """Give up what is under way."""
+        here = [task for task in self._tasks.values() if task.get_loop() is asyncio.get_running_loop()]
+        for task in here:
+            task.cancel()
+        await asyncio.gather(*here, return_exceptions=True)

@@ -17,7 +17,7 @@ from .oauth.addresses import origin
 from .refusals import WELL_KNOWN, Refusal, Site, Terms, checked_resource, checked_scopes, malformed, misconfigured, unavailable
 from .tokens.credentials import SECRET_HEADERS, Credentials, Malformed, read
 from .tokens.proofs import BadProof, Proofs
-from .tokens.seam import BadToken, House, Unverifiable, Verified, Verifier
+from .tokens.seam import BadToken, House, Unverifiable, Verified, Verifier, verifying
 from .tokens.verdicts import Verdicts, key_of
 
 Scope = MutableMapping[str, Any]
@@ -75,9 +75,8 @@ class Guard:
     ) -> None:
         if dpop not in ("off", "allowed", "required"):
             raise ValueError(f"dpop is 'off', 'allowed' or 'required', not {dpop!r}")
-        self.beside = verifier if isinstance(verifier, House) else None
-        if isinstance(verifier, House):
-            verifier = verifier.verifier()
+        self.beside = verifier if isinstance(verifier, House) and not isinstance(verifier, type) else None
+        verifier = verifying(verifier if self.beside is None else self.beside.verifier())
         self.verifier, self.path, self.clock, self.public = verifier, path, clock, frozenset(public)
         self.resource = None if resource is None else checked_resource(resource)
         self.scopes = checked_scopes(scopes)

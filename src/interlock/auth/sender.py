@@ -65,6 +65,12 @@ class Roads:
         self._own = self._public = None
 
 
+def named(url: str | None) -> tuple[str, ...]:
+    """The host of an address that the user named, as one of the `hosts` for Roads."""
+    host = urlsplit(url or "").hostname
+    return () if host is None else (host,)
+
+
 async def perform(
     procedure: Procedure[R],
     roads: Roads,

@@ -85,6 +85,8 @@ class Http:
             raise TypeError(f"{', '.join(fetching)} and a fetch of your own cannot both be given")
         if auth is not None and token is not None:
             raise TypeError("token and auth cannot both be given: the one is sent as it is, the other is what gets tokens")
+        if auth is not None and (isinstance(auth, type) or not callable(getattr(auth, "to", None))):
+            raise TypeError("auth is what gets tokens, such as OAuth() or ClientCredentials(...); a token that you have goes to token=")
         own = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token is not None else {})}
         self.url = url
         self.limit, self.tap = limit, tap

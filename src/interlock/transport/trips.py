@@ -23,6 +23,7 @@ from .refusals import SessionGone, error_of, is_stranger, may_pass, refusal, res
 
 _MOST_REDIRECTS = 5
 _MOST_RECONNECTS = 5  # that fail in a row
+_UNTIMED = contextlib.nullcontext()
 _LONGEST_REFUSAL = 1024 * 1024
 _FAREWELL = 0.2  # seconds that the end of a stream may take after the answer that it was for
 _MODERN = frozenset({t.HEADER_MISMATCH, t.MISSING_CLIENT_CAPABILITY, t.UNSUPPORTED_PROTOCOL_VERSION})
@@ -127,7 +128,7 @@ class Trips:
             response = await self.fetch(signed)
             tries += 1
             try:
-                with unhurried():
+                with unhurried() if response.status >= 400 else _UNTIMED:  # else there is nothing to ask a person
                     again = await authorized.heed(signed, response, tries)
             except BaseException:
                 await response.aclose()

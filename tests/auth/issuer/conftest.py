@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest_asyncio
 
-from tests.auth.issuer.served import serving
+from tests.auth.served import serving
 
 Serve = Callable[[Any], Awaitable[str]]
 

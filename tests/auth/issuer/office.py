@@ -6,7 +6,7 @@ import asyncio
 import base64
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -18,6 +18,7 @@ from interlock.auth.keys import SigningKey, dpop_proof
 from interlock.fetch import Request
 from interlock.store.vaults.books import Book
 from interlock.store.vaults.memory import MemoryVault
+from tests.auth.network import Answer, Clock
 
 T = TypeVar("T")
 URL = "https://issuer.example"
@@ -45,17 +46,6 @@ GATEWAY = Client(
     scopes=("files:read",),
 )
 SCOPES = {"files:read": "Read your files.", "files:write": "Change your files.", "mail": "Send mail."}
-
-
-class Clock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        """Seconds of the wall clock."""
-        return self.now
 
 
 class Willing:
@@ -91,26 +81,6 @@ class Willing:
         return page(f"done {granted}")
 
 
-class Paper:
-    """One answer of the world."""
-
-    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        self.status, self.headers, self._body = status, headers, body
-
-    async def read(self, limit: int) -> bytes:
-        """The body."""
-        if len(self._body) > limit:
-            raise t.ProtocolError("too long")
-        return self._body
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The body."""
-        yield self._body
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
-
 class World:
     """A Fetch: the documents that there are, by address. One that is not there cannot be reached; an exception is raised as it is."""
 
@@ -120,13 +90,13 @@ class World:
         self.status = 200
         self.asked: list[str] = []
 
-    async def __call__(self, request: Request) -> Paper:
+    async def __call__(self, request: Request) -> Answer:
         """The document."""
         self.asked.append(request.url)
         found = self.documents.get(request.url)
         if found is None:
             raise t.Unreachable("refused: 10.0.0.7 is a private address")
-        return Paper(self.status, dict(self.headers), found if isinstance(found, bytes) else json.dumps(found).encode())
+        return Answer(found, self.status, dict(self.headers))
 
     async def aclose(self) -> None:
         """Nothing is open."""

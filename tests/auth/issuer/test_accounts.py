@@ -13,6 +13,7 @@ from interlock.auth.issuer.accounts import Accounts, BadAccount, Cost
 from interlock.auth.issuer.throttle import ADDRESS, NAME, NAME_HERE, Throttle, Throttled, codes, log_in
 from interlock.protocol.sessions import StoreError
 from interlock.store.vaults.memory import MemoryVault
+from tests.auth.network import Clock
 
 CHEAP = Cost(passes=1, memory=64, lanes=1)
 PASSWORD = "correct horse"
@@ -131,16 +132,6 @@ async def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "text", tmp_path / "nowhere" / "people.db"):
         with pytest.raises(StoreError, match="cannot be used"):
             await Accounts(path, cost=CHEAP).list()
-
-
-class Clock:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

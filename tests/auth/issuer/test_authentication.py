@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hmac
 import json
@@ -12,7 +13,9 @@ import pytest
 from interlock.auth.issuer.seam import Client
 from interlock.auth.issuer.web import Asked
 from interlock.auth.keys import SigningKey, assertion
-from tests.auth.issuer.office import SERVER, URL, Office, basic, claims_of, error_of, said
+from interlock.fetch import Request
+from tests.auth.issuer.office import SERVER, URL, Office, World, basic, claims_of, error_of, said
+from tests.auth.network import Answer
 
 KEY, OTHER_KEY = SigningKey.generate(), SigningKey.generate()
 TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -118,6 +121,9 @@ async def test_keys_that_rotate() -> None:
     place = Office(clients=[client])
     assert error_of(await place.post("/token", signed(place)), 503) == "temporarily_unavailable"
     place.world.documents[where] = {"keys": [KEY.public()]}
+    assert error_of(await place.post("/token", signed(place)), 503) == "temporarily_unavailable"
+    assert len(place.world.asked) == 1  # nor is a place that is away asked again and again
+    place.clock.now += 31
     assert said(await place.post("/token", signed(place)))
     place.world.documents[where] = {"keys": [OTHER_KEY.public()]}
     asked = len(place.world.asked)
@@ -129,6 +135,46 @@ async def test_keys_that_rotate() -> None:
     place.clock.now += 4000
     place.world.documents.clear()
     assert said(await place.post("/token", signed(place, OTHER_KEY)))
+
+
+async def test_only_so_many_keys_are_fetched_at_once() -> None:
+    """Who names many slow addresses does not keep us busy, nor others out whose keys are known (EMA-14)."""
+    gate, full = asyncio.Event(), asyncio.Event()
+    waiting: list[str] = []
+
+    class Slow(World):
+        """A world in which all places but one are slow."""
+
+        async def __call__(self, request: Request) -> Answer:
+            if not request.url.endswith("/machine"):
+                waiting.append(request.url)
+                if len(waiting) == 16:
+                    full.set()
+                await gate.wait()
+            return await super().__call__(request)
+
+    names = ["machine", *(f"m{n}" for n in range(17))]
+    world = Slow()
+    world.documents = {f"https://keys.example/{name}": {"keys": [KEY.public()]} for name in names}
+    clients = [Client(id=name, jwks_uri=f"https://keys.example/{name}", grants=("client_credentials",)) for name in names]
+    place = Office(clients=clients, fetch=world)
+    assert said(await place.post("/token", signed(place)))
+    slow = [asyncio.create_task(place.post("/token", signed(place, issuer=name, subject=name))) for name in names[1:-1]]
+    await full.wait()
+    last = {"issuer": names[-1], "subject": names[-1]}
+    assert error_of(await place.post("/token", signed(place, **last)), 503) == "temporarily_unavailable"
+    assert said(await place.post("/token", signed(place)))
+    gate.set()
+    assert {reply.status for reply in await asyncio.gather(*slow)} == {200}
+    assert len(waiting) == 16
+    assert said(await place.post("/token", signed(place, **last)))
+
+
+def test_keys_of_configured_clients_are_at_usable_addresses() -> None:
+    """Not where they could be changed on their way, nor where a part of the address hides another (EMA-14)."""
+    for place in ("http://keys.example/", "http://127.0.0.1:80@keys.example/"):
+        with pytest.raises(ValueError, match="https"):
+            Office(clients=[Client(id="machine", jwks_uri=place, method="private_key_jwt")])
 
 
 @pytest.mark.parametrize("secret", [SECRET, "a+secret%2Fwith%2Bsigns%25"], ids=["bare", "encoded"])

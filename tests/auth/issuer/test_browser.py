@@ -17,8 +17,8 @@ from interlock.auth.issuer.app import Issuer
 from interlock.auth.issuer.people import LocalPeople
 from interlock.auth.issuer.seam import Client
 from interlock.auth.proxy import OAuthProxy
+from tests.auth.issuer.landing import Landing
 from tests.auth.issuer.office import SCOPES, request
-from tests.auth.issuer.served import Landing
 from tests.auth.proxy.elsewhere import ACME, ID, SECRET, Elsewhere
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]  # the loop of the browser, which takes a second to start

@@ -14,7 +14,8 @@ from interlock.auth.issuer.clients import document_problem
 from interlock.auth.issuer.seam import Client
 from interlock.auth.keys import SigningKey, assertion
 from interlock.fetch import Request
-from tests.auth.issuer.office import BACK, URL, Office, Paper, World, answer_of, basic, error_of, said
+from tests.auth.issuer.office import BACK, URL, Office, World, answer_of, basic, error_of, said
+from tests.auth.network import Answer
 
 KEY = SigningKey.generate()
 PAPER = "https://client.example/oauth/client.json"
@@ -303,7 +304,7 @@ async def test_only_so_many_documents_at_once() -> None:
     class Slow(World):
         """A world that answers once it is let."""
 
-        async def __call__(self, request: Request) -> Paper:
+        async def __call__(self, request: Request) -> Answer:
             under_way.append(request.url)
             if len(under_way) == 16:
                 full.set()
@@ -325,7 +326,7 @@ async def test_a_document_that_does_not_come(monkeypatch: pytest.MonkeyPatch) ->
     class Silent(World):
         """A world that never answers."""
 
-        async def __call__(self, request: Request) -> Paper:
+        async def __call__(self, request: Request) -> Answer:
             await asyncio.Event().wait()
             raise AssertionError
 

@@ -18,8 +18,9 @@ from interlock.auth.issuer.people import LocalPeople
 from interlock.auth.issuer.seam import Client, Pending, Person
 from interlock.auth.issuer.web import Reply
 from interlock.store.vaults.memory import MemoryVault
-from tests.auth.issuer.office import APP, BACK, SCOPES, SECOND, SERVER, VERIFIER, Clock, World, claims_of, request, said
+from tests.auth.issuer.office import APP, BACK, SCOPES, SECOND, SERVER, VERIFIER, World, claims_of, request, said
 from tests.auth.issuer.visitors import Page, Visitor, answer_at, leads_to
+from tests.auth.network import Clock
 
 PASSWORD = "correct horse"
 DEVICE = Client(id="tv", name="Television", grants=("urn:ietf:params:oauth:grant-type:device_code", "refresh_token"))

@@ -155,6 +155,7 @@ async def test_keys_of_an_issuer_that_rotate() -> None:
     """Found by its configuration, fetched again when a token names a new one (EMA-14)."""
     place = office(TrustedIssuer(issuer=IDP, people=True))
     assert error_of(await place.post("/token", id_jag(place), CLIENT), 503) == "temporarily_unavailable"
+    place.clock.now += 31
     configuration = {"issuer": IDP, "jwks_uri": f"{IDP}/keys"}
     place.world.documents |= {f"{IDP}/.well-known/openid-configuration": configuration, f"{IDP}/keys": {"keys": [KEY.public()]}}
     assert said(await place.post("/token", id_jag(place), CLIENT))
@@ -182,6 +183,8 @@ def test_trust_is_checked_when_the_issuer_is_made() -> None:
         office(TrustedIssuer(issuer="http://idp.example"))
     with pytest.raises(ValueError, match="https"):
         office(TrustedIssuer(issuer=IDP, jwks_uri="http://idp.example/keys"))
+    with pytest.raises(ValueError, match="https"):
+        office(TrustedIssuer(issuer=IDP, jwks_uri="http://127.0.0.1:80@idp.example/keys"))  # a user of that name, at another host
     with pytest.raises(ValueError, match="resources"):
         office(ENTERPRISE, resources=None)
     office(TrustedIssuer(issuer=IDP, jwks_uri="http://127.0.0.1:9/keys"))  # in development

@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import json
 import secrets
-from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, unquote, urlencode, urlsplit
 
@@ -15,6 +13,7 @@ from interlock import types as t
 from interlock.auth.keys import SigningKey
 from interlock.auth.providers import Provider
 from interlock.fetch import Request
+from tests.auth.network import Answer
 
 ID, SECRET = "the-proxy", "s3cret/with+signs%"
 KEY = SigningKey.generate("ES256")
@@ -28,25 +27,6 @@ ACME = Provider(
     scopes=("openid", "api:read"),
     sends_iss=True,
 )
-
-
-class Answer:
-    """A response whose body is there."""
-
-    def __init__(self, status: int, told: Any) -> None:
-        self.status, self.headers = status, {"content-type": "application/json"}
-        self._body = told if isinstance(told, bytes) else json.dumps(told).encode()
-
-    async def read(self, limit: int) -> bytes:
-        """The body."""
-        return self._body
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The body."""
-        yield self._body
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
 
 
 class Elsewhere:
@@ -98,10 +78,10 @@ class Elsewhere:
         if request.url == self.provider.token_endpoint:
             return self._token(request)
         if request.url == self.provider.jwks_uri:
-            return Answer(200, {"keys": [self.key.public()]})
+            return Answer({"keys": [self.key.public()]})
         if request.url == self.provider.person_url:
             token = dict(request.headers)["authorization"].removeprefix("Bearer ")
-            return Answer(200, self.person) if token in self.access else Answer(401, {"message": "Bad credentials"})
+            return Answer(self.person) if token in self.access else Answer({"message": "Bad credentials"}, 401)
         raise t.Unreachable(f"there is no {request.url}")
 
     async def aclose(self) -> None:
@@ -122,7 +102,7 @@ class Elsewhere:
                 return self._refusal("invalid_grant")
             if self.rotates:
                 del self.refresh[given]
-            return Answer(200, self._tokens(None, self.rotates))
+            return Answer(self._tokens(None, self.rotates))
         asked = self.codes.pop(form["code"], None)
         if asked is None or asked["redirect_uri"] != form["redirect_uri"]:
             return self._refusal("invalid_grant")
@@ -130,11 +110,11 @@ class Elsewhere:
             challenge = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).decode().rstrip("=")
             if not hmac.compare_digest(challenge, asked["code_challenge"]):
                 return self._refusal("invalid_grant")
-        return Answer(200, self._tokens(asked.get("nonce"), True))
+        return Answer(self._tokens(asked.get("nonce"), True))
 
     def _refusal(self, error: str, status: int = 400) -> Answer:
         github = "github" in self.provider.token_endpoint  # which refuses with 200
-        return Answer(200 if github else status, {"error": error, "error_description": "No."})
+        return Answer({"error": error, "error_description": "No."}, 200 if github else status)
 
     def _tokens(self, nonce: str | None, refresh: bool) -> dict[str, Any]:
         token = f"access-{secrets.token_urlsafe(8)}"

@@ -16,9 +16,10 @@ from interlock.auth.keys import SigningKey
 from interlock.auth.providers import Provider
 from interlock.auth.proxy import OAuthProxy
 from interlock.store.vaults.memory import MemoryVault
-from tests.auth.issuer.office import APP, BACK, SCOPES, SECOND, SERVER, VERIFIER, Clock, World, claims_of, request, said
+from tests.auth.issuer.office import APP, BACK, SCOPES, SECOND, SERVER, VERIFIER, World, claims_of, request, said
 from tests.auth.issuer.visitors import Page, Visitor, answer_at, leads_to
-from tests.auth.proxy.elsewhere import ACME, ID, SECRET, Answer, Elsewhere
+from tests.auth.network import Answer, Clock
+from tests.auth.proxy.elsewhere import ACME, ID, SECRET, Elsewhere
 
 EVIL = Client(id="evil", name="Evil", redirect_uris=("https://evil.example/back",), source="configured")
 DEVICE = Client(id="tv", name="Television", grants=("urn:ietf:params:oauth:grant-type:device_code",))
@@ -315,7 +316,7 @@ async def test_an_id_token_by_another_key(street: Street) -> None:
     """An ID token that somebody else signed lets nobody in."""
     good, forged = street.elsewhere.key, SigningKey.generate("ES256")
     street.elsewhere._token = lambda request: Answer(  # type: ignore[method-assign]  # the wire in the middle has another key
-        200, {"access_token": "x", "id_token": forged.sign({"iss": ACME.issuer, "aud": ID, "sub": "1234"}, header={"kid": good.kid})}
+        {"access_token": "x", "id_token": forged.sign({"iss": ACME.issuer, "aud": ID, "sub": "1234"}, header={"kid": good.kid})}
     )
     assert answer_at(leads_to(await street.arrived(street.visitor())))["error"] == "server_error"
 
@@ -324,10 +325,10 @@ async def test_an_id_token_by_another_key(street: Street) -> None:
     "down",
     [
         t.Unreachable("no route"),
-        Answer(500, b"<html>"),
-        Answer(200, b"nonsense"),
-        Answer(200, {"token_type": "bearer"}),
-        Answer(400, {"error": "invalid_client"}),
+        Answer(b"<html>", 500),
+        Answer(b"nonsense"),
+        Answer({"token_type": "bearer"}),
+        Answer({"error": "invalid_client"}, 400),
     ],
 )
 async def test_a_provider_that_fails(street: Street, down: Exception | Answer) -> None:

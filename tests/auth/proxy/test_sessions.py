@@ -17,8 +17,9 @@ from interlock.auth.proxy.talk import Talk
 from interlock.auth.tokens.jwt import Jwt
 from interlock.exchange import Principal
 from interlock.store.vaults.memory import MemoryVault
-from tests.auth.issuer.office import SERVER, Clock, claims_of
-from tests.auth.proxy.elsewhere import ACME, ID, SECRET, Answer, Elsewhere
+from tests.auth.issuer.office import SERVER, claims_of
+from tests.auth.network import Answer, Clock
+from tests.auth.proxy.elsewhere import ACME, ID, SECRET, Elsewhere
 from tests.auth.proxy.test_proxy import Street
 
 
@@ -193,7 +194,7 @@ async def test_a_token_without_a_way_on(street: Street) -> None:
         await street.proxy.upstream_token(principal(tokens))
 
 
-@pytest.mark.parametrize("down", [t.Unreachable("no route"), Answer(503, b""), Answer(500, {"error": "server_error"})])
+@pytest.mark.parametrize("down", [t.Unreachable("no route"), Answer(b"", 503), Answer({"error": "server_error"}, 500)])
 async def test_a_provider_that_is_away_ends_nothing(street: Street, down: Exception | Answer) -> None:
     """Where the provider cannot be asked, nobody is logged out: it is said so, and works again once it is back."""
     tokens = await street.tokens()

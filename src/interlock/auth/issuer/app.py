@@ -259,7 +259,7 @@ class Issuer:
     async def _begin_device(self, asked: Asked) -> Reply:
         form = asked.form
         client = await self._authentication.client(asked, form)
-        return await self._devices.answer(client, form.get("scope"), form.get("resource"))
+        return await self._devices.answer(client, form.get("scope"), form.get("resource"), asked.address)
 
     async def _authorize(self, asked: Asked) -> Reply:
         """Judge the request, and have the person asked."""

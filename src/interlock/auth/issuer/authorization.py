@@ -11,6 +11,7 @@ from ...store.vaults.seam import Vault
 from . import redirects
 from .clients import Clients
 from .refusals import Refusal
+from .rush import Rush
 from .seam import Client, Pending
 from .settings import CODE, Settings
 from .shelves import Shelf
@@ -61,6 +62,7 @@ class Authorization:
     def __init__(self, settings: Settings, vault: Vault, clients: Clients) -> None:
         self._settings, self._clients = settings, clients
         self._shelf = Shelf(vault, "pending", Pending, settings.clock, MOST_PENDING)
+        self._rush = Rush("authorize", settings.clock)
 
     async def judge(self, asked: Asked) -> Pending:
         """The request, valid, and kept. Raises Astray and Unfit."""
@@ -77,7 +79,7 @@ class Authorization:
         uri = _redirect_uri(client, told.get("redirect_uri"))
         try:
             pending = self._read(client, uri, told)
-            if await self._shelf.is_full():
+            if self._rush.is_over(asked.address) or await self._shelf.is_full():
                 raise Refusal("temporarily_unavailable", "too many requests wait")
         except Refusal as why:
             raise Unfit(client, uri, told.get("state"), why) from None

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ...store.vaults.seam import Vault
 from .clients import Clients
 from .refusals import Refusal, crowded, spent
+from .rush import Rush
 from .seam import Client, Pending, Person
 from .settings import DEVICE, Settings
 from .shelves import Shelf, digest
@@ -53,13 +54,14 @@ class Devices:
     def __init__(self, settings: Settings, vault: Vault, clients: Clients) -> None:
         self._settings, self._clients = settings, clients
         self._shelf = Shelf(vault, "device", _Device, settings.clock, MOST_WAITING)
+        self._rush = Rush("device", settings.clock)
         self._codes = Shelf(vault, "usercode", _Named, settings.clock)
 
-    async def answer(self, client: Client, scope: str | None, resource: str | None) -> Reply:
+    async def answer(self, client: Client, scope: str | None, resource: str | None, address: str) -> Reply:
         """Begin: the two codes (RFC 8628, 3.2). Raises Refusal."""
         if DEVICE not in client.grants:
             raise Refusal("unauthorized_client", "this client may not use the device grant")
-        if await self._shelf.is_full():
+        if self._rush.is_over(address) or await self._shelf.is_full():
             raise crowded("too many devices wait")
         scopes = self._settings.wanted_scopes(scope, client.scopes)
         target = self._settings.wanted_resource(resource)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ... import types as t
 from ...fetch import Fetch, Request
+from ..flight import Errands
 from ..oauth.documents import believed
 
 _SECONDS = 10.0  # for one document
@@ -33,7 +34,7 @@ class Papers:
     def __init__(self, fetch: Fetch, clock: Callable[[], float]) -> None:
         self._fetch, self._clock = fetch, clock
         self._kept: OrderedDict[str, _Paper] = OrderedDict()
-        self._under_way: dict[str, asyncio.Task[_Paper]] = {}
+        self._under_way: Errands[str, bytes] = Errands()
 
     async def get(self, url: str, limit: int) -> bytes:
         """The document at an address, of at most `limit` bytes. Raises NoPaper, also where too many others are being fetched."""
@@ -41,30 +42,15 @@ class Papers:
         if kept is not None and self._clock() < kept.until:
             self._kept.move_to_end(url)
             return kept.body
-        task = self._under_way.get(url)
-        if task is None:
-            if len(self._under_way) >= _AT_ONCE:
-                raise NoPaper("too many documents are being fetched")
-            task = self._under_way[url] = asyncio.create_task(self._read(url, limit))
-            task.add_done_callback(lambda done: self._done(url, done))
-        return (await asyncio.shield(task)).body  # who is cancelled does not take it from the others
+        if url not in self._under_way and len(self._under_way) >= _AT_ONCE:
+            raise NoPaper("too many documents are being fetched")
+        return await self._under_way.join(url, lambda: self._read(url, limit))
 
     async def aclose(self) -> None:
         """Fetch nothing more."""
-        tasks = list(self._under_way.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._under_way.aclose()
 
-    def _done(self, url: str, task: asyncio.Task[_Paper]) -> None:
-        del self._under_way[url]
-        if not task.cancelled() and task.exception() is None:
-            self._kept[url] = task.result()
-            self._kept.move_to_end(url)
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-
-    async def _read(self, url: str, limit: int) -> _Paper:
+    async def _read(self, url: str, limit: int) -> bytes:
         try:
             async with asyncio.timeout(_SECONDS):
                 response = await self._fetch(Request("GET", url, (("accept", "application/json"),)))
@@ -84,4 +70,8 @@ class Papers:
         except (t.Unreachable, ValueError):
             raise NoPaper("it could not be fetched") from None  # no word of why: it would tell a stranger about our network
         age = believed(response.headers.get("cache-control", ""), least=_SHORTEST, usual=_USUAL, most=_LONGEST)
-        return _Paper(body, self._clock() + age)
+        self._kept[url] = _Paper(body, self._clock() + age)
+        self._kept.move_to_end(url)
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return body

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 import msgspec
@@ -11,12 +10,10 @@ from msgspec.structs import replace
 from ..oauth.documents import ClientMetadata
 from .clients import METHODS, Clients, described
 from .refusals import Refusal, crowded
+from .rush import Rush
 from .settings import CODE, Settings
 from .shelves import digest
 from .web import Asked, Reply, json
-
-_EACH_MINUTE = 30  # registrations from one address
-_ADDRESSES = 10_000
 
 
 class Registration:
@@ -24,7 +21,7 @@ class Registration:
 
     def __init__(self, settings: Settings, clients: Clients) -> None:
         self._settings, self._clients = settings, clients
-        self._recent: OrderedDict[str, tuple[int, int]] = OrderedDict()  # address: minute, how many in it
+        self._rush = Rush("register", settings.clock)
 
     async def answer(self, asked: Asked) -> Reply:
         """Register a client. Raises Refusal (RFC 7591, 3.2)."""
@@ -32,7 +29,8 @@ class Registration:
             raise Refusal("access_denied", "clients cannot register themselves here", status=403)
         if asked.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refusal("invalid_client_metadata", "the body must be application/json")
-        self._count(asked.address)
+        if self._rush.is_over(asked.address):
+            raise crowded("too many registrations from one address")
         try:
             metadata = msgspec.json.decode(asked.body, type=ClientMetadata)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
@@ -62,14 +60,3 @@ class Registration:
         if secret is not None:
             told |= {"client_secret": secret, "client_secret_expires_at": until}
         return json({name: value for name, value in told.items() if value is not None}, 201)
-
-    def _count(self, address: str) -> None:
-        """Raise Refusal where one address registers too many."""
-        minute = int(self._settings.now() // 60)
-        last, count = self._recent.pop(address, (minute, 0))
-        count = count + 1 if last == minute else 1
-        self._recent[address] = (minute, count)
-        while len(self._recent) > _ADDRESSES:
-            self._recent.popitem(last=False)
-        if count > _EACH_MINUTE:
-            raise crowded("too many registrations from one address")

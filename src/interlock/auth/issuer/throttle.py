@@ -84,16 +84,16 @@ class Throttle:
 
 def log_in(name: str, address: str) -> dict[str, int]:
     """The keys of a try to log in, with how many of them are free: one person cannot easily be locked out by another elsewhere."""
-    known, place = name.strip().casefold(), _place(address)
+    known, place = name.strip().casefold(), place_of(address)
     return {f"{known}\n{place}": NAME_HERE, f"from\n{place}": ADDRESS, f"name\n{known}": NAME}
 
 
 def codes(address: str) -> dict[str, int]:
     """The key of a try to guess the code of a device (RFC 8628, 5.1), with how many are free."""
-    return {f"codes\n{_place(address)}": CODES}
+    return {f"codes\n{place_of(address)}": CODES}
 
 
-def _place(address: str) -> str:
+def place_of(address: str) -> str:
     """Who shares an address: of IPv6 a whole network belongs to one."""
     try:
         known = ipaddress.ip_address(address.partition("%")[0])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import secrets
 from collections.abc import Callable, Sequence
 
@@ -14,6 +12,8 @@ from ... import types as t
 from ...store.vaults.leases import alone
 from ...store.vaults.seam import Vault
 from ...wire.seal import BadSeal, Seal
+from ..flight import Errands
+from ..issuer.shelves import digest
 from ..oauth.documents import TokenAnswer
 from ..oauth.failures import Unauthorized
 from .talk import Talk
@@ -44,7 +44,7 @@ class Sessions:
     def __init__(self, vault: Vault, talk: Talk, keys: Sequence[bytes], clock: Callable[[], float]) -> None:
         self._vault, self._talk, self._clock = vault, talk, clock
         self._seal = Seal(keys, seconds=_FOREVER, encrypt=True)
-        self._renewing: dict[str, asyncio.Task[str]] = {}
+        self._renewing: Errands[str, str] = Errands()
 
     async def begin(self, subject: str, answer: TokenAnswer) -> str:
         """Keep the tokens of somebody who has just logged in; the name of the session."""
@@ -62,12 +62,8 @@ class Sessions:
             raise self._ended()
         if not self._is_old(kept):
             return kept.access_token
-        # In a task of its own: a caller who gives up must not give up a refresh token that has been spent already.
-        renewing = self._renewing.get(name)
-        if renewing is None:
-            renewing = self._renewing[name] = asyncio.get_running_loop().create_task(self._renewed(name))
-            renewing.add_done_callback(lambda _: self._renewing.pop(name, None))
-        return await asyncio.shield(renewing)
+        # As an errand: a caller who gives up must not give up a refresh token that has been spent already.
+        return await self._renewing.join(name, lambda: self._renewed(name))
 
     async def stands(self, name: str, subject: str) -> bool:
         """Whether the session has not ended at the provider. Raises Unreachable where it cannot be asked."""
@@ -88,10 +84,10 @@ class Sessions:
 
     async def end(self, name: str) -> None:
         """Forget a session."""
-        await self._vault.remove(_KIND, _digest(name))
+        await self._vault.remove(_KIND, digest(name))
 
     async def _renewed(self, name: str) -> str:
-        async with alone(self._vault, f"upstream {_digest(name)}", clock=self._clock):
+        async with alone(self._vault, f"upstream {digest(name)}", clock=self._clock):
             kept = await self._read(name)  # another process may have renewed it while we waited
             if kept is None:
                 raise self._ended()
@@ -127,12 +123,12 @@ class Sessions:
         return kept.until is not None and kept.until - early <= self._clock()
 
     async def _keep(self, name: str, kept: _Kept) -> None:
-        now, key = self._clock(), _digest(name)
+        now, key = self._clock(), digest(name)
         sealed = self._seal.close(msgspec.to_builtins(kept), key.encode(), now)
         await self._vault.put(_KIND, key, sealed.encode(), until=now + _KEPT)
 
     async def _read(self, name: str) -> _Kept | None:
-        key = _digest(name)
+        key = digest(name)
         sealed = await self._vault.get(_KIND, key)
         if sealed is None:
             return None
@@ -144,7 +140,3 @@ class Sessions:
     def _ended(self) -> Unauthorized:
         name = self._talk.provider.name
         return Unauthorized("log-in", f"the session at {name} has ended", advice="Log in again.", culprit="person", code="invalid_grant")
-
-
-def _digest(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()

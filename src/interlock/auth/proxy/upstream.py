@@ -89,6 +89,8 @@ class Upstream(Lobby):
         fetch: Fetch | None = None,
     ) -> None:
         super().__init__(brand=brand)
+        if not isinstance(provider, Provider):
+            raise TypeError(f"people log in at a provider, such as presets.get('github').provider(); not at a {type(provider).__name__}")
         if provider.method != "none" and client_secret is None:
             raise ValueError(f"{provider.name} knows its clients by a secret: give client_secret")
         if not keys and client_secret is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...fetch import Fetch
 from ..keys import ASYMMETRIC, BadSignature, KeySet, check_times, peek
+from ..oauth.addresses import checked
 from .claims import CLIENTS, SCOPES, Reading
 from .keysets import Keys
 from .seam import BadToken, Verified
@@ -44,6 +45,10 @@ class Jwt:
         seconds: float = 60.0,
         fetch: Fetch | None = None,
     ) -> None:
+        if isinstance(algorithms, str):
+            raise TypeError("algorithms are a list of strings, not one string")
+        if keys is None and jwks_uri is None:
+            checked(issuer, what="an issuer whose keys are fetched")
         if bad := [name for name in algorithms if name not in ASYMMETRIC]:
             raise ValueError(f"{', '.join(map(repr, bad))} cannot be allowed; choose from {', '.join(ASYMMETRIC)}")
         self.issuers: Sequence[str] = (issuer,)

@@ -13,7 +13,7 @@ from ..keys import KeySet, UnknownKey
 from ..oauth.addresses import checked, usable
 from ..oauth.discovery import find_metadata
 from ..oauth.documents import believed
-from ..sender import Roads, perform
+from ..sender import Roads, named, perform
 from .seam import Unverifiable
 
 _log = logging.getLogger("interlock.auth")
@@ -47,13 +47,13 @@ class Keys:
             checked(jwks_uri, what="a jwks_uri")
         self.issuer, self.jwks_uri = issuer, jwks_uri
         self.pause, self.least, self.fresh, self.most, self.patience, self.limit = pause, least, fresh, most, patience, limit
-        self._roads, self._room = Roads(issuer, fetch=fetch), room
+        self._roads, self._room = Roads(issuer, named(jwks_uri), fetch), room
         self._keys: KeySet | None = None
         self._since = self._until = self._tried = float("-inf")  # when they came, until when they are fresh, when they were last asked for
         self._loading: asyncio.Task[None] | None = None
 
     async def claims(self, token: str, now: float, *, algorithms: Sequence[str], types: Sequence[str] | None = None) -> dict[str, Any]:
-        """The claims of a token that one of the keys has signed; see `KeySet.verify`. Raises BadSignature, and Unverifiable without keys."""
+        """The claims of a token that one of the keys has signed: see `KeySet.verify`. Raises BadSignature, and Unverifiable."""
         keys = await self.current(now)
         try:
             return keys.verify(token, algorithms=algorithms, typ=types)[1]

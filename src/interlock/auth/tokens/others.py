@@ -25,6 +25,8 @@ class ApiKeys:
     issuers: Sequence[str] = ()  # there is nobody to get one from
 
     def __init__(self, keys: Mapping[str, str], *, scopes: Sequence[str] | Mapping[str, Sequence[str]] = ()) -> None:
+        if not isinstance(keys, Mapping):
+            raise TypeError("keys are a mapping from the name of who has each to the key")
         given = dict(scopes) if isinstance(scopes, Mapping) else dict.fromkeys(keys, scopes)
         if isinstance(scopes, str) or any(isinstance(names, str) for names in given.values()):
             raise TypeError("scopes are a list of strings, not one string")

@@ -1,4 +1,4 @@
-"""DPoP at the server: proofs are checked, each is taken once, and nonces can be demanded (RFC 9449, 4.3, 8 and 11.1)."""
+"""DPoP at servers and issuers: proofs are checked, each is taken once, and nonces can be demanded (RFC 9449, 4.3, 8 and 11.1)."""
 
 from __future__ import annotations
 
@@ -28,27 +28,30 @@ class BadProof(Exception):
 
 
 class Proofs:
-    """Checks the proofs of one server. `vault` remembers which have come: shared, if several processes serve.
+    """Checks the proofs of one server. `vault` remembers which have come: shared, if several processes serve; `place` tells apart who does.
 
     `window` is how many seconds a proof's time may be away from ours; with `nonces` it must have a nonce of ours that is not older.
     """
 
-    def __init__(self, *, vault: Vault | None, clock: Callable[[], float], nonces: bool, window: float = 300.0) -> None:
+    def __init__(self, *, vault: Vault | None, clock: Callable[[], float], nonces: bool, window: float = 300.0, place: str = "") -> None:
         self._vault: Vault = vault if vault is not None else MemoryVault(clock=clock, most=_MOST)
         self._shared = vault is not None
-        self.nonces, self.window = nonces, window
+        self.nonces, self.window, self._place = nonces, window, place
         # Made before a server forks, so that its workers know each other's; a shared vault has the one that all take.
         self._secret = secrets.token_bytes(32)
         self._agreed = not (nonces and self._shared)
 
-    async def check(self, proof: str, *, method: str, urls: Sequence[str], now: float, token: str, thumbprint: str) -> None:
-        """Raise BadProof unless the proof shows, for the first time, that who sends this request has the token's key.
+    async def check(
+        self, proof: str, *, method: str, urls: Sequence[str], now: float, token: str | None = None, thumbprint: str | None = None
+    ) -> str:
+        """The thumbprint of the key that who sends this request has, as the proof shows for the first time.
 
-        Raises Unverifiable where it cannot be found out whether it is the first time.
+        `token` is the one that came with it and `thumbprint` that of the key to which it is bound, where there is one. Raises BadProof, and
+        Unverifiable where it cannot be found out whether it is the first time.
         """
         from ..keys import BadSignature, WantsNonce, check_dpop  # optional extra `auth`
 
-        await self._agree()
+        await self.agree()
         nonce_ok = (lambda nonce: self._is_ours(nonce, now)) if self.nonces else None
         try:
             shown = check_dpop(proof, method=method, url=urls, now=now, window=self.window, nonce_ok=nonce_ok, access_token=token)
@@ -56,15 +59,16 @@ class Proofs:
             raise BadProof(str(bad), error="use_dpop_nonce", nonce=self.nonce(now)) from None
         except BadSignature as bad:
             raise BadProof(str(bad)) from None
-        if not hmac.compare_digest(shown.thumbprint, thumbprint):
+        if thumbprint is not None and not hmac.compare_digest(shown.thumbprint, thumbprint):
             raise BadProof("the DPoP proof was made with another key than the one that the token is bound to")
-        seen = hashlib.sha256(f"{shown.thumbprint} {shown.jti}".encode()).hexdigest()
+        seen = hashlib.sha256(f"{self._place} {shown.thumbprint} {shown.jti}".encode()).hexdigest()
         try:
             first = await self._vault.add(_KIND, seen, b"", until=max(now, shown.iat) + self.window + 1)
         except StoreError as bad:
             raise Unverifiable("It cannot be found out whether this DPoP proof has come before.") from bad
         if not first:
             raise BadProof("the DPoP proof has come before")
+        return shown.thumbprint
 
     def nonce(self, now: float) -> str:
         """A nonce that is good from now on. Nothing is kept of it: it is the time, signed."""
@@ -82,8 +86,8 @@ class Proofs:
     def _mac(self, moment: bytes) -> bytes:
         return hmac.digest(self._secret, b"dpop nonce" + moment, "sha256")[:16]
 
-    async def _agree(self) -> None:
-        """Have the one secret that all who share the vault have."""
+    async def agree(self) -> None:
+        """Have the one secret that all who share the vault have, as `nonce` needs it. Raises Unverifiable."""
         if self._agreed:
             return
         try:

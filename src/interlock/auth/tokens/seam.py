@@ -58,3 +58,13 @@ class Verifier(Protocol):
         Raises BadToken, also where the token is for somebody else, and Unverifiable.
         """
         ...
+
+
+def verifying(given: object) -> Verifier:
+    """What was given, where it verifies tokens. Raises TypeError."""
+    if isinstance(given, Verifier) and not isinstance(given, type):
+        return given
+    name = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
+    raise TypeError(
+        f"a guard needs what verifies tokens, such as Jwt(...), ApiKeys(...), Checked(function) or preset.verifier(...); not {name}"
+    )

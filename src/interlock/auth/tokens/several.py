@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .seam import BadToken, Verified, Verifier
+from .seam import BadToken, Verified, Verifier, verifying
 
 _claims = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -23,7 +23,7 @@ class AnyOf:
     def __init__(self, *verifiers: Verifier) -> None:
         if not verifiers:
             raise ValueError("there must be one verifier at least")
-        self.verifiers = verifiers
+        self.verifiers = tuple(map(verifying, verifiers))
         self.issuers = tuple(dict.fromkeys(issuer for verifier in verifiers for issuer in verifier.issuers))
 
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from hashlib import sha256
 from typing import Any
 
+from ..flight import Errands
 from .seam import Verified
 
 Ask = Callable[[str, str, float], Coroutine[Any, Any, Verified]]
@@ -24,7 +24,7 @@ class Verdicts:
     def __init__(self, ask: Ask, *, most: int = 4096) -> None:
         self._ask, self._most = ask, most
         self._kept: OrderedDict[bytes, tuple[float, float, Verified]] = OrderedDict()
-        self._asking: dict[bytes, asyncio.Task[Verified]] = {}
+        self._asking: Errands[bytes, Verified] = Errands()
 
     def known(self, key: bytes, now: float) -> Verified | None:
         """The verdict on a token, if it is known at `now`."""
@@ -40,19 +40,10 @@ class Verdicts:
 
     async def find_out(self, key: bytes, token: str, resource: str, now: float) -> Verified:
         """Ask the verifier, once for all who want to know at the same time. Raises what it raises."""
-        task = self._asking.get(key)
-        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
-            task = asyncio.get_running_loop().create_task(self._ask(token, resource, now))
-            self._asking[key] = task
-            task.add_done_callback(lambda done: self._over(key, done, now))
-        return await asyncio.shield(task)  # who waits may go away; the others still want to know
+        return await self._asking.join(key, lambda: self._asked(key, token, resource, now))
 
-    def _over(self, key: bytes, task: asyncio.Task[Verified], now: float) -> None:
-        if self._asking.get(key) is task:
-            del self._asking[key]
-        if task.cancelled() or task.exception() is not None:
-            return
-        verified = task.result()
+    async def _asked(self, key: bytes, token: str, resource: str, now: float) -> Verified:
+        verified = await self._ask(token, resource, now)
         until = now + min(verified.seconds, _MOST_SECONDS)
         if verified.principal.expires is not None:
             until = min(until, verified.principal.expires)
@@ -60,6 +51,7 @@ class Verdicts:
             self._kept[key] = (now, until, verified)
             if len(self._kept) > self._most:
                 self._kept.popitem(last=False)
+        return verified
 
 
 def key_of(token: str, resource: str) -> bytes:
