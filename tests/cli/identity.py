@@ -7,11 +7,11 @@ import hashlib
 import itertools
 import json
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from tests.loopback import Loopback, Quiet
 
 Answer = tuple[int, dict[str, str], bytes]
 _RESULTS: dict[str, dict[str, Any]] = {
@@ -25,15 +25,13 @@ SECRETS = ("access-", "refresh-", "secret-", "code-")
 """What every secret of this site begins with."""
 
 
-class Identity:
+class Identity(Loopback):
     """The site. `resource` and `authority` are its documents and `challenge` the header of its 401, to be changed or set to None;
     `answers` are those for whole paths, before all else. `asked` is what it was asked: method, path, headers, form.
     """
 
     def __init__(self) -> None:
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._http.daemon_threads = True
-        self.root = f"http://127.0.0.1:{self._http.server_port}"
+        super().__init__(self._handler())
         self.url, self.issuer = f"{self.root}/mcp", f"{self.root}/login"
         self.challenge: str | None = f'Bearer resource_metadata="{self.root}{RESOURCE}", scope="shop:read"'
         self.resource: dict[str, Any] | None = {"resource": self.url, "authorization_servers": [self.issuer]}
@@ -58,14 +56,6 @@ class Identity:
         self.needs: str | None = None  # a scope without which tools cannot be called
         self._codes: dict[str, dict[str, str]] = {}
         self._numbers = itertools.count(1)
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """End it."""
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
 
     def forms(self, path: str) -> list[dict[str, str]]:
         """The forms that were posted to a path."""
@@ -148,10 +138,10 @@ class Identity:
         given = {"access_token": access, "token_type": "Bearer", "expires_in": self.seconds, "scope": scope}
         return as_json({**given, **({"refresh_token": refresh} if self.refreshes else {})})
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[Quiet]:
         site = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
@@ -173,9 +163,6 @@ class Identity:
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
                 self.wfile.write(answer)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
 
         return Handler
 

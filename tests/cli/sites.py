@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.loopback import Loopback, Quiet
 
 _RESULTS: dict[str, dict[str, Any]] = {
     "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "stranger", "version": "0"}},
@@ -24,22 +24,13 @@ ODD: dict[str, tuple[int, str, bytes]] = {
 """Paths that answer everything in one way: status, content type and body."""
 
 
-class Site:
+class Site(Loopback):
     """A server at `url` of the revision 2025-06-18 that answers by hand; `heads` are the headers of what it was asked."""
 
     def __init__(self) -> None:
         self.heads: list[dict[str, str]] = []
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.address = f"127.0.0.1:{self._http.server_port}"
-        self.url = f"http://{self.address}/mcp"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """End it."""
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        super().__init__(self._handler())
+        self.url = f"{self.root}/mcp"
 
     def answer(self, path: str, body: bytes) -> tuple[int, str, bytes]:
         """Status, content type and body for a POST."""
@@ -53,10 +44,10 @@ class Site:
             return 400, "text/plain", b"Bad Request: no valid session ID"
         return 200, "application/json", json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[Quiet]:
         site = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
@@ -72,8 +63,5 @@ class Site:
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
 
         return Handler

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.loopback import Loopback, Quiet
 
 ALERT = {
     "properties": {
@@ -37,7 +38,7 @@ PERIODS = [
 ]
 
 
-class WeatherSite:
+class WeatherSite(Loopback):
     """The service: its address, the requests that came, and how it is to misbehave."""
 
     def __init__(self) -> None:
@@ -46,17 +47,13 @@ class WeatherSite:
         self.elsewhere = False  # whether the forecast is said to be on another host
         self.silent = threading.Event()  # while set nothing is answered
         self.over = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
+        super().__init__(self._handler())
+        self.url = self.root
 
     def close(self) -> None:
         """End the service and its threads."""
         self.over.set()
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        super().close()
 
     def answer(self, path: str) -> tuple[int, bytes, dict[str, str]]:
         """Status, body and headers for a path."""
@@ -90,10 +87,10 @@ class WeatherSite:
             {"Content-Type": "application/problem+json"},
         )
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[Quiet]:
         site = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             def do_GET(self) -> None:
                 site.requests.append((self.path, self.headers.get("User-Agent", "")))
                 if site.silent.is_set():
@@ -106,8 +103,5 @@ class WeatherSite:
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Tests look at `requests`."""
 
         return Handler

@@ -333,8 +333,9 @@ def _adding(header: tuple[bytes, bytes], send: Send) -> Send:
 
 
 async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
-    client = scope.get("client") or ("?",)
-    _log.info("refused with %d: %s %.200r from %s: %s", refusal.status, scope["method"], scope["path"], client[0], refusal.body.decode())
+    client, level = scope.get("client") or ("?",), logging.INFO if refusal.usual else logging.WARNING
+    words = "refused with %d: %s %.200r from %s: %s"
+    _log.log(level, words, refusal.status, scope["method"], scope["path"], client[0], refusal.body.decode())
     await _send(scope, send, refusal.status, refusal.headers, refusal.body)
 
 

@@ -22,11 +22,15 @@ _SCOPE = re.compile(r"[!#-\[\]-~]+")  # RFC 6749, 3.3
 
 
 class Refusal(Struct, frozen=True):
-    """An answer in place of the server's: its status, its headers but for those of the body, and the JSON body."""
+    """An answer in place of the server's: its status, its headers but for those of the body, and the JSON body.
+
+    `usual` is a refusal with which every client begins, and nothing for whoever runs the server to look at.
+    """
 
     status: int
     headers: Headers
     body: bytes
+    usual: bool = False
 
 
 class Terms(Struct, frozen=True, kw_only=True):
@@ -78,7 +82,9 @@ class Site:
         headers = self._challenges(self.terms.scopes, said, bearer=not (dpop and self.terms.dpop))
         if nonce is not None:
             headers += [(b"dpop-nonce", nonce.encode())]
-        return _refusal(401, error if words else "unauthorized", words or "A token is needed.", headers)
+        return _refusal(
+            401, error if words else "unauthorized", words or "A token is needed.", headers, usual=not words or nonce is not None
+        )
 
     def forbidden(self, scopes: Sequence[str]) -> Refusal:
         """403: the token does not allow it."""
@@ -118,9 +124,9 @@ def misconfigured(words: str) -> Refusal:
     return _refusal(500, "server_error", words, [])
 
 
-def _refusal(status: int, error: str, words: str, headers: Headers) -> Refusal:
+def _refusal(status: int, error: str, words: str, headers: Headers, *, usual: bool = False) -> Refusal:
     body = msgspec.json.encode({"error": error, "error_description": words})
-    return Refusal(status, [*headers, (b"cache-control", b"no-store"), (b"content-type", b"application/json")], body)
+    return Refusal(status, [*headers, (b"cache-control", b"no-store"), (b"content-type", b"application/json")], body, usual)
 
 
 def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:

@@ -64,6 +64,12 @@ def world(**changes: Answer) -> dict[str, Answer]:
     return {address: answer for address, answer in parts.items() if answer is not None}
 
 
+def elsewhere(issuer: str) -> dict[str, Answer]:
+    """The documents of a world in which the server's authorization server is another one."""
+    place = f"{issuer}/.well-known/oauth-authorization-server"
+    return {PROTECTED: resource(authorization_servers=[issuer]), place: metadata(issuer=issuer)}
+
+
 @dataclass
 class Player:
     """Carries out what a procedure wants, writes down what it was, and knows nothing else."""

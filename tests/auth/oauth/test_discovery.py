@@ -13,7 +13,7 @@ from interlock.auth.oauth.failures import Unauthorized
 from interlock.auth.oauth.flow import LogIn, OwnBehalf, still_trusted
 from interlock.auth.oauth.members import Grant, Member
 from interlock.auth.oauth.registration import Identity
-from tests.auth.oauth.player import ISSUER, METADATA, PROTECTED, ROOT, SERVER, Player, metadata, resource, token, world
+from tests.auth.oauth.player import ISSUER, METADATA, PROTECTED, ROOT, SERVER, Player, elsewhere, metadata, resource, token, world
 
 NAMED = "https://mcp.example/elsewhere/metadata"
 PAGE = (200, b"<!doctype html><title>Welcome</title>", {"content-type": "text/html"})
@@ -113,11 +113,7 @@ def test_one_of_several_authorization_servers():
 def test_an_authorization_server_that_the_user_named_must_be_usable_too():
     """`SEC-13`: what the user says is no reason to send anything unprotected."""
     plain = "http://as.example"
-    answers = {
-        PROTECTED: resource(authorization_servers=[plain]),
-        f"{plain}/.well-known/oauth-authorization-server": metadata(issuer=plain),
-    }
-    player = Player(answers)
+    player = Player(elsewhere(plain))
     with pytest.raises(Unauthorized, match="not to be used"):
         player.play(find_site(SERVER, None, issuer=plain))
     assert player.asked == [PROTECTED]

@@ -17,7 +17,7 @@ from interlock.auth.oauth.grants import renewed
 from interlock.auth.oauth.members import Grant, Member
 from interlock.auth.oauth.registration import Identity
 from interlock.auth.oauth.steps import Listen, Send, ShowCode, Visit
-from tests.auth.oauth.player import ISSUER, METADATA, PROTECTED, ROOT, SERVER, Player, metadata, resource, token, world
+from tests.auth.oauth.player import ISSUER, METADATA, PROTECTED, ROOT, SERVER, Player, elsewhere, metadata, resource, token, world
 
 IDP = "https://idp.example/token"
 BEFORE = Grant(resource=SERVER, issuer=ISSUER, client_id="c", token_endpoint=f"{ISSUER}/token", access_token="a", asked=("old", "a"))
@@ -156,11 +156,7 @@ def test_a_program_on_its_own_behalf(key: bool):
 def test_a_program_does_not_register():
     """`CCR-01`: its credentials are those of one authorization server, whatever the server names today."""
     other = "https://new.example"
-    answers = {
-        PROTECTED: resource(authorization_servers=[other]),
-        f"{other}/.well-known/oauth-authorization-server": metadata(issuer=other),
-    }
-    player = Player(answers)
+    player = Player(elsewhere(other))
     with pytest.raises(Unauthorized, match="Register the client with the new authorization server"):
         player.log_in(ways()["own behalf"])
     assert player.forms() == []
@@ -213,7 +209,7 @@ def test_a_company_client_may_have_a_document():
 def test_the_key_of_one_client_does_not_speak_for_another():
     """`EMA-02`: at the identity provider another client is known, so that the assertion of this one is not shown there."""
     given, provider = Member(issuer=ISSUER, client_id="c", method="private_key_jwt"), Member(issuer="", client_id="sso")
-    player = Player(everything(), key=True, dpop=True)
+    player = Player(everything(token=token(token_type="DPoP")), key=True, dpop=True)
     player.log_in(Enterprise(id_token=lambda: "secret-id", provider=provider, provider_endpoint=IDP, member=given))
     assert "client_assertion" not in player.forms(IDP)[0]
     assert player.forms(IDP)[0]["client_id"] == "sso"

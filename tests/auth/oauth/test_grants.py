@@ -217,18 +217,19 @@ def test_a_token_is_bound_to_a_key():
     assert dict(sent.headers)["DPoP"] == "proof 1"
 
 
+BOUND = token(token_type="DPoP")
 WANTS_NONCE = (400, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n1"})
 
 
 @pytest.mark.parametrize(
     "answers, nonces, good",
     [
-        ([WANTS_NONCE, token()], [None, "n1"], True),
-        ([(401, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n2"}), token()], [None, "n2"], True),
+        ([WANTS_NONCE, BOUND], [None, "n1"], True),
+        ([(401, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n2"}), BOUND], [None, "n2"], True),
         ([WANTS_NONCE, (400, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n2"})], [None, "n1"], False),
         ([(400, {"error": "use_dpop_nonce"})], [None], False),
         ([(400, {"error": "invalid_grant"}, {"dpop-nonce": "n1"})], [None], False),
-        ([(200, token(), {"dpop-nonce": "n1"})], [None], True),
+        ([(200, BOUND, {"dpop-nonce": "n1"})], [None], True),
     ],
 )
 def test_a_nonce_is_honoured_once(answers: list[Any], nonces: list[str | None], good: bool):
@@ -240,6 +241,14 @@ def test_a_nonce_is_honoured_once(answers: list[Any], nonces: list[str | None], 
         with pytest.raises(Unauthorized):
             player.log_in()
     assert [nonce for _, _, nonce in player.proofs] == nonces
+
+
+def test_a_token_that_is_not_bound_is_not_taken_for_one():
+    """`DPP-01`: who asked for tokens that are of no use to a thief hears it where there are none; nothing is kept."""
+    player = Player(world(token=token()), dpop=True)
+    with pytest.raises(Unauthorized, match="not bound to the client's key") as caught:
+        player.log_in()
+    assert caught.value.culprit == "authorization server"
 
 
 def test_without_a_key_no_nonce_is_heeded():

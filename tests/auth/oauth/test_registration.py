@@ -12,7 +12,7 @@ from interlock.auth.oauth.failures import Unauthorized
 from interlock.auth.oauth.flow import LogIn
 from interlock.auth.oauth.members import Member
 from interlock.auth.oauth.registration import Identity, check_document
-from tests.auth.oauth.player import BACK, ISSUER, METADATA, PROTECTED, Player, metadata, resource, token, world
+from tests.auth.oauth.player import BACK, ISSUER, METADATA, PROTECTED, Player, elsewhere, metadata, resource, token, world
 
 DOCUMENT = "https://app.example/client.json"
 GIVEN = Member(issuer=ISSUER, client_id="given")
@@ -124,11 +124,7 @@ def test_what_is_registered_is_bound_to_its_issuer():
 def test_credentials_that_were_given_stay_with_their_issuer():
     """`AUR-17`, `AUR-19`: with another authorization server there is an error, and nothing is sent."""
     other = "https://new.example"
-    answers = {
-        PROTECTED: resource(authorization_servers=[other]),
-        f"{other}/.well-known/oauth-authorization-server": metadata(issuer=other),
-    }
-    player = Player(answers)
+    player = Player(elsewhere(other))
     with pytest.raises(Unauthorized, match="Register the client with the new authorization server"):
         player.log_in(a_log_in(given=replace(GIVEN, client_secret="secret-client")))
     assert all(request.method == "GET" for request in player.requests)

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from interlock import types as t
-from interlock.auth.keys import KeySet
+from interlock.auth.keys import KeySet, SigningKey
 from interlock.auth.oauth.documents import TokenAnswer
 from interlock.auth.oauth.failures import Unauthorized
 from interlock.auth.proxy.sessions import Sessions
@@ -216,3 +216,18 @@ async def test_refresh_tokens_that_stay(street: Street) -> None:
     for _ in range(3):
         street.clock.now += 3600
         assert await street.proxy.upstream_token(principal(tokens)) in street.elsewhere.access
+
+
+async def test_the_keys_of_the_provider_are_kept(street: Street) -> None:
+    """For all log-ins, until one comes with a key that is not among them."""
+
+    def times() -> int:
+        return sum(request.url == ACME.jwks_uri for request in street.elsewhere.sent)
+
+    await street.tokens()
+    await street.tokens()
+    assert times() == 1
+    street.elsewhere.key = SigningKey.generate("ES256")
+    street.clock.now += 6
+    await street.tokens()
+    assert times() == 2

@@ -179,7 +179,19 @@ def granted(
     answer: TokenAnswer, member: Member, *, resource: str, endpoint: str, asked: Sequence[str], means: Means, revocation: str | None = None,
     before: Grant | None = None, method: str = "",
 ) -> Grant:  # fmt: skip
-    """The record of what was granted; where a refresh gives no new refresh token, the one from `before` goes on (`AUS-13`)."""
+    """The record of what was granted; where a refresh gives no new refresh token, the one from `before` goes on (`AUS-13`).
+
+    Raises Unauthorized where tokens were to be bound to a key and are not.
+    """
+    if means.proof is not None and answer.token_type.lower() != "dpop":
+        raise Unauthorized(
+            "token",
+            "the authorization server gave a token that is not bound to the client's key",
+            document=endpoint,
+            expected='"token_type": "DPoP" (RFC 9449, 5)',
+            advice="Whoever runs it can allow DPoP. Without dpop=True the client takes tokens that are not bound.",
+            culprit="authorization server",
+        )
     now, seconds = means.now(), answer.seconds
     scopes = tuple(answer.scope.split()) if answer.scope is not None else (before.scopes if before is not None else tuple(asked))
     bound = answer.token_type.lower() == "dpop" or (before is not None and before.key is not None)

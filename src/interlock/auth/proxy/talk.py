@@ -13,13 +13,16 @@ from msgspec import Struct
 
 from ... import types as t
 from ...fetch import Fetch, Request
-from ..keys import KeySet, check_times
+from ..keys import ASYMMETRIC, check_times
 from ..oauth.documents import TokenAnswer, read, read_error
 from ..oauth.failures import Unauthorized
 from ..providers import Provider
+from ..tokens.keysets import Keys
+from ..tokens.seam import Unverifiable
 
 _LONGEST = 1024 * 1024  # bytes of an answer
 _SECONDS = 20.0
+_PAUSE = 5.0  # seconds between two requests for the provider's keys: a person waits
 _JSON = ("accept", "application/json")
 
 
@@ -39,6 +42,11 @@ class Talk:
             raise ValueError(f"{provider.name} knows its clients by a secret: give client_secret")
         self.provider, self.client_id = provider, client_id
         self._secret, self._fetch, self._clock = client_secret, fetch, clock
+        self._keys = Keys(provider.issuer, jwks_uri=provider.jwks_uri or None, fetch=fetch, pause=_PAUSE)
+
+    async def aclose(self) -> None:
+        """Ask for nothing more."""
+        await self._keys.aclose()
 
     async def redeem(self, code: str, redirect_uri: str, verifier: str) -> TokenAnswer:
         """The tokens for a code (RFC 6749, 4.1.3)."""
@@ -76,12 +84,12 @@ class Talk:
         """The claims of an ID token that is for us, for this log-in, and from the provider (OpenID Connect Core, 3.1.3.7)."""
         if token is None:
             raise self._failed("log-in", "there is no ID token; is the scope openid among those asked for?")
-        status, body = await self._send(Request("GET", self.provider.jwks_uri, (_JSON,)))
-        if status != 200:
-            raise self._failed("log-in", f"its keys cannot be had (status {status})")
+        now = self._clock()
         try:
-            _, claims = KeySet.read(body).verify(token)
-            check_times(claims, now=self._clock())
+            claims = await self._keys.claims(token, now, algorithms=ASYMMETRIC, types=None)
+            check_times(claims, now=now)
+        except Unverifiable:
+            raise self._failed("log-in", "its keys cannot be had now") from None
         except ValueError as bad:
             raise self._failed("log-in", f"its ID token is not right: {bad}") from None
         audience = claims.get("aud")

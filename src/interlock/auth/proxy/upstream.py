@@ -132,6 +132,8 @@ class Upstream(Lobby):
 
     async def aclose(self) -> None:
         """Close the connections to the provider."""
+        if self._parts is not None:
+            await self._parts[1].aclose()
         await self._fetch.aclose()
 
     # -- before the log-in ---------------------------------------------------------------------------------------------
