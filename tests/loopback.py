@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
-class Quiet(BaseHTTPRequestHandler):
-    """A handler that logs nothing: tests look at what the site has written down."""
+class Quiet:
+    """What a handler is too, so that it logs nothing: tests look at what the site has written down."""
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing."""
@@ -17,7 +17,7 @@ class Quiet(BaseHTTPRequestHandler):
 class Loopback:
     """The site, in a thread of its own until it is closed; `address` is its host and port, `root` its origin."""
 
-    def __init__(self, handler: type[Quiet]) -> None:
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.address = f"127.0.0.1:{self._http.server_port}"
         self.root = f"http://{self.address}"

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import sys
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -138,10 +139,10 @@ class Identity(Loopback):
         given = {"access_token": access, "token_type": "Bearer", "expires_in": self.seconds, "scope": scope}
         return as_json({**given, **({"refresh_token": refresh} if self.refreshes else {})})
 
-    def _handler(self) -> type[Quiet]:
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
         site = self
 
-        class Handler(Quiet):
+        class Handler(Quiet, BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:

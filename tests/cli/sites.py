@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from tests.loopback import Loopback, Quiet
@@ -44,10 +45,10 @@ class Site(Loopback):
             return 400, "text/plain", b"Bad Request: no valid session ID"
         return 200, "application/json", json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
 
-    def _handler(self) -> type[Quiet]:
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
         site = self
 
-        class Handler(Quiet):
+        class Handler(Quiet, BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from tests.loopback import Loopback, Quiet
@@ -87,10 +88,10 @@ class WeatherSite(Loopback):
             {"Content-Type": "application/problem+json"},
         )
 
-    def _handler(self) -> type[Quiet]:
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
         site = self
 
-        class Handler(Quiet):
+        class Handler(Quiet, BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 site.requests.append((self.path, self.headers.get("User-Agent", "")))
                 if site.silent.is_set():

@@ -84,7 +84,7 @@ class Authorization:
         self.agent, self.fetch, self.tell, self.clock = agent, fetch, tell, clock
         self._vault = vault
         self._own_vault: Vault | None = None
-        self._servers: dict[str, Server] = {}
+        self._servers: dict[str, Access] = {}
 
     @property
     def vault(self) -> Vault:
@@ -101,16 +101,16 @@ class Authorization:
         if self._own_vault is not None:
             await self._own_vault.aclose()
 
-    def to(self, url: str) -> Server:
+    def to(self, url: str) -> Access:
         """The authorization for one server; the same for the same server. Raises ValueError for what is no address."""
         place = canonical(url)
         if place not in self._servers:
-            self._servers[place] = Server(self, url)
+            self._servers[place] = Access(self, url)
         return self._servers[place]
 
 
-class Server:
-    """The authorization for one server: its tokens, and who waits for new ones."""
+class Access:
+    """The access to one server: its tokens, and who waits for new ones."""
 
     def __init__(self, whole: Authorization, url: str) -> None:
         self.url, self._whole = url, whole

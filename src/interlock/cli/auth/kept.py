@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ... import types as t
 from ...auth import OAuth
-from ...auth.client import Server
+from ...auth.client import Access
 from ...auth.oauth.challenges import find, read_challenges
 from ...auth.oauth.failures import Unauthorized
 from ...auth.oauth.members import Grant, Source
@@ -66,7 +66,7 @@ def server_of(
     scopes: Sequence[str] = (),
     device: bool = False,
     tell: Callable[[Note], None] | None = None,
-) -> Server:
+) -> Access:
     """The authorization for a server, as the client that a log-in was told; nobody can be asked to log in without `agent`."""
     whole = OAuth(
         client_id=login.client_id,
@@ -87,7 +87,7 @@ def server_of(
     return whole.to(url)
 
 
-async def login_kept(vault: Vault, server: Server) -> Login | None:
+async def login_kept(vault: Vault, server: Access) -> Login | None:
     """What the last log-in was told."""
     kept = await vault.get(_LOGINS, server.name)
     try:
@@ -96,7 +96,7 @@ async def login_kept(vault: Vault, server: Server) -> Login | None:
         return None
 
 
-async def keep_login(vault: Vault, server: Server, login: Login | None) -> None:
+async def keep_login(vault: Vault, server: Access, login: Login | None) -> None:
     """Keep what a log-in was told; None forgets it."""
     if login is None or login == Login():
         await vault.remove(_LOGINS, server.name)
@@ -104,7 +104,7 @@ async def keep_login(vault: Vault, server: Server, login: Login | None) -> None:
         await vault.put(_LOGINS, server.name, msgspec.json.encode(login))
 
 
-async def kept_server(vault: Vault, url: str, account: str) -> tuple[Server, Grant | None]:
+async def kept_server(vault: Vault, url: str, account: str) -> tuple[Access, Grant | None]:
     """The authorization for a server as the last log-in left it, and what was granted."""
     server = server_of(vault, url, account, Login())
     login = await login_kept(vault, server)
@@ -182,7 +182,7 @@ class KeptTokens:
 class _Kept:
     def __init__(self, url: str, account: str) -> None:
         self._url, self._account = url, account
-        self._server: Server | None = None
+        self._server: Access | None = None
         self._loaded = False
 
     async def sign(self, request: Request) -> Request:

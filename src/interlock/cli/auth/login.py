@@ -12,7 +12,7 @@ import click
 from ... import types as t
 from ...auth import Unauthorized
 from ...auth.agents import Agent, Headless, Terminal, default_agent
-from ...auth.client import Server
+from ...auth.client import Access
 from ...auth.hindrances import useless
 from ...auth.oauth.challenges import Challenge, find, read_challenges
 from ...auth.oauth.discovery import find_resource
@@ -178,7 +178,7 @@ async def _challenge(url: str, roads: Roads) -> Challenge | None:
     raise t.Unreachable(f"{without_secrets(url)} answers with status {status}{where}. `interlock auth explain` says more.", status=status)
 
 
-async def _tried(url: str, server: Server, roads: Roads) -> None:
+async def _tried(url: str, server: Access, roads: Roads) -> None:
     """Show the token to the server once. Raises Unauthorized where it does not take it."""
     fetch, tries = roads.of(url), 0
     while True:
