@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from interlock.auth import sender
+from interlock.auth.issuer import Issuer, TrustedIssuer
 from interlock.auth.keys import SigningKey
 from interlock.auth.oauth.discovery import find_metadata
 from interlock.auth.oauth.documents import LONGEST_DOCUMENT
@@ -19,6 +20,7 @@ from interlock.auth.tokens.jwt import Jwt
 from interlock.auth.tokens.keysets import Keys
 from interlock.auth.tokens.seam import Unverifiable
 from interlock.fetch import Request
+from interlock.transport.public import PublicFetch
 from interlock.types import Unreachable
 from tests.auth.guarded import ISSUER, KEY, RESOURCE, token
 from tests.auth.network import NOW
@@ -117,3 +119,18 @@ async def test_a_key_server_that_whoever_runs_us_named_may_be_anywhere() -> None
             await here._keys._roads.of("http://127.0.0.2/")(Request("GET", "http://127.0.0.2/"))
         await here.aclose()
     assert KEY.thumbprint != key.thumbprint
+
+
+async def test_issuers_that_ours_was_told_to_trust_may_be_inside() -> None:
+    """EMA-14, SEC-14: a company's identity provider may have a private address, as whoever runs the issuer named it; clients may not."""
+    inside = "https://idp.inside.example"
+    trusting = Issuer("https://issuer.example", trusted=[TrustedIssuer(issuer=inside, jwks_uri="https://10.0.0.5/jwks")])
+    keys = trusting._trust._keys[inside]
+    assert isinstance(keys, Keys)
+    own = keys._roads.of(f"{inside}/.well-known/openid-configuration")
+    assert not isinstance(own, PublicFetch)
+    assert keys._roads.of("https://10.0.0.5/jwks") is own
+    assert isinstance(keys._roads.of("https://10.0.0.6/jwks"), PublicFetch)
+    assert isinstance(trusting._keys._at("https://10.0.0.5/jwks")._roads.of("https://10.0.0.5/jwks"), PublicFetch)
+    assert isinstance(trusting._papers._fetch, PublicFetch)
+    await trusting.aclose()

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.house.source import House, Import, Source, room
 
 FLOORS: dict[int, tuple[str, ...]] = {
-    0: ("types", "schema", "version", "lazily"),
+    0: ("types", "schema", "version", "lazily", "addresses"),
     1: ("wire", "exchange"),
     2: ("protocol",),
     3: ("asking", "bell", "fetch"),
@@ -47,7 +47,7 @@ PURE_PARTS = {
         "interlock.types",
         "interlock.fetch",
         "interlock.version",
-        "interlock.transport.addresses",
+        "interlock.addresses",
     )
 }
 

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interlock import Unreachable
-from interlock.transport.addresses import peculiarity
+from interlock.addresses import peculiarity
 from interlock.transport.proxies import Proxies
 from interlock.transport.public import PublicFetch, Refused
 from tests.transport.http_peers import get, once, serving

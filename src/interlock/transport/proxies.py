@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
-from .addresses import is_here
+from ..addresses import is_here
 
 
 class Proxies:

@@ -15,8 +15,8 @@ from urllib.parse import urljoin, urlsplit
 from msgspec.structs import replace
 
 from .. import types as t
+from ..addresses import Address, is_here, is_loopback, is_metadata, meant, peculiarity
 from ..fetch import Request, Response
-from .addresses import Address, is_here, is_loopback, is_metadata, meant, peculiarity
 from .fetching import HttpFetch
 from .heads import Place, bracketed, target, without_secrets
 from .proxies import Proxies

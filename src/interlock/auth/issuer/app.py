@@ -126,7 +126,7 @@ class Issuer:
         self._devices = Devices(settings, vault, self._clients)
         self._grants = Grants(settings, vault)
         self._keyring = Keyring(settings, vault)
-        self._trust = Trust(settings, vault, self._fetch, trusted)
+        self._trust = Trust(settings, vault, None if self._own_fetch else self._fetch, trusted)  # whom we trust may be inside
         mint = Mint(settings, vault, self._keyring)
         self._standing = Standing(mint, self._grants, self._stands)
         self._tokens = Tokens(

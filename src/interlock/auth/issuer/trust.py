@@ -54,7 +54,7 @@ class TrustedIssuer(Struct, frozen=True, kw_only=True):
 class Trust:
     """The grant of JWTs (RFC 7523, 2.1): both profiles of it."""
 
-    def __init__(self, settings: Settings, vault: Vault, fetch: Fetch, trusted: Sequence[TrustedIssuer]) -> None:
+    def __init__(self, settings: Settings, vault: Vault, fetch: Fetch | None, trusted: Sequence[TrustedIssuer]) -> None:
         self._settings = settings
         self._trusted = {one.issuer: one for one in trusted}
         self._seen = Marks(vault, "jwt", settings.clock)

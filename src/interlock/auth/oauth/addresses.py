@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from ...transport.addresses import is_here
+from ...addresses import is_here
 from .failures import Culprit, Unauthorized
 
 _PORTS = {"http": 80, "https": 443}

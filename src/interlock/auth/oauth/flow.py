@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from ... import types as t
-from .addresses import canonical, is_loopback, usable
+from .addresses import canonical, is_protected, usable
 from .challenges import Challenge
 from .codes import address, code_from, errand_to
 from .discovery import Site, find_resource, find_site
@@ -92,8 +91,7 @@ def authorize(
     `server` is the URL of the MCP endpoint, `before` what was granted earlier, `known` the authorization servers where the client is
     registered, `wanted` scopes that the user wants in any case.
     """
-    scheme = urlsplit(server).scheme
-    if not (scheme == "https" or (scheme == "http" and is_loopback(server))):
+    if not is_protected(server):
         raise Unauthorized(
             "request",
             f"{canonical(server)} wants a token, which must not travel unprotected",
