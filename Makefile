@@ -12,7 +12,7 @@ PIP   = $(PY) -m pip --disable-pip-version-check --python $(BIN)/python
 # Nothing is built, and nothing comes in that the lock does not know by its hash.
 LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 
-# The everyday round takes two cores, a file at a time; `make test` takes one, so that its floods and races have the other.
+# Tests take two cores, a file at a time.
 PARALLEL := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
@@ -34,7 +34,7 @@ demo: install
 	@$(BIN)/interlock demo
 
 test: dev
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(PARALLEL)
 
 check: lint types
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not slow and not interop'
