@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -34,13 +35,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 # Rooms whose tests start programs and wait for what becomes of them: left to `make test`.
-SLOW_ROOMS = ("tests/workers/", "tests/faults/", "tests/cli/test_reload.py", "tests/transport/test_http_deployment.py")
+SLOW_ROOMS = (
+    "tests/workers/", "tests/faults/", "tests/cli/", "tests/contracts/", "tests/docs/test_snippets.py", "tests/servers/test_demo.py",
+    "tests/auth/test_client_real.py", "tests/store/test_vaults_processes.py", "tests/store/test_processes.py",
+    "tests/transport/test_http_deployment.py", "tests/transport/test_http_client_roads.py", "tests/transport/test_http_audit_hosted.py",
+    "tests/transport/test_http_mounted.py", "tests/transport/test_own_streams.py", "tests/transport/test_http_listening.py",
+)  # fmt: skip
+# The revisions between the oldest and the newest ones say nothing on a real road that they do not say in memory.
+MIDDLE = re.compile(r"tests/wired/.*\[(stdio|http|sse)-2025-0[36]-")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow by the room it is in."""
     for item in items:
-        if item.nodeid.startswith(SLOW_ROOMS):
+        if item.nodeid.startswith(SLOW_ROOMS) or MIDDLE.match(item.nodeid):
             item.add_marker(pytest.mark.slow)
 
 
