@@ -65,3 +65,23 @@ async def test_what_waits_is_bounded(what: str, module: Any, name: str, monkeypa
     assert outcome == [False] * 5 + [True] * 3
     place.clock.now += 3600
     assert not is_refused(what, await knock(place, what, "203.0.113.99"))
+
+
+async def test_one_address_does_not_send_us_round_the_world() -> None:
+    """Client ids that are addresses: so many new ones a minute are looked at, known ones always, and others may go on (AUR-10)."""
+    place = office()
+    known = "https://app.example/client.json"
+    place.world.documents[known] = {"client_id": known, "client_name": "App", "redirect_uris": ["https://app.example/back"]}
+
+    async def ask(id: str, address: str) -> str:
+        query = urlencode(request(client_id=id, redirect_uri="https://app.example/back"))
+        return (await place.issuer.answer(Asked("GET", "/authorize", query, address=address, secure=True))).body.decode()
+
+    assert "not known" not in await ask(known, "203.0.113.9")
+    for n in range(EACH_MINUTE["document"] - 1):
+        assert "cannot be read" in await ask(f"https://many.example/{n}", "203.0.113.9")
+    asked = len(place.world.asked)
+    assert "too many documents" in await ask("https://many.example/more", "203.0.113.9")
+    assert "not known" not in await ask(known, "203.0.113.9")
+    assert len(place.world.asked) == asked
+    assert "cannot be read" in await ask("https://many.example/more", "203.0.113.10")

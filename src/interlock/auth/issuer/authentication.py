@@ -44,7 +44,7 @@ class Authentication:
         """The client, which has shown that it is. Raises Refusal."""
         shown = _shown(asked, form)
         try:
-            client = await self._clients.find(shown.id)
+            client = await self._clients.find(shown.id, asked.address)
         except Refusal as bad:
             raise unproven(bad.words) from None
         if client.method == "none":

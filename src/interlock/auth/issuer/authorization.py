@@ -73,7 +73,7 @@ class Authorization:
         if long := next((name for name, value in told.items() if len(value) > _LONGEST), None):
             raise Astray(f"The request cannot be read: {long[:40]} is too long.")
         try:
-            client = await self._clients.find(told.get("client_id"))
+            client = await self._clients.find(told.get("client_id"), asked.address)
         except Refusal as bad:
             raise Astray(f"The program that sent you here is not known: {bad.words}.") from None
         uri = _redirect_uri(client, told.get("redirect_uri"))

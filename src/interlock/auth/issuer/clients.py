@@ -16,6 +16,7 @@ from ..oauth.documents import ClientMetadata
 from . import redirects
 from .papers import NoPaper, Papers
 from .refusals import Refusal
+from .rush import Rush
 from .seam import Client
 from .settings import CODE, DEVICE, REFRESH, Settings
 from .shelves import Shelf, digest
@@ -39,16 +40,20 @@ class Clients:
                 if wrong := redirects.problem(uri, (*settings.schemes, *_private_scheme(uri))):
                     raise ValueError(f"the redirect URI {uri!r} of the client {client.id!r} cannot be: {wrong}")
         self.shelf = Shelf(vault, "client", Client, settings.clock, MOST_REGISTERED)
+        self._rush = Rush("document", settings.clock)
 
-    async def find(self, id: str | None) -> Client:
-        """The client of an id. Raises Refusal, `invalid_client`, for one that is not known or whose document does not do."""
+    async def find(self, id: str | None, address: str = "") -> Client:
+        """The client of an id. Raises Refusal, `invalid_client`, for one that is not known or whose document does not do.
+
+        `address` is that of who asks: strangers make us fetch so many documents a minute, and no more.
+        """
         if not id or len(id) > _LONGEST_ID:
             raise Refusal("invalid_client", "the client_id is missing, or too long")
         client = self._configured.get(id)
         if client is None and self._settings.registration:
             client = await self.shelf.get(id)
         if client is None and self._settings.cimd and id.startswith("https:"):
-            client = await self._from_document(id)
+            client = await self._from_document(id, address)
         if client is None:
             raise Refusal("invalid_client", "there is no such client here: it was never registered, or its registration has ended")
         return client
@@ -61,10 +66,12 @@ class Clients:
                 until = self._settings.now() + seconds
                 await self.shelf.swap(client.id, client, replace(client, until=until), until)
 
-    async def _from_document(self, url: str) -> Client:
+    async def _from_document(self, url: str, address: str) -> Client:
         """A client from the document that its id names (AUR-07, AUR-08)."""
         if wrong := document_problem(url):
             raise Refusal("invalid_client", f"the client_id names no document: {wrong}")
+        if not self._papers.has(url) and self._rush.is_over(address):
+            raise Refusal("invalid_client", "too many documents of clients were asked for from here; try again in a minute")
         try:
             body = await self._papers.get(url, _LONGEST_DOCUMENT)
         except NoPaper as bad:

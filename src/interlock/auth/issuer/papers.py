@@ -36,6 +36,11 @@ class Papers:
         self._kept: OrderedDict[str, _Paper] = OrderedDict()
         self._under_way: Errands[str, bytes] = Errands()
 
+    def has(self, url: str) -> bool:
+        """Whether a document can be had without fetching it once more."""
+        kept = self._kept.get(url)
+        return (kept is not None and self._clock() < kept.until) or url in self._under_way
+
     async def get(self, url: str, limit: int) -> bytes:
         """The document at an address, of at most `limit` bytes. Raises NoPaper, also where too many others are being fetched."""
         kept = self._kept.get(url)

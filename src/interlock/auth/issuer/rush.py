@@ -1,4 +1,4 @@
-"""How many requests one address may make in a minute of those that leave a record behind, so that nobody takes the room of all."""
+"""How many requests one address may make in a minute of those that leave a record behind, or send us for a document."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from .throttle import place_of
 
-EACH_MINUTE = {"register": 30, "device": 30, "authorize": 120}
-"""Requests of each kind; whole offices may share an address, and log in at nine."""
+EACH_MINUTE = {"register": 30, "device": 30, "authorize": 120, "document": 30}
+"""Requests of each kind; whole offices may share an address, and log in at nine. Documents are those that had to be fetched."""
 
 _ADDRESSES = 10_000
 
