@@ -38,11 +38,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 SLOW_ROOMS = (
     "tests/workers/", "tests/faults/", "tests/cli/", "tests/contracts/", "tests/docs/test_snippets.py", "tests/servers/test_demo.py",
     "tests/auth/test_client_real.py", "tests/store/test_vaults_processes.py", "tests/store/test_processes.py",
+    "tests/store/test_likeness.py", "tests/interop/test_everything.py", "tests/transport/test_http_server_fuzz.py",
+    "tests/house/test_tools.py",  # which `make check` has run by itself
     "tests/transport/test_http_deployment.py", "tests/transport/test_http_client_roads.py", "tests/transport/test_http_audit_hosted.py",
     "tests/transport/test_http_mounted.py", "tests/transport/test_own_streams.py", "tests/transport/test_http_listening.py",
 )  # fmt: skip
-# The revisions between the oldest and the newest ones say nothing on a real road that they do not say in memory.
-MIDDLE = re.compile(r"tests/wired/.*\[(stdio|http|sse)-2025-0[36]-")
+# What a revision says it says in memory too; on the real roads the newest of each era are enough from day to day.
+MIDDLE = re.compile(r"tests/wired/.*\[(?:(?:stdio|http|sse)-2025-0[36]|(?:stdio|http)-2024)-")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
