@@ -86,6 +86,7 @@ def test_whose_answer_it_is(says_issuer: bool, outcome: str, said: str | None):
         code_from(come, errand(says_issuer=says_issuer))
     assert ("evil words" in str(refused.value)) is good
     assert refused.value.code == ("bad" if good else "")
+    assert ("paste the whole address" in refused.value.advice) is (said is None and says_issuer)  # whoever pasted a bare code hears why
     if not good:
         assert "bad" not in str(refused.value)
         assert ISSUER in refused.value.expected

@@ -92,7 +92,7 @@ def code_from(query: str, errand: Errand) -> str:
         raise _strange("the answer is not to the question that was asked (`state` differs)", "the state that was sent", errand, "client")
     said = told.get("iss")
     if said is None and errand.says_issuer:
-        raise _strange("the answer does not say whose it is", f"iss={errand.issuer}", errand)
+        raise _strange("the answer does not say whose it is", f"iss={errand.issuer}", errand, advice=_WHOLE)
     if said is not None and said != errand.issuer:
         raise _strange("the answer is of another authorization server", f"iss={errand.issuer}", errand)
     if "error" in told:
@@ -106,12 +106,18 @@ def code_from(query: str, errand: Errand) -> str:
     return told["code"]
 
 
-def _strange(what: str, expected: str, errand: Errand, culprit: Culprit = "authorization server") -> Unauthorized:
+_INTERFERING = "Nothing was sent anywhere; log in again, and if it comes again, somebody may be interfering."
+_WHOLE = f"Where you pasted a code, paste the whole address at which the browser ended. {_INTERFERING}"
+
+
+def _strange(
+    what: str, expected: str, errand: Errand, culprit: Culprit = "authorization server", advice: str = _INTERFERING
+) -> Unauthorized:
     return Unauthorized(
         _STEP,
         what,
         document=errand.redirect_uri,
         expected=expected,
-        advice="Nothing was sent anywhere; log in again, and if it comes again, somebody may be interfering.",
+        advice=advice,
         culprit=culprit,
     )
