@@ -5,35 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from urllib.parse import urlsplit
 
 from interlock import Client
 from interlock.auth import OAuth
 from interlock.auth import client as authorization
-from interlock.fetch import Request
-from interlock.transport.fetching import HttpFetch
-
-
-class Robot:
-    """Agrees to whatever is asked, as a person would in a browser."""
-
-    async def listen(self, preferred):
-        return "http://127.0.0.1:33418/callback"
-
-    async def visit(self, url, redirect_uri):
-        fetch = HttpFetch()
-        try:
-            response = await fetch(Request("GET", url))
-            await response.aclose()
-            return urlsplit(response.headers["location"]).query
-        finally:
-            await fetch.aclose()
-
-    async def show_code(self, step):
-        raise AssertionError("nobody asked for a code")
-
-    async def aclose(self):
-        """Nothing is open."""
+from tests.auth.robot import Robot
 
 
 async def main(url, vault, calls, at_once, lease):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import pytest
 from msgspec import Struct
@@ -15,43 +15,17 @@ from interlock import Client, Context, Server
 from interlock.auth import ClientCredentials, EnterpriseManaged, Guard, Issuer, Jwt, OAuth, SigningKey, WorkloadIdentity
 from interlock.auth.issuer.seam import Client as Known
 from interlock.auth.issuer.trust import TrustedIssuer, Workload
-from interlock.fetch import Request
 from interlock.store import open_vault
-from interlock.transport.fetching import HttpFetch
 from interlock.transport.http import Http
 from interlock.wire.revisions import R1, R5, REVISIONS
 from tests.auth.issuer.office import Clock, Willing
+from tests.auth.robot import Robot
 from tests.auth.served import guarded, served
 from tests.ports import free_port
 
 MANY = 64
 KEY, IDP_KEY = SigningKey.generate(), SigningKey.generate()
 IDP, PLATFORM = "https://idp.example", "https://platform.example"
-
-
-class Robot:
-    """Agrees where it is sent, as a browser whose person has agreed before."""
-
-    visited = 0
-
-    async def listen(self, preferred: Any) -> str:
-        return "http://127.0.0.1:33418/callback"
-
-    async def visit(self, url: str, redirect_uri: str) -> str:
-        type(self).visited += 1
-        fetch = HttpFetch()
-        try:
-            response = await fetch(Request("GET", url))
-            await response.aclose()
-            return urlsplit(response.headers["location"]).query
-        finally:
-            await fetch.aclose()
-
-    async def show_code(self, step: Any) -> None:
-        raise AssertionError("nobody asked for a code")
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
 
 
 class Place(Struct):

@@ -30,7 +30,6 @@ from .oauth.members import Grant, Member
 from .oauth.revocation import revoke
 from .oauth.steps import Note
 from .records import GRANTS, read_grant
-from .records import kept_grants as kept_grants
 from .sender import Roads, dismiss, known_issuers, perform, recall
 
 if TYPE_CHECKING:

@@ -1,6 +1,8 @@
-"""The store that a URL names."""
+"""The store that a URL names, and how it is named to others."""
 
 from __future__ import annotations
+
+from urllib.parse import urlsplit
 
 from ..protocol.sessions import Store
 
@@ -39,3 +41,12 @@ def _path(rest: str) -> str:
     if not rest.startswith("//"):
         return rest
     return rest[2:] if rest.startswith("///") and len(rest) > 3 else ""
+
+
+def place_of(url: str) -> str:
+    """Where the Redis or Valkey server of a URL is, without its password."""
+    try:
+        parts = urlsplit(url)
+        return parts.path if parts.scheme == "unix" else f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
+    except ValueError:
+        return "?"

@@ -55,7 +55,7 @@ async def test_a_public_client() -> None:
     tokens = said(await office.redeem(code, client_id=told["client_id"], redirect_uri=back))
     assert tokens["refresh_token"]
     (pending,) = office.people.begun
-    assert (pending.client.is_dynamic, pending.client.is_loopback_only, pending.is_loopback) == (True, True, True)
+    assert (pending.client.is_dynamic, pending.is_loopback) == (True, True)
     assert (pending.client.logo, pending.redirect_host) == (None, "127.0.0.1:49152")  # AUR-09
 
 

@@ -71,11 +71,6 @@ class Client(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The host of a client id that is an address; nothing for any other."""
         return (urlsplit(self.id).hostname or "") if self.is_document else ""
 
-    @property
-    def is_loopback_only(self) -> bool:
-        """Whether any program on the person's machine could pass for it (SEC-26, AUR-10)."""
-        return bool(self.redirect_uris) and all(is_loopback(uri) for uri in self.redirect_uris)
-
 
 class Person(Struct, frozen=True):
     """Who decides: `subject` is who that is for ever, `claims` go into access tokens (never over those of the issuer itself)."""

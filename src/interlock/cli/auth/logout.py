@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ... import types as t
-from ...auth.client import kept_grants
+from ...auth.records import kept_grants
 from ...store import Vault
 from .. import exits
 from ..screen import note, say

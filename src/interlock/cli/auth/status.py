@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from ...auth.client import kept_grants
 from ...auth.oauth.addresses import canonical
 from ...auth.oauth.members import Grant
+from ...auth.records import kept_grants
 from ...store import Vault
 from .. import exits
 from ..screen import note, print_json, say, shown

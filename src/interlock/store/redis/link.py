@@ -9,10 +9,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from ...protocol.sessions import StoreError
 from .. import bounds
+from ..places import place_of
 from ..warnings import Warnings
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Link:
 
     def __init__(self, url: str, patience: float) -> None:
         self._url = url
-        self.place = _place(url)
+        self.place = place_of(url)
         self._patience = patience
         self._waiting: deque[_Command] = deque()
         self._size = 0  # bytes in the commands that wait and that nobody waits for
@@ -206,15 +206,6 @@ class Link:
         if client is not None:
             with contextlib.suppress(Exception):  # it is gone either way
                 await client.aclose()
-
-
-def _place(url: str) -> str:
-    """Where the server is, without its password."""
-    try:
-        parts = urlsplit(url)
-        return parts.path if parts.scheme == "unix" else f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
-    except ValueError:
-        return "?"
 
 
 async def end(task: asyncio.Task[None]) -> None:

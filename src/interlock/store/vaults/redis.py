@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from ...protocol.sessions import StoreError
+from ..places import place_of
 from .sealing import Sealing, about
 from .seam import Name, checked, decoded, encoded, ending, name
 
@@ -75,7 +75,7 @@ class RedisVault:
     ) -> None:
         if find_spec("redis") is None:
             raise StoreError("the vault in Redis needs the package redis: pip install 'interlock[redis]'")
-        self._url, self._place = url, _place(url)
+        self._url, self._place = url, place_of(url)
         self._prefix = prefix.encode()
         self._sealing = Sealing(key, False)
         self._clock = clock
@@ -198,12 +198,3 @@ class RedisVault:
 def _score(until: float | None) -> bytes:
     end = ending(until)
     return repr(_NEVER if end is None else min(max(end, 0.0), _NEVER)).encode()
-
-
-def _place(url: str) -> str:
-    """Where the server is, without its password."""
-    try:
-        parts = urlsplit(url)
-        return parts.path if parts.scheme == "unix" else f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
-    except ValueError:
-        return "?"
