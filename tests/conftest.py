@@ -36,7 +36,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Rooms whose tests start programs and wait for what becomes of them: left to `make test`.
 SLOW_ROOMS = (
-    "tests/workers/", "tests/faults/", "tests/cli/", "tests/contracts/", "tests/docs/test_snippets.py", "tests/servers/test_demo.py",
+    "tests/workers/", "tests/faults/", "tests/cli/", "tests/contracts/", "tests/docs/test_snippets.py", "tests/servers/test_tour.py",
     "tests/auth/test_client_real.py", "tests/store/test_vaults_processes.py", "tests/store/test_processes.py",
     "tests/store/test_likeness.py", "tests/interop/test_everything.py", "tests/transport/test_http_server_fuzz.py",
     "tests/house/test_tools.py",  # which `make check` has run by itself

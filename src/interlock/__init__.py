@@ -20,11 +20,14 @@ if TYPE_CHECKING:
     from .server.context import Context, Progress
     from .server.extension import Extension
     from .server.media import Audio, File, Image
+    from .server.templates import Template
     from .transport.channel import Channel
     from .transport.conversation import ClientTransport
     from .transport.duplex import Duplex
+    from .transport.fetching import HttpFetch
     from .transport.http import Http
     from .transport.limits import Limits, Rate
+    from .transport.public import PublicFetch
     from .transport.sockets import Socket
     from .transport.stdio import Stdio
     from .types import (
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from .wire.revisions import REVISIONS
+    from .wire.sse import EventReader
 
 __version__ = version.VERSION  # of this package
 
@@ -66,12 +70,15 @@ _ROOMS = {
     ".server.context": ("Context", "Progress"),
     ".server.extension": ("Extension",),
     ".server.media": ("Audio", "File", "Image"),
+    ".server.templates": ("Template",),
     ".transport.channel": ("Channel",),
     ".transport.conversation": ("ClientTransport",),
     ".transport.duplex": ("Duplex",),
     ".fetch": ("Fetch", "Lost", "Request", "Response"),
+    ".transport.fetching": ("HttpFetch",),
     ".transport.http": ("Http",),
     ".transport.limits": ("Limits", "Rate"),
+    ".transport.public": ("PublicFetch",),
     ".transport.sockets": ("Socket",),
     ".transport.stdio": ("Stdio",),
     ".types": (
@@ -97,6 +104,7 @@ _ROOMS = {
         "Unreachable",
     ),
     ".wire.revisions": ("REVISIONS",),
+    ".wire.sse": ("EventReader",),
 }
 __all__ = [
     "REVISIONS",
@@ -118,6 +126,7 @@ __all__ = [
     "Declined",
     "Duplex",
     "EmbeddedResource",
+    "EventReader",
     "Exchange",
     "Extension",
     "Fetch",
@@ -125,6 +134,7 @@ __all__ = [
     "Forbidden",
     "Handler",
     "Http",
+    "HttpFetch",
     "Icon",
     "Image",
     "ImageContent",
@@ -137,6 +147,7 @@ __all__ = [
     "Principal",
     "Progress",
     "ProtocolError",
+    "PublicFetch",
     "Rate",
     "RawResult",
     "Refused",
@@ -147,6 +158,7 @@ __all__ = [
     "Server",
     "Socket",
     "Stdio",
+    "Template",
     "TextContent",
     "TimedOut",
     "ToolAnnotations",

@@ -111,6 +111,16 @@ def test_a_file_in_a_package_may_import_its_neighbours(tmp_path: Path) -> None:
     assert loaded(inner / "x.py").stdout == "deep\n"
 
 
+def test_the_neighbours_in_a_package_hide_no_module(tmp_path: Path) -> None:
+    """A package may have a part that is called like a module of the standard library; a file beside it sees the other parts, too."""
+    package = tmp_path / "outer"
+    package.mkdir()
+    for name, text in {"__init__": "", "colorsys": "", "parts": "NAME = 'parted'\n"}.items():
+        (package / f"{name}.py").write_text(text)
+    (package / "x.py").write_text(HEAD + "from colorsys import rgb_to_hsv\nfrom parts import NAME\nmcp = Server(NAME)\n")
+    assert loaded(package / "x.py").stdout == "parted\n"
+
+
 @pytest.mark.parametrize("name", ["types", "click", "server"])
 def test_a_file_may_be_called_like_a_module(tmp_path: Path, name: str) -> None:
     """Neither hides the other."""

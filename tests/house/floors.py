@@ -21,7 +21,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
     7: ("testing",),
     8: ("interlock", "sync"),
     9: ("host", "gateway", "inspector", "servers"),
-    10: ("cli", "demo", "__main__"),
+    10: ("cli", "demo", "tour", "__main__"),
 }
 FLOOR = {name: number for number, names in FLOORS.items() for name in names}
 
@@ -29,7 +29,7 @@ FLOOR = {name: number for number, names in FLOORS.items() for name in names}
 APART = {4, 5, 9}
 
 # What the rooms on floor 9 may import, to the letter.
-FACE = {"interlock", "interlock.sync", "interlock.types", "interlock.auth", "interlock.store"}
+FACE = {"interlock", "interlock.lazily", "interlock.sync", "interlock.types", "interlock.schema", "interlock.auth", "interlock.store"}
 PRODUCTS = 9
 
 # Floors 0 to 2 decide; they do not do. No loops, sockets, processes or threads, whatever the road to them.
@@ -52,7 +52,7 @@ PURE_PARTS = {
 }
 
 # Distributions whose module is called otherwise.
-OTHERWISE = {"argon2_cffi": "argon2"}
+OTHERWISE = {"argon2_cffi": "argon2", "python_dateutil": "dateutil", "pyyaml": "yaml"}
 
 # A plugin for pytest imports pytest; who loads it has it.
 GUESTS = {"testing": {"pytest", "_pytest"}}

@@ -12,7 +12,9 @@ from interlock import Client
 @pytest.mark.parametrize(
     "name, tools",
     [
-        ("weather", {"get_alerts", "get_forecast"}),
+        ("weather", {"get_alerts", "get_forecast", "check_weather"}),
+        ("calendar", {"create_event", "list_events"}),
+        ("mail", {"send_mail", "create_draft"}),
         ("files", {"list_files", "search_files"}),
         ("everything", {"echo", "book_table", "tick"}),
     ],

@@ -27,7 +27,7 @@ async def call(address: str, name: str, arguments: dict[str, Any], seconds: floa
 async def test_the_tools_are_those_of_the_tutorial() -> None:
     """Names, titles, true annotations, and arguments with their limits (`TOL-02`, `TOL-04`)."""
     async with Client(weather.server) as client:
-        alerts, forecast = await client.list_tools()
+        alerts, forecast, _ = await client.list_tools()
     assert (alerts.name, forecast.name) == ("get_alerts", "get_forecast")
     for tool in (alerts, forecast):
         assert tool.title
@@ -169,7 +169,7 @@ async def test_as_a_program(site: WeatherSite) -> None:
     env = {ADDRESS_VARIABLE: site.url, SECONDS_VARIABLE: "5", "NO_PROXY": "127.0.0.1"}
     entry = {"command": sys.executable, "args": ["-m", "interlock.servers.weather"], "env": env}
     async with Client(entry) as client:
-        assert [tool.name for tool in await client.list_tools()] == ["get_alerts", "get_forecast"]
+        assert [tool.name for tool in await client.list_tools()] == ["get_alerts", "get_forecast", "check_weather"]
         assert (await client.call_tool("get_forecast", HERE)).value()["place"] == "Sacramento, CA"
 
 

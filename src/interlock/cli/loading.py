@@ -76,9 +76,10 @@ def _import(path: Path) -> ModuleType:
     name, top = path.stem, path.parent
     while (top / "__init__.py").is_file():
         name, top = f"{top.name}.{name}", top.parent
-    for folder in dict.fromkeys((str(top), str(path.parent))):
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
+    if str(top) not in sys.path:
+        sys.path.insert(0, str(top))
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # of a file in a package: its neighbours have full names, and must not hide modules of others
     sys.argv[:] = [str(path)]
     if "." in name:
         return importlib.import_module(name)

@@ -25,13 +25,16 @@ class Row(NamedTuple):
     heading: str
 
 
-_TALK, _MAKE = "Talk to a server", "Run and write servers"
+_TALK, _MAKE, _HOST = "Talk to a server", "Run and write servers", "Use servers with a model"
 COMMANDS: Final[dict[str, Row]] = {
     "run": Row(".running", "run", "Run the server in a Python file.", _MAKE),
     "new": Row(".project", "new", "Start a small project with a server and its test.", _MAKE),
     "install": Row(".install.command", "install", "Put a server into the configuration of a client.", _MAKE),
     "serve": Row(".serving", "serve", "Run one of the servers that come with Interlock.", _MAKE),
-    "demo": Row(".serving", "demo", "Watch the protocol at work.", _MAKE),
+    "tour": Row(".serving", "tour", "Watch the protocol at work.", _MAKE),
+    "demo": Row(".hosting.demo", "demo", "Plan a holiday: a host with four servers, in the browser.", _HOST),
+    "host": Row(".hosting.pages", "host", "Put a model and yourself in front of servers, in the browser.", _HOST),
+    "ask": Row(".hosting.ask", "ask", "One question, for scripts: a policy answers in your place.", _HOST),
     "list": Row(".listing", "list_", "Show what a server offers.", _TALK),
     "schema": Row(".listing", "schema", "Print the JSON Schemas of tools.", _TALK),
     "call": Row(".calling", "call", "Call a tool.", _TALK),

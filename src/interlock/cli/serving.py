@@ -1,4 +1,4 @@
-"""`interlock serve` and `interlock demo`: the servers that come with Interlock, and the walk through the protocol."""
+"""`interlock serve` and `interlock tour`: the servers that come with Interlock, and the walk through the protocol."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def _makes_a_server(tree: ast.Module) -> bool:
     return False
 
 
-@click.command("demo")
+@click.command("tour")
 @click.option("--folder", type=click.Path(exists=True, file_okay=False), default=".", help="The folder to show; nothing is written.")
 @click.option("--interactive", is_flag=True, help="Answer the servers' questions yourself.")
-def demo(folder: str, interactive: bool) -> None:
+def tour(folder: str, interactive: bool) -> None:
     """Watch the protocol at work: a client and three servers talk, and each message is shown as it goes by."""
-    code = import_module("interlock.demo").main(["--folder", folder, *(["--interactive"] if interactive else [])])
+    code = import_module("interlock.tour").main(["--folder", folder, *(["--interactive"] if interactive else [])])
     click.get_current_context().exit(code if isinstance(code, int) else 0)

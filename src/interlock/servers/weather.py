@@ -1,12 +1,15 @@
-"""The weather in the USA, from the National Weather Service: alerts of a state, and the forecast of a place.
+"""The weather: alerts and forecasts for the USA, from the National Weather Service, and what it is mostly like elsewhere.
 
-`interlock serve weather` runs it over stdio. INTERLOCK_WEATHER_URL names another address that answers as
-https://api.weather.gov does, INTERLOCK_WEATHER_SECONDS how long one answer may take.
+`interlock serve weather` runs it over stdio. What the weather is mostly like is in a table that comes with it and needs no
+network. INTERLOCK_WEATHER_URL names another address that answers as https://api.weather.gov does, INTERLOCK_WEATHER_SECONDS how
+long one answer may take.
 """
 
 from __future__ import annotations
 
+import datetime
 import os
+from calendar import month_name, monthrange
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -15,7 +18,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct, field
 
-from interlock import Context, Server, ToolAnnotations, ToolError
+from interlock import CallToolResult, Context, McpError, Server, TextContent, ToolAnnotations, ToolError, types
+
+from .climate import Unheard, cities_like, climates, find_city, month_of
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
@@ -25,6 +30,9 @@ ADDRESS_VARIABLE, SECONDS_VARIABLE = "INTERLOCK_WEATHER_URL", "INTERLOCK_WEATHER
 SECONDS = 20.0
 MOST_BYTES = 8 * 1024 * 1024
 MOST_PERIODS = 5
+FORECAST, YEAR = "weather://forecast/{city}/{date}", "weather://forecast/{city}"
+NORMALS = "These are climate normals, what the month is mostly like there, and no forecast."
+MOST_DATES = 100
 NO_ALERTS = "There are no active weather alerts for {state}."
 
 T = TypeVar("T")
@@ -122,6 +130,21 @@ class Forecast(Struct, rename="camel"):
     periods: list[Period] = field(default_factory=list)
 
 
+class Normals(Struct, rename="camel"):
+    """What the weather of a month is mostly like in a city; `rain_days` are days with rain or snow, `note` says what this is."""
+
+    city: str
+    country: str
+    month: str
+    high_celsius: int
+    low_celsius: int
+    high_fahrenheit: int
+    low_fahrenheit: int
+    rain_days: int
+    note: str = NORMALS
+    date: datetime.date | None = None
+
+
 # -- the service ---------------------------------------------------------------------------------------------------
 
 
@@ -206,6 +229,7 @@ class WeatherService:
 
 State = Annotated[str, Meta(pattern="^[A-Za-z]{2}$", examples=["CA", "NY"])]
 Latitude = Annotated[float, Meta(ge=-90, le=90, examples=[38.58])]
+City = Annotated[str, Meta(min_length=1, max_length=100, examples=["Barcelona", "New York"])]
 Longitude = Annotated[float, Meta(ge=-180, le=180, examples=[-121.49])]
 
 
@@ -247,6 +271,87 @@ async def get_forecast(latitude: Latitude, longitude: Longitude, ctx: Context[We
         longitude=longitude,
         periods=[_period(period) for period in answer.properties.periods[:MOST_PERIODS]],
     )
+
+
+async def check_weather(city: City, date: datetime.date) -> Normals | CallToolResult:
+    """What the weather is mostly like in a city at a time of the year: climate normals of the month, not a forecast.
+
+    Args:
+        city: one of many cities of the world, such as Barcelona.
+        date: the day, such as 2024-06-15.
+    """
+    found = _normals(city, date)
+    days = monthrange(date.year, date.month)[1]
+    words = (
+        f"{found.city}, {found.country}, in {found.month}: mostly {found.low_celsius} to {found.high_celsius} °C "
+        f"({found.low_fahrenheit} to {found.high_fahrenheit} °F), and rain on {found.rain_days} of {days} days. {NORMALS}"
+    )
+    return CallToolResult(content=[TextContent(words)], structured_content=found)
+
+
+def _normals(city: str, day: datetime.date, *, dated: bool = True) -> Normals:
+    """The normals of a city for the month of a day. Raises ToolError for a city that is not in the table."""
+    try:
+        name = find_city(city)
+    except Unheard as bad:
+        hint = f"Did you mean {' or '.join(bad.near)}?" if bad.near else f"There are {len(climates())} cities, such as Barcelona."
+        raise ToolError(f"There are no climate normals for {city!r}. {hint}") from None
+    climate = climates()[name]
+    high, low, rain = month_of(climate, day)
+    fahrenheit = round(high * 9 / 5 + 32), round(low * 9 / 5 + 32)
+    when = day if dated else None
+    return Normals(name, climate.country, month_name[day.month], high, low, *fahrenheit, rain, date=when)
+
+
+def _add_climate(made: Server) -> None:
+    """Add the tool, the templates and the completions that need no network."""
+    made.add_tool(
+        check_weather, title="What the weather is mostly like", annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    )
+
+    @made.resource(
+        FORECAST,
+        name="weather-forecast",
+        title="Weather Forecast",
+        description="Get weather forecast for any city and date",
+        mime_type="application/json",
+    )
+    async def forecast(city: str, date: datetime.date) -> Normals:
+        try:
+            return _normals(city, date)
+        except ToolError as bad:
+            raise McpError(types.INVALID_PARAMS, str(bad)) from None
+
+    @made.resource(YEAR, name="weather-year", title="Weather of a year", mime_type="application/json")
+    async def year(city: str) -> list[Normals]:
+        """What the weather of each month is mostly like in a city: climate normals, no forecast."""
+        try:
+            return [_normals(city, datetime.date(2024, month, 1), dated=False) for month in range(1, 13)]
+        except ToolError as bad:
+            raise McpError(types.INVALID_PARAMS, str(bad)) from None
+
+    @made.completion(FORECAST, "city")
+    async def complete_city(value: str) -> list[str]:
+        return cities_like(value)
+
+    @made.completion(YEAR, "city")
+    async def complete_city_of_year(value: str) -> list[str]:
+        return cities_like(value)
+
+    @made.completion(FORECAST, "date")
+    async def complete_date(value: str) -> list[str]:
+        return _dates_like(value, datetime.date.today())
+
+
+def _dates_like(start: str, today: datetime.date) -> list[str]:
+    """Days whose date begins so: those from today on first, then those of the year that is given."""
+    spans = [today.toordinal()]
+    if len(start) >= 4 and start[:4].isdecimal() and start[:4].isascii() and start[:4] != "0000":
+        spans.append(datetime.date(int(start[:4]), 1, 1).toordinal())
+    last = datetime.date.max.toordinal()
+    numbers = (n for first in spans for n in range(first, min(first + 366, last + 1)))
+    days = dict.fromkeys(day for n in numbers if (day := datetime.date.fromordinal(n).isoformat()).startswith(start))
+    return list(days)[: MOST_DATES if start else 10]
 
 
 def _degrees(value: float) -> str:
@@ -292,14 +397,18 @@ def weather_server(address: str | None = None, seconds: float | None = None) -> 
     made = Server(
         "weather",
         "1.0.0",
-        title="Weather in the USA",
-        instructions="Ask for a forecast by latitude and longitude, for alerts by state. There is no weather here outside the USA.",
+        title="Weather",
+        instructions=(
+            "Forecasts (by latitude and longitude) and alerts (by state) are for the USA. For other places and for days far away "
+            "check_weather says what the weather is mostly like: climate normals of the month, no forecast. Say so."
+        ),
         lifespan=lifespan,
         list_ttl_ms=3_600_000,
     )
     only_reads = ToolAnnotations(read_only_hint=True, open_world_hint=True)
     made.add_tool(get_alerts, title="Weather alerts of a state", annotations=only_reads)
     made.add_tool(get_forecast, title="Weather forecast for a place", annotations=only_reads)
+    _add_climate(made)
     return made
 
 

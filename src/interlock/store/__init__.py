@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from .places import open_store
     from .redis import RedisStore
     from .sqlite import SqliteStore
+    from .sqlite.writer import Writer
     from .vaults.file import FileVault
     from .vaults.keyring import KeyringVault
     from .vaults.leases import alone
     from .vaults.memory import MemoryVault
-    from .vaults.places import open_vault
+    from .vaults.places import data_folder, open_vault
     from .vaults.redis import RedisVault
     from .vaults.seam import Vault
     from .vaults.sqlite import SqliteVault
@@ -43,11 +44,12 @@ _ROOMS = {
     ".places": ("open_store",),
     ".redis": ("RedisStore",),
     ".sqlite": ("SqliteStore",),
+    ".sqlite.writer": ("Writer",),
     ".vaults.file": ("FileVault",),
     ".vaults.keyring": ("KeyringVault",),
     ".vaults.leases": ("alone",),
     ".vaults.memory": ("MemoryVault",),
-    ".vaults.places": ("open_vault",),
+    ".vaults.places": ("data_folder", "open_vault"),
     ".vaults.redis": ("RedisVault",),
     ".vaults.seam": ("Vault",),
     ".vaults.sqlite": ("SqliteVault",),
@@ -72,7 +74,9 @@ __all__ = [
     "StoreError",
     "Vault",
     "WorkerStore",
+    "Writer",
     "alone",
+    "data_folder",
     "open_store",
     "open_vault",
 ]

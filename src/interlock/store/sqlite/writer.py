@@ -28,8 +28,11 @@ _BATCH = 1000  # pieces of work in one transaction, so that the other processes 
 log = logging.getLogger("interlock.store")
 
 
-def connect(path: Path, *, check_same_thread: bool = True) -> sqlite3.Connection:
-    """A connection to a store's file, which is made where there is none. Raises StoreError where it cannot be."""
+def connect(path: Path, *, check_same_thread: bool = True, prepare: Callable[[sqlite3.Connection], None] = prepare) -> sqlite3.Connection:
+    """A connection to a store's file, which is made where there is none. Raises StoreError where it cannot be.
+
+    `prepare` makes the tables; it raises StoreError where the file is of another kind.
+    """
     try:
         # Made by us and not by SQLite, so that nobody else may read it; the files beside it take over its mode. One that is there is
         # opened by SQLite alone: to close it again would end the locks that this process has on it.
@@ -42,9 +45,9 @@ def connect(path: Path, *, check_same_thread: bool = True) -> sqlite3.Connection
         why = "it is a directory" if path.is_dir() else bad
         raise StoreError(f"the store {path} cannot be opened: {why}") from None
     try:
+        prepare(db)  # first of all: a file that is another's is left as it is
         _to_wal(db)
         db.execute("PRAGMA synchronous = NORMAL")
-        prepare(db)
     except (sqlite3.Error, StoreError) as bad:
         db.close()
         raise StoreError(f"the store {path} cannot be used: {bad}") from None
@@ -76,10 +79,11 @@ class _Piece:
 
 
 class Writer:
-    """Carries work out in a thread of its own, from `open` to `aclose`."""
+    """Carries work out in a thread of its own, from `open` to `aclose`. `prepare` makes the tables, where they are not a store's."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, prepare: Callable[[sqlite3.Connection], None] = prepare) -> None:
         self._path = path
+        self._prepare = prepare
         self._waiting: deque[_Piece] = deque()
         self._size = 0  # bytes in what waits
         self._stirred = threading.Condition()
@@ -90,7 +94,7 @@ class Writer:
         self._dropped = Warnings(log, "the store cannot keep up and has dropped what was to be written: %d times")
         self._failed = Warnings(log, "the store has failed to write: %d times")
 
-    async def open(self, *, on_posted: Callable[[], None]) -> None:
+    async def open(self, *, on_posted: Callable[[], None] = lambda: None) -> None:
         """Connect. `on_posted` is called in this loop once a note of this process can be read."""
         self._loop = asyncio.get_running_loop()
         self._on_posted = on_posted
@@ -146,7 +150,7 @@ class Writer:
 
     def _run(self, loop: asyncio.AbstractEventLoop, ready: asyncio.Future[None]) -> None:
         try:
-            db = connect(self._path)
+            db = connect(self._path, prepare=self._prepare)
         except Exception as bad:
             _in(loop, _settle, ready, None, bad)
             return

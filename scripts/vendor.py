@@ -1,0 +1,111 @@
+"""Puts the JavaScript of others that the web face of the host runs into `host/web/static/vendor`, every package checked against its digest.
+
+    python -m scripts.vendor                  # as `vendor.json` says: the same versions, the same files
+    python -m scripts.vendor preact@11.2.0    # another version of one package, whose digest is then recorded
+
+npm fetches the packages; no build step follows. Imports of bare names become relative, so that browsers need no import map, and
+what points at source maps, which are not here, goes. Beside the modules lie their licences. `vendor.json` records, for each
+package, its version, its licence and the digest that the registry gives, and for each file where it comes from and its digest.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import posixpath
+import re
+import sys
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scripts.peers import ROOT, NotInstalled, npm, run
+
+VENDOR = ROOT / "src" / "interlock" / "host" / "web" / "static" / "vendor"
+RECORD = VENDOR / "vendor.json"
+SOURCE_MAP = re.compile(r"\n?//# sourceMappingURL=\S+\s*$")
+IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*)(["'])([^"'./][^"']*)\2""")
+
+
+class Different(Exception):
+    """A package is not the one that was recorded."""
+
+
+def digest(data: bytes) -> str:
+    """The digest of a file, in the form in which registries give it."""
+    return "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
+
+
+def pack(name: str, version: str, folder: Path) -> bytes:
+    """The package as the registry has it. Raises NotInstalled."""
+    run([*npm(), "pack", f"{name}@{version}", "--ignore-scripts", "--loglevel=error", "--pack-destination", str(folder)], cwd=folder)
+    (found,) = folder.glob("*.tgz")
+    return found.read_bytes()
+
+
+def rewritten(text: str, places: Mapping[str, str], file: str) -> str:
+    """A module whose imports are paths from where it lies. Raises Different for an import of something that is not here."""
+
+    def place(found: re.Match[str]) -> str:
+        target = places.get(found[3])
+        if target is None:
+            raise Different(f"{file} imports {found[3]}, which vendor.json does not have")
+        return f'{found[1]}"./{posixpath.relpath(target, posixpath.dirname(file) or ".")}"'
+
+    return IMPORT.sub(place, SOURCE_MAP.sub("\n", text))
+
+
+def files(package: Mapping[str, Any], archive: bytes, places: Mapping[str, str]) -> dict[str, bytes]:
+    """What of a package goes into the folder, by name. Raises Different."""
+    made = {}
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for file, entry in package["files"].items():
+            inside = tar.extractfile(f"package/{entry['from']}")
+            if inside is None:
+                raise Different(f"{entry['from']} is no file")
+            data = inside.read()
+            made[file] = rewritten(data.decode(), places, file).encode() if file.endswith(".js") else data
+    return made
+
+
+def vendor(record: dict[str, Any], wanted: Mapping[str, str]) -> None:
+    """Fetch all packages, write their files, and record what came. Raises Different and NotInstalled."""
+    packages = record["packages"]
+    places = {entry["as"]: file for package in packages.values() for file, entry in package["files"].items() if "as" in entry}
+    written: dict[str, bytes] = {}
+    for name, package in packages.items():
+        version = wanted.get(name, package["version"])
+        with tempfile.TemporaryDirectory() as folder:
+            archive = pack(name, version, Path(folder))
+        if version == package["version"] and package["integrity"] not in ("", digest(archive)):
+            raise Different(f"{name} {version} is not what was recorded: {digest(archive)}")
+        package["version"], package["integrity"] = version, digest(archive)
+        for file, data in files(package, archive, places).items():
+            package["files"][file]["digest"] = digest(data)
+            written[file] = data
+    for file, data in written.items():
+        (VENDOR / file).write_bytes(data)
+    RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Vendor what is recorded, with the versions that were named; return 0 where that went well."""
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    wanted = {name: version for name, _, version in (argument.rpartition("@") for argument in arguments)}
+    if unknown := [name or argument for (name, argument) in zip(wanted, arguments, strict=True) if name not in record["packages"]]:
+        print(f"vendor.json has no {', '.join(unknown)}; it has {', '.join(record['packages'])}", file=sys.stderr)
+        return 2
+    try:
+        vendor(record, wanted)
+    except (Different, NotInstalled) as bad:
+        print(bad, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

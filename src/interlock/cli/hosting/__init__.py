@@ -1,0 +1,1 @@
+"""The commands that put a model and a person in front of servers."""

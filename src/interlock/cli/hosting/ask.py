@@ -1,0 +1,209 @@
+"""`interlock ask`: one question to a model with servers, for scripts; a policy answers in the person's place."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from ... import types as t
+from ...host import forms
+from ...host.app import Host
+from ...host.events import Attached, CallDecided, CallEnded, CallProposed, ModelSays, Noted, Notice, TurnEnded
+from ...host.log import LogError
+from ...host.questions import (
+    Answer,
+    AnyQuestion,
+    Decision,
+    Filled,
+    FormQuestion,
+    NotAnswered,
+    SampledQuestion,
+    SampleQuestion,
+)
+from ...host.session import Session
+from .. import exits
+from ..answering import AnswersGiven, answers_given
+from ..screen import note, print_json, shown
+from ..values import string_arguments
+from .making import host_of
+from .options import given_of, with_host_options
+
+ENDS = {"done": exits.OK, "refused": exits.REFUSED, "failed": exits.UNREACHABLE}  # all others: exits.TOOL_FAILED
+
+
+@click.command("ask", epilog=exits.WORDS)
+@click.argument("words", nargs=-1, required=True, metavar="TEXT...")
+@with_host_options
+@click.option(
+    "--prompt", "prompt", metavar="SERVER/NAME", help="Say a server's prompt; TEXT is its arguments then: name=value, or - for none."
+)
+@click.option("--attach", multiple=True, metavar="SERVER=URI", help="A resource to put beside the question; may be given several times.")
+@click.option("--answers", metavar="JSON", help="Values for forms that servers show: an object {field: value}, or @FILE.")
+@click.option("--sampling", is_flag=True, help="Let servers ask the model, as often as the limits allow.")
+@click.option("--json", "machine", is_flag=True, help="Print one JSON object: the answer, how it ended, and every call.")
+@click.option("--events", is_flag=True, help="Print every event as a line of JSON, as it happens.")
+def ask(
+    words: Sequence[str],
+    prompt: str | None,
+    attach: Sequence[str],
+    answers: str | None,
+    sampling: bool,
+    machine: bool,
+    events: bool,
+    **options: Any,
+) -> None:
+    """Ask a model once, with servers at its hand, and print what it says.
+
+    Nobody is there to be asked: what the policy does not allow is refused, and so is a form that --answers has nothing for. Servers are
+    started when their file is named by --config, or when you have allowed them before. TEXT - reads the question from stdin.
+
+    \b
+    interlock ask "What does the calendar say for June 2024?" -c servers.json -m ollama:llama3.2 --policy read-only.toml
+    """
+    given = given_of(options)
+    text = " ".join(words)
+    if machine and events:
+        raise click.UsageError("--json or --events, not both.")
+    person = Stated(answers_given(False, answers), sampling)
+    host = host_of(given, ask=False, ask_to_start=not given.configs)
+    host.desk.person = person
+    told = Told(machine, events)
+    host.listen(told.hear)
+    attached = [_attached(each) for each in attach]
+    if text == "-" and prompt is None:
+        text = sys.stdin.read()
+    if not text.strip():
+        raise click.UsageError("There is nothing to ask.")
+
+    async def run() -> tuple[TurnEnded, Session]:
+        async with host:
+            session = host.session()
+            if prompt is None:
+                return await session.say(text, attach=attached), session
+            server, _, name = prompt.partition("/")
+            said = {} if text == "-" else string_arguments(words)
+            return await session.prompt(server, name, said, attach=attached), session
+
+    try:
+        ended, session = asyncio.run(run())
+    except (t.InterlockError, LogError, OSError) as bad:
+        told.failed(str(bad))
+        click.get_current_context().exit(exits.UNREACHABLE if isinstance(bad, t.Unreachable) else exits.REFUSED)
+    told.ended(ended, session, host)
+    code = ENDS.get(ended.reason, exits.TOOL_FAILED)
+    if code:
+        click.get_current_context().exit(code)
+
+
+class Stated:
+    """Answers what was answered beforehand: forms by `--answers`, sampling by `--sampling`; nothing else is ever allowed."""
+
+    def __init__(self, given: AnswersGiven, sampling: bool) -> None:
+        self._fields, self._sampling = given.fields or {}, sampling
+
+    async def answer(self, question: AnyQuestion) -> Answer:
+        """See Person."""
+        if isinstance(question, SampleQuestion | SampledQuestion) and self._sampling:
+            return Decision(allow=True)
+        if isinstance(question, FormQuestion):
+            content = {
+                **forms.defaults(question.fields),
+                **{f.name: self._fields[f.name] for f in question.fields if f.name in self._fields},
+            }
+            known = any(field.name in self._fields for field in question.fields)
+            if known and not forms.check(question.requested_schema, content):
+                return Filled(action="accept", content=content)
+            return NotAnswered(words="--answers has no fitting answer to this form.")
+        return NotAnswered(words="Nobody is there to be asked; allow it by a rule of --policy.")
+
+
+class Told:
+    """Prints what happens: for people words on stdout and remarks on stderr, for machines JSON."""
+
+    def __init__(self, machine: bool, events: bool) -> None:
+        self._machine, self._events = machine, events
+        self._calls: dict[str, dict[str, Any]] = {}
+        self._notices: list[str] = []
+        self._line_open = False
+
+    def hear(self, noted: Noted) -> None:
+        """Take in an event."""
+        event = noted.event
+        if self._events:
+            sys.stdout.write(msgspec.json.encode(noted).decode() + "\n")
+            sys.stdout.flush()
+        if isinstance(event, CallProposed):
+            self._calls[event.call] = {"server": event.server, "tool": event.tool or event.name, "arguments": event.arguments}
+        elif isinstance(event, CallDecided) and event.call in self._calls:
+            edited = {} if event.arguments is None else {"arguments": event.arguments}
+            self._calls[event.call].update(allowed=event.allow, by=event.by, why=event.why, **edited)
+            if not event.allow:
+                self._remark(f"not called: {self._name(event.call)}. {event.why}", "yellow")
+        elif isinstance(event, CallEnded) and event.call in self._calls:
+            failed = event.error or (event.result.text if event.result is not None and event.result.is_error else "")
+            self._calls[event.call].update(seconds=event.seconds, error=failed)
+            if self._calls[event.call].get("allowed"):
+                self._remark(f"called: {self._name(event.call)}" + (f": {failed}" if failed else ""), "red" if failed else "cyan")
+        elif isinstance(event, Notice):
+            self._notices.append(event.words)
+            self._remark(f"{event.server}: {event.words}" if event.server else event.words, "yellow")
+        elif isinstance(event, ModelSays) and event.kind == "text" and not (self._machine or self._events):
+            click.echo(shown(event.text), nl=False)
+            self._line_open = True
+
+    def ended(self, ended: TurnEnded, session: Session, host: Host) -> None:
+        """Say how it ended."""
+        if self._machine:
+            usage = {"input": ended.usage.input, "output": ended.usage.output}
+            answer = {
+                "answer": _last(session), "reason": ended.reason, "words": ended.words, "model": session.model.name, "session": session.id,
+                "usage": usage, "calls": list(self._calls.values()), "notices": self._notices,
+            }  # fmt: skip
+            print_json(answer)
+            return
+        self._close()
+        if ended.words:
+            self._remark(ended.words, "yellow")
+
+    def failed(self, words: str) -> None:
+        """Say what kept it from beginning, or broke it."""
+        if self._machine:
+            print_json({"error": {"message": words}})
+        else:
+            self._close()
+            note(f"Error: {words}", fg="red")
+
+    def _name(self, call: str) -> str:
+        known = self._calls[call]
+        return f"{known['tool']} of {known['server']}" if known["server"] else str(known["tool"])
+
+    def _remark(self, words: str, colour: str) -> None:
+        if not (self._machine or self._events):
+            self._close()
+            note(words, fg=colour)
+
+    def _close(self) -> None:
+        if self._line_open:
+            click.echo()
+            self._line_open = False
+
+
+def _last(session: Session) -> str:
+    """The text of what the model said last."""
+    for message in reversed(session.messages):
+        if message.role == "assistant":
+            blocks = message.content if isinstance(message.content, list) else [message.content]
+            return "\n".join(block.text for block in blocks if isinstance(block, t.TextContent))
+    return ""
+
+
+def _attached(text: str) -> Attached:
+    server, equals, uri = text.partition("=")
+    if not equals or not server or not uri:
+        raise click.UsageError(f"--attach {text}: write SERVER=URI, such as travel=travel://preferences/europe.")
+    return Attached(server=server, uri=uri)

@@ -1,0 +1,206 @@
+"""Makes a host of what was typed: servers, models, rules, approvals and log, each from its place."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from msgspec.structs import replace
+
+from ...fetch import Authorizer
+from ...host.app import Host
+from ...host.config import Config, Entry, Input, load_config
+from ...host.events import Notice
+from ...host.log import Secrets, SqliteLog
+from ...host.models.configured import PROVIDERS, BadModels, from_environment, read_models
+from ...host.models.planner import Planner
+from ...host.models.seam import Model
+from ...host.pins import Pins
+from ...host.policy import Policy, Rule
+from ...host.rulebook import BadPolicy, load_policy, read_rules, write_rules
+from ...store import data_folder
+from ..auth.kept import KeptTokens
+from ..install.clients import this_place
+from ..screen import note
+from .options import Given
+
+NEAR = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
+EVERY = 1.0  # seconds between two looks at the configuration
+_SHORT = re.compile(r"(?P<provider>[a-z]+):(?P<model>[^@\s]+)(?:@(?P<url>\S+))?")
+
+
+def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Host:
+    """The host that was asked for. `ask` says that a person at the terminal may be asked for what a configuration wants to know.
+
+    Raises click.UsageError for what is missing or wrong.
+    """
+    paths = config_paths(given)
+    config = config_of(given, _asked if ask else None)
+    if not config.entries:
+        problems = "".join(f"\n  {problem}" for problem in config.problems)
+        raise click.UsageError(f"There is no server in {', '.join(map(str, paths))}.{problems}")
+    models = models_of(given)
+    policy = policy_of(given)
+    saved = data_folder().parent / "host" / "rules.json"
+    for rule in saved_rules(saved):
+        policy.remember(rule, "always")
+    log = given.log_file or data_folder().parent / "host" / "log.db"
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    secrets = Secrets(value for entry in config.entries for value in entry.secrets)
+    return Host(
+        config,
+        models=models,
+        policy=policy,
+        pins=Pins(given.lock or paths[0].parent / "interlock.lock"),
+        log=SqliteLog(log, redact=secrets),
+        roots={"": given.roots} if given.roots else {},
+        ask_to_start=ask_to_start,
+        saved=lambda rules: save_rules(saved, rules),
+        hub={"auth": _authorizer},
+    )
+
+
+def config_paths(given: Given) -> tuple[Path, ...]:
+    """The files with the servers. Raises click.UsageError where none is named and none is near."""
+    near = next((path for path in map(Path, NEAR) if path.is_file()), None)
+    if given.configs or near is not None:
+        return given.configs or (Path(near or "."),)
+    raise click.UsageError(f"Say by --config in which file the servers are; here is none of {', '.join(NEAR)}.")
+
+
+def config_of(given: Given, ask: Callable[[Input], str] | None = None) -> Config:
+    """The servers, with the trusted ones marked. Raises click.UsageError for a trusted one that is not there."""
+    config = load_config(*config_paths(given), ask=ask)
+    if strange := set(given.trust) - {entry.id for entry in config.entries}:
+        raise click.UsageError(f"--trust {', '.join(sorted(strange))}: there is no such server.")
+    entries = tuple(replace(entry, trusted=True) if entry.id in given.trust else entry for entry in config.entries)
+    return replace(config, entries=entries)
+
+
+async def follow(host: Host, given: Given) -> None:
+    """Take a changed configuration over whenever one of its files changes, until cancelled; broken ones are told of and left."""
+    paths = config_paths(given)
+    before = await asyncio.to_thread(_times, paths)
+    while True:
+        await asyncio.sleep(EVERY)
+        now = await asyncio.to_thread(_times, paths)
+        if now != before:
+            before = now
+            config = config_of(given)
+            if any(problem.level == "error" and not problem.id for problem in config.problems):  # half written, perhaps
+                words = "; ".join(str(problem) for problem in config.problems)
+                host.tell(Notice(level="warning", words=f"The configuration cannot be read; the servers stay as they are: {words}"))
+            else:
+                await host.reload(config)
+
+
+def _times(paths: Sequence[Path]) -> list[tuple[int, int] | None]:
+    found: list[tuple[int, int] | None] = []
+    for path in paths:
+        try:
+            status = os.stat(path)
+            found.append((status.st_mtime_ns, status.st_size))
+        except OSError:
+            found.append(None)  # it may be being written anew
+    return found
+
+
+def models_of(given: Given) -> list[Model]:
+    """The models: those of the file, and those that were named, which come first. Raises click.UsageError."""
+    path = given.models_file or this_place().settings / "interlock" / "models.json"
+    configured: dict[str, Model] = {}
+    try:
+        if given.models_file is not None or path.is_file():
+            read = read_models(_entries(path), folder=path.parent)
+            configured = {model.name: model for model in read.models}
+            for words in read.left_out.values():
+                note(words, fg="yellow")
+        if not given.models and not configured:
+            configured = {model.name: model for model in from_environment().models}
+        chosen = [configured.get(name) or _named(name) for name in given.models]
+    except BadModels as bad:
+        raise click.UsageError(str(bad)) from None
+    models = list({model.name: model for model in [*chosen, *configured.values()]}.values())
+    if not models:
+        raise click.UsageError(
+            "There is no model. Name one by --model, such as anthropic:claude-sonnet-4-5, ollama:llama3.2 or planner (rule-based, "
+            f"for the travel servers), or configure some in {path}."
+        )
+    return models
+
+
+def _entries(path: Path) -> Any:
+    try:
+        data = msgspec.json.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError) as bad:
+        raise BadModels(f"{path} cannot be read: {bad}") from None
+    if not isinstance(data, dict) or "models" not in data:
+        raise BadModels(f'{path} must be an object with "models".')
+    return data["models"]
+
+
+def _named(name: str) -> Model:
+    """A model by what was typed."""
+    if name == "planner":
+        return Planner()
+    found = _SHORT.fullmatch(name)
+    if found is None or found["provider"] not in PROVIDERS:
+        raise BadModels(f"There is no model {name}. A model is PROVIDER:MODEL[@URL]; the providers are {', '.join(PROVIDERS)}.")
+    kind = PROVIDERS[found["provider"]]
+    entry: dict[str, Any] = {"provider": found["provider"], "model": found["model"], "url": found["url"] or ""}
+    if kind.variable and (kind.variable in os.environ or not found["url"]):
+        entry["key"] = f"${{{kind.variable}}}"
+    read = read_models({re.sub(r"[\s/\\]", "-", found["model"])[:64]: entry})
+    if not read.models:
+        raise BadModels(next(iter(read.left_out.values())))
+    return read.models[0]
+
+
+def policy_of(given: Given) -> Policy:
+    """The rules of the file, else none. Raises click.UsageError."""
+    if given.policy_file is None:
+        return Policy()
+    try:
+        return load_policy(given.policy_file)
+    except BadPolicy as bad:
+        raise click.UsageError(str(bad)) from None
+
+
+def saved_rules(path: Path) -> Sequence[Rule]:
+    """What was remembered for good; nothing where that cannot be read, which is said."""
+    if not path.is_file():
+        return ()
+    try:
+        return read_rules(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError, BadPolicy) as bad:
+        note(f"What you had decided for good is not used: {bad}", fg="yellow")
+        return ()
+
+
+def save_rules(path: Path, rules: Sequence[Rule]) -> None:
+    """Keep what is remembered for good. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(write_rules(rules), encoding="utf-8")
+    os.replace(new, path)
+
+
+def _authorizer(entry: Entry) -> Authorizer | None:
+    """What `interlock auth login` keeps, unless the configuration has a header that says who asks."""
+    if not entry.url or any(name.lower() == "authorization" for name in entry.headers):
+        return None
+    return KeptTokens("")
+
+
+def _asked(input: Input) -> str:
+    """What a configuration wants to know of the person, asked at the terminal."""
+    words = input.description or input.id
+    if input.options:
+        return str(click.prompt(words, type=click.Choice(list(input.options)), default=input.default or None))
+    return str(click.prompt(words, default=input.default or None, hide_input=input.password, show_default=not input.password))

@@ -1,0 +1,59 @@
+"""What the commands of the host have in common: which servers, which models, which rules, and where things are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec import Struct
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_NEW = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+HOST_OPTIONS = (
+    click.option(
+        "--config", "-c", "configs", multiple=True, type=_FILE, metavar="FILE",
+        help="Servers, as any client configures them; may be given several times.  [.mcp.json]",
+    ),
+    click.option(
+        "--models", "models_file", type=_FILE, metavar="FILE", help="The models there are.  [models.json in your settings folder]"
+    ),
+    click.option(
+        "--model", "-m", "models", multiple=True, metavar="NAME",
+        help="A configured model, or PROVIDER:MODEL[@URL], such as anthropic:claude-sonnet-4-5 or openai:llama3@http://localhost:11434/v1; "
+        "the first is used, the others can be chosen.",
+    ),
+    click.option("--policy", "policy_file", type=_FILE, metavar="FILE", help="Rules: what may be called unasked, and what never."),
+    click.option("--trust", multiple=True, metavar="ID", help="Believe what this server says of its tools."),
+    click.option("--root", "roots", multiple=True, type=_FOLDER, metavar="FOLDER", help="A folder that all servers may be told of."),
+    click.option(
+        "--lock", type=_NEW, metavar="FILE", help="What you approved.  [interlock.lock beside the first --config]"
+    ),
+    click.option("--log", "log_file", type=_NEW, metavar="FILE", help="The log of all that happens.  [in your data folder]"),
+)  # fmt: skip
+
+
+class Given(Struct, kw_only=True):
+    """What was typed."""
+
+    configs: tuple[Path, ...]
+    models_file: Path | None
+    models: tuple[str, ...]
+    policy_file: Path | None
+    trust: tuple[str, ...]
+    roots: tuple[Path, ...]
+    lock: Path | None
+    log_file: Path | None
+
+
+def with_host_options(command: Any) -> Any:
+    """Give a command the options of a host."""
+    for option in reversed(HOST_OPTIONS):
+        command = option(command)
+    return command
+
+
+def given_of(options: dict[str, Any]) -> Given:
+    """The options of the host, taken out of all that were typed."""
+    return Given(**{name: options.pop(name) for name in Given.__struct_fields__})

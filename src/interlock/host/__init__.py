@@ -1,0 +1,80 @@
+"""The host: a model and a person in front of many servers.
+
+`Host` starts the servers of a configuration, merges what they offer and runs conversations with a model (`Host.session`). A `Person`
+answers what has to be asked; `Policy`, `Pins` and a log stand around every call. The rooms below: `config` (reading the configurations
+of many products), `hub` (one client kept for each server), `models` (providers), `log`, `loop` (the turn, pure), `web` (the web face).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from interlock.lazily import lazily
+
+if TYPE_CHECKING:
+    from .answering import Asking
+    from .app import Host
+    from .config import Config, Entry, load_config, read_config, write_config
+    from .events import Attached, Noted, TurnEnded
+    from .log import MemoryLog, Replay, SqliteLog
+    from .loop.budget import Budget
+    from .models.anthropic import Anthropic
+    from .models.configured import read_models
+    from .models.gemini import Gemini
+    from .models.openai import OpenAI
+    from .models.planner import Planner
+    from .models.scripted import Scripted, call
+    from .models.seam import Delta, Facts, Model, ModelFailure, Said, Usage
+    from .pins import Pins
+    from .policy import Policy, Rule
+    from .questions import (
+        CallQuestion,
+        Decision,
+        Filled,
+        FormQuestion,
+        NotAnswered,
+        Person,
+        PinQuestion,
+        ResultQuestion,
+        SampledQuestion,
+        SampleQuestion,
+        StartQuestion,
+        UrlQuestion,
+    )
+    from .rulebook import load_policy, read_policy
+    from .session import Busy, Session
+
+# Loaded at first use: who runs a conversation loads no web framework, and who reads a configuration no model.
+_ROOMS = {
+    ".answering": ("Asking",),
+    ".app": ("Host",),
+    ".config": ("Config", "Entry", "load_config", "read_config", "write_config"),
+    ".events": ("Attached", "Noted", "TurnEnded"),
+    ".log": ("MemoryLog", "Replay", "SqliteLog"),
+    ".loop.budget": ("Budget",),
+    ".models.anthropic": ("Anthropic",),
+    ".models.configured": ("read_models",),
+    ".models.gemini": ("Gemini",),
+    ".models.openai": ("OpenAI",),
+    ".models.planner": ("Planner",),
+    ".models.scripted": ("Scripted", "call"),
+    ".models.seam": ("Delta", "Facts", "Model", "ModelFailure", "Said", "Usage"),
+    ".pins": ("Pins",),
+    ".policy": ("Policy", "Rule"),
+    ".questions": (
+        "CallQuestion", "Decision", "Filled", "FormQuestion", "NotAnswered", "Person", "PinQuestion", "ResultQuestion", "SampledQuestion",
+        "SampleQuestion", "StartQuestion", "UrlQuestion",
+    ),
+    ".rulebook": ("load_policy", "read_policy"),
+    ".session": ("Busy", "Session"),
+}  # fmt: skip
+
+__all__ = [
+    "Anthropic", "Asking", "Attached", "Budget", "Busy", "CallQuestion", "Config", "Decision", "Delta", "Entry", "Facts", "Filled",
+    "FormQuestion", "Gemini", "Host", "MemoryLog", "Model", "ModelFailure", "NotAnswered", "Noted", "OpenAI", "Person", "PinQuestion",
+    "Pins", "Planner", "Policy", "Replay", "ResultQuestion", "Rule", "Said", "SampleQuestion", "SampledQuestion", "Scripted", "Session",
+    "SqliteLog", "StartQuestion", "TurnEnded", "UrlQuestion", "Usage", "call", "load_config", "load_policy", "read_config", "read_models",
+    "read_policy", "write_config",
+]  # fmt: skip
+
+__getattr__, __dir__ = lazily(__name__, _ROOMS)

@@ -1,0 +1,194 @@
+"""What a server's questions lead to: forms and pages go to the person, sampling past the person to a model and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from interlock import Answers
+from interlock.types import (
+    USER_REJECTED,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ElicitRequestParams,
+    ElicitResult,
+    McpError,
+    Root,
+)
+
+from . import forms, suspicions
+from .calls import Wanted
+from .desk import Desk
+from .events import Event, Notice, SampleEnded
+from .hearing import whole
+from .models.choice import choose
+from .models.seam import Model, ModelFailure, Said
+from .questions import Decision, Filled, FormQuestion, SampledQuestion, SampleQuestion, UrlQuestion, Warned
+
+TRIES = 5  # at a form whose answer does not fit it
+
+
+class Asking(Struct, frozen=True, kw_only=True):
+    """How much servers may ask: `samples` and `questions` are for each server, in `seconds`; `tokens` is the most of one sample."""
+
+    samples: int = 10
+    questions: int = 20
+    seconds: float = 60.0
+    tokens: int = 16_384
+
+
+class Answering:
+    """Answers what the servers ask.
+
+    `running` has the calls under way at each server: a question that comes with none belongs to the only one there is. `roots` and `address` are the folders
+    that a server may be told of, and the URL that it is reached at ("" for a process).
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        tell: Callable[[Event], None],
+        models: Mapping[str, Model],
+        running: Mapping[str, Sequence[Wanted]],
+        roots: Callable[[str], Sequence[Root]],
+        address: Callable[[str], str],
+        asking: Asking,
+    ) -> None:
+        self._desk, self._tell, self._models, self._running = desk, tell, models, running
+        self._roots, self._address, self._asking = roots, address, asking
+        self._recent: dict[tuple[str, str], deque[float]] = {}
+        self._told: set[tuple[str, str]] = set()
+        self._waved: set[tuple[str, str]] = set()  # servers whose samples pass unseen in a conversation, as the person said
+
+    def of(self, server: str, wanted: Wanted | None = None) -> Answers:
+        """The answers for one server, because of one call where that is known; sampling is declared where there is a model."""
+
+        async def elicit(params: ElicitRequestParams) -> ElicitResult:
+            return await self._elicit(server, params, self._place(server, wanted))
+
+        async def sample(params: CreateMessageRequestParams) -> CreateMessageResult:
+            return await self._sample(server, params, self._place(server, wanted))
+
+        return Answers(elicit=elicit, sample=sample if self._models else None, roots=lambda: list(self._roots(server)))
+
+    # -- forms and pages ------------------------------------------------------------------------------------------
+
+    async def _elicit(self, server: str, params: ElicitRequestParams, place: tuple[str, str]) -> ElicitResult:
+        if self._too_often(server, "question", self._asking.questions):
+            return ElicitResult(action="cancel")
+        session, call = place
+        message = suspicions.visible(params.message)
+        if params.mode == "url":
+            host, warnings = suspicions.of_url(params.url or "", server=self._address(server))
+            page = UrlQuestion(
+                id=self._desk.name(), server=server, session=session, call=call, warnings=warnings,
+                message=message, url=suspicions.visible(params.url or ""), host=host,
+            )  # fmt: skip
+            answer = await self._desk.ask(page)
+            return ElicitResult(action=answer.action) if isinstance(answer, Filled) else ElicitResult(action="cancel")
+        return await self._form(server, params, message, session, call)
+
+    async def _form(self, server: str, params: ElicitRequestParams, message: str, session: str, call: str) -> ElicitResult:
+        schema = params.requested_schema or {"type": "object", "properties": {}}
+        try:
+            fields = forms.fields(schema)
+        except forms.BadForm as bad:
+            words = f"{server} asks with a form that cannot be shown ({bad}); it was cancelled."
+            self._tell(Notice(session=session, level="warning", server=server, words=suspicions.visible(words)))
+            return ElicitResult(action="cancel")
+        warnings = suspicions.of_form(params.message, fields)
+        for _ in range(TRIES):
+            question = FormQuestion(
+                id=self._desk.name(), server=server, session=session, call=call, warnings=warnings,
+                message=message, fields=tuple(fields), requested_schema=schema,
+            )  # fmt: skip
+            answer = await self._desk.ask(question)
+            if not isinstance(answer, Filled):
+                return ElicitResult(action="cancel")
+            if answer.action != "accept":
+                return ElicitResult(action=answer.action)
+            content = answer.content or {}
+            wrong = forms.check(schema, content)
+            if not wrong:
+                return ElicitResult(action="accept", content=content)
+            warnings = tuple(Warned(kind="invalid", words=words, where=field) for field, words in wrong.items())
+        return ElicitResult(action="cancel")
+
+    # -- sampling -----------------------------------------------------------------------------------------------------
+
+    async def _sample(self, server: str, params: CreateMessageRequestParams, place: tuple[str, str]) -> CreateMessageResult:
+        if self._too_often(server, "sample", self._asking.samples):
+            raise McpError(USER_REJECTED, f"At most {self._asking.samples} sampling requests in {self._asking.seconds:g} seconds")
+        session, call = place
+        params = msgspec.structs.replace(params, max_tokens=min(params.max_tokens, self._asking.tokens))
+        model = choose(list(self._models.values()), params.model_preferences)
+        question = self._desk.name()
+        waved = (server, session) in self._waved
+        if not waved:
+            asked = SampleQuestion(
+                id=question, server=server, session=session, call=call, warnings=suspicions.of_sampling(params), request=params,
+                model=model.name, models={name: each.facts.remark for name, each in self._models.items()},
+                left=self._left(server, "sample", self._asking.samples),
+            )  # fmt: skip
+            decision = await self._desk.decide(asked)
+            if not decision.allow:
+                raise McpError(USER_REJECTED, decision.reason or "The person refused the sampling request")  # `SAM-07`
+            self._wave(server, session, decision)
+            if decision.request is not None:
+                params = msgspec.structs.replace(decision.request, max_tokens=min(decision.request.max_tokens, self._asking.tokens))
+            model = self._models.get(decision.model, model)
+        said = await self._said(server, session, question, model, params)
+        if waved:
+            return said.result
+        checked = SampledQuestion(id=self._desk.name(), server=server, session=session, call=call, model=model.name, result=said.result)
+        decision = await self._desk.decide(checked)
+        if not decision.allow:
+            raise McpError(USER_REJECTED, decision.reason or "The person keeps the model's answer back")
+        self._wave(server, session, decision)
+        return decision.sampled if decision.sampled is not None else said.result
+
+    def _wave(self, server: str, session: str, decision: Decision) -> None:
+        if decision.remember != "once" and session:  # where it is not known whose request it was, nobody can say so for the rest of it
+            self._waved.add((server, session))
+
+    async def _said(self, server: str, session: str, question: str, model: Model, params: CreateMessageRequestParams) -> Said:
+        try:
+            said = await whole(model, params)
+            self._tell(SampleEnded(session=session, server=server, question=question, model=model.name, usage=said.usage))
+            return said
+        except ModelFailure as bad:
+            self._tell(SampleEnded(session=session, server=server, question=question, model=model.name, error=str(bad)))
+            raise McpError(USER_REJECTED, f"The model gave no answer: {bad.kind}") from None  # the words are for the person
+
+    # -- bounds ---------------------------------------------------------------------------------------------------------
+
+    def _place(self, server: str, wanted: Wanted | None) -> tuple[str, str]:
+        """The conversation and the call because of which a server asks, as far as that can be known."""
+        if wanted is not None:
+            return wanted.session, wanted.call
+        running = self._running.get(server, ())
+        sessions = {wanted.session for wanted in running}
+        return (next(iter(sessions)) if len(sessions) == 1 else "", running[0].call if len(running) == 1 else "")
+
+    def _too_often(self, server: str, kind: str, most: int) -> bool:
+        now = asyncio.get_running_loop().time()
+        recent = self._recent.setdefault((server, kind), deque())
+        while recent and recent[0] < now - self._asking.seconds:
+            recent.popleft()
+        if len(recent) < most:
+            recent.append(now)
+            self._told.discard((server, kind))
+            return False
+        if (server, kind) not in self._told:
+            self._told.add((server, kind))
+            what = "to ask a model" if kind == "sample" else "to ask you something"
+            words = f"{server} wants {what} more than {most} times in {self._asking.seconds:g} seconds; what is beyond that is refused."
+            self._tell(Notice(level="warning", server=server, words=words))
+        return True
+
+    def _left(self, server: str, kind: str, most: int) -> int:
+        return most - len(self._recent.get((server, kind), ()))

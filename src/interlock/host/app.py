@@ -1,0 +1,374 @@
+"""The Host: a model and a person in front of many servers."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from interlock import Template, __version__
+from interlock.types import (
+    Completion,
+    GetPromptResult,
+    InterlockError,
+    McpError,
+    ReadResourceResult,
+    Root,
+    Unreachable,
+)
+
+from . import suspicions
+from .answering import Answering, Asking
+from .calls import Calls
+from .config import Changes, Config, Entry, load_config, read_config
+from .desk import Desk
+from .events import (
+    CallDecided,
+    CallEnded,
+    CallProposed,
+    Event,
+    Noted,
+    Notice,
+    PromptGot,
+    ResourceRead,
+    RootsChanged,
+    SessionBegan,
+    SessionResumed,
+)
+from .hub import Hub, Link
+from .hub.hub import DEFAULT_WAIT
+from .log import Log, MemoryLog, Replay
+from .loop.budget import Budget
+from .models.seam import Model
+from .pins import BadPins, Pins
+from .policy import Policy, Rule
+from .questions import AnyQuestion, Person, StartQuestion
+from .register import Register
+from .session import Session
+from .toolbox import Toolbox
+
+Hear = Callable[[Noted], None]
+MOST_NOTES = 100_000  # of one conversation
+DISCOVERY = 0.05  # share of a model's context that the list of tools may take
+
+
+class Host:
+    """A model and a person in front of many servers (2026-07-28, "Architecture").
+
+    Parameters:
+        servers: a Config, entries of one, the path of a configuration file, or an object: the `mcpServers` of one, or by id what a Client
+            can be pointed at, a Server of this process for instance.
+        models: the models that there are, each with a name of its own; the first is the one that is used unless another is chosen.
+        person: who is asked. Nobody, unless it is given, or a face sets `host.desk.person`: what would have to be asked is refused then.
+        policy: what may be called unasked, and what never; asks about everything but what trusted servers call read-only, unless given.
+        pins: what was approved; kept in memory unless given.
+        log: where everything is noted; in memory unless given.
+        budget: bounds of a turn. asking: bounds of what servers may ask.
+        roots: folders that servers may be told of, by server id; "" for all servers. Those of the entries are added.
+        ask_to_start: whether the person is asked before a server is started, or reached, by a command or an address that was not approved.
+        discovery: the share of a model's context that the list of tools may take; beyond it the model gets a search for tools instead.
+        saved: called with all rules that the person wants remembered for good, whenever one comes or goes.
+        hub: options of the Hub (target, auth, backoff, ...).
+
+    Use it as an async context manager: entering it starts the servers, leaving it ends them.
+    """
+
+    def __init__(
+        self,
+        servers: Config | Iterable[Entry] | Mapping[str, Any] | str | Path,
+        *,
+        models: Sequence[Model],
+        person: Person | None = None,
+        policy: Policy | None = None,
+        pins: Pins | None = None,
+        log: Log | None = None,
+        budget: Budget = Budget(),  # noqa: B008 - a frozen value
+        asking: Asking = Asking(),  # noqa: B008 - a frozen value
+        roots: Mapping[str, Sequence[str | Path]] = {},
+        ask_to_start: bool = True,
+        discovery: float = DISCOVERY,
+        saved: Callable[[Sequence[Rule]], None] | None = None,
+        hub: Mapping[str, Any] = {},
+    ) -> None:
+        self.models = _by_name(models)
+        self.config, targets = _configured(servers)
+        self._inside = frozenset(targets)
+        self.budget, self.discovery = budget, discovery
+        self.policy = policy or Policy()
+        self.pins = pins or Pins()
+        self.log = log or MemoryLog()
+        self.sessions: dict[str, Session] = {}
+        self._listeners: list[Hear] = []
+        self._ask_to_start, self._saved = ask_to_start, saved
+        self._granted: dict[str, list[Path]] = {server: [_folder(f) for f in folders] for server, folders in roots.items()}
+        for entry in self.config.entries:
+            self._granted.setdefault(entry.id, []).extend(_folder(folder) for folder in entry.roots)
+        self.desk = Desk(self.tell)
+        if person is not None:
+            self.desk.person = person
+        self.toolbox = Toolbox(entry.id for entry in self.config.entries)
+        self.register = Register(self.toolbox, self.pins, self.desk, self.tell)
+        running: dict[str, Any] = {}
+        self.answering = Answering(self.desk, self.tell, self.models, running, self.roots_of, self._address, asking)
+        self.hub = Hub(
+            self.config.entries,
+            answers=self.answering.of,
+            tell=self.tell,
+            changed=self._changed,
+            admit=self._admit,
+            **{"target": lambda entry: targets.get(entry.id, entry.target), **hub},
+        )
+        self.calls = Calls(self.hub, self.policy, self.desk, self.tell, lambda rule: self._save(), running)
+
+    # -- beginning and ending -----------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Host:
+        await self.open()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()
+
+    async def open(self, wait: float | None = DEFAULT_WAIT) -> None:
+        """Start every server, side by side; returns when each is up or has failed once, or after `wait` seconds
+        (None: however long that is, persons who have to allow a start included). Raises LogError."""
+        self.log.tell = self.tell
+        await self.log.open()
+        for problem in self.config.problems:
+            self.tell(Notice(level="warning", words=str(problem)))
+        try:
+            await self.hub.open(wait)
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """End every turn, server and model, and write the log to its end."""
+        for session in self.sessions.values():
+            session.cancel()
+        await self.register.aclose()
+        await self.hub.aclose()
+        for model in self.models.values():
+            await model.aclose()
+        await self.log.aclose()
+
+    async def reload(self, servers: Config) -> Changes:
+        """Take another configuration: servers are added, ended, or begun again, and those that are as they were are left alone."""
+        for problem in servers.problems:
+            self.tell(Notice(level="warning", words=str(problem)))
+        changes = await self.hub.reload(servers.entries)
+        self.config = servers
+        for entry in changes.removed:
+            self.register.gone(entry.id)
+        self.toolbox.arrange(entry.id for entry in servers.entries)
+        return changes
+
+    # -- what is told ------------------------------------------------------------------------------------------------
+
+    def tell(self, event: Event) -> None:
+        """Note an event, and let whoever listens hear it."""
+        noted = self.log.note(event)  # type: ignore[arg-type]  # every Event is one of AnyEvent
+        for hear in list(self._listeners):
+            hear(noted)
+
+    def listen(self, hear: Hear) -> Callable[[], None]:
+        """Hear every event as it happens; what is returned ends it."""
+        self._listeners.append(hear)
+        return lambda: self._listeners.remove(hear) if hear in self._listeners else None
+
+    def tell_unknown(self, session: str, call: str, name: str, arguments: dict[str, Any], words: str) -> None:
+        """A model wanted something that is no tool."""
+        self.tell(CallProposed(session=session, call=call, name=name, arguments=arguments))
+        self.tell(CallDecided(session=session, call=call, allow=False, by="host", why=words))
+        self.tell(CallEnded(session=session, call=call, error=words))
+
+    @property
+    def questions(self) -> dict[str, AnyQuestion]:
+        """What the person is being asked, by id."""
+        return self.desk.open
+
+    # -- conversations -----------------------------------------------------------------------------------------------
+
+    def session(self, *, model: str = "", title: str = "") -> Session:
+        """Begin a conversation with a model, the first one unless it is named. Raises ValueError for a model that there is not."""
+        if not self.models:
+            raise ValueError("There is no model; configure one.")
+        if model and model not in self.models:
+            raise ValueError(f"There is no model {model}; there are {', '.join(self.models)}.")
+        chosen = self.models[model] if model else next(iter(self.models.values()))
+        session = Session(self, f"s{secrets.token_hex(4)}", chosen, title)
+        self.sessions[session.id] = session
+        self.tell(SessionBegan(session=session.id, title=title, model=chosen.name, remark=chosen.facts.remark, by=__version__))
+        return session
+
+    async def resume(self, session: str) -> Session:
+        """Go on with a conversation that the log has, also one of an earlier run. Raises LogError where it cannot be read."""
+        if session in self.sessions:
+            return self.sessions[session]
+        await self.log.flush()
+        replay = Replay(await self.log.read(session, limit=MOST_NOTES), session)
+        model = self.models.get(replay.model.name) or next(iter(self.models.values()), None)
+        if model is None:
+            raise ValueError("There is no model; configure one.")
+        found = self.sessions[session] = Session(self, session, model, replay.title, replay.messages)
+        self.tell(SessionResumed(session=session, model=model.name, remark=model.facts.remark))
+        return found
+
+    def end(self, session: str) -> None:
+        """Let go of a conversation, and of what was remembered for it; it stays in the log."""
+        if (gone := self.sessions.pop(session, None)) is not None:
+            gone.cancel()
+            self.policy.end(session)
+
+    # -- what a person does with servers -----------------------------------------------------------------------------------
+
+    def link(self, server: str) -> Link:
+        """The client kept for a server. Raises Unreachable for one that is not configured."""
+        link = self.hub.links.get(server)
+        if link is None:
+            raise Unreachable(f"There is no server {server}; there are {', '.join(self.hub.links) or 'none'}.")
+        return link
+
+    async def read(self, server: str, uri: str, *, session: str = "") -> ReadResourceResult:
+        """Read a resource, as the person wants it. Raises McpError, Unreachable."""
+        try:
+            result = await self.link(server).read(uri)
+        except InterlockError as bad:
+            self.tell(ResourceRead(session=session, server=server, uri=uri, error=suspicions.visible(str(bad))))
+            raise
+        size = sum(len(part.text or part.blob or "") for part in result.contents)
+        self.tell(ResourceRead(session=session, server=server, uri=uri, size=size))
+        return result
+
+    async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
+        """Get a prompt, as the person wants it. Raises McpError, Unreachable; McpError also where it is blocked."""
+        given = dict(arguments)
+        try:
+            if why := self.register.blocked.get(server, {}).get(("prompt", name)):
+                raise McpError(-32602, f"{name} is blocked: {why}")
+            result = await self.link(server).get_prompt(name, given)
+        except InterlockError as bad:
+            self.tell(PromptGot(server=server, prompt=name, arguments=given, error=suspicions.visible(str(bad))))
+            raise
+        self.tell(PromptGot(server=server, prompt=name, arguments=given))
+        return result
+
+    async def complete(self, server: str, ref: Any, argument: str, value: str, arguments: Mapping[str, str] | None = None) -> Completion:
+        """Suggestions for an argument. Raises McpError, Unreachable."""
+        return await self.link(server).complete(ref, argument, value, arguments)
+
+    def expand(self, template: str, values: Mapping[str, str]) -> str:
+        """The URI that a template makes of values. Raises ValueError for one that is none."""
+        return Template(template).expand({name: value for name, value in values.items() if value})
+
+    # -- roots ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def granted(self) -> dict[str, tuple[str, ...]]:
+        """The folders that servers may be told of, by server id; "" for all."""
+        return {server: tuple(str(folder) for folder in folders) for server, folders in self._granted.items() if folders}
+
+    def roots_of(self, server: str) -> list[Root]:
+        """What a server is told when it asks for roots: its own folders and those for all, as far as they are there (`ROO-06`)."""
+        folders = dict.fromkeys([*self._granted.get("", ()), *self._granted.get(server, ())])
+        return [Root(uri=folder.as_uri(), name=folder.name or str(folder)) for folder in folders if folder.is_dir()]
+
+    def grant(self, folder: str | Path, server: str = "") -> None:
+        """Let a server, or all, be told of a folder. Raises ValueError for what is no folder, Unreachable for no server."""
+        path = _folder(folder)
+        if not path.is_dir():
+            raise ValueError(f"{path} is no folder.")
+        if server:
+            self.link(server)
+        if path not in self._granted.setdefault(server, []):
+            self._granted[server].append(path)
+            self._roots_changed(server)
+
+    def revoke(self, folder: str | Path, server: str = "") -> None:
+        """Take a folder back."""
+        path = _folder(folder)
+        if path in self._granted.get(server, ()):
+            self._granted[server].remove(path)
+            self._roots_changed(server)
+
+    def _roots_changed(self, server: str) -> None:
+        self.tell(RootsChanged(folders=self.granted))
+        for link in self.hub.links.values():
+            if link.id == server or not server:
+                link.roots_changed()
+
+    # -- rules -----------------------------------------------------------------------------------------------------------------
+
+    def forget(self, rule: Rule) -> bool:
+        """Let go of a rule that was remembered; whether there was one."""
+        found = self.policy.forget(rule)
+        if found:
+            self._save()
+        return found
+
+    def _save(self) -> None:
+        if self._saved is not None:
+            try:
+                self._saved(self.policy.saved)
+            except OSError as bad:
+                self.tell(Notice(level="warning", words=f"What you decided could not be saved, and holds until the end: {bad}"))
+
+    # -- servers -----------------------------------------------------------------------------------------------------------------
+
+    def _changed(self, link: Link) -> None:
+        try:
+            self.register.changed(link)
+        except BadPins as bad:
+            self.tell(Notice(level="error", server=link.id, words=f"Its tools are not offered: {bad}"))
+
+    def _address(self, server: str) -> str:
+        link = self.hub.links.get(server)
+        return "" if link is None else link.entry.url
+
+    async def _admit(self, entry: Entry) -> bool:
+        """Whether a server may be started, or reached (`SEC-17`)."""
+        wanted = "\n".join((entry.digest, "trusted" if entry.trusted else "", *entry.roots))
+        if not self._ask_to_start or entry.id in self._inside or self.pins.approved_command(entry.id, wanted):
+            return True
+        question = StartQuestion(
+            id=self.desk.name(), server=entry.id, command=entry.shown, source=entry.source, trusted=entry.trusted, roots=entry.roots,
+            variables=tuple(dict.fromkeys([*entry.shown_env, *entry.variables])), runs_code=bool(entry.command),
+            warnings=suspicions.of_command(entry.command),
+        )  # fmt: skip
+        decision = await self.desk.decide(question)
+        if decision.allow:
+            self.pins.approve_command(entry.id, wanted)
+        return decision.allow
+
+
+def _configured(servers: Config | Iterable[Entry] | Mapping[str, Any] | str | Path) -> tuple[Config, dict[str, Any]]:
+    """The configuration that was given, and what its servers are where that is no part of one."""
+    if isinstance(servers, Config):
+        return servers, {}
+    if isinstance(servers, str | Path):
+        return load_config(Path(servers)), {}
+    if not isinstance(servers, Mapping):
+        return Config(entries=tuple(servers)), {}
+    written = servers.get("mcpServers", servers)
+    targets = {id: given for id, given in written.items() if not isinstance(given, Mapping)}
+    text = msgspec.json.encode({"mcpServers": {id: given for id, given in written.items() if id not in targets}}).decode()
+    config = read_config(text, env=os.environ, format="mcpServers") if len(targets) < len(written) else Config(entries=())
+    here = {id: Entry(id=id, command=(f"{type(given).__name__} in this process",)) for id, given in targets.items()}
+    read = {entry.id: entry for entry in config.entries}
+    return Config(entries=tuple(here.get(id) or read[id] for id in written if id in here or id in read), problems=config.problems), targets
+
+
+def _by_name(models: Sequence[Model]) -> dict[str, Model]:
+    named = {model.name: model for model in models}
+    if len(named) != len(models):
+        raise ValueError("Each model needs a name of its own.")
+    return named
+
+
+def _folder(folder: str | Path) -> Path:
+    return Path(folder).expanduser().absolute()

@@ -1,0 +1,317 @@
+"""One entry as its product writes it, taken apart key by key, and put together as an Entry."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePath
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from msgspec import Struct, structs
+
+from .documents import Members
+from .entries import Entry, Origin
+from .variables import Filled, Manner, Openness, Scope, fill, secrets_in, written_plainly
+
+LONGEST_ID: Final = 200
+MOST_ITEMS: Final = 1000
+SHORTEST_TIME: Final = 1.0
+"""Seconds; anything shorter is a mistake of units."""
+
+_NO_SENSE = re.compile("[\0\ud800-\udfff]")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_URL = re.compile(r"(https?|unix|tcp)://[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
+
+
+class Bad(Exception):
+    """An entry cannot be taken; the message says why and what to do, and holds no value."""
+
+
+class Aside(Exception):
+    """An entry is left out as it should be, such as what a product has built in; the message says why."""
+
+
+class Fields:
+    """The keys of one entry: each is asked for once, with the type that it must have; those left over are known too."""
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self._raw = raw
+        self._taken = set[str]()
+        self.notes: list[str] = []
+
+    def __contains__(self, key: str) -> bool:
+        return self._raw.get(key) is not None
+
+    def take(self, key: str) -> Any:
+        """The value of a key, whatever it is; None where there is none."""
+        self._taken.add(key)
+        return self._raw.get(key)
+
+    def text(self, *keys: str) -> str:
+        """The text under the first of some keys that is there; empty where none is."""
+        for key in keys:
+            value = self.take(key)
+            if value is not None:
+                if not isinstance(value, str):
+                    raise Bad(f"its {key} must be a text, and is {_kind(value)}")
+                return value
+        return ""
+
+    def texts(self, key: str) -> tuple[str, ...] | None:
+        """The list of texts under a key; None where there is none."""
+        value = self.take(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise Bad(f"its {key} must be a list of texts")
+        if len(value) > MOST_ITEMS:
+            raise Bad(f"its {key} has more than {MOST_ITEMS} texts")
+        return tuple(value)
+
+    def pairs(self, key: str) -> dict[str, str]:
+        """The mapping of texts under a key; numbers and truth values are written out, null leaves its name out."""
+        value = self.take(key)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise Bad(f"its {key} must be names with values, and is {_kind(value)}")
+        if len(value) > MOST_ITEMS:
+            raise Bad(f"its {key} has more than {MOST_ITEMS} names")
+        if isinstance(value, Members) and value.twice:
+            raise Bad(f"its {key} has {', '.join(sorted(value.twice))} more than once; leave one")
+        return {str(name): _plain(key, str(name), item) for name, item in value.items() if item is not None}
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """True or false under a key."""
+        value = self.take(key)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise Bad(f"its {key} must be true or false, and is {_kind(value)}")
+        return value
+
+    def seconds(self, key: str, unit: float = 1.0) -> float | None:
+        """A time in seconds under a key that has it in units of so many seconds; None where there is none, or one that makes no sense."""
+        value = self.take(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise Bad(f"its {key} must be a number, and is {_kind(value)}")
+        try:
+            seconds = value * unit if unit >= 1 else value / round(1 / unit)
+        except OverflowError:
+            seconds = math.inf
+        if not SHORTEST_TIME <= seconds < math.inf:
+            least = "1 (second)" if unit == 1 else "1000 (milliseconds)"
+            self.notes.append(f"its {key} is not used: it must be at least {least}")
+            return None
+        return seconds
+
+    def ignore(self, *keys: str) -> None:
+        """Some keys mean nothing to a host."""
+        self._taken.update(keys)
+
+    def note(self, key: str, words: str) -> None:
+        """A key cannot be used; the entry can do without."""
+        if self.take(key) not in (None, False, "", [], {}):
+            self.notes.append(f"its {key} is not used: {words}")
+
+    def refuse(self, key: str, words: str) -> None:
+        """A key cannot be used, and without it the entry would be something else."""
+        if self.take(key) not in (None, False, "", [], {}):
+            raise Bad(f"it has {key}: {words}")
+
+    def leftover(self) -> list[str]:
+        """The keys that nobody asked for."""
+        return [str(key)[:80] for key in self._raw if key not in self._taken and self._raw[key] is not None]
+
+
+class Draft(Struct, kw_only=True):
+    """One entry, whatever its product, with the variables still in it."""
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    forwarded: tuple[str, ...] = ()  # names of variables that are handed on as they are
+    env_file: str = ""
+    cwd: str = ""
+    url: str = ""
+    headers: dict[str, str] = {}
+    headers_from: dict[str, str] = {}  # as `headers`, of `${NAME}` whatever the product's manner
+    legacy_sse: bool = False
+    trusted: bool = False
+    disabled: bool = False
+    tools: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+    timeout: float | None = None
+    start_seconds: float | None = None
+    manner: Manner = Manner.NONE
+    header_manner: Manner | None = None  # where headers have variables and the rest has none
+
+
+ReadFile = Callable[[Path], Mapping[str, str]]
+"""Reads a file of variables. Raises Bad."""
+
+
+class _Filling:
+    """Fills in an entry's texts one after another and remembers what came of them."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.origins: dict[str, Origin] = {}
+        self.secrets = set[str]()
+
+    def text(self, place: str, text: str, manner: Manner, openness: Openness = "hidden") -> str:
+        return self.keep(place, fill(text, self.scope, manner, openness))
+
+    def keep(self, place: str, filled: Filled) -> str:
+        if has_no_sense(filled.value):
+            raise Bad(f"{place} holds a sign that no text has")
+        self.origins[place] = filled.origin
+        self.secrets |= filled.secrets
+        return filled.value
+
+    def path(self, place: str, text: str, manner: Manner) -> str:
+        """A folder; one that is relative begins where the configuration belongs."""
+        filled = fill(text, self.scope, manner, "open")
+        if filled.value and self.scope.folder is not None and not PurePath(filled.value).is_absolute():
+            before = f"{self.scope.folder}/"
+            origin = filled.origin
+            whole = Origin(before + origin.value, written_plainly(before) + origin.written, before + origin.masked)
+            filled = Filled(origin=whole, secrets=filled.secrets)
+        return self.keep(place, filled)
+
+    def pairs(self, place: str, pairs: Mapping[str, str], manner: Manner) -> dict[str, str]:
+        filled = {}
+        for name, text in pairs.items():
+            filled[name] = self.text(f"{place}.{name}", text, manner)
+            self.secrets |= secrets_in(name, filled[name])
+        return filled
+
+
+def has_no_sense(text: str) -> bool:
+    """Whether a text has signs that cannot be handed to a program or written to a file."""
+    return _NO_SENSE.search(text) is not None
+
+
+def check_id(id: str) -> None:
+    """Raises Bad for an id that no server may have."""
+    if not id.strip():
+        raise Bad("a server has no name; give it one")
+    if id.casefold() == "interlock":
+        raise Bad("`interlock` is the host's own name; call the server otherwise")
+    if len(id) > LONGEST_ID:
+        raise Bad(f"its name has {len(id)} signs; {LONGEST_ID} are allowed")
+    if not id.isprintable():
+        raise Bad("its name has signs that cannot be seen")
+
+
+def finish(id: str, draft: Draft, scope: Scope, *, source: str, read_file: ReadFile | None) -> Entry:
+    """The entry that a draft comes to. Raises Bad, Unfilled."""
+    if bool(draft.command) == bool(draft.url):
+        raise Bad("it has both a command and a url; leave one" if draft.command else "it has neither a command nor a url")
+    filling = _Filling(scope)
+    env, cwd, headers = dict[str, str](), "", dict[str, str]()
+    command: tuple[str, ...] = ()
+    url = ""
+    if draft.command:
+        program = filling.text("command.0", draft.command, draft.manner, "open")
+        if not program.strip():
+            raise Bad("its command is empty")
+        command = (program, *(filling.text(f"command.{n}", text, draft.manner) for n, text in enumerate(draft.args, 1)))
+        env = _env(draft, filling, read_file)
+        cwd = filling.path("cwd", draft.cwd, draft.manner)
+    else:
+        url = filling.text("url", draft.url, draft.manner, "address")
+        _check_url(url)
+        manner = draft.manner if draft.header_manner is None else draft.header_manner
+        headers = filling.pairs("headers", draft.headers, manner)
+        headers |= filling.pairs("headers", draft.headers_from, Manner.SHELL)
+        _check_headers(headers)
+    return Entry(
+        id=id,
+        command=command,
+        env=env,
+        cwd=cwd or None,
+        url=url,
+        headers=headers,
+        legacy_sse=draft.legacy_sse and url.lower().startswith("http"),
+        trusted=draft.trusted,
+        disabled=draft.disabled,
+        tools=draft.tools,
+        without=draft.without,
+        roots=tuple(filling.path(f"roots.{n}", text, draft.manner) for n, text in enumerate(draft.roots)),
+        timeout=draft.timeout,
+        start_seconds=draft.start_seconds,
+        source=source,
+        secrets=frozenset(filling.secrets),
+        origins=filling.origins,
+    )
+
+
+def _env(draft: Draft, filling: _Filling, read_file: ReadFile | None) -> dict[str, str]:
+    env: dict[str, str] = {}
+    if draft.env_file:
+        if read_file is None:
+            raise Bad("it takes variables from a file (envFile), which is read only where the configuration is read from files")
+        file = Path(fill(draft.env_file, filling.scope, draft.manner, "open").value)
+        try:
+            there = read_file(file if filling.scope.folder is None else filling.scope.folder / file)
+        except Bad as bad:
+            raise Bad(f"its envFile {draft.env_file}: {bad}") from None
+        # Each as if it were a variable: so it is secret, and what another file holds is not written into this one.
+        scope = structs.replace(filling.scope, env=there)
+        for name, value in there.items():
+            env[name] = filling.keep(f"env.{name}", fill(f"${{{name}}}", scope, Manner.SHELL))
+            filling.secrets |= secrets_in(name, value)
+    env |= filling.pairs("env", {name: f"${{{name}}}" for name in draft.forwarded}, Manner.SHELL)
+    env |= filling.pairs("env", draft.env, draft.manner)
+    for name in env:
+        if not name or "=" in name or not name.isprintable():
+            raise Bad("a variable in its env has a name that no variable can have")
+    return env
+
+
+def _check_url(url: str) -> None:
+    if _URL.fullmatch(url) is None:
+        raise Bad("its url must be http://, https://, unix:///path or tcp://host:port, without blanks")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise Bad("its url has a host or port that there cannot be") from None
+    if parts.scheme == "unix":
+        if parts.netloc or not parts.path.strip("/"):
+            raise Bad("its url names no path; a Unix socket is unix:///path")
+    elif not parts.hostname or (parts.scheme == "tcp" and not port):
+        raise Bad("its url lacks a host" + (" or a port" if parts.scheme == "tcp" else ""))
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    for name, value in headers.items():
+        if not _HEADER.fullmatch(name):
+            raise Bad("a header has a name that no header can have")
+        if any(ord(sign) < 32 and sign != "\t" for sign in value) or "\x7f" in value:
+            raise Bad(f"the header {name} holds the end of a line or another sign that no header has")
+    if len({name.lower() for name in headers}) < len(headers):
+        raise Bad("a header stands there twice, in capital and small letters; leave one")
+
+
+def _plain(key: str, name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return str(value)
+    raise Bad(f"in its {key} the value of {name[:80]!a} must be a text, and is {_kind(value)}")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    kinds = {dict: "an object", list: "a list", str: "a text", int: "a number", float: "a number", type(None): "nothing"}
+    return next((word for kind, word in kinds.items() if isinstance(value, kind)), "something else")

@@ -1,0 +1,109 @@
+"""The one place that reads files: configurations merged from several of them, and files of variables."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from .documents import MOST_BYTES
+from .drafts import Bad
+from .entries import Config, Entry, Input, Problem
+from .reading import read_config, wanted_inputs
+
+# Folders of products within a project: what is in them belongs to the folder around them.
+_PRODUCT_FOLDERS = {".vscode", ".cursor", ".gemini", ".codex", ".zed", ".claude", ".windsurf", ".github"}
+
+_LINE = re.compile(r"(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*(?P<value>.*)")
+_QUOTED = re.compile(r"""(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^']*)')[ \t]*(?:#.*)?""")
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def load_config(
+    *paths: Path, env: Mapping[str, str] = os.environ, ask: Callable[[Input], str] | None = None, folder: Path | None = None
+) -> Config:
+    """Read configurations from files and make one of them. It never raises for what is in them, or for a file that is not there.
+
+    A server that stands in several files is taken from none of them: which was meant cannot be known.
+
+    Args:
+        paths: The files, in the order in which their servers are wanted.
+        env: What variables are filled in from.
+        ask: Asks a person for what a file wants to be asked; without it, defaults count. What it raises goes through.
+        folder: What `${workspaceFolder}` is; None: for each file the folder it belongs to.
+    """
+    configs: list[Config] = []
+    for path in paths:
+        try:
+            text = _read(path)
+        except Bad as bad:
+            configs.append(Config(problems=(Problem(where=str(path), words=str(bad)),)))
+            continue
+        own = folder if folder is not None else _folder_of(path)
+        answers = {input.id: ask(input) for input in wanted_inputs(text, source=path.name, folder=own)} if ask is not None else {}
+        configs.append(read_config(text, env=env, inputs=answers, folder=own, source=str(path), read_file=read_variables))
+    return merge(*configs)
+
+
+def merge(*configs: Config) -> Config:
+    """One configuration of several. An id that stands in more than one of them is left out, with a Problem that says where it stands."""
+    sources: dict[str, list[Entry]] = {}
+    for config in configs:
+        for entry in config.entries:
+            sources.setdefault(entry.id, []).append(entry)
+    problems = [problem for config in configs for problem in config.problems]
+    for id, entries in sources.items():
+        if len(entries) > 1:
+            files = ", ".join(entry.source or "a configuration" for entry in entries)
+            problems.append(Problem(where=id, words=f"left out: it stands in {files}; rename or remove all but one", id=id))
+    return Config(entries=tuple(entries[0] for entries in sources.values() if len(entries) == 1), problems=tuple(problems))
+
+
+def read_variables(path: Path) -> dict[str, str]:
+    """The variables in a file of lines NAME=value: quotes are taken off, nothing is filled in. Raises Bad."""
+    variables: dict[str, str] = {}
+    for number, line in enumerate(_read(path).splitlines(), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise Bad(f"line {number}: it must be NAME=value")
+        variables[found["name"]] = _unquoted(found["value"])
+    return variables
+
+
+def _unquoted(value: str) -> str:
+    quoted = _QUOTED.fullmatch(value)
+    if quoted is None:
+        return re.split(r"(?:^|[ \t])#", value, maxsplit=1)[0].rstrip()
+    if quoted["single"] is not None:
+        return quoted["single"]
+    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), quoted["double"])
+
+
+def _read(path: Path) -> str:
+    """The text of a file. Raises Bad with what to do."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise Bad(f"it is larger than {MOST_BYTES >> 20} MiB, which no configuration is")
+        return data.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise Bad("there is no such file; make it, or name another") from None
+    except IsADirectoryError:
+        raise Bad("it is a folder; name the file in it") from None
+    except PermissionError:
+        raise Bad("it may not be read; change its permissions") from None
+    except UnicodeDecodeError:
+        raise Bad("it is not written in UTF-8; save it so") from None
+    except (OSError, ValueError) as bad:
+        raise Bad(f"it cannot be read ({getattr(bad, 'strerror', None) or 'its name is none'})") from None
+
+
+def _folder_of(path: Path) -> Path:
+    """The folder that a file's servers work in: its own, or the project around that of a product."""
+    folder = Path(os.path.abspath(path)).parent
+    return folder.parent if folder.name in _PRODUCT_FOLDERS else folder

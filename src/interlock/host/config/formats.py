@@ -1,0 +1,262 @@
+"""The formats of the products: in which part of a document their servers stand, and what each key of an entry means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from .documents import Syntax
+from .drafts import Aside, Bad, Draft, Fields
+from .variables import Manner
+
+_HTTP = {"http", "streamable-http", "streamablehttp", "streamable_http"}
+_MILLISECONDS = 0.001
+_LOGS_IN_BY_ITSELF = "the host finds out by itself how to log in"
+
+
+class Format(Struct, frozen=True, kw_only=True):
+    """One product's format.
+
+    Attributes:
+        name: What it is called, as `interlock install` calls the product.
+        syntax: Of its documents.
+        sections: The paths to its servers in a document; all that are there are read.
+        draft: Takes one entry apart. Raises Bad, Aside.
+        asks: Whether it knows `${input:id}`.
+    """
+
+    name: str
+    syntax: Syntax
+    sections: tuple[tuple[str, ...], ...]
+    draft: Callable[[Fields], Draft]
+    asks: bool = False
+
+
+def sections_of(document: Mapping[str, Any], format: Format) -> Iterable[tuple[str, Any]]:
+    """The sections of a format that a document has, each with its name."""
+    for path in format.sections:
+        found: Any = document
+        for key in path:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        if found is not None:
+            yield ".".join(path), found
+
+
+# -- mcpServers: Claude Desktop, Claude Code, Cursor, Windsurf, Gemini CLI ---------------------------------
+
+
+def _mcp_servers(fields: Fields) -> Draft:
+    """The union of what the products with this section have; where they differ they have different keys."""
+    draft = _of_json(fields, Manner.SHELL | Manner.EDITOR)
+    draft.tools = fields.texts("tools")
+    draft.trusted = fields.flag("trusted")
+    draft.roots = fields.texts("roots") or ()
+    draft.without = (*(fields.texts("without") or ()), *(fields.texts("disabledTools") or ()))
+    draft.start_seconds = fields.seconds("startTimeout", _MILLISECONDS)
+    fields.refuse("headersHelper", "a program that makes headers is not run; give `headers` with a variable, or none to log in")
+    for key in ("alwaysAllow", "autoApprove"):
+        fields.note(key, "what needs no approval is a matter of the host's policy")
+    fields.note("alwaysLoad", "the host decides how tools are shown to the model")
+    include, draft.without = fields.texts("includeTools"), (*draft.without, *(fields.texts("excludeTools") or ()))
+    if include is not None and draft.tools is not None:
+        raise Bad("it has both tools and includeTools; leave one")
+    draft.tools = include if draft.tools is None else draft.tools
+    return draft
+
+
+def _gemini(fields: Fields) -> Draft:
+    """As others, but `url` is of the older transport, `httpUrl` of the newer, and `$NAME` is a variable too."""
+    older = "httpUrl" not in fields and "type" not in fields
+    draft = _mcp_servers(fields)
+    draft.manner |= Manner.BARE
+    draft.legacy_sse = draft.legacy_sse or (bool(draft.url) and older)
+    draft.trusted = draft.trusted or fields.flag("trust")
+    fields.refuse("tcp", "a WebSocket is no transport that is there")
+    for key in ("authProviderType", "targetAudience", "targetServiceAccount"):
+        fields.refuse(key, "log-in by an account of Google is not there; give `headers`")
+    return draft
+
+
+def _of_json(fields: Fields, manner: Manner) -> Draft:
+    """What the formats in JSON have in common."""
+    kind = fields.text("type").lower()
+    draft = Draft(
+        command=fields.text("command"),
+        args=fields.texts("args") or (),
+        env=fields.pairs("env"),
+        env_file=fields.text("envFile"),
+        cwd=fields.text("cwd"),
+        url=fields.text("httpUrl", "serverUrl", "url"),
+        headers=fields.pairs("headers"),
+        legacy_sse=kind == "sse",
+        disabled=fields.flag("disabled") or not fields.flag("enabled", True),
+        timeout=fields.seconds("timeout", _MILLISECONDS),
+        manner=manner,
+    )
+    fields.ignore("httpUrl", "serverUrl", "url", "name", "description", "displayName", "icon", "version", "gallery", "$schema")
+    if kind and kind not in _HTTP | {"sse", "stdio", "local"}:
+        raise Bad("its type is none that is known; there are stdio, http and sse")
+    if (kind in _HTTP or kind == "sse") and not draft.url:
+        raise Bad(f"its type is {kind}, and it has no url")
+    if kind in ("stdio", "local") and not draft.command:
+        raise Bad("its type is stdio, and it has no command")
+    for key in ("oauth", "auth"):
+        fields.note(key, _LOGS_IN_BY_ITSELF)
+    return draft
+
+
+# -- VS Code and Zed ---------------------------------------------------------------------------------------
+
+
+def _vscode(fields: Fields) -> Draft:
+    draft = _of_json(fields, Manner.EDITOR)
+    draft.trusted, draft.roots = fields.flag("trusted"), fields.texts("roots") or ()
+    if draft.url.startswith(("unix:", "pipe:")):
+        raise Bad("HTTP over a Unix socket or a named pipe is not there; serve it at an http:// address")
+    sandboxed = fields.flag("sandboxEnabled")
+    if sandboxed:
+        raise Bad("it is to run in a sandbox (sandboxEnabled), which this host has not; without one it is not run")
+    fields.ignore("sandbox", "dev", "gallery")
+    return draft
+
+
+def _zed(fields: Fields) -> Draft:
+    command = fields.take("command")
+    inner = Fields(command) if isinstance(command, dict) else None  # the older manner
+    source = fields.text("source")
+    if source == "extension" or not (command or "url" in fields):
+        raise Aside("it is an extension of Zed, which only Zed can start")
+    draft = Draft(
+        command=inner.text("path") if inner is not None else fields.text("command"),
+        args=((inner or fields).texts("args")) or (),
+        env=(inner or fields).pairs("env"),
+        url=fields.text("url"),
+        headers=fields.pairs("headers"),
+        disabled=not fields.flag("enabled", True),
+    )
+    fields.note("settings", "they are for extensions of Zed")
+    for which in filter(None, (inner, fields)):
+        which.note("timeout", "versions of Zed do not agree on its unit")
+    if inner is not None:
+        fields.notes += [*inner.notes, *(f"its command.{key} is not known, and not used" for key in inner.leftover())]
+    fields.note("oauth", _LOGS_IN_BY_ITSELF)
+    return draft
+
+
+# -- Codex -------------------------------------------------------------------------------------------------
+
+
+def _codex(fields: Fields) -> Draft:
+    draft = Draft(
+        command=fields.text("command"),
+        args=fields.texts("args") or (),
+        env=fields.pairs("env"),
+        forwarded=tuple(_forwarded(fields.take("env_vars"))),
+        cwd=fields.text("cwd"),
+        url=fields.text("url"),
+        headers=fields.pairs("http_headers"),
+        headers_from={name: f"${{{_variable_name('env_http_headers', it)}}}" for name, it in fields.pairs("env_http_headers").items()},
+        disabled=not fields.flag("enabled", True),
+        tools=fields.texts("enabled_tools"),
+        without=fields.texts("disabled_tools") or (),
+        timeout=fields.seconds("tool_timeout_sec"),
+    )
+    in_seconds, in_milliseconds = fields.seconds("startup_timeout_sec"), fields.seconds("startup_timeout_ms", _MILLISECONDS)
+    draft.start_seconds = in_seconds if in_seconds is not None else in_milliseconds
+    if bearer := fields.text("bearer_token_env_var"):
+        draft.headers_from["Authorization"] = f"Bearer ${{{_variable_name('bearer_token_env_var', bearer)}}}"
+    fields.refuse("bearer_token", "Codex takes no token in its file either; give bearer_token_env_var")
+    if fields.text("experimental_environment") not in ("", "local"):
+        raise Bad("it is to run somewhere else (experimental_environment), which this host cannot do")
+    for key in ("default_tools_approval_mode", "tools"):
+        fields.note(key, "what needs approval is a matter of the host's policy")
+    for key in ("scopes", "oauth", "oauth_resource"):
+        fields.note(key, _LOGS_IN_BY_ITSELF)
+    fields.note("required", "a server that cannot be reached does not stop the host")
+    fields.ignore("name", "supports_parallel_tool_calls")
+    return draft
+
+
+def _forwarded(names: Any) -> Iterable[str]:
+    """The names in `env_vars`: texts, or tables with a name."""
+    for item in names if isinstance(names, list) else [] if names is None else [names]:
+        name = item.get("name") if isinstance(item, dict) else item
+        if isinstance(item, dict) and item.get("source") not in (None, "local"):
+            raise Bad("one of its env_vars comes from somewhere else (source), which this host cannot do")
+        yield _variable_name("env_vars", name)
+
+
+def _variable_name(key: str, name: Any) -> str:
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise Bad(f"its {key} must be names of variables")
+    return name
+
+
+# -- Goose -------------------------------------------------------------------------------------------------
+
+
+def _goose(fields: Fields) -> Draft:
+    kind = fields.text("type")
+    if kind in ("builtin", "platform", "frontend", "inline_python"):
+        raise Aside(f"it is part of Goose ({kind}), which only Goose can start")
+    if kind not in ("stdio", "sse", "streamable_http"):
+        raise Bad("its type is none that is known; there are stdio, streamable_http and sse")
+    keys = fields.texts("env_keys") or ()
+    envs = fields.pairs("envs")
+    draft = Draft(
+        command=fields.text("cmd") if kind == "stdio" else "",
+        args=fields.texts("args") or (),
+        env=envs,
+        forwarded=tuple(_variable_name("env_keys", key) for key in keys if key not in envs),
+        cwd=fields.text("cwd"),
+        url=fields.text("uri") if kind != "stdio" else "",
+        headers=fields.pairs("headers"),
+        header_manner=Manner.SHELL | Manner.BARE,
+        legacy_sse=kind == "sse",
+        disabled=not fields.flag("enabled", True),
+        tools=fields.texts("available_tools") or None,  # an empty list means all of them
+        timeout=fields.seconds("timeout"),
+    )
+    fields.refuse("socket", "HTTP over a Unix socket is not there; serve it at an http:// address")
+    fields.ignore("name", "description", "display_name", "bundled", "cmd", "uri")
+    return draft
+
+
+_SERVERS = (("mcpServers",),)
+_VSCODE = Format(name="vscode", syntax="json", sections=(("servers",), ("mcp", "servers"), ("mcp.servers",)), draft=_vscode, asks=True)
+_ZED = Format(name="zed", syntax="json", sections=(("context_servers",),), draft=_zed)
+_MCP_SERVERS = Format(name="mcpServers", syntax="json", sections=_SERVERS, draft=_mcp_servers, asks=True)
+_GEMINI = Format(name="gemini", syntax="json", sections=_SERVERS, draft=_gemini, asks=True)
+_CODEX = Format(name="codex", syntax="toml", sections=(("mcp_servers",),), draft=_codex)
+_GOOSE = Format(name="goose", syntax="yaml", sections=(("extensions",),), draft=_goose)
+
+FORMATS: Final[dict[str, Format]] = {
+    "mcpServers": _MCP_SERVERS,
+    **dict.fromkeys(("claude-desktop", "claude-code", "cursor", "windsurf"), _MCP_SERVERS),
+    **{format.name: format for format in (_GEMINI, _VSCODE, _ZED, _CODEX, _GOOSE)},
+}
+"""Every format by its name; several products share the first."""
+
+_ONLY_GEMINI = {"httpUrl", "trust", "includeTools", "excludeTools"}
+
+
+def formats_of(document: Mapping[str, Any], syntax: Syntax) -> list[Format]:
+    """The formats that a document is in, as far as its sections tell."""
+    if syntax == "toml":
+        return [_CODEX]
+    if syntax == "yaml":
+        return [_GOOSE]
+    return [
+        _GEMINI if format is _MCP_SERVERS and _is_of_gemini(document) else format
+        for format in (_MCP_SERVERS, _VSCODE, _ZED)
+        if any(True for _ in sections_of(document, format))
+    ]
+
+
+def _is_of_gemini(document: Mapping[str, Any]) -> bool:
+    servers = document.get("mcpServers")
+    entries = servers.values() if isinstance(servers, Mapping) else ()
+    return any(isinstance(entry, Mapping) and not _ONLY_GEMINI.isdisjoint(entry) for entry in entries)

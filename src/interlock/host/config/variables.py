@@ -1,0 +1,231 @@
+"""The variables in a configuration: found in a text, filled in, and written again in one manner."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from enum import Flag, auto
+from pathlib import Path
+from typing import Final, Literal, NoReturn
+
+from msgspec import Struct
+
+from .documents import MOST_BYTES
+from .entries import DOTS, Input, Origin
+
+_REFERENCE = re.compile(r"\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)")
+_BARE = re.compile(r"\$()([A-Za-z_][A-Za-z0-9_]*)")
+_SHELL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_SECRETIVE = re.compile(r"key|token|secret|passw|pass$|pwd$|auth|cookie|credential|bearer|private|pin$|dsn$", re.IGNORECASE)
+_AUTHORITY = re.compile(r"(?:[a-z]+(?::/{0,2})?)?[^/?#]*", re.IGNORECASE)
+
+# Variables that everybody has and nobody hides.
+_HARMLESS = {"HOME", "USER", "LOGNAME", "PWD", "PATH", "SHELL", "LANG", "TMPDIR", "TEMP", "TMP", "USERNAME", "USERPROFILE", "APPDATA"}
+
+# How a dollar sign is written before a brace, so that it begins no variable: a variable that nobody has. Entry.variables knows it.
+_DOLLAR: Final = "${DOLLAR:-$}"
+
+_LONGEST_HOST = 300
+
+
+class Manner(Flag):
+    """Which variables a product knows: `${NAME}` and `${NAME:-default}`; `$NAME`; `${env:NAME}`, `${input:id}` and names of editors."""
+
+    NONE = 0
+    SHELL = auto()
+    BARE = auto()
+    EDITOR = auto()
+
+
+Openness = Literal["hidden", "open", "address"]
+"""Whether a variable's value may be seen where it is used: no; yes (what is run, and where); as far as it names a host."""
+
+
+class Unfilled(Exception):
+    """A variable cannot be filled in; the message says which and what to do, and holds no value."""
+
+
+class Scope(Struct, frozen=True, kw_only=True):
+    """What variables are filled in from.
+
+    Attributes:
+        env: The variables of the environment.
+        answers: What a person answered, by the id of the input.
+        inputs: The inputs that the configuration describes.
+        folder: The folder that is worked in, if there is one.
+    """
+
+    env: Mapping[str, str]
+    answers: Mapping[str, str] = {}
+    inputs: Mapping[str, Input] = {}
+    folder: Path | None = None
+
+
+class Filled(Struct, frozen=True, kw_only=True):
+    """A text with its variables filled in, and the values in it that are secret."""
+
+    origin: Origin
+    secrets: frozenset[str] = frozenset()
+
+    @property
+    def value(self) -> str:
+        """The text."""
+        return self.origin.value
+
+
+class _Piece(Struct, frozen=True):
+    value: str
+    written: str | None = None  # None: it is written as it is
+    secret: str = ""  # the name that says how secret it is; empty: not at all
+
+
+def fill(text: str, scope: Scope, manner: Manner, openness: Openness = "hidden") -> Filled:
+    """Fill in the variables of a text; in a manner of NONE it is what it is.
+
+    Raises Unfilled for a variable that is not defined and has no default, and for one that there is not.
+    """
+    pieces: list[_Piece] = []
+    at, so_far = 0, ""
+    for found in _references(text) if manner else ():
+        piece = _piece(found, scope, manner)
+        if piece is None:
+            continue
+        pieces.append(_Piece(text[at : found.start()]))
+        so_far += pieces[-1].value
+        if piece.secret and _may_be_seen(piece, so_far, openness):
+            piece = _Piece(piece.value, piece.written)
+        pieces.append(piece)
+        so_far += piece.value
+        if len(so_far) > MOST_BYTES:
+            raise Unfilled("with its variables filled in, a text of it is longer than any should be")
+        at = found.end()
+    pieces.append(_Piece(text[at:]))
+    return _joined(pieces)
+
+
+def _references(text: str) -> Iterator[re.Match[str]]:
+    """Where variables may stand. Behind the last brace only bare ones can: a text of nothing but `${` is not searched again for each."""
+    last = text.rfind("}") + 1
+    yield from _REFERENCE.finditer(text, 0, last)
+    yield from _BARE.finditer(text, last)
+
+
+def written_plainly(text: str) -> str:
+    """A text as it is written where none of it is a variable."""
+    return text.replace("${", f"{_DOLLAR}{{")
+
+
+def referred_inputs(text: str) -> list[str]:
+    """The ids of the inputs that a text asks for."""
+    inner = (found[1] or "" for found in _references(text))
+    return [name.removeprefix("input:").strip() for name in inner if name.startswith("input:")]
+
+
+def secretive(name: str) -> bool:
+    """Whether the name of a variable or header says that its value is a secret."""
+    return name.upper() not in _HARMLESS and _SECRETIVE.search(name) is not None
+
+
+def secrets_in(name: str, value: str) -> frozenset[str]:
+    """What is secret in a value that was written without variables: it is where its name says so."""
+    if not secretive(name):
+        return frozenset()
+    return frozenset(part for part in (value, value.rpartition(" ")[2]) if len(part) >= 4)  # `Bearer x`: the x too
+
+
+def _joined(pieces: list[_Piece]) -> Filled:
+    written, literal, masked, secrets = "", "", "", set[str]()
+    for piece in pieces:
+        masked += DOTS if piece.secret else piece.value
+        if piece.secret and len(piece.value) >= (4 if piece.secret == "secret" else 8):
+            secrets.add(piece.value)  # shorter ones would hide half of every log, and are hidden in their own place anyway
+        if piece.written is None:
+            literal += piece.value
+        else:
+            written += written_plainly(literal) + piece.written
+            literal = ""
+    origin = Origin("".join(piece.value for piece in pieces), written + written_plainly(literal), masked)
+    return Filled(origin=origin, secrets=frozenset(secrets))
+
+
+def _piece(found: re.Match[str], scope: Scope, manner: Manner) -> _Piece | None:
+    """What one reference comes to; None where it is no reference in this manner."""
+    if found[2] is not None:
+        return _variable(found[2], None, scope) if Manner.BARE in manner else None
+    inner = found[1].strip()
+    if Manner.EDITOR in manner:
+        if inner.startswith("input:"):
+            return _answer(inner.removeprefix("input:").strip(), scope)
+        if inner.startswith("env:"):
+            inner = inner.removeprefix("env:")
+            return _shell(inner, scope) or _refuse(inner, manner)
+        if (value := _of_editor(inner, scope)) is not None:
+            return _Piece(value)
+    return (_shell(inner, scope) if Manner.SHELL in manner else None) or _refuse(inner, manner)
+
+
+def _shell(inner: str, scope: Scope) -> _Piece | None:
+    found = _SHELL.fullmatch(inner)
+    if found is None:
+        return None
+    if found[2] is not None and "${" in found[2]:
+        raise Unfilled(f"the default of ${{{found[1]}:-...}} holds a variable; say it without")
+    return _variable(found[1], found[2], scope)
+
+
+def _variable(name: str, default: str | None, scope: Scope) -> _Piece:
+    written = f"${{{name}}}" if default is None else f"${{{name}:-{default}}}"
+    value = scope.env.get(name)
+    if value is None and name == "CLAUDE_PROJECT_DIR" and scope.folder is not None:
+        return _Piece(str(scope.folder), written)
+    if value is None:
+        if default is None:
+            raise Unfilled(f"the variable {name} is not set; set it, or write ${{{name}:-default}}")
+        return _Piece(default, written)  # it stands in the file for all to see
+    if name.upper() in _HARMLESS:
+        return _Piece(value, written)
+    return _Piece(value, written, "secret" if secretive(name) else "variable")
+
+
+def _answer(id: str, scope: Scope) -> _Piece:
+    asked = scope.inputs.get(id, Input(id=id))
+    value = scope.answers.get(id)
+    if value is None:
+        if asked.default is None:
+            raise Unfilled(f"nobody has answered what it asks for as {id!r}{f' ({asked.description})' if asked.description else ''}")
+        return _Piece(asked.default, f"${{input:{id}}}")
+    if asked.options and value not in asked.options:
+        raise Unfilled(f"the answer to {id!r} is none of {', '.join(asked.options)}")
+    return _Piece(value, f"${{input:{id}}}", "" if asked.options else "secret")
+
+
+def _of_editor(inner: str, scope: Scope) -> str | None:
+    """The value of a name that editors know; None for any other."""
+    match inner:
+        case "userHome":
+            home = scope.env.get("HOME") or scope.env.get("USERPROFILE")
+            if not home:
+                raise Unfilled("${userHome} is not known: neither HOME nor USERPROFILE is set")
+            return home
+        case "/" | "pathSeparator":
+            return os.sep
+        case "workspaceFolder" | "workspaceRoot" | "workspaceFolderBasename" | "cwd":
+            if scope.folder is None:
+                raise Unfilled(f"${{{inner}}} is not known: no folder is open")
+            return scope.folder.name if inner.endswith("Basename") else str(scope.folder)
+    return None
+
+
+def _refuse(inner: str, manner: Manner) -> NoReturn:
+    word = inner if len(inner) <= 80 and inner.isprintable() else f"{inner[:40]!a}..."
+    if Manner.SHELL not in manner and _SHELL.fullmatch(inner):
+        raise Unfilled(f"${{{word}}} is no variable here; write ${{env:{word}}}")
+    raise Unfilled(f"${{{word}}} is no variable that can be filled in here")
+
+
+def _may_be_seen(piece: _Piece, before: str, openness: Openness) -> bool:
+    """Whether what a variable stands for is shown: a person has to see what is run, and which host is reached."""
+    if openness == "address" and piece.secret != "secret" and len(before) < _LONGEST_HOST:
+        return _AUTHORITY.fullmatch(before) is not None and not set(piece.value) & {"@", "?"}
+    return openness == "open"

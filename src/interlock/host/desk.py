@@ -1,0 +1,111 @@
+"""The desk at which the person sits: every question goes over it, is told of, and ends with an answer that fits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+
+from .events import Answered, Asked, Event
+from .questions import Absent, Answer, AnyQuestion, Decision, Filled, FormQuestion, NotAnswered, Person, UrlQuestion
+
+MOST_OPEN = 100
+FULL = "Too many questions are open already."
+
+
+class Desk:
+    """Brings questions to the person. `person` may change while the host runs: a face comes, another one goes.
+
+    At most `most_open` questions are open at once; one more is a no. `open` has those that wait, by their ids.
+    """
+
+    def __init__(self, tell: Callable[[Event], None], *, most_open: int = MOST_OPEN) -> None:
+        self.person: Person = Absent()
+        self.open: dict[str, AnyQuestion] = {}
+        self._tell, self._most = tell, most_open
+        self._count = count(1)
+        self._asked: dict[str, _Asked] = {}
+
+    def name(self) -> str:
+        """An id for a new question."""
+        return f"q{next(self._count)}"
+
+    async def ask(self, question: AnyQuestion) -> Answer:
+        """The person's answer: what fits the question, or NotAnswered."""
+        self._tell(Asked(session=question.session, question=question))
+        if len(self.open) >= self._most:
+            return self._settle(question, NotAnswered(words=FULL))
+        self.open[question.id] = question
+        with self._counting(question.session):
+            try:
+                answer = _fitting(question, await self.person.answer(question))
+            except asyncio.CancelledError:
+                moot = self._settle(question, NotAnswered(words="The question is no longer open."))
+                if _is_cancelled():
+                    raise
+                return moot  # only the face has given up waiting
+            except Exception as bad:  # a face that fails has not said yes
+                answer = NotAnswered(words=f"The question could not be shown ({type(bad).__name__}).")
+        return self._settle(question, answer)
+
+    async def decide(self, question: AnyQuestion) -> Decision:
+        """The person's decision; no answer is a no."""
+        answer = await self.ask(question)
+        return answer if isinstance(answer, Decision) else Decision(allow=False, reason=getattr(answer, "words", ""))
+
+    def asked_seconds(self, session: str) -> float:
+        """For how long, in all, the person has been asked something in a conversation."""
+        spent = self._asked.get(session)
+        return 0.0 if spent is None else spent.seconds(asyncio.get_running_loop().time())
+
+    def is_asking(self, session: str) -> bool:
+        """Whether something is open in a conversation."""
+        return any(question.session == session for question in self.open.values())
+
+    @contextmanager
+    def _counting(self, session: str) -> Iterator[None]:
+        spent = self._asked.setdefault(session, _Asked())
+        spent.begin(asyncio.get_running_loop().time())
+        try:
+            yield
+        finally:
+            spent.end(asyncio.get_running_loop().time())
+
+    def _settle(self, question: AnyQuestion, answer: Answer) -> Answer:
+        self.open.pop(question.id, None)
+        by = "nobody" if isinstance(answer, NotAnswered) else "person"
+        self._tell(Answered(session=question.session, question=question.id, answer=answer, by=by))
+        return answer
+
+
+class _Asked:
+    """The time in which at least one question was open."""
+
+    def __init__(self) -> None:
+        self._open, self._since, self._before = 0, 0.0, 0.0
+
+    def begin(self, now: float) -> None:
+        if not self._open:
+            self._since = now
+        self._open += 1
+
+    def end(self, now: float) -> None:
+        self._open -= 1
+        if not self._open:
+            self._before += now - self._since
+
+    def seconds(self, now: float) -> float:
+        return self._before + (now - self._since if self._open else 0.0)
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _fitting(question: AnyQuestion, answer: Answer) -> Answer:
+    wanted = Filled if isinstance(question, FormQuestion | UrlQuestion) else Decision
+    if isinstance(answer, wanted | NotAnswered):
+        return answer
+    return NotAnswered(words="The answer does not fit the question.")

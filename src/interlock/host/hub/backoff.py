@@ -1,0 +1,37 @@
+"""How long to wait before a server that has gone is started again."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Backoff(Struct, frozen=True, kw_only=True):
+    """Longer with each failure, and a little more or less each time, so that many servers do not come at once.
+
+    Attributes:
+        first: Seconds after the first failure.
+        most: Seconds that are never exceeded, but for the jitter.
+        factor: How much longer each wait is than the one before.
+        jitter: The part of a wait by which it may be shorter or longer, from 0 to below 1.
+        steady: Seconds after which a server that was up has not failed to start: then it begins anew.
+    """
+
+    first: float = 0.5
+    most: float = 60.0
+    factor: float = 2.0
+    jitter: float = 0.25
+    steady: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.first <= self.most and self.factor >= 1 and 0 <= self.jitter < 1):
+            raise ValueError("a backoff has 0 < first <= most, factor >= 1 and 0 <= jitter < 1")
+
+    def seconds(self, failed: int, chance: float = 0.5) -> float:
+        """Seconds to wait after `failed` failures in a row; `chance`, from 0 to 1, says where in the range of the jitter."""
+        if failed < 1:
+            return 0.0
+        try:
+            wait = min(self.first * self.factor ** (failed - 1), self.most)
+        except OverflowError:
+            wait = self.most
+        return wait * (1 + self.jitter * (2 * chance - 1))

@@ -1,0 +1,12 @@
+"""The log of the host: what happened, in order, kept for good, and found again."""
+
+from __future__ import annotations
+
+from .export import read_export
+from .memory import MemoryLog
+from .redaction import Secrets
+from .replay import Replay
+from .seam import Log, LogError, SessionRow, Tampered
+from .sqlite import SqliteLog
+
+__all__ = ["Log", "LogError", "MemoryLog", "Replay", "Secrets", "SessionRow", "SqliteLog", "Tampered", "read_export"]

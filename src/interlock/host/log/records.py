@@ -1,0 +1,149 @@
+"""An event as the log keeps it: its JSON, what it is filed under, and the text that it is found by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ..events import AnyEvent, Event, Noted, Notice
+from .redaction import Redact, redacted
+
+MOST_TEXT = 256 * 1024  # characters of an entry that it is found by; all of it is kept
+
+_encoder = msgspec.json.Encoder(enc_hook=repr)
+_decoder = msgspec.json.Decoder(Noted)
+_kinds = frozenset(event.__struct_config__.tag for event in AnyEvent.__args__)
+
+
+class Unread(Notice, frozen=True, kw_only=True, tag="notice"):
+    """Stands in the place of an entry that this version cannot read."""
+
+
+class Row(Struct, frozen=True):
+    """An entry as it is kept. `data` is the JSON of a Noted."""
+
+    seq: int
+    at: float
+    session: str
+    kind: str
+    server: str
+    data: bytes
+    text: str
+
+
+def encode(noted: Noted) -> bytes:
+    """An entry as JSON. What JSON cannot say is said with replacement characters."""
+    try:
+        return _encoder.encode(noted)
+    except (UnicodeError, TypeError, ValueError, OverflowError, RecursionError):
+        pass
+    try:
+        return _encoder.encode(_sayable(msgspec.to_builtins(noted, enc_hook=repr, str_keys=True)))
+    except (UnicodeError, TypeError, ValueError, OverflowError, RecursionError) as bad:
+        return _encoder.encode(_instead(noted, f"An entry of the kind {kind_of(noted.event)!r} cannot be kept: {type(bad).__name__}."))
+
+
+def decode(data: bytes) -> Noted:
+    """The entry that was encoded. Raises msgspec.DecodeError for what is none, or one of a kind that this version does not know."""
+    return _decoder.decode(data)
+
+
+def row(data: bytes, redact: Redact | None) -> Row:
+    """What is to be kept of an entry: without secrets, and with the text that it is found by."""
+    value = msgspec.json.decode(data)
+    if redact is not None:
+        event = redacted(value["event"], redact)
+        if event != value["event"]:
+            value = {**value, "event": event}
+            data = _encoder.encode(value)
+            try:
+                decode(data)
+            except msgspec.DecodeError:
+                # A secret is a word of the log's own, such as the name of a kind. Better no entry than one that cannot be read.
+                noted = Noted(
+                    seq=value["seq"], at=value["at"], event=Notice(level="warning", words="An entry had a secret where none can be.")
+                )
+                data = _encoder.encode(noted)
+                value = msgspec.json.decode(data)
+    event = value["event"]
+    asked = event.get("question")
+    server = event.get("server") or (asked.get("server") if isinstance(asked, dict) else "") or ""
+    return Row(value["seq"], value["at"], event.get("session", ""), event["type"], server, data, text_of(event))
+
+
+def kind_of(event: AnyEvent) -> str:
+    """The kind of an event, as `kinds` of a search have it."""
+    return kind_of_type(type(event))
+
+
+def kind_of_type(event: type[Event]) -> str:
+    """The kind of the events of a type."""
+    return str(event.__struct_config__.tag)
+
+
+def text_of(event: dict[str, Any]) -> str:
+    """The words in an event."""
+    left = MOST_TEXT
+    parts = []
+    for part in _strings(event, False):
+        parts.append(part[:left])
+        left -= len(part) + 1
+        if left <= 0:
+            break
+    return "\n".join(parts)
+
+
+def _strings(value: Any, foreign: bool) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, bool) or value is None:
+        return
+    elif isinstance(value, int | float):
+        yield str(value)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _strings(part, foreign)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            # In our own records these say what a thing is, in every one of them; in foreign ones they may say something.
+            if not foreign and key in ("type", "role", "data", "blob", "mimeType", "_meta", "kind"):
+                continue
+            yield from _strings(part, foreign or key in ("arguments", "structuredContent", "input"))
+
+
+def _sayable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_sayable(key): _sayable(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sayable(part) for part in value]
+    return value
+
+
+def _instead(noted: Noted, words: str) -> Noted:
+    words = words.encode("utf-8", "replace").decode()
+    return Noted(seq=noted.seq, at=noted.at, event=Notice(level="warning", words=words))
+
+
+def unreadable(data: bytes) -> Noted:
+    """What is shown for an entry that this version cannot read."""
+    try:
+        value = msgspec.json.decode(data)
+        seq, at, kind, session = int(value["seq"]), float(value["at"]), str(value["event"]["type"]), str(value["event"].get("session", ""))
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError):
+        seq, at, kind, session = 0, 0.0, "", ""
+    known = "is not as this version knows it" if kind in _kinds else "is of a kind that this version does not know"
+    words = f"Entry {seq} ({kind[:60]!r}) {known}."
+    return Noted(seq=seq, at=at, event=Unread(session=session, level="warning", words=words))
+
+
+def show(data: bytes) -> Noted:
+    """The entry that was encoded, or a notice in its place where it cannot be read."""
+    try:
+        return decode(data)
+    except msgspec.DecodeError:
+        return unreadable(data)

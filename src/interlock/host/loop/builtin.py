@@ -1,0 +1,61 @@
+"""The host's own tools: finding tools among many, using what was found, reading on in large results, reading resources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interlock.types import Tool, ToolAnnotations
+
+PREFIX = "interlock__"
+FIND, USE, READ_RESULT, READ_RESOURCE = (PREFIX + name for name in ("find_tools", "use_tool", "read_result", "read_resource"))
+
+
+def _object(required: list[str], **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+FIND_TOOL = Tool(
+    name=FIND,
+    title="Find tools",
+    description="Find tools by what they do. Most tools are not listed here: search before you say that something cannot be done. "
+    "Gives names, descriptions and schemas of arguments; call what you find with interlock__use_tool.",
+    input_schema=_object(
+        ["words"],
+        words={"type": "string", "description": "What the tool should do, in a few words"},
+        limit={"type": "integer", "minimum": 1, "maximum": 50, "default": 8},
+    ),
+    annotations=_READS,
+)
+USE_TOOL = Tool(
+    name=USE,
+    title="Use a tool",
+    description="Call a tool that interlock__find_tools has found.",
+    input_schema=_object(
+        ["name"],
+        name={"type": "string", "description": "The tool's name, exactly as it was found"},
+        arguments={"type": "object", "description": "Its arguments, as its schema has them"},
+    ),
+)
+RESULT_TOOL = Tool(
+    name=READ_RESULT,
+    title="Read on in a result",
+    description="Read a further page of a result that was too large to be given whole.",
+    input_schema=_object(
+        ["result", "page"],
+        result={"type": "string", "description": "The result's name, such as r1"},
+        page={"type": "integer", "minimum": 1},
+    ),
+    annotations=_READS,
+)
+RESOURCE_TOOL = Tool(
+    name=READ_RESOURCE,
+    title="Read a resource",
+    description="Read a resource of a server, such as one that a result links to.",
+    input_schema=_object(
+        ["server", "uri"],
+        server={"type": "string", "description": "The server's id: what stands before the __ in the names of its tools"},
+        uri={"type": "string"},
+    ),
+    annotations=_READS,
+)

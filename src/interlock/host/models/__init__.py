@@ -1,0 +1,1 @@
+"""Models: the seam, the providers behind it, and how one is chosen."""

@@ -1,0 +1,69 @@
+"""The planner behind the seam of models."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from interlock.types import CreateMessageRequestParams, CreateMessageResult, TextContent, ToolUseContent
+
+from ..conversation import fresh_id, ids_in
+from ..seam import Delta, Facts, Said, Usage
+from .flights import best
+from .steps import Done, Next, next_step
+from .wishes import spoken, wishes
+
+REMARK = "Rule-based, no language model: it plans a holiday by fixed rules and understands nothing else."
+HELP = (
+    "I am no language model: I follow fixed rules, and all I can do is plan a holiday with the travel, weather, calendar and mail servers. "
+    "Choose the prompt “Plan a vacation” (type /), with a destination, a departure date and a return date, and I begin."
+)
+DATES = "For a plan I need the day of departure and the day of return. Choose the prompt “Plan a vacation” (type /) and fill them in."
+
+
+class Planner:
+    """Plans the travel scenario with no network. `pace` is how many seconds pass between two words, for those who watch."""
+
+    def __init__(self, name: str = "planner", *, pace: float = 0.0) -> None:
+        self.name = name
+        # It reads nothing of the tools but their names, so that any number of them fits.
+        self.facts = Facts(context=10_000_000, output=8_192, images=False, cost=1.0, speed=1.0, intelligence=0.0, remark=REMARK)
+        self._pace = pace
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def stream(self, request: CreateMessageRequestParams) -> AsyncGenerator[Delta | Said, None]:
+        """Say, or do, what comes next in the plan."""
+        step = _answer(request)
+        for word in re.findall(r"\S+\s*|\s+", step.text):
+            yield Delta("text", word)
+            if self._pace:
+                await asyncio.sleep(self._pace)
+        taken = ids_in(request.messages)
+        content: list[Any] = [TextContent(text=step.text)] if step.text else []
+        for ordinal, (name, arguments) in enumerate(step.calls):
+            id = fresh_id(taken.__contains__, len(request.messages), ordinal)
+            taken.add(id)
+            use = ToolUseContent(id=id, name=name, input=arguments)
+            content.append(use)
+            yield Delta("call", name, use.id)
+        result = CreateMessageResult(role="assistant", content=content, model=self.name, stop_reason="toolUse" if step.calls else "endTurn")
+        yield Said(result, Usage())
+
+
+def _answer(request: CreateMessageRequestParams) -> Next:
+    if not request.tools:
+        text = "\n".join(spoken(message) for message in request.messages)
+        return Next(best(text) or HELP)
+    place, wish = wishes(request.messages)
+    if wish is None:
+        return Next(HELP if place < 0 else DATES)
+    later = [message for message in request.messages[place + 1 :] if message.role == "user" and spoken(message)]
+    if later:
+        return Next(HELP)
+    names = {tool.name.rpartition("__")[2]: tool.name for tool in reversed(request.tools)}
+    done = Done(request.messages[place + 1 :], {full: plain for plain, full in names.items()})
+    return next_step(wish, done, names)

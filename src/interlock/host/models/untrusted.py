@@ -1,0 +1,61 @@
+"""Reads JSON that somebody else made: what is not of the shape that it should be counts as absent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from interlock.types import JSONObject
+
+
+def parsed(data: bytes | str) -> Any:
+    """JSON as Python has it. Raises ValueError for what is none, however deep it is."""
+    try:
+        return msgspec.json.decode(data)
+    except RecursionError:
+        raise ValueError("JSON that is too deep") from None
+
+
+def object_of(value: Any, name: str = "") -> JSONObject:
+    """The value, or its member `name`, where that is an object; else an empty one."""
+    if name:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: Any, name: str = "") -> list[Any]:
+    """The value, or its member `name`, where that is an array; else an empty one."""
+    if name:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, list) else []
+
+
+def text_of(value: Any, name: str = "") -> str:
+    """The value, or its member `name`, where that is a string; else an empty one."""
+    if name:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def count_of(value: Any, *names: str) -> int:
+    """The first member that is a number which counts something; 0 where there is none."""
+    for name in names:
+        found = object_of(value).get(name)
+        if isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found) and found > 0:
+            return int(found)
+    return 0
+
+
+def plain(text: str, most: int = 400) -> str:
+    """Words of somebody else for one line of ours: no control characters, no line ends, not too long."""
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[: most * 4]).split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def joined(parts: Iterable[str], most: int) -> str:
+    """The parts after each other, as far as `most` characters go."""
+    whole = "".join(parts)
+    return whole if len(whole) <= most else whole[: most - 1] + "…"

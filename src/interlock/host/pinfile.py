@@ -1,0 +1,170 @@
+"""The file `interlock.lock`: what was approved of each server, as JSON that people can read and keep in version control."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import hashlib
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+VERSION = 1
+MAX_BYTES = 64 << 20
+PATIENCE = 10.0  # seconds that another host may take to write
+
+_KINDS = frozenset({"tool", "prompt", "instructions"})
+_HELD = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
+
+
+class BadPins(ValueError):
+    """The file of pins cannot be used as it is; the words say what to do. It is never overwritten then."""
+
+
+def digest_of_form(form: Any) -> str:
+    """The digest of a feature's canonical form, whatever the order of its keys."""
+    text = json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+class PinFile:
+    """The pins of all servers in one file, which several hosts may use at once; in memory where there is no path.
+
+    Every change reads the file anew under a lock, and puts a new file in its place. The folder must be there.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._stamp: tuple[int, int, int] | None = None
+        self._pins: dict[str, Any] = {"interlock": "pins", "version": VERSION, "servers": {}}
+
+    def read(self) -> dict[str, Any]:
+        """The pins as they are now, not to be changed; empty where there is no file yet. Raises BadPins."""
+        if self.path is None:
+            return self._pins
+        try:
+            found = self.path.stat()
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+            if stamp != self._stamp:
+                if found.st_size > MAX_BYTES:
+                    raise BadPins(f"{self.path} is larger than {MAX_BYTES >> 20} MB: it is no file of pins. Move it away.")
+                self._pins, self._stamp = _checked(self.path.read_bytes(), self.path), stamp
+        except FileNotFoundError:
+            self._pins, self._stamp = {"interlock": "pins", "version": VERSION, "servers": {}}, None
+        except OSError as bad:
+            raise BadPins(f"{self.path} cannot be read: {bad.strerror}. See that it is a file that you may read.") from None
+        return self._pins
+
+    def edit(self, change: Callable[[dict[str, Any]], object]) -> None:
+        """Let `change` work on the pins, and write them. Raises BadPins, and writes nothing then."""
+        if self.path is None:
+            change(self._pins)
+            return
+        try:
+            with _turn(self.path.with_name(f".{self.path.name}.turn")):
+                self._stamp = None  # a file that was replaced within one tick of the clock may look the same
+                pins = copy.deepcopy(self.read())
+                change(pins)
+                _replace(self.path, _written(pins))
+                self._stamp = None
+        except OSError as bad:
+            raise BadPins(f"{self.path} cannot be written: {bad.strerror}. See that its folder is there and yours to write in.") from None
+
+
+def _written(pins: dict[str, Any]) -> bytes:
+    return (json.dumps(pins, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+
+
+def _checked(data: bytes, path: Path) -> dict[str, Any]:
+    """The pins of a file. One that is not understood to the last entry is refused, for a guess would approve something."""
+    remedy = "Restore it from version control, or move it away: then every server counts as seen for the first time."
+    try:
+        pins = json.loads(data.decode("utf-8"))
+    except RecursionError:
+        raise BadPins(f"{path} is nested too deeply to be a file of pins. {remedy}") from None
+    except ValueError as bad:
+        raise BadPins(f"{path} is no JSON ({bad}). {remedy}") from None
+    if not isinstance(pins, dict) or pins.get("interlock") != "pins" or not isinstance(pins.get("servers"), dict):
+        raise BadPins(f"{path} is no file of pins. {remedy}")
+    if pins.get("version") != VERSION or isinstance(pins["version"], bool):
+        raise BadPins(
+            f"{path} is of version {json.dumps(pins.get('version'))}; this interlock knows version {VERSION}. "
+            "Update interlock, or give it another file."
+        )
+    for server, entry in pins["servers"].items():
+        if words := _trouble(entry):
+            raise BadPins(
+                f"{path}: the entry of the server {server!r} {words}. Delete that entry, and the server will be asked about anew."
+            )
+    return pins
+
+
+def _trouble(entry: Any) -> str:
+    if not isinstance(entry, dict) or not isinstance(entry.get("command", ""), str) or entry.keys() - {"command", "features"}:
+        return "is not as it was written"
+    features = entry.get("features")
+    if features is None:
+        return ""
+    if not isinstance(features, dict) or features.keys() != _KINDS or not all(isinstance(kept, dict) for kept in features.values()):
+        return "is not as it was written"
+    for kind, kept in features.items():
+        for name, pinned in kept.items():
+            if not isinstance(pinned, dict) or pinned.keys() != {"digest", "form"} or pinned["digest"] != digest_of_form(pinned["form"]):
+                return f"has a digest at {kind} {name!r} that does not belong to what stands there"
+    return ""
+
+
+# -- the disk -------------------------------------------------------------------------------------------------------
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put a new file in the place of the old, whole or not at all; a link is followed, so that it remains one."""
+    target = Path(os.path.realpath(path))
+    new = target.with_name(f".{target.name}.new")
+    with suppress(FileNotFoundError):
+        new.unlink()  # under the lock: left by one who died
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, target)
+
+
+@contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    """Be the only one, among all threads and processes, that changes the pins; the lock ends with its process."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        end, pause = time.monotonic() + PATIENCE, 0.0005
+        while not _lock(descriptor):
+            if time.monotonic() > end:
+                raise BadPins(f"Another process has held {path} for {PATIENCE:g} seconds. End it, and try again.")
+            time.sleep(random.uniform(0.5, 1.0) * pause)
+            pause = min(2 * pause, 0.02)
+        yield
+    finally:
+        os.close(descriptor)  # and with it the lock
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt  # late: only there
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl  # late: not there
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # of the open file, so that threads take turns, too
+    except OSError as bad:
+        if bad.errno not in _HELD:
+            raise
+        return False
+    return True

@@ -1,0 +1,143 @@
+"""Keeps the toolbox in step with the servers, and lets nothing into it that is not what the person has approved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from . import suspicions
+from .desk import Desk
+from .events import Event, FeaturesChanged, Notice, Pinned
+from .hub import Link
+from .pins import BadPins, Difference, Features, Pins
+from .questions import Decision, PinQuestion
+from .toolbox import Toolbox
+
+MOST_NOTICES = 10  # about one server at a time
+
+
+class Register:
+    """Takes in what servers offer. `instructions` has the approved ones, `blocked` what may not be used, by server, kind and name."""
+
+    def __init__(self, toolbox: Toolbox, pins: Pins, desk: Desk, tell: Callable[[Event], None]) -> None:
+        self._toolbox, self._pins, self._desk, self._tell = toolbox, pins, desk, tell
+        self.instructions: dict[str, str] = {}
+        self.blocked: dict[str, dict[tuple[str, str], str]] = {}
+        self._open: dict[str, list[Difference]] = {}
+        self._links: dict[str, Link] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._told: dict[str, set[str]] = {}
+        self._refused: dict[str, set[tuple[str, str, str]]] = {}  # differences to which the person has said no
+
+    def changed(self, link: Link) -> None:
+        """A server's lists are there, or are not as they were."""
+        self._links[link.id] = link
+        if link.state in ("off", "refused"):
+            self._toolbox.drop(link.id)
+            self.instructions.pop(link.id, None)
+            self._refused.pop(link.id, None)  # who starts it again is asked again
+        if link.state != "up":  # what it offers is not known now; its tools keep their place meanwhile
+            self._tell(FeaturesChanged(server=link.id))
+            return
+        if self._pins.known(link.id):
+            differences = self._pins.seen(link.id, _features(link))
+        else:
+            differences = self._pins.first(link.id, _features(link))
+            self._tell(Pinned(server=link.id, kind="server", name=link.id, how="first"))
+        self._take(link, differences)
+        self._warn(link)
+        if self._open[link.id]:
+            asking = self._asking.get(link.id)
+            if asking is None or asking.done():
+                self._asking[link.id] = asyncio.get_running_loop().create_task(self._ask(link.id))
+
+    def unusable(self, link: Link, words: str) -> None:
+        """What was approved of a server cannot be known: nothing of it is offered."""
+        self._toolbox.drop(link.id)
+        self.instructions.pop(link.id, None)
+        self.blocked[link.id] = {("prompt", prompt.name): words for prompt in link.prompts}
+        self._open.pop(link.id, None)
+        self._tell(Notice(level="error", server=link.id, words=f"Its tools are not offered: {words}"))
+        self._tell(FeaturesChanged(server=link.id))
+
+    def gone(self, server: str) -> None:
+        """A server is no longer configured."""
+        self._toolbox.drop(server)
+        for book in (self._links, self.instructions, self.blocked, self._open, self._told, self._refused):
+            book.pop(server, None)
+        if (asking := self._asking.pop(server, None)) is not None:
+            asking.cancel()
+        self._tell(FeaturesChanged(server=server))
+
+    async def aclose(self) -> None:
+        """Ask no more."""
+        asking = list(self._asking.values())
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    def _take(self, link: Link, differences: list[Difference]) -> None:
+        differences = [d for d in differences if d.how != "gone"]  # what is not there can do no harm; it stays approved
+        new = {(d.kind, d.name) for d in differences} - self.blocked.get(link.id, {}).keys()
+        self._open[link.id] = differences
+        self.blocked[link.id] = {(kind, name): why for (kind, name), why in self._pins.blocked(link.id).items()}
+        self.instructions[link.id] = "" if ("instructions", "") in self.blocked[link.id] else (link.instructions or "")
+        tools = {name: why for (kind, name), why in self.blocked[link.id].items() if kind == "tool"}
+        for refusal in self._toolbox.put(link.id, link.tools, tools_globs=link.entry.tools, without=link.entry.without, blocked=tools):
+            self._once(link.id, f"{refusal.tool}: {refusal.words}")
+        for kind, name in sorted(new):
+            self._tell(Pinned(server=link.id, kind=kind, name=name, how="blocked"))
+        self._tell(FeaturesChanged(server=link.id))
+
+    def _warn(self, link: Link) -> None:
+        others = {server: other.tools for server, other in self._links.items() if server != link.id}
+        for tool, warnings in suspicions.of_tools(link.id, link.tools, others).items():
+            for warned in warnings:
+                self._once(link.id, f"The tool {tool}: {warned.words}")
+
+    def _once(self, server: str, words: str) -> None:
+        told = self._told.setdefault(server, set())
+        if words not in told and len(told) < MOST_NOTICES:
+            told.add(words)
+            self._tell(Notice(level="warning", server=server, words=suspicions.visible(words)))
+
+    async def _ask(self, server: str) -> None:
+        try:
+            await self._ask_each(server)
+        except BadPins as bad:
+            if (link := self._links.get(server)) is not None:
+                self.unusable(link, str(bad))
+
+    async def _ask_each(self, server: str) -> None:
+        """Show the differences, one after the other; what changes meanwhile is shown as it is then."""
+        seen: set[tuple[str, str, str]] = set()
+        while True:
+            done = seen | self._refused.get(server, set())
+            waiting = [d for d in self._open.get(server, ()) if _mark(d) not in done]
+            if not waiting:
+                return
+            difference = waiting[0]
+            seen.add(_mark(difference))
+            answer = await self._desk.ask(
+                PinQuestion(
+                    id=self._desk.name(), server=server, kind=difference.kind, name=difference.name,
+                    was=suspicions.visible(difference.was), now=suspicions.visible(difference.now),
+                    warnings=suspicions.of_text(difference.now),
+                )
+            )  # fmt: skip
+            if isinstance(answer, Decision) and answer.allow and self._pins.approve(server, difference):
+                self._tell(Pinned(server=server, kind=difference.kind, name=difference.name, how="approved", digest=difference.digest))
+                link = self._links.get(server)
+                if link is not None and link.state == "up":  # else what it offers is not known now
+                    self._take(link, self._pins.seen(server, _features(link)))
+            elif isinstance(answer, Decision) and not answer.allow:
+                self._refused.setdefault(server, set()).add(_mark(difference))
+                self._tell(Pinned(server=server, kind=difference.kind, name=difference.name, how="refused", digest=difference.digest))
+
+
+def _mark(difference: Difference) -> tuple[str, str, str]:
+    return difference.kind, difference.name, difference.digest
+
+
+def _features(link: Link) -> Features:
+    return Features(tools=tuple(link.tools), prompts=tuple(link.prompts), instructions=link.instructions)

@@ -1,0 +1,284 @@
+"""A conversation: what the person says goes in, the turn is carried out step by step, and everything is told as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from interlock.types import (
+    CallToolResult,
+    InterlockError,
+    SamplingMessage,
+    TextContent,
+    ToolResultContent,
+)
+
+from . import suspicions
+from .calls import Outcome, Wanted
+from .events import Attached, ModelSays, PersonSaid, TurnEnded
+from .loop import builtin, lanes
+from .loop.fence import Fence
+from .loop.results import Rendering
+from .loop.shelf import Shelf
+from .loop.trimming import Trimming
+from .loop.turn import AskModel, CallTools, Stopped, Talk, Tell, Use, turn
+from .models.seam import Delta, Model, ModelFailure, Said
+from .offering import Offering
+from .toolbox import Item, Unknown
+
+if TYPE_CHECKING:
+    from .app import Host
+
+TITLE = 60
+LEAST_WAIT = 0.05
+
+
+class Busy(InterlockError):
+    """A conversation has a turn under way; it takes one at a time."""
+
+
+class Session:
+    """One conversation with a model, made by `Host.session`. `messages` is all that was said in it."""
+
+    def __init__(self, host: Host, id: str, model: Model, title: str, messages: Sequence[SamplingMessage] = ()) -> None:
+        self.id, self.title, self.model = id, title, model
+        self.messages: list[SamplingMessage] = list(messages)
+        self._host = host
+        budget = host.budget
+        self._fence, self._shelf = Fence(), Shelf(budget.page, budget.shelf)
+        self._rendering = Rendering(budget, self._fence, self._shelf, suspicions.clean)
+        self._trimming = Trimming(budget.keep)
+        self._offering = Offering(host.toolbox, host.register, self._fence, host.discovery)
+        self._calls = 0
+        self._work: asyncio.Task[TurnEnded] | None = None
+        self._stop = "cancelled"
+
+    @property
+    def running(self) -> bool:
+        """Whether a turn is under way."""
+        return self._work is not None
+
+    async def say(self, text: str, *, attach: Sequence[Attached] = ()) -> TurnEnded:
+        """Say something, with resources beside it, and wait for the turn to end.
+
+        Raises Busy while another turn runs, and McpError or Unreachable where a resource cannot be read; nothing was said then.
+        """
+        said = SamplingMessage(role="user", content=[*await self._attachments(attach), TextContent(text=text)])
+        self.title = self.title or _title(text)
+        return await self._take_turn(PersonSaid(session=self.id, messages=(said,), attached=tuple(attach)))
+
+    async def prompt(self, server: str, name: str, arguments: Mapping[str, str], *, attach: Sequence[Attached] = ()) -> TurnEnded:
+        """Say what a server's prompt says with these arguments. Raises as `say` does."""
+        got = await self._host.get_prompt(server, name, arguments)
+        messages = [SamplingMessage(role=m.role, content=self._shown(m.content)) for m in got.messages]
+        attached = await self._attachments(attach)
+        if attached:
+            messages.insert(0, SamplingMessage(role="user", content=list(attached)))
+        self.title = self.title or _title(f"{name} {' '.join(arguments.values())}")
+        event = PersonSaid(
+            session=self.id, messages=tuple(messages), attached=tuple(attach), server=server, prompt=name, arguments=dict(arguments)
+        )
+        return await self._take_turn(event)
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """End the turn under way, if there is one: calls are cancelled at their servers, questions are withdrawn."""
+        if self._work is not None:
+            self._stop = reason
+            self._work.cancel()
+
+    # -- what goes in ---------------------------------------------------------------------------------------------
+
+    async def _attachments(self, attach: Sequence[Attached]) -> list[Any]:
+        blocks: list[Any] = []
+        for each in attach:
+            read = await self._host.read(each.server, each.uri, session=self.id)
+            for contents in read.contents:
+                blocks += self._contents(contents, f"resource {each.uri} of {each.server}")
+        return blocks
+
+    def _shown(self, content: Any) -> list[Any]:
+        """A block of a prompt's message: the person chose it, and has seen it, so it is no data of a stranger."""
+        text, media = self._rendering.parts([content])
+        return [*([TextContent(text=suspicions.clean(text))] if text else []), *media]
+
+    def _contents(self, contents: Any, origin: str) -> list[Any]:
+        text, media = self._rendering.contents(contents)
+        return [TextContent(text=self._rendering.paged(text, origin)), *media]
+
+    # -- the turn ---------------------------------------------------------------------------------------------------
+
+    async def _take_turn(self, said: PersonSaid) -> TurnEnded:
+        if self._work is not None:
+            raise Busy("The conversation is busy; wait for its answer, or cancel it.")
+        self._host.tell(said)
+        self.messages += said.messages
+        self._stop = "cancelled"
+        work = self._work = asyncio.get_running_loop().create_task(self._drive())
+        try:
+            ended = await self._within(work)
+        except asyncio.CancelledError:
+            work.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                self._host.tell(await work)
+            raise
+        finally:
+            self._work = None
+        self._host.tell(ended)
+        return ended
+
+    async def _within(self, work: asyncio.Task[TurnEnded]) -> TurnEnded:
+        """Wait for the turn, as long as it may take; time in which the person is asked does not count."""
+        loop = asyncio.get_running_loop()
+        began = loop.time() - self._host.desk.asked_seconds(self.id)
+        while not work.done():
+            left = self._host.budget.seconds - (loop.time() - began - self._host.desk.asked_seconds(self.id))
+            if left <= 0 and not self._host.desk.is_asking(self.id):
+                self.cancel("seconds")
+                left = self._host.budget.seconds
+            await asyncio.wait({work}, timeout=max(left, LEAST_WAIT))
+        return work.result()
+
+    async def _drive(self) -> TurnEnded:
+        talk = Talk(
+            session=self.id, model=self.model.name, facts=self.model.facts, budget=self._host.budget, messages=self.messages,
+            trimming=self._trimming, offer=lambda: self._offering.now(self.model.facts),
+        )  # fmt: skip
+        steps = turn(talk)
+        came: Any = None
+        try:
+            while True:
+                step = steps.send(came)
+                came = None
+                if isinstance(step, Tell):
+                    self._host.tell(step.event)
+                elif isinstance(step, AskModel):
+                    came = await self._ask(step)
+                elif isinstance(step, CallTools):
+                    came = await self._call(step.uses)
+        except StopIteration as end:
+            ended: TurnEnded = end.value
+            return ended
+        except asyncio.CancelledError:
+            try:
+                steps.throw(Stopped(self._stop))
+            except StopIteration as end:
+                ended = end.value
+                return ended
+            raise
+
+    async def _ask(self, step: AskModel) -> Said | ModelFailure:
+        stream = self.model.stream(step.request)
+        try:
+            async for piece in stream:
+                if isinstance(piece, Delta):
+                    self._host.tell(ModelSays(session=self.id, kind=piece.kind, text=piece.text, call=piece.call))
+                else:
+                    return piece
+            return ModelFailure(f"{self.model.name} ended without an answer.", "bad_answer")
+        except ModelFailure as bad:
+            return bad
+        finally:
+            close = getattr(stream, "aclose", None)  # an async generator has it; an iterator of another kind need not
+            if close is not None:
+                await close()
+
+    # -- tools --------------------------------------------------------------------------------------------------------
+
+    async def _call(self, uses: Sequence[Use]) -> list[ToolResultContent]:
+        """Call the tools, side by side where they may be; their results in the order of the uses."""
+        plan = [self._planned(use) for use in uses]
+        rows = lanes.lanes([lanes.Call(each.item.server, _reads(each.item)) if isinstance(each, Wanted) else _HERE for each in plan])
+        results: list[ToolResultContent | None] = [None] * len(uses)
+
+        async def lane(waves: list[list[int]]) -> None:
+            for wave in waves:
+                async with asyncio.TaskGroup() as group:
+                    for index in wave:
+                        group.create_task(one(index))
+
+        async def one(index: int) -> None:
+            each = plan[index]
+            results[index] = each if isinstance(each, ToolResultContent) else await self._called(uses[index], each)
+
+        async with asyncio.TaskGroup() as group:
+            for waves in rows:
+                group.create_task(lane(waves))
+        return [result for result in results if result is not None]
+
+    def _planned(self, use: Use) -> Wanted | ToolResultContent:
+        """The call that a use means; what needs no call, or can be none, has its result already."""
+        name, arguments = use.name, use.arguments
+        if use.unreadable:
+            return self._rendering.refusal(use.id, f"The arguments were no JSON object: {use.unreadable[:500]}")
+        if name == builtin.FIND:
+            return self._found(use)
+        if name == builtin.READ_RESULT:
+            return self._read_on(use)
+        if name == builtin.USE:
+            name, arguments = str(arguments.get("name", "")), arguments.get("arguments") or {}
+            if not isinstance(arguments, dict):
+                return self._rendering.refusal(use.id, "`arguments` must be an object.")
+        self._calls += 1
+        call = f"{self.id}.{self._calls}"
+        if name == builtin.READ_RESOURCE:
+            item = Item(name=name, server=str(arguments.get("server", "")), tool=builtin.RESOURCE_TOOL)
+            return Wanted(call=call, session=self.id, item=item, arguments=arguments)
+        try:
+            item = self._host.toolbox.find(name)
+        except Unknown as bad:
+            return self._unknown(use, call, arguments, str(bad))
+        if not item.for_model:
+            return self._unknown(use, call, arguments, f"{name} is not for models to call.")
+        return Wanted(call=call, session=self.id, item=item, arguments=arguments)
+
+    async def _called(self, use: Use, wanted: Wanted) -> ToolResultContent:
+        item = wanted.item
+        if item.name == builtin.READ_RESOURCE:
+            uri = str(wanted.arguments.get("uri", ""))
+            read = await self._host.calls.read(item.server, uri, self.id, wanted.call)
+            if isinstance(read, Outcome):
+                return self._rendering.refusal(use.id, read.words)
+            content = [block for contents in read.contents for block in self._contents(contents, f"resource {uri} of {item.server}")]
+            return ToolResultContent(tool_use_id=use.id, content=content)
+        outcome = await self._host.calls.call(wanted)
+        if outcome.result is None:
+            return self._rendering.refusal(use.id, suspicions.clean(outcome.words))
+        return self._rendering.result(use.id, outcome.result, f"result of {item.tool.name} of {item.server}")
+
+    def _found(self, use: Use) -> ToolResultContent:
+        words, limit = str(use.arguments.get("words", "")), use.arguments.get("limit", 8)
+        found = self._offering.search(words, limit if isinstance(limit, int) and 1 <= limit <= 50 else 8)
+        if not found:
+            return self._rendering.refusal(use.id, f"No tool fits “{words}”. Try other words.")
+        data = [{"name": t.name, "title": t.title, "description": t.description, "inputSchema": t.input_schema} for t in found]
+        text = msgspec.json.encode(data).decode()
+        return self._rendering.result(use.id, CallToolResult(content=[TextContent(text=text)]), "tools that were found")
+
+    def _read_on(self, use: Use) -> ToolResultContent:
+        name, page = str(use.arguments.get("result", "")), use.arguments.get("page")
+        text = self._shelf.read(name, page) if isinstance(page, int) else None
+        if text is None:
+            pages = self._shelf.pages(name)
+            return self._rendering.refusal(use.id, f"{name} has {pages} pages." if pages else f"There is no result {name!r}, or no longer.")
+        return ToolResultContent(tool_use_id=use.id, content=[TextContent(text=self._fence.around(text, f"page {page} of {name}"))])
+
+    def _unknown(self, use: Use, call: str, arguments: dict[str, Any], words: str) -> ToolResultContent:
+        self._host.tell_unknown(self.id, call, use.name, arguments, words)
+        return self._rendering.refusal(use.id, words)
+
+
+_HERE = lanes.Call("interlock", True)
+
+
+def _reads(item: Item) -> bool:
+    hints = item.tool.annotations
+    return bool(hints is not None and hints.read_only_hint)
+
+
+def _title(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE else f"{line[: TITLE - 1]}…"

@@ -1,0 +1,163 @@
+"""Addresses that are not what they seem: foreign letters, names before the @, bare numbers, look-alikes (`ELI-25`, `ELI-26`)."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import unicodedata
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from ..questions import Warned
+from .letters import hidden
+
+# Letters that are taken for another at a glance; the left is what a reader sees. Decomposition does the rest (accents, full width).
+_ALIKE = {
+    "a": "аɑαạ", "b": "ЬƄвɓ", "c": "сϲƈ", "d": "ԁɗժ", "e": "еҽєɛ℮", "f": "ƒϝ", "g": "ɡɢցԍ", "h": "һнհ", "i": "іıɩιǃ1!|l", "j": "јʝ",
+    "k": "кκƙ",
+    "m": "мm", "n": "ոпη", "o": "оοօ0ө", "p": "рρ", "q": "ԛգ", "r": "гɾ", "s": "ѕʂ5$", "t": "тτ", "u": "υսц", "v": "ѵνv", "w": "ԝшωա",
+    "x": "хχ×", "y": "уүγʏ", "z": "ʐᴢ2",
+}  # fmt: skip
+_SEEN_AS = {look: letter for letter, looks in _ALIKE.items() for look in looks if look != letter}
+_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
+_NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|\d+)(?:\.(?:0[xX][0-9a-fA-F]*|\d+)){0,3}\.?")
+_SECOND_LEVEL = frozenset({"co", "com", "ac", "gov", "org", "net", "edu", "gob", "or", "ne", "go"})  # as in co.uk
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+def of_url(url: str, *, server: str = "") -> tuple[str, tuple[Warned, ...]]:
+    """The host that an address leads to, as a person should read it, and what is odd about the address. Nothing is fetched.
+
+    `server` is the address, or host, of the server that names it, for look-alikes. The host is empty where there is none to be made out.
+    """
+    warned: list[Warned] = []
+
+    def warn(kind: str, words: str) -> None:
+        warned.append(Warned(kind=kind, words=words, where=url))
+
+    if hidden(url) or re.search(r"[\s\\]", url):
+        warn("hidden", "The address has characters that cannot be seen, or that no address has.")
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        warn("address", "This is no address that can be read. Do not open it.")
+        return "", tuple(warned)
+    if parts.scheme not in ("http", "https"):
+        warn("scheme", f"This is no address of the web: it begins with {parts.scheme or 'nothing'}. It may start a program.")
+    if not host:
+        warn("address", "No host can be made out in this address. Do not open it.")
+        return "", tuple(warned)
+    local = host in _LOCAL or host.endswith(".localhost")
+    if parts.scheme == "http" and not local:
+        warn("http", "Whatever is typed there can be read on the way: the address is not encrypted (http).")
+    if "@" in parts.netloc:
+        warn("userinfo", f"What stands before the @ is not the host. It leads to {host}.")
+    if port is not None and port not in (80, 443) and not local:
+        warn("port", f"The port {port} is unusual for a page.")
+    shown = _spelled(host)
+    if not local:
+        for kind, words in _of_host(host, shown):
+            warn(kind, words)
+    own = _own(server)
+    if own and (lookalike := _lookalike(shown, own)):
+        warn("lookalike", lookalike)
+    return shown, tuple(warned)
+
+
+def _of_host(host: str, shown: str) -> list[tuple[str, str]]:
+    try:
+        ip_address(host)
+    except ValueError:
+        if _NUMBER.fullmatch(host):
+            return [("number", "The host is a number in disguise, not a name.")]
+    else:
+        return [("number", "The host is a bare number, not a name: who is behind it cannot be seen.")]
+    found: list[tuple[str, str]] = []
+    foreign = host.startswith("xn--") or ".xn--" in host or not host.isascii()
+    if foreign:
+        found.append(("foreign", f"The host is written in letters that may look like others: {shown} is {_ascii(host)}."))
+    if any(len(_scripts(label)) > 1 for label in shown.split(".")):
+        found.append(("mixed", f"The host mixes writing systems in one name: {shown}."))
+    elif any(not label.isascii() and _scripts(label) != {"LATIN"} and _skeleton(label).isascii() for label in shown.split(".")):
+        found.append(("confusable", f"The host reads like {'.'.join(map(_skeleton, shown.split('.')))}, and is another."))
+    return found
+
+
+def _spelled(host: str) -> str:
+    """The host in its own letters, where it is written in Punycode."""
+    labels = []
+    for label in host.split("."):
+        if label.startswith("xn--"):
+            with contextlib.suppress(UnicodeError, ValueError, OverflowError):
+                label = label[4:].encode("ascii").decode("punycode")
+        labels.append("".join(f"%{ord(each):04X}" if hidden(each) else each for each in label))
+    return ".".join(labels)
+
+
+def _ascii(host: str) -> str:
+    """The host as the network knows it."""
+    try:
+        return ".".join(label if label.isascii() else "xn--" + label.encode("punycode").decode("ascii") for label in host.split("."))
+    except UnicodeError:
+        return host
+
+
+def _scripts(label: str) -> set[str]:
+    """The writing systems of a name, by the first word of its letters' names. Chinese, Japanese and Korean ones belong together."""
+    scripts = {unicodedata.name(letter, "?").split(" ")[0] for letter in label if letter.isalpha()}
+    east = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-HIRAGANA"}
+    return {"EAST" if script in east else script for script in scripts} - ({"LATIN"} if scripts & east else set())
+
+
+def _skeleton(name: str) -> str:
+    """What a reader takes a name for at a glance."""
+    plain = "".join(each for each in unicodedata.normalize("NFKD", name.lower()) if not unicodedata.combining(each))
+    seen = "".join(_SEEN_AS.get(each, each) for each in plain)
+    for pair, letter in _PAIRS:
+        seen = seen.replace(pair, letter)
+    return seen
+
+
+def _own(server: str) -> str:
+    try:
+        host = urlsplit(server if "://" in server else f"//{server}").hostname or ""
+    except ValueError:
+        return ""
+    return "" if host in _LOCAL or "." not in host or _NUMBER.fullmatch(host) or ":" in host else _spelled(host.rstrip("."))
+
+
+def _lookalike(host: str, own: str) -> str:
+    """How a host pretends to be that of the server, in a sentence; empty where it does not."""
+    ours, theirs = _site(own), _site(host)
+    if ours == theirs:
+        return ""
+    if _skeleton(ours) == _skeleton(theirs):
+        return f"The host {host} looks like {ours}, the server's own, and is another."
+    if own in host or f"{ours}." in f"{host}.":
+        return f"The host {host} has the server's own name {ours} in it, and is another: what counts is its end, {theirs}."
+    name, other = ours.split(".")[0], theirs.split(".")[0]
+    if len(name) > 4 and _one_apart(_skeleton(name), _skeleton(other)):
+        return f"The host {host} differs from {ours}, the server's own, by a single letter."
+    if len(name) > 4 and name in re.split(r"[-_]", other) and name != other:
+        return f"The host {host} has the server's own name {name} in it, and is another than {ours}."
+    return ""
+
+
+def _site(host: str) -> str:
+    """The part of a host that somebody has registered, nearly: the last two names, or three below names such as co.uk."""
+    labels = host.split(".")
+    deep = len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in _SECOND_LEVEL
+    return ".".join(labels[-3 if deep else -2 :])
+
+
+def _one_apart(one: str, other: str) -> bool:
+    """Whether one letter was put in, left out or changed, or two were swapped."""
+    if one == other or abs(len(one) - len(other)) > 1:
+        return False
+    short, long = sorted((one, other), key=len)
+    first = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if len(short) < len(long):
+        return short[first:] == long[first + 1 :]
+    swapped = short[first : first + 2] == long[first : first + 2][::-1] and short[first + 2 :] == long[first + 2 :]
+    return short[first + 1 :] == long[first + 1 :] or swapped

@@ -1,0 +1,1 @@
+"""The host's web face: pages for one person at this machine, and nobody else."""

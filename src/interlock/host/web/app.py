@@ -1,0 +1,186 @@
+"""The ASGI app of the web face: the page, the stream of events, the acts, and the bolts on the door."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import AsyncIterator
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from .acts import read_act
+from .doing import Doing, Mistake
+from .feed import Feed
+from .person import AtThePage
+from .state import state
+
+if TYPE_CHECKING:
+    from ..app import Host
+
+COOKIE, HEADER = "interlock-host", "x-interlock"
+MOST_BODY = 8 * 1024 * 1024
+
+
+class WebFace:
+    """The web face of a host, for one person at this machine.
+
+    `entry` is the address to open, with a token that lets in once; `origin` is scheme, host and port of this face, `apps_origin` that
+    under which apps of servers are shown. `title` and `demo` are shown at the top.
+    """
+
+    def __init__(self, host: Host, *, origin: str, apps_origin: str = "", title: str = "Interlock", demo: str = "") -> None:
+        self.host, self.origin, self.apps_origin = host, origin, apps_origin
+        self._title, self._demo = title, demo
+        self._person = AtThePage()
+        host.desk.person = self._person
+        self._doing = Doing(host, self._person)
+        self._token: str | None = secrets.token_urlsafe(24)
+        self._cookie, self._csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)
+        self._closing = asyncio.Event()
+        static = resources.files("interlock.host.web") / "static"
+        self._page = (static / "index.html").read_text(encoding="utf-8")
+        self.app = Starlette(
+            routes=[
+                Route("/", self._index),
+                Route("/api/events", self._events),
+                Route("/api/act", self._act, methods=["POST"]),
+                Route("/api/log.jsonl", self._export),
+                Mount("/static", StaticFiles(directory=str(static))),
+            ]
+        )
+
+    @property
+    def entry(self) -> str:
+        """The address that lets in once; a new one where the last was used."""
+        self._token = self._token or secrets.token_urlsafe(24)
+        return f"{self.origin}/?token={self._token}"
+
+    def close(self) -> None:
+        """End the streams; the turns that were begun here are the host's to end."""
+        self._closing.set()
+
+    async def apart(self, scope: Any, receive: Any, send: Any) -> None:
+        """The ASGI app of the other origin, which knows nothing of this one."""
+        await PlainTextResponse("There is nothing here.", 404)(scope, receive, send)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """The ASGI app, behind its bolts."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        refusal = self._refusal(request)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        await self.app(scope, receive, self._with_headers(send))
+
+    # -- the bolts ---------------------------------------------------------------------------------------------------
+
+    def _refusal(self, request: Request) -> Response | None:
+        """Why a request is not let in: another name for this machine, another site's page, no cookie, no proof that our page sent it."""
+        if f"http://{request.headers.get('host', '')}" != self.origin:
+            return PlainTextResponse(f"This is {self.origin}, and nothing else.", 421)
+        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+        if origin not in (None, self.origin) or (site in ("cross-site", "same-site") and request.url.path != "/"):
+            return PlainTextResponse("Other sites may not use this.", 403)
+        if request.url.path == "/" and request.method == "GET" and "token" in request.query_params:
+            return None
+        if not hmac.compare_digest(request.cookies.get(self._cookie_name, ""), self._cookie):
+            return PlainTextResponse("Open the address that `interlock host` printed; each one works once.", 401)
+        if request.method not in ("GET", "HEAD") and not hmac.compare_digest(request.headers.get(HEADER, ""), self._csrf):
+            return PlainTextResponse("The request does not come from our page; reload it.", 403)
+        return None
+
+    @property
+    def _cookie_name(self) -> str:
+        """Cookies know no ports: hosts at several ports of this machine each have their own."""
+        return f"{COOKIE}-{self.origin.rpartition(':')[2]}"
+
+    def _with_headers(self, send: Any) -> Any:
+        frames = self.apps_origin or "'none'"
+        policy = (
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
+            f"connect-src 'self'; font-src 'self'; frame-src {frames}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+            "require-trusted-types-for 'script'; trusted-types 'none'"
+        )
+        more = {
+            "content-security-policy": policy,
+            "x-content-type-options": "nosniff",
+            "referrer-policy": "no-referrer",
+            "cross-origin-opener-policy": "same-origin",
+            "cross-origin-resource-policy": "same-origin",
+            "permissions-policy": "camera=(), microphone=(), geolocation=()",
+            "cache-control": "no-store",
+        }
+        extra = [(name.encode(), value.encode()) for name, value in more.items()]
+
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                names = set(more)
+                kept = [pair for pair in message["headers"] if pair[0].decode().lower() not in names]
+                message = {**message, "headers": [*kept, *extra]}
+            await send(message)
+
+        return sending
+
+    # -- routes ---------------------------------------------------------------------------------------------------------
+
+    async def _index(self, request: Request) -> Response:
+        token = request.query_params.get("token")
+        if token is not None:
+            if self._token is None or not hmac.compare_digest(token, self._token):
+                return PlainTextResponse("This address was used already, or is none of ours. Start the host again for a new one.", 401)
+            self._token = None
+            answer: Response = RedirectResponse("/", 303)
+            answer.set_cookie(self._cookie_name, self._cookie, httponly=True, samesite="strict", path="/")
+            return answer
+        return Response(self._page.replace("@TOKEN@", self._csrf), media_type="text/html")
+
+    async def _act(self, request: Request) -> Response:
+        body = b""
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MOST_BODY:
+                return JSONResponse({"ok": False, "words": "That is too much at once."}, 413)
+        try:
+            act = read_act(body)
+        except msgspec.MsgspecError as bad:
+            return JSONResponse({"ok": False, "words": f"Not understood: {bad}"}, 400)
+        try:
+            value = await self._doing.do(act)
+        except Mistake as bad:
+            return _json({"ok": False, "words": str(bad)})
+        return _json({"ok": True, "value": value})
+
+    async def _export(self, request: Request) -> Response:
+        session = request.query_params.get("session")
+        await self.host.log.flush()
+        pieces: list[bytes] = []
+        await self.host.log.export(pieces.append, session)
+        name = f"interlock-{session or 'log'}.jsonl"
+        headers = {"content-disposition": f'attachment; filename="{name}"' if name.isascii() and '"' not in name else "attachment"}
+        return StreamingResponse(_each(pieces), media_type="application/jsonl", headers=headers)
+
+    async def _events(self, request: Request) -> Response:
+        feed = Feed(self.host, self._state, self._closing)
+        return StreamingResponse(feed.stream(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+    def _state(self) -> dict[str, Any]:
+        return state(self.host, title=self._title, demo=self._demo, apps_origin=self.apps_origin)
+
+
+def _json(value: Any) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json")
+
+
+async def _each(pieces: list[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece

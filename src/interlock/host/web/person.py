@@ -1,0 +1,31 @@
+"""The person at the page: questions wait until one of the open pages answers."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..questions import Answer, AnyQuestion
+
+
+class AtThePage:
+    """Answers questions with what the page sends. A question waits for as long as it is asked; a page may come later."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+
+    async def answer(self, question: AnyQuestion) -> Answer:
+        """See Person."""
+        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[question.id] = waiting
+        try:
+            return await waiting
+        finally:
+            del self._waiting[question.id]
+
+    def settle(self, question: str, answer: Answer) -> bool:
+        """Answer a question; False where it is no longer open, or another page was quicker."""
+        waiting = self._waiting.get(question)
+        if waiting is None or waiting.done():
+            return False
+        waiting.set_result(answer)
+        return True

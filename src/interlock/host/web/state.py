@@ -1,0 +1,94 @@
+"""Everything that a page shows of the host at one moment, and texts of servers made fit to be shown."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from .. import suspicions
+from ..toolbox import Item
+
+if TYPE_CHECKING:
+    from ..app import Host
+
+# Where texts stand that a person reads; names, URIs and values are left as they are, for they are sent back.
+SHOWN = frozenset(
+    {"text", "message", "title", "description", "words", "why", "remark", "instructions", "error", "given", "was", "now", "reason"}
+)
+
+
+def plain(value: Any) -> Any:
+    """A record as JSON has it, with what is invisible in texts made visible."""
+    return _shown(msgspec.to_builtins(value, str_keys=True, builtin_types=()), "")
+
+
+def _shown(value: Any, key: str) -> Any:
+    if isinstance(value, str):
+        return suspicions.visible(value) if key in SHOWN else value
+    if isinstance(value, dict):
+        return {name: _shown(inner, name) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(inner, key) for inner in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value
+
+
+def state(host: Host, *, title: str, demo: str, apps_origin: str) -> dict[str, Any]:
+    """The state of the host, whole; see the page's modules for who reads what."""
+    by_server: dict[str, list[Item]] = {}
+    for item in host.toolbox.items:
+        by_server.setdefault(item.server, []).append(item)
+    return {
+        "title": title,
+        "demo": demo,
+        "appsOrigin": apps_origin,
+        "models": [{"name": m.name, "remark": m.facts.remark, "context": m.facts.context} for m in host.models.values()],
+        "sessions": [
+            {"id": s.id, "title": s.title, "model": s.model.name, "remark": s.model.facts.remark, "running": s.running}
+            for s in host.sessions.values()
+        ],
+        "servers": [_server(host, server, by_server.get(server, [])) for server in host.hub.links],
+        "questions": [plain(question) for question in host.questions.values()],
+        "roots": {server: list(folders) for server, folders in host.granted.items()},
+        "rules": [plain(rule) for rule in host.policy.learned],
+    }
+
+
+def _server(host: Host, server: str, items: list[Item]) -> dict[str, Any]:
+    link = host.hub.links[server]
+    blocked = host.register.blocked.get(server, {})
+    prompts = [{**plain(prompt), "blocked": blocked.get(("prompt", prompt.name), "")} for prompt in link.prompts]
+    capabilities = link.capabilities
+    return {
+        "id": server,
+        "state": link.state,
+        "words": suspicions.visible(link.words),
+        "title": suspicions.visible((link.info and (link.info.title or link.info.name)) or server),
+        "revision": link.revision,
+        "trusted": link.entry.trusted,
+        "command": link.entry.shown,
+        "instructions": suspicions.visible(link.instructions or ""),
+        "completions": capabilities.completions is not None,
+        "tools": [_tool(item) for item in items],
+        "prompts": prompts,
+        "resources": [plain(resource) for resource in link.resources],
+        "templates": [plain(template) for template in link.templates],
+    }
+
+
+def _tool(item: Item) -> dict[str, Any]:
+    tool = item.tool
+    ui = (tool.meta or {}).get("ui")
+    return {
+        "name": item.name,
+        "tool": tool.name,
+        "title": suspicions.visible(tool.label),
+        "description": suspicions.visible(tool.description or ""),
+        "annotations": plain(tool.annotations) if tool.annotations else {},
+        "inputSchema": plain(tool.input_schema),
+        "blocked": item.blocked,
+        "app": ui.get("resourceUri", "") if isinstance(ui, dict) else "",
+    }

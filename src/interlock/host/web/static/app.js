@@ -1,0 +1,119 @@
+// @ts-check
+// The page: the bar, the sides, the conversation between them, and what lies over all.
+import { Icon, IconButton, Say, cls, html, useEffect, useRef } from "./kit.js";
+import { toNextQuestion } from "./ask.js";
+import { AuditPanel } from "./audit.js";
+import { Commands } from "./commands.js";
+import { Composer, stop } from "./composer.js";
+import { Conversation, Welcome } from "./conversation.js";
+import { looks, next } from "./looks.js";
+import { failures, line } from "./net.js";
+import { CallByHand, RootsPanel, RulesPanel, ServerPanel, Side } from "./panels.js";
+import { Prompts } from "./prompts.js";
+import { Question } from "./question.js";
+import { Resources } from "./resources.js";
+import { asks, current, demo, drawer, elsewhere, hostQuestions, models, open, overlay, panel, questions, sessions, spoken, talk, title, toasts } from "./store.js";
+
+const OVERLAYS = { commands: Commands, prompts: Prompts, resources: Resources, call: CallByHand };
+const PANELS = { server: ["Server", ServerPanel], roots: ["Folders", RootsPanel], rules: ["Rules", RulesPanel], audit: ["Log", AuditPanel] };
+const LOOKS = { "": ["half", "as the system has it"], light: ["sun", "light"], dark: ["moon", "dark"] };
+
+/** Open the palette, drawer or panel, and close what is open. */
+const close = () => { overlay.value = null; };
+
+function Bar() {
+  const [icon, words] = LOOKS[looks.value];
+  const session = sessions.value.find((one) => one.id === current.value);
+  return html`<header class="bar"><${IconButton} name="menu" label="Conversations and servers" class="only-narrow" aria-expanded=${drawer.value ? "true" : "false"} onClick=${() => { drawer.value = !drawer.value; }} />
+    <span class="brand"><img src="/static/icon.svg" alt="" width="24" height="24" /><span class="brand-name">${title.value}</span></span>
+    <h1 class="bar-title">${session ? html`<${Say} text=${session.title || "Conversation"} />` : current.value ? "Earlier conversation" : "New conversation"}</h1>
+    <span class="grow"></span>
+    <button type="button" class="small quiet search-all" aria-label="Search everything" onClick=${() => { overlay.value = { name: "commands" }; }}><${Icon} name="search" /><span class="wide-only">Search</span><kbd aria-hidden="true" class="wide-only">${/Mac/.test(navigator.platform) ? "⌘K" : "Ctrl K"}</kbd></button>
+    <${IconButton} name=${icon} label=${`Looks: ${words}. Change`} onClick=${next} /></header>`;
+}
+
+/** What must be known of all that is shown: a model that is none, a demonstration, a line that is lost. */
+function Banners() {
+  const session = sessions.value.find((one) => one.id === current.value);
+  const name = session?.model || models.value[0]?.name;
+  const remark = current.value && !session ? talk(current.value).remark.value : (models.value.find((one) => one.name === name)?.remark ?? session?.remark);
+  return html`${demo.value && html`<p class="banner" role="note"><${Icon} name="bell" /><span><${Say} text=${demo.value} /></span></p>`}
+    ${remark && remark !== demo.value && html`<p class="banner" role="note"><${Icon} name="bell" /><span>${session && html`<strong><${Say} text=${name} /></strong>: `}<${Say} text=${remark} /></span></p>`}
+    ${line.value === "lost" && html`<p class="banner lost" role="alert"><${Icon} name="warn" /><span>The host cannot be reached. It is tried again.${failures.value > 3 ? " If it was started anew, open the address that it printed then." : ""}</span></p>`}`;
+}
+
+/** Questions of the host itself, and where else one waits. */
+function Waiting() {
+  const own = hostQuestions.value, others = elsewhere.value;
+  const here = [...questions.value.values()].filter((one) => one.session && one.session === current.value);
+  return html`${(own.length > 0 || others.length > 0) && html`<div class="waiting" role="region" aria-label="What waits for you">
+      ${own.length > 0 && html`<div class="card is-asking"><div class="card-body">${own.length > 1 && html`<p class="quiet small-line">One of ${own.length} questions</p>`}<${Question} key=${own[0].id} question=${own[0]} /></div></div>`}
+      ${others.length > 0 && html`<button type="button" class="other-question" onClick=${() => open(others[0].session)}><${Icon} name="ask" /><span class="grow">In another conversation: <${Say} text=${asks(others[0])} /></span>Go there</button>`}</div>`}
+    ${here.length > 0 && html`<button type="button" class="to-question" onClick=${toNextQuestion}><${Icon} name="ask" /><span class="grow"><${Say} text=${asks(here[0])} /></span><span class="go">Answer</span></button>`}`;
+}
+
+/** Notices; those that only inform go by themselves. */
+function Toast({ one }) {
+  const gone = () => { toasts.value = toasts.value.filter((each) => each !== one); };
+  const over = useRef(false);
+  useEffect(() => {
+    if (one.level === "error") return undefined;
+    const timer = window.setInterval(() => over.current || gone(), 7000);
+    return () => window.clearInterval(timer);
+  }, []);
+  return html`<div class=${`toast is-${one.level}`} onMouseEnter=${() => { over.current = true; }} onMouseLeave=${() => { over.current = false; }}><${Icon} name=${one.level === "info" ? "bell" : "warn"} /><span class="grow wrap">${one.server && html`<strong><${Say} text=${one.server} /></strong>: `}<${Say} text=${one.words} /></span><${IconButton} name="close" label="Close the notice" onClick=${gone} /></div>`;
+}
+
+function Panel() {
+  const now = panel.value;
+  const box = useRef(/** @type {any} */ (null));
+  const key = now ? now.name + (now.id ?? "") : "";
+  useEffect(() => {
+    if (now) box.current?.focus({ preventScroll: true });
+  }, [key]);
+  if (!now) return null;
+  const [name, Kind] = PANELS[/** @type {keyof typeof PANELS} */ (now.name)];
+  const away = () => {
+    panel.value = null;
+    document.getElementById("say")?.focus();
+  };
+  return html`<aside ref=${box} class="panel" tabindex="-1" aria-label=${name} onKeyDown=${(event) => { if (event.key === "Escape" && !event.defaultPrevented) away(); }}>
+    <header class="panel-head"><h2>${now.id ? html`<${Say} text=${now.id} />` : name}</h2><${IconButton} name="close" label=${`Close ${name}`} onClick=${away} /></header>
+    <div class="panel-body"><${Kind} key=${key} ...${now} /></div></aside>`;
+}
+
+/** Keys that hold everywhere. @param {KeyboardEvent} event */
+function keys(event) {
+  if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    overlay.value = overlay.value?.name === "commands" ? null : { name: "commands" };
+  } else if (event.key === "Escape" && !event.defaultPrevented && !overlay.value) {
+    if (drawer.value) drawer.value = false;
+    else if (!document.activeElement?.closest(".panel, .ask") && current.value && talk(current.value).running.value) stop();
+  }
+}
+
+/** The whole page. */
+export function App() {
+  useEffect(() => {
+    document.addEventListener("keydown", keys);
+    return () => document.removeEventListener("keydown", keys);
+  }, []);
+  const count = questions.value.size;
+  useEffect(() => { document.title = count ? `(${count}) ${title.value}` : title.value; }, [count, title.value]);
+  const now = overlay.value;
+  const Over = now && OVERLAYS[/** @type {keyof typeof OVERLAYS} */ (now.name)];
+  const narrow = drawer.value;
+  return html`<div class=${cls("app", panel.value && "has-panel", narrow && "has-drawer")}>
+    <a class="skip" href="#say" onClick=${(event) => { event.preventDefault(); document.getElementById("say")?.focus(); }}>To what you say</a>
+    <${Bar} />
+    <nav class="side" aria-label="Conversations and servers" onClick=${(event) => { if (narrow && event.target.closest(".side-row")) drawer.value = false; }}><${Side} /></nav>
+    ${narrow && html`<div class="scrim" onClick=${() => { drawer.value = false; }}></div>`}
+    <main class="middle"><${Banners} />${current.value ? html`<${Conversation} key=${current.value} id=${current.value} />` : html`<${Welcome} />`}<div class="low"><${Waiting} /><${Composer} key=${current.value} id=${current.value} /></div></main>
+    <${Panel} />
+    <div class="toasts" role="status" aria-label="Notices">${toasts.value.map((one) => html`<${Toast} key=${one.key} one=${one} />`)}</div>
+    <div class="hidden-text" aria-live="polite" data-spoken><${Say} text=${spoken.value} /></div>
+    ${Over && html`<${Over} key=${now.name} ...${now} onClose=${close} />`}
+  </div>`;
+}
+

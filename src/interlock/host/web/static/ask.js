@@ -1,0 +1,115 @@
+// @ts-check
+// The frame of every question to the person: who asks, warnings, answers with their keys, and where the focus goes.
+import { From, Icon, Say, Warnings, cls, html, typing, useEffect, useId, useLayoutEffect, useRef, useState } from "./kit.js";
+import { act } from "./net.js";
+import { questions } from "./store.js";
+
+/** For so long a new question takes no answer, so that a key or a click that was meant for something else is none. */
+const CALM = 500;
+
+/** Whether a person is in the middle of something, so that the focus stays where it is. */
+function busyElsewhere() {
+  const now = document.activeElement;
+  if (!now || now === document.body) return false;
+  if (now.closest("dialog[open], [data-question]")) return true;
+  if (now.id === "say") return /** @type {HTMLTextAreaElement} */ (now).value !== "";
+  return typing(now);
+}
+
+/** Go to the question that waits longest, or to the composer where none waits. */
+export function toNextQuestion() {
+  const next = document.querySelector("[data-question]") ?? document.getElementById("say");
+  if (next instanceof HTMLElement) next.focus({ preventScroll: true }), next.scrollIntoView({ block: "nearest" });
+}
+
+/**
+ * A question. `answers` are its buttons, which are given the way to send; `key` is the letter that presses one while the focus is in
+ * the question and in no field.
+ * @param {{question: any, title: any, icon?: any, children?: any, denial?: {label: string},
+ *   answers: {key?: string, label: string, main?: boolean, off?: boolean, act: (send: (answer: any) => Promise<void>) => any}[]}} props
+ */
+export function Ask({ question, title, icon = "ask", children, answers, denial }) {
+  const box = useRef(/** @type {any} */ (null));
+  const id = useId();
+  const [armed, setArmed] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [words, setWords] = useState("");
+  const [denying, setDenying] = useState(false);
+  useEffect(() => {
+    const timer = window.setTimeout(() => setArmed(true), CALM);
+    return () => window.clearTimeout(timer);
+  }, []);
+  useLayoutEffect(() => {
+    if (!busyElsewhere()) {
+      box.current.focus({ preventScroll: true });
+      box.current.scrollIntoView({ block: "nearest" });
+    }
+    const mine = box.current;
+    return () => {
+      if (mine.contains(document.activeElement)) window.setTimeout(toNextQuestion, 0);
+    };
+  }, []);
+  const send = async (answer) => {
+    setBusy(true);
+    setWords("");
+    try {
+      await act("answer", { question: question.id, answer });
+      const rest = new Map(questions.value);
+      if (rest.delete(question.id)) questions.value = rest;
+    } catch (bad) {
+      setWords(bad instanceof Error ? bad.message : String(bad));
+      setBusy(false);
+    }
+  };
+  const deny = (reason) => send({ type: "decision", allow: false, reason });
+  const all = denial ? [...answers, { key: "d", label: denial.label, act: () => setDenying(true) }] : answers;
+  const press = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    const found = all.find((one) => one.key && one.key === event.key.toLowerCase());
+    if (!found || found.off || busy || (denying && found.key !== "d") || event.repeat) return;
+    event.preventDefault();
+    if (armed) found.act(send);
+  };
+  return html`<section ref=${box} class=${cls("ask", question.warnings?.length && "warned")} tabindex="-1" data-question=${question.id} aria-labelledby=${id} onKeyDown=${press}>
+      <header class="ask-head"><${Icon} name=${icon} /><h3 id=${id}>${title}</h3><${From} server=${question.server} /></header>
+      <${Warnings} warnings=${question.warnings} />
+      ${children}
+      ${words && html`<p class="wrong" role="alert"><${Say} text=${words} /></p>`}
+      ${denying ? html`<${Reason} label=${denial?.label} onBack=${() => { setDenying(false); box.current.focus(); }} onSend=${deny} busy=${busy} />`
+        : html`<div class="buttons answers">${all.map((one) => html`<button key=${one.label} type="button" class=${cls(one.main ? "main" : "", one.key === "d" && "deny")} disabled=${busy || !armed || one.off} onClick=${() => one.act(send)} aria-keyshortcuts=${one.key}>
+          <span>${one.label}</span>${one.key && html`<kbd aria-hidden="true">${one.key.toUpperCase()}</kbd>`}</button>`)}</div>`}
+    </section>`;
+}
+
+/** Why not: it goes to the model, or to the server. */
+function Reason({ label = "Deny", onBack, onSend, busy }) {
+  const [reason, setReason] = useState("");
+  const field = useRef(/** @type {any} */ (null));
+  useLayoutEffect(() => field.current.focus(), []);
+  const submit = (event) => { event.preventDefault(); onSend(reason); };
+  const key = (event) => { if (event.key === "Escape") { event.stopPropagation(); event.preventDefault(); onBack(); } };
+  return html`<form class="reason" onSubmit=${submit} onKeyDown=${key}><label>Why not? It may be left empty.<input ref=${field} value=${reason} onInput=${(event) => setReason(event.currentTarget.value)} autocomplete="off" /></label>
+    <div class="buttons"><button type="submit" class="deny main" disabled=${busy}><span>${label}</span><kbd aria-hidden="true">↵</kbd></button><button type="button" class="quiet" onClick=${onBack}>Back</button></div></form>`;
+}
+
+/** What became of a question, in one line. @param {{asked: any}} props */
+export function Settled({ asked }) {
+  const { question } = asked;
+  const { answer, by } = asked.answer.value;
+  const who = by === "person" ? "You" : by === "rule" ? "A rule" : "Nobody";
+  const [icon, words] = settled(question, answer, who);
+  return html`<p class=${cls("settled", icon === "cross" && "no")}><${Icon} name=${icon} /><span>${words}${answer.reason && html` <q><${Say} text=${answer.reason} /></q>`}</span></p>`;
+}
+
+/** @returns {["check" | "cross", string]} */
+function settled(question, answer, who) {
+  const what = { call: "the call", start: `the start of ${question.server}`, pin: `the change of ${question.name}`, result: "the result for the model", sample: "asking a model", sampled: "the model's answer", form: "the form", url: "the page" }[question.type];
+  if (answer.type === "none") return ["cross", `Nobody answered about ${what}.${answer.words ? ` ${answer.words}` : ""}`];
+  if (answer.type === "filled") {
+    if (answer.action === "accept") return ["check", question.type === "form" ? `${who} sent the form to ${question.server}.` : `${who} agreed to visit ${question.host}.`];
+    return ["cross", `${who} ${answer.action === "decline" ? "declined" : "cancelled"} ${what}.`];
+  }
+  const edited = answer.arguments || answer.request || answer.result || answer.sampled ? ", edited" : "";
+  const held = { session: " for this session", always: " always" }[answer.remember] ?? "";
+  return answer.allow ? ["check", `${who} allowed ${what}${edited}${held}.`] : ["cross", `${who} denied ${what}.`];
+}

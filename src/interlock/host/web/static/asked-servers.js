@@ -1,0 +1,83 @@
+// @ts-check
+// Questions about servers: may one be started, and may a feature stay that is not what was approved.
+import { Choice, Icon, Say, cls, html, useMemo, useState, visible } from "./kit.js";
+import { Ask } from "./ask.js";
+
+/** May this server be started? The command stands there whole. */
+export function StartQuestion({ question }) {
+  return html`<${Ask} question=${question} title=${html`Start <${Say} text=${question.server} />?`} icon="server" denial=${{ label: "Do not start it" }}
+    answers=${[{ key: "a", label: question.runsCode === false ? "Connect" : "Start it", main: true, act: (send) => send({ type: "decision", allow: true }) }]}>
+    <p class="ask-line">${question.runsCode === false ? "The host would connect to this address:" : "This command would run on your machine, with your rights:"}</p>
+    <pre class="command wrap" tabindex="0" aria-label="The whole command">${visible(question.command)}</pre>
+    ${question.variables?.length ? html`<p class="quiet">It gets the variables ${question.variables.map((name) => html`<code key=${name}>${visible(name)}</code> `)}</p>` : null}
+    ${question.source && html`<p class="quiet">Written in <code><${Say} text=${question.source} /></code></p>`}
+  <//>`;
+}
+
+/** Which lines went, which came, which stayed. @param {string} was @param {string} now @returns {{sign: " " | "-" | "+", text: string, old: number, fresh: number}[]} */
+export function difference(was, now) {
+  const old = was ? was.split("\n") : [], fresh = now ? now.split("\n") : [];
+  let head = 0;
+  while (head < old.length && head < fresh.length && old[head] === fresh[head]) head += 1;
+  let tail = 0;
+  while (tail < old.length - head && tail < fresh.length - head && old[old.length - 1 - tail] === fresh[fresh.length - 1 - tail]) tail += 1;
+  const a = old.slice(head, old.length - tail), b = fresh.slice(head, fresh.length - tail);
+  const lines = /** @type {any[]} */ ([]);
+  let [left, right] = [0, 0];
+  const say = (sign, text) => lines.push({ sign, text, old: sign === "+" ? 0 : (left += 1), fresh: sign === "-" ? 0 : (right += 1) });
+  for (const text of old.slice(0, head)) say(" ", text);
+  if (a.length * b.length > 4_000_000) { // too long to be compared line by line
+    for (const text of a) say("-", text);
+    for (const text of b) say("+", text);
+  } else {
+    const most = a.map(() => new Uint32Array(b.length + 1));
+    most.push(new Uint32Array(b.length + 1));
+    for (let i = a.length - 1; i >= 0; i -= 1) for (let j = b.length - 1; j >= 0; j -= 1) most[i][j] = a[i] === b[j] ? most[i + 1][j + 1] + 1 : Math.max(most[i + 1][j], most[i][j + 1]);
+    let i = 0, j = 0;
+    while (i < a.length || j < b.length) {
+      if (i < a.length && j < b.length && a[i] === b[j]) say(" ", a[i]), (i += 1), (j += 1);
+      else if (i < a.length && (j >= b.length || most[i + 1][j] >= most[i][j + 1])) say("-", a[i]), (i += 1);
+      else say("+", b[j]), (j += 1);
+    }
+  }
+  for (const text of old.slice(old.length - tail)) say(" ", text);
+  return lines;
+}
+
+const SIGNS = { "-": "went", "+": "came", " ": "" };
+
+/** One text below the other, with signs. */
+const Unified = ({ lines }) => html`<table class="diff"><caption class="hidden-text">What changed, line by line</caption><tbody>${lines.map((line, at) => html`<tr key=${at} class=${SIGNS[line.sign]}><td class="no">${line.old || ""}</td><td class="no">${line.fresh || ""}</td><td class="sign">${line.sign}</td><td class="text">${visible(line.text)}</td></tr>`)}</tbody></table>`;
+
+/** Side by side: what went stands beside what came. */
+function Beside({ lines }) {
+  const rows = /** @type {any[]} */ ([]);
+  for (let at = 0; at < lines.length; ) {
+    if (lines[at].sign === " ") {
+      rows.push([lines[at], lines[at]]);
+      at += 1;
+      continue;
+    }
+    const left = [], right = [];
+    for (; at < lines.length && lines[at].sign !== " "; at += 1) (lines[at].sign === "-" ? left : right).push(lines[at]);
+    for (let i = 0; i < Math.max(left.length, right.length); i += 1) rows.push([left[i], right[i]]);
+  }
+  return html`<table class="diff beside"><thead><tr><th colspan="2" scope="col">As approved</th><th colspan="2" scope="col">As it is now</th></tr></thead><tbody>${rows.map(([left, right], at) => html`<tr key=${at}>
+    <td class=${cls("no", left?.sign === "-" && "went")}>${left?.old || ""}</td><td class=${cls("text", left?.sign === "-" && "went")}>${left ? visible(left.text) : ""}</td><td class=${cls("no", right?.sign === "+" && "came")}>${right?.fresh || ""}</td><td class=${cls("text", right?.sign === "+" && "came")}>${right ? visible(right.text) : ""}</td></tr>`)}</tbody></table>`;
+}
+
+const KINDS = { tool: "The tool", prompt: "The prompt", instructions: "What the server tells the model" };
+
+/** A feature is not what was approved: what is different? */
+export function PinQuestion({ question }) {
+  const [way, setWay] = useState(window.innerWidth > 900 ? "beside" : "unified");
+  const lines = useMemo(() => difference(question.was, question.now), [question]);
+  const what = html`${KINDS[question.kind]}${question.kind !== "instructions" && html` <code><${Say} text=${question.name} /></code>`}`;
+  const how = !question.was ? "is new" : !question.now ? "has gone" : "is not what you approved";
+  return html`<${Ask} question=${question} title=${html`${what} ${how}`} icon="lock" denial=${{ label: question.now ? "Keep it blocked" : "Leave it" }}
+    answers=${[{ key: "a", label: question.was ? (question.now ? "Approve the change" : "Forget it") : "Approve it", main: true, act: (send) => send({ type: "decision", allow: true }) }]}>
+    <p class="ask-line"><${Icon} name="warn" /> It stays blocked until you have decided. Read what is different: a server can say one thing on the day you approve it, and another one later.</p>
+    ${question.was && question.now && html`<${Choice} label="How the difference is shown" value=${way} options=${[["beside", "Side by side"], ["unified", "One below the other"]]} onChange=${setWay} />`}
+    <div class="diff-box" tabindex="0" role="group" aria-label="The difference">${way === "beside" && question.was && question.now ? html`<${Beside} lines=${lines} />` : html`<${Unified} lines=${lines} />`}</div>
+  <//>`;
+}

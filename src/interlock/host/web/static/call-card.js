@@ -1,0 +1,82 @@
+// @ts-check
+// The card of a tool call: who calls what, with which arguments, whether it may, how far it is, and what came of it.
+import { Fold, From, Icon, Say, cls, html, took, useEffect, useId, useState, visible } from "./kit.js";
+import { AppFrame } from "./app-frame.js";
+import { Settled } from "./ask.js";
+import { Looked, Result } from "./content.js";
+import { Question } from "./question.js";
+import { servers } from "./store.js";
+
+/** @type {Record<string, [any, string]>} */
+const STATES = { proposed: ["wait", "Proposed"], asking: ["ask", "Waits for you"], running: ["wait", "Running"], done: ["check", "Done"], failed: ["warn", "Failed"], denied: ["cross", "Not allowed"], gone: ["cross", "Never ended"] };
+const BY = { app: "called by an app", person: "called by you" };
+
+/** How long a call has been running. */
+function Running({ since }) {
+  const [now, setNow] = useState(Date.now() / 1000);
+  useEffect(() => {
+    const timer = window.setInterval(() => setNow(Date.now() / 1000), 1000);
+    return () => window.clearInterval(timer);
+  }, []);
+  const seconds = Math.max(0, Math.floor(now - since));
+  return html`<span>Running${seconds > 0 ? ` ${took(seconds)}` : ""}</span>`;
+}
+
+/** How far a call is; without a total, that it moves. */
+function Progress({ progress }) {
+  if (!progress) return null;
+  const { progress: done, total, message } = progress;
+  const share = total ? Math.min(1, Math.max(0, done / total)) : undefined;
+  return html`<div class="progress"><progress max="1" value=${share} aria-label=${message ? visible(message) : "Progress of the call"}></progress>
+    <span class="quiet">${message && html`<${Say} text=${message} /> `}${total ? `${Math.round((share ?? 0) * 100)} %` : String(done)}</span></div>`;
+}
+
+/** The arguments in one line. @param {any} values */
+function brief(values) {
+  const text = Object.values(values ?? {}).map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(", ");
+  return text.length > 120 ? `${text.slice(0, 119)}…` : text;
+}
+
+/** The app of a tool, where it has one. */
+function toolOf(data) {
+  return servers.value.find((server) => server.id === data.server)?.tools?.find((tool) => tool.tool === data.tool || tool.name === data.name);
+}
+
+/** @param {{item: any}} props */
+export function CallCard({ item }) {
+  const id = useId();
+  const data = item.data.value;
+  const asked = item.asked.value;
+  const open = asked.filter((one) => !one.answer.value);
+  const [chosen, setChosen] = useState(/** @type {boolean | null} */ (null));
+  const state = open.length && ["proposed", "running"].includes(data.state) ? "asking" : data.state;
+  const [icon, words] = STATES[state];
+  const pictures = (data.result?.content ?? []).some((block) => block.type === "image" || block.type === "audio");
+  const strange = state === "denied" && data.decided?.by !== "person";
+  const shown = open.length > 0 || (chosen ?? (pictures || strange || ["asking", "running", "failed", "proposed"].includes(state)));
+  const tool = toolOf(data);
+  const app = tool?.app ? (typeof tool.app === "string" ? tool.app : tool.app.uri) : "";
+  return html`<article class=${cls("card", `is-${state}`)} aria-labelledby=${id}>
+    <button type="button" class="card-head" aria-expanded=${shown ? "true" : "false"} aria-controls=${`${id}-body`} onClick=${() => setChosen(!shown)}>
+      <span class=${cls("state-sign", `is-${state}`)}><${Icon} name=${icon} /></span>
+      <span class="card-title"><span id=${id} class="strong"><${Say} text=${data.title || data.tool || data.name} /></span><span class="card-brief"><${Say} text=${brief(data.arguments)} /></span></span>
+      <${From} server=${data.server} />
+      <span class="card-state">${state === "running" ? html`<${Running} since=${data.since} />` : words}${data.seconds > 0 && ["done", "failed"].includes(state) ? html` <span class="quiet">${took(data.seconds)}</span>` : ""}</span>
+      <${Icon} name="chevron" />
+    </button>
+    ${state === "running" && html`<${Progress} progress=${item.progress.value} />`}
+    <div id=${`${id}-body`} class="card-body" hidden=${!shown}>
+      ${shown && html`
+        ${!open.length && html`<p class="quiet small-line"><code><${Say} text=${data.tool || data.name} /></code>${BY[data.by] ? ` · ${BY[data.by]}` : ""}${data.edited ? " · arguments edited by you" : ""}</p>`}
+        ${!data.server && data.state !== "done" && html`<p class="wrong">There is no tool of this name.</p>`}
+        ${!open.length && Object.keys(data.arguments ?? {}).length > 0 && html`<${Looked} value=${data.arguments} label="How the arguments are shown" />`}
+        ${asked.filter((one) => one.answer.value).map((one) => html`<${Settled} key=${one.key} asked=${one} />`)}
+        ${data.decided && !asked.some((one) => one.question.type === "call") && data.decided.why && data.decided.why !== data.error && html`<p class="quiet small-line">${data.decided.allow ? "Allowed" : "Not allowed"}: <${Say} text=${data.decided.why} /></p>`}
+        ${open.map((one) => html`<${Question} key=${one.key} question=${one.question} />`)}
+        ${data.error && html`<p class="wrong wrap" role="alert"><${Icon} name="warn" /> <${Say} text=${data.error} /></p>`}
+        ${data.result && html`<${Fold} title=${data.result.isError ? "What the tool says went wrong" : "Result"} open=${data.result.isError || pictures || chosen === true}><${Result} result=${data.result} server=${data.server} /><//>`}
+        ${data.given && html`<${Fold} title="What the model got of it"><pre class="wrap">${visible(data.given)}</pre><//>`}`}
+    </div>
+    ${app && data.state !== "denied" && html`<${AppFrame} server=${data.server} uri=${app} call=${data.call} toolInput=${data.arguments} toolResult=${data.result ?? null} />`}
+  </article>`;
+}

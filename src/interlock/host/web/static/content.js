@@ -1,0 +1,165 @@
+// @ts-check
+// Content of servers and models as elements: texts, pictures, sounds, links, resources, and values as tables or as JSON.
+import { Choice, Copy, Fold, Icon, Say, cls, html, json, size, useEffect, useMemo, useState, visible } from "./kit.js";
+import { Link, Markdown, safe } from "./markdown.js";
+import { act } from "./net.js";
+import { attached } from "./store.js";
+
+const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|bmp|svg\+xml)$/i;
+const LONG = 1600, ROWS = 60, DEEPEST = 5;
+
+/** @param {string} data base64 */
+const bytes = (data) => Math.floor((data.length * 3) / 4);
+
+/** A text of others, folded where it is long. */
+export function Plain({ text, limit = LONG }) {
+  const [all, setAll] = useState(false);
+  const long = text.length > limit * 1.25;
+  return html`<div class="plain"><pre class="wrap">${visible(long && !all ? text.slice(0, limit) : text)}${long && !all ? " …" : ""}</pre>
+    ${long && html`<button type="button" class="small quiet" aria-expanded=${all ? "true" : "false"} onClick=${() => setAll(!all)}>${all ? "Show less" : `Show all, ${size(text.length)}`}</button>`}</div>`;
+}
+
+/** JSON as text. */
+export const Json = ({ value }) => {
+  const text = useMemo(() => json(value), [value]);
+  return html`<div class="json"><${Plain} text=${text} limit=${4000} /><${Copy} text=${text} /></div>`;
+};
+
+const simple = (value) => value === null || typeof value !== "object";
+const flat = (value) => Array.isArray(value) && value.length > 0 && value.every((row) => row && typeof row === "object" && !Array.isArray(row) && Object.values(row).every(simple));
+
+/** A value as a person reads it. @param {{value: any, depth?: number}} props */
+export function Value({ value, depth = 0 }) {
+  if (value === null || value === undefined) return html`<span class="quiet">nothing</span>`;
+  if (typeof value === "boolean") return html`<span>${value ? "yes" : "no"}</span>`;
+  if (typeof value === "number") return html`<span class="number">${String(value)}</span>`;
+  if (typeof value === "string") return value === "" ? html`<span class="quiet">empty text</span>` : value.length > 300 ? html`<${Plain} text=${value} limit=${300} />` : html`<${Say} class="wrap" text=${value} />`;
+  if (depth >= DEEPEST) return html`<code class="wrap">${visible(JSON.stringify(value))}</code>`;
+  if (flat(value)) return html`<${Rows} rows=${value} />`;
+  if (Array.isArray(value)) {
+    if (!value.length) return html`<span class="quiet">empty list</span>`;
+    if (value.every(simple) && value.length <= 12) return html`<span class="wrap">${value.map((one, at) => html`<span key=${at} class="bit"><${Say} text=${one} /></span>`)}</span>`;
+    return html`<ol class="values">${value.slice(0, ROWS).map((one, at) => html`<li key=${at}><${Value} value=${one} depth=${depth + 1} /></li>`)}${value.length > ROWS && html`<li class="quiet">and ${value.length - ROWS} more</li>`}</ol>`;
+  }
+  const entries = Object.entries(value);
+  if (!entries.length) return html`<span class="quiet">nothing</span>`;
+  return html`<dl class=${cls("table-list", depth > 0 && "inner")}>${entries.slice(0, ROWS).map(([name, one]) => html`<div key=${name}><dt><${Say} text=${name} /></dt><dd><${Value} value=${one} depth=${depth + 1} /></dd></div>`)}
+    ${entries.length > ROWS && html`<div class="quiet">and ${entries.length - ROWS} more</div>`}</dl>`;
+}
+
+/** Objects of one kind, as a table. */
+function Rows({ rows }) {
+  const columns = [...new Set(rows.slice(0, ROWS).flatMap((row) => Object.keys(row)))].slice(0, 12);
+  return html`<div class="table" tabindex="0" role="group" aria-label="Table"><table>
+    <thead><tr>${columns.map((name) => html`<th key=${name} scope="col"><${Say} text=${name} /></th>`)}</tr></thead>
+    <tbody>${rows.slice(0, ROWS).map((row, at) => html`<tr key=${at}>${columns.map((name) => html`<td key=${name} class=${typeof row[name] === "number" ? "right" : ""}>${name in row ? html`<${Value} value=${row[name]} depth=${4} />` : ""}</td>`)}</tr>`)}</tbody>
+  </table>${rows.length > ROWS && html`<p class="quiet">and ${rows.length - ROWS} more rows</p>`}</div>`;
+}
+
+/** A value with a switch between the two ways to look at it. */
+export function Looked({ value, label }) {
+  const [way, setWay] = useState("table");
+  return html`<div class="looked"><${Choice} label=${label} value=${way} options=${[["table", "Table"], ["json", "JSON"]]} onChange=${setWay} />
+    ${way === "table" ? html`<${Value} value=${value} />` : html`<${Json} value=${value} />`}</div>`;
+}
+
+/** A picture; what cannot be shown says so. */
+function Picture({ data, mimeType, label }) {
+  const [broken, setBroken] = useState(false);
+  const [whole, setWhole] = useState(false);
+  if (broken || !PICTURES.test(mimeType)) return html`<p class="quiet">A picture that cannot be shown (<${Say} text=${mimeType} />, ${size(bytes(data))}).</p>`;
+  return html`<button type="button" class=${cls("picture", whole && "whole")} aria-label=${whole ? `${label}, shown whole: make it small` : `${label}: show it whole`} onClick=${() => setWhole(!whole)}>
+    <img src=${`data:${mimeType};base64,${data}`} alt=${label} onError=${() => setBroken(true)} /></button>`;
+}
+
+/** What is in a resource: a text, a picture, a sound, or bytes. @param {{contents: any}} props */
+export function Contents({ contents }) {
+  const { uri, mimeType = "", text, blob } = contents;
+  if (text !== undefined && text !== null) {
+    if (/json/i.test(mimeType)) {
+      try {
+        return html`<${Looked} value=${JSON.parse(text)} label="How the resource is shown" />`;
+      } catch {
+        return html`<${Plain} text=${text} />`;
+      }
+    }
+    return /markdown/i.test(mimeType) ? html`<${Markdown} text=${text} />` : html`<${Plain} text=${text} />`;
+  }
+  if (/^image\//i.test(mimeType)) return html`<${Picture} data=${blob ?? ""} mimeType=${mimeType} label=${visible(uri)} />`;
+  if (/^audio\//i.test(mimeType)) return html`<${Sound} data=${blob ?? ""} mimeType=${mimeType} />`;
+  return html`<p class="quiet">${size(bytes(blob ?? ""))} of <${Say} text=${mimeType || "an unknown kind"} />.</p>`;
+}
+
+const Sound = ({ data, mimeType }) =>
+  /^audio\/[\w.+-]+$/i.test(mimeType) ? html`<audio controls preload="metadata" src=${`data:${mimeType};base64,${data}`} aria-label="Sound"></audio>` : html`<p class="quiet">A sound of an unknown kind.</p>`;
+
+/** A resource that a result or a person points at: it is read when somebody asks for it. */
+export function Pointed({ server, uri, title = "", description = "", mimeType = "", open = false }) {
+  const [state, setState] = useState(/** @type {any} */ (null));
+  const read = async () => {
+    setState({ reading: true });
+    try {
+      setState({ contents: (await act("read", { server, uri })).contents });
+    } catch (bad) {
+      setState({ words: bad instanceof Error ? bad.message : String(bad) });
+    }
+  };
+  useEffect(() => {
+    if (open) read();
+  }, []);
+  const beside = () => {
+    if (!attached.value.some((one) => one.server === server && one.uri === uri)) attached.value = [...attached.value, { server, uri, title: title || uri }];
+  };
+  return html`<div class="pointed"><div class="pointed-head"><${Icon} name="file" /><span class="grow"><${Say} class="strong" text=${title || uri} />
+      <code class="uri">${safe(uri) ? html`<${Link} href=${uri}>${visible(uri)}<//>` : visible(uri)}</code>${description && html`<${Say} class="quiet" text=${description} />`}</span>
+      ${mimeType && html`<span class="tag"><${Say} text=${mimeType} /></span>`}</div>
+    ${server && html`<div class="buttons"><button type="button" class="small quiet" onClick=${read} disabled=${state?.reading}>${state?.contents ? "Read again" : "Read"}</button>
+      <button type="button" class="small quiet" onClick=${beside}>Attach</button></div>`}
+    ${state?.words && html`<p class="wrong" role="alert"><${Say} text=${state.words} /></p>`}
+    ${state?.contents?.map((one, at) => html`<${Contents} key=${at} contents=${one} />`)}</div>`;
+}
+
+/** A block of content. `rich` where a text is Markdown of a model. @param {{block: any, server?: string, rich?: boolean}} props */
+export function Content({ block, server = "", rich = false }) {
+  switch (block?.type) {
+    case "text": return rich ? html`<${Markdown} text=${block.text} />` : html`<${Told} text=${block.text} />`;
+    case "image": return html`<${Picture} data=${block.data} mimeType=${block.mimeType} label=${server ? `Picture of ${visible(server)}` : "Picture"} />`;
+    case "audio": return html`<${Sound} data=${block.data} mimeType=${block.mimeType} />`;
+    case "resource_link": return html`<${Pointed} server=${server} uri=${block.uri} title=${block.title || block.name} description=${block.description} mimeType=${block.mimeType} />`;
+    case "resource": return html`<${Fold} title=${html`<${Icon} name="file" /> <code><${Say} text=${block.resource.uri} /></code>`}><${Contents} contents=${block.resource} /><//>`;
+    case "tool_use": return html`<${Fold} title=${html`Calls <code><${Say} text=${block.name} /></code>`}><${Looked} value=${block.input ?? {}} label="How the arguments are shown" /><//>`;
+    case "tool_result": return html`<${Fold} title="Result of a tool">${(block.content ?? []).map((one, at) => html`<${Content} key=${at} block=${one} server=${server} />`)}<//>`;
+    default: return html`<${Fold} title="Something of another kind"><${Json} value=${block} /><//>`;
+  }
+}
+
+/** A text of a tool: JSON is shown as what it is, all else as it came. */
+function Told({ text }) {
+  const value = useMemo(() => {
+    if (!/^\s*[[{]/.test(text) || text.length > 200_000) return undefined;
+    try {
+      return JSON.parse(text);
+    } catch {
+      return undefined;
+    }
+  }, [text]);
+  return value === undefined ? html`<${Plain} text=${text} />` : html`<${Looked} value=${value} label="How the text is shown" />`;
+}
+
+/** A tool's result. @param {{result: any, server: string}} props */
+export function Result({ result, server }) {
+  const structured = result.structuredContent;
+  const said = (result.content ?? []).filter((block) => !(structured !== undefined && structured !== null && block.type === "text" && same(block.text, structured)));
+  return html`<div class="result">${said.map((block, at) => html`<${Content} key=${at} block=${block} server=${server} />`)}
+    ${structured !== undefined && structured !== null && html`<${Looked} value=${structured} label="How the result is shown" />`}
+    ${!said.length && (structured === undefined || structured === null) && html`<p class="quiet">The result is empty.</p>`}</div>`;
+}
+
+/** Whether a text only says again what the structured content holds. */
+function same(text, value) {
+  try {
+    return JSON.stringify(JSON.parse(text)) === JSON.stringify(value);
+  } catch {
+    return false;
+  }
+}

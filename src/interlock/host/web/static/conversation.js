@@ -1,0 +1,156 @@
+// @ts-check
+// The conversation in the middle: everything that happened, in order, growing at its end.
+import { Fold, From, Icon, Say, cls, html, several, useLayoutEffect, useRef, useState, when } from "./kit.js";
+import { Settled } from "./ask.js";
+import { CallCard } from "./call-card.js";
+import { Content, Pointed, Value } from "./content.js";
+import { Markdown } from "./markdown.js";
+import { Question } from "./question.js";
+import { attempt, current, open, overlay, servers, sessions, talk } from "./store.js";
+
+const NEAR = 80;
+const list = (content) => (Array.isArray(content) ? content : [content]);
+
+/** What the person said, or which prompt they chose. */
+function SaidItem({ item }) {
+  const { messages = [], attached = [], server, prompt, arguments: values = {} } = item.event;
+  const beside = new Set(attached.map((one) => one.uri));
+  const own = (content) => list(content).filter((block) => !(block.type === "resource" && beside.has(block.resource.uri)));
+  const shown = html`${messages.map((message, at) => own(message.content).map((block, place) => html`<div key=${`${at}.${place}`} class=${cls("prompt-part", message.role)}>${block.type === "text" ? html`<p class="wrap"><${Say} text=${block.text} /></p>` : html`<${Content} block=${block} server=${server} />`}</div>`))}`;
+  return html`<article class="said" aria-label="You">
+    ${prompt ? html`<p class="prompt-line"><${Icon} name="prompt" /><span>Prompt <strong><${Say} text=${titleOf(server, prompt)} /></strong></span><${From} server=${server} /></p>
+        ${Object.keys(values).length > 0 && html`<${Value} value=${values} />`}
+        <${Fold} title=${`What it says, ${several(messages.length, "message")}`}>${shown}<//>` : shown}
+    ${attached.length > 0 && html`<div class="attachments">${attached.map((one) => html`<${Fold} key=${one.server + one.uri} title=${html`<${Icon} name="file" /><${Say} text=${one.title || one.uri} />`}><${Pointed} ...${{ server: one.server, uri: one.uri, title: one.title }} /><//>`)}</div>`}
+    <time class="at" dateTime=${new Date(item.at * 1000).toISOString()}>${when(item.at)}</time>
+  </article>`;
+}
+
+const titleOf = (server, prompt) => servers.value.find((one) => one.id === server)?.prompts?.find((one) => one.name === prompt)?.title || prompt;
+
+/** What the model says, while it says it and after. */
+function ModelItem({ item }) {
+  const text = item.text.value, thought = item.thought.value, done = item.done.value, doing = item.doing.value, notes = item.notes.value;
+  const others = list(item.result.value?.content ?? []).filter((block) => block && !["text", "tool_use"].includes(block.type));
+  if (done && !text && !thought && !notes.length && !others.length) return null;
+  return html`<article class=${cls("answer", !done && "streaming")} aria-label="Model" aria-busy=${done ? "false" : "true"}>
+    ${thought && html`<${Fold} class="thought" title=${done ? "Thoughts" : "Thinking …"}><p class="wrap"><${Say} text=${thought} /></p><//>`}
+    ${notes.map((words, at) => html`<p key=${at} class="quiet small-line"><${Icon} name="wait" /> <${Say} text=${words} /></p>`)}
+    ${text && html`<${Markdown} text=${text} />`}
+    ${others.map((block, at) => html`<${Content} key=${at} block=${block} />`)}
+    ${!done && (doing ? html`<p class="quiet small-line"><span class="dots" aria-hidden="true"></span> prepares a call of <code><${Say} text=${doing} /></code></p>` : !text && html`<p class="quiet small-line"><span class="dots" aria-hidden="true"></span> <span class="hidden-text">The model is working.</span></p>`)}
+  </article>`;
+}
+
+/** A question that belongs to no call, then what became of it. */
+function QuestionItem({ item }) {
+  const { asked } = item;
+  return asked.answer.value ? html`<${Settled} asked=${asked} />` : html`<div class="card is-asking"><div class="card-body"><${Question} question=${asked.question} /></div></div>`;
+}
+
+const REASONS = { cancelled: "Stopped.", steps: "Stopped: that were as many steps as one turn may have.", tokens: "Stopped: that were as many tokens as one turn may take.", seconds: "Stopped: the turn took as long as it may.", failed: "The turn failed.", refused: "The model refused." };
+
+/** The end of a turn: why, where it was not simply done, and what it took. */
+function EndedItem({ item }) {
+  const { reason, words, usage } = item.event;
+  const took = usage && (usage.input || usage.output) ? `${(usage.input ?? 0).toLocaleString("en")} tokens in, ${(usage.output ?? 0).toLocaleString("en")} out` : "";
+  if (reason === "done" && !took) return null;
+  return html`<p class=${cls("turn-end", reason !== "done" && "stopped")}>${reason !== "done" && html`<span>${words ? html`<${Say} text=${words} />` : REASONS[reason]}</span>`}${took && html`<span class="quiet">${took}</span>`}</p>`;
+}
+
+const KINDS = {
+  said: SaidItem,
+  model: ModelItem,
+  call: CallCard,
+  question: QuestionItem,
+  ended: EndedItem,
+  failed: ({ item }) => html`<p class="line wrong" role="alert"><${Icon} name="warn" /><span><strong><${Say} text=${item.event.model} /></strong> gave no answer: <${Say} text=${item.event.words} /></span></p>`,
+  resumed: ({ item }) => html`<p class="line quiet"><${Icon} name="talk" /><span>Taken up again, ${when(item.at)}</span></p>`,
+  trimmed: ({ item }) => html`<p class="line quiet"><${Icon} name="list" /><span>Left out for the model: <${Say} text=${item.event.words} /></span></p>`,
+  sampled: ({ item }) => html`<p class=${cls("line", item.event.error ? "wrong" : "quiet")}><${Icon} name="talk" /><span>${item.event.error ? html`<${Say} text=${item.event.server} /> got no answer of a model: <${Say} text=${item.event.error} />` : html`<${Say} text=${item.event.model} /> was asked for <${Say} text=${item.event.server} />`}</span></p>`,
+  notice: ({ item }) => html`<p class=${cls("line", item.event.level === "error" ? "wrong" : "quiet")}><${Icon} name="bell" /><span><${Say} text=${item.event.words} /></span></p>`,
+};
+
+// One element for each item, made once: what comes later does not touch what stands already.
+const made = new WeakMap();
+function element(item) {
+  let found = made.get(item);
+  if (!found) made.set(item, (found = html`<${Item} key=${item.key} item=${item} />`));
+  return found;
+}
+const Item = ({ item }) => {
+  const Kind = KINDS[item.kind];
+  return html`<div class=${`item item-${item.kind}`} role="listitem"><${Kind} item=${item} /></div>`;
+};
+
+/** All items of a conversation. */
+function Items({ items }) {
+  return items.value.map(element);
+}
+
+/** @param {{id: string}} props */
+export function Conversation({ id }) {
+  const shown = talk(id);
+  const box = useRef(/** @type {any} */ (null));
+  const inner = useRef(/** @type {any} */ (null));
+  const stuck = useRef(true);
+  const [away, setAway] = useState(false);
+  const down = () => { box.current.scrollTop = box.current.scrollHeight; };
+  useLayoutEffect(() => {
+    stuck.current = true;
+    down();
+    const grown = new ResizeObserver(() => {
+      const question = document.activeElement?.closest(".log [data-question]");
+      if (stuck.current && question) question.scrollIntoView({ block: "nearest" });
+      else if (stuck.current) down();
+    });
+    grown.observe(inner.current);
+    grown.observe(box.current);
+    return () => grown.disconnect();
+  }, [id]);
+  const scrolled = () => {
+    const { scrollTop, scrollHeight, clientHeight } = box.current;
+    stuck.current = scrollHeight - scrollTop - clientHeight < NEAR;
+    setAway(!stuck.current);
+  };
+  const loaded = shown.loaded.value;
+  return html`<div class="log-frame"><div ref=${box} class="log" onScroll=${scrolled} role="log" aria-label="Conversation" aria-live="polite" tabindex="0">
+    <div ref=${inner} class="log-inner" role="list">
+      ${loaded === "loading" && !shown.items.value.length && html`<p class="quiet center">Reading the conversation …</p>`}
+      ${loaded === "failed" && html`<div class="center"><p class="wrong" role="alert"><${Say} text=${shown.words.value} /></p><div class="buttons"><button type="button" onClick=${() => shown.load()}>Try again</button><button type="button" class="quiet" onClick=${() => open("")}>New conversation</button></div></div>`}
+      <${Items} items=${shown.items} />
+    </div></div>
+    ${away && html`<button type="button" class="to-end" onClick=${down}>To the end</button>`}</div>`;
+}
+
+/** What is there before anything was said. */
+export function Welcome() {
+  const up = servers.value.filter((server) => server.state === "up");
+  const prompts = up.flatMap((server) => (server.prompts ?? []).map((prompt) => ({ server: server.id, prompt }))).slice(0, 6);
+  const total = up.reduce((sum, server) => sum + (server.tools?.length ?? 0), 0);
+  return html`<div class="log-frame"><div class="log welcome" tabindex="-1"><div class="welcome-inner">
+    <h2>What shall be done?</h2>
+    <p class="quiet">${servers.value.length ? `${up.length} of ${several(servers.value.length, "server")} ready, with ${several(total, "tool")}. Nothing is called before you allow it, unless a rule of yours does.` : "No server is configured yet."}</p>
+    ${prompts.length > 0 && html`<div class="starters" role="list" aria-label="Prompts to begin with">${prompts.map(({ server, prompt }) => html`<div role="listitem" key=${server + prompt.name}><button type="button" class="starter" onClick=${() => { overlay.value = { name: "prompts", server, prompt: prompt.name }; }}>
+      <strong><${Say} text=${prompt.title || prompt.name} /></strong><span class="quiet"><${Say} text=${prompt.description ?? ""} /></span><${From} server=${server} /></button></div>`)}</div>`}
+    <p class="quiet keys"><kbd>/</kbd> prompts <kbd>@</kbd> resources <kbd>${/Mac/.test(navigator.platform) ? "⌘" : "Ctrl"} K</kbd> everything</p>
+  </div></div></div>`;
+}
+
+/** Say something, in the conversation that is open or in a new one. @param {string} act @param {any} body @param {string} model */
+export async function speak(act, body, model = "") {
+  let session = current.value;
+  if (!session) {
+    const begun = await attempt("newSession", model ? { model } : {});
+    if (!begun) return false;
+    session = begun.session;
+    if (!sessions.value.some((one) => one.id === session)) sessions.value = [{ id: session, title: "", model, running: false, began: Date.now() / 1000 }, ...sessions.value];
+    open(session);
+  }
+  const shown = talk(session);
+  shown.running.value = true;
+  const done = await attempt(act, { session, ...body });
+  if (done === undefined) shown.running.value = false;
+  return done !== undefined;
+}
+

@@ -1,0 +1,33 @@
+// @ts-check
+// Light or dark: as the system has it, until the person says otherwise.
+import { effect, signal } from "./kit.js";
+
+const KEY = "interlock-looks";
+
+/** @returns {string} */
+function kept() {
+  try {
+    return localStorage.getItem(KEY) ?? "";
+  } catch {
+    return ""; // storage may be forbidden
+  }
+}
+
+/** "light", "dark", or "" for what the system has. */
+export const looks = signal(["light", "dark"].includes(kept()) ? kept() : "");
+
+/** The next of the three. */
+export function next() {
+  const order = window.matchMedia("(prefers-color-scheme: dark)").matches ? ["", "light", "dark"] : ["", "dark", "light"];
+  looks.value = order[(order.indexOf(looks.value) + 1) % order.length];
+}
+
+effect(() => {
+  document.documentElement.dataset.looks = looks.value;
+  try {
+    if (looks.value) localStorage.setItem(KEY, looks.value);
+    else localStorage.removeItem(KEY);
+  } catch {
+    // it holds for this page
+  }
+});

@@ -1,0 +1,364 @@
+// @ts-check
+// What the page knows: the host's state, and the conversations as their events make them.
+import { batch, computed, signal } from "./kit.js";
+import { Refused, act, line, listen } from "./net.js";
+
+export const title = signal("Interlock");
+export const demo = signal("");
+export const models = signal(/** @type {any[]} */ ([]));
+export const servers = signal(/** @type {any[]} */ ([]));
+export const sessions = signal(/** @type {any[]} */ ([]));
+export const roots = signal(/** @type {Record<string, string[]>} */ ({}));
+export const rules = signal(/** @type {any[]} */ ([]));
+export const appsOrigin = signal("");
+export const questions = signal(/** @type {Map<string, any>} */ (new Map()));
+export const toasts = signal(/** @type {any[]} */ ([]));
+/** What the live region says. */
+export const spoken = signal("");
+/** The conversation that is shown; "" for a new one. */
+export const current = signal("");
+/** What lies beside what will be said next, by conversation. */
+export const attached = signal(/** @type {{server: string, uri: string, title: string}[]} */ ([]));
+/** What is open over or beside the conversation: a palette, a panel. */
+export const overlay = signal(/** @type {{name: string, [more: string]: any} | null} */ (null));
+export const panel = signal(/** @type {{name: string, [more: string]: any} | null} */ (null));
+export const drawer = signal(false);
+/** Lines that servers logged, the newest last. */
+export const logs = new Map();
+/** Listeners of everything that is noted (the audit log, apps). */
+export const hearers = new Set();
+
+export const hostQuestions = computed(() => [...questions.value.values()].filter((one) => !one.session));
+export const elsewhere = computed(() => [...questions.value.values()].filter((one) => one.session && one.session !== current.value));
+export const serverById = (id) => servers.value.find((server) => server.id === id);
+
+const LINES = 1000, FRAME = 50;
+let keys = 0;
+const key = () => `k${++keys}`;
+
+/** A conversation: items in order, each with signals of its own, so that what changes in one leaves the others alone. */
+export class Talk {
+  /** @param {string} id */
+  constructor(id) {
+    this.id = id;
+    this.items = signal(/** @type {any[]} */ ([]));
+    this.running = signal(false);
+    this.loaded = signal(/** @type {"no" | "loading" | "yes" | "failed"} */ ("no"));
+    this.words = signal("");
+    this.remark = signal("");
+    this.clear();
+  }
+
+  clear() {
+    this.last = 0;
+    this.calls = new Map();
+    this.asked = new Map();
+    this.step = null;
+    this.held = [];
+    this.items.value = [];
+  }
+
+  /** Fetch the history; what happens meanwhile is heard after it. */
+  async load() {
+    if (this.loaded.value === "loading") return;
+    this.loaded.value = "loading";
+    this.held = [];
+    try {
+      const { notes } = await act("openSession", { session: this.id });
+      const held = this.held;
+      batch(() => {
+        this.clear();
+        const made = /** @type {any[]} */ ([]);
+        this.into = made;
+        for (const noted of notes) this.take(noted);
+        this.into = null;
+        this.items.value = made;
+        this.loaded.value = "yes";
+        for (const noted of held) this.take(noted);
+        const listed = sessions.value.find((session) => session.id === this.id);
+        this.running.value = listed ? listed.running : false;
+        for (const question of questions.value.values()) if (question.session === this.id) this.ask(question);
+        this.settle();
+      });
+    } catch (bad) {
+      this.loaded.value = "failed";
+      this.words.value = bad instanceof Refused ? bad.message : "The conversation could not be read.";
+    }
+  }
+
+  /** In what was read of old, nothing is still going on: calls and questions that never ended say so. */
+  settle() {
+    if (this.running.value) return;
+    this.finish();
+    for (const call of this.calls.values()) if (["proposed", "running"].includes(call.data.value.state)) call.data.value = { ...call.data.value, state: "gone" };
+    for (const asked of this.asked.values()) if (!asked.answer.value && !questions.value.has(asked.question.id)) asked.answer.value = { answer: { type: "none" }, by: "nobody" };
+  }
+
+  /** @param {any} noted */
+  hear(noted) {
+    if (this.loaded.value === "loading") this.held.push(noted);
+    else if (this.loaded.value === "yes") this.take(noted);
+  }
+
+  take({ seq, at, event }) {
+    if (seq && seq <= this.last) return;
+    if (seq) this.last = seq;
+    const how = TAKE[event.type];
+    if (how) how(this, event, at);
+  }
+
+  add(item) {
+    item.key = key();
+    if (this.into) this.into.push(item);
+    else this.items.value = [...this.items.value, item];
+    return item;
+  }
+
+  ask(question, at = Date.now() / 1000) {
+    if (this.asked.has(question.id)) return;
+    const asked = { question, answer: signal(/** @type {any} */ (null)), key: key() };
+    this.asked.set(question.id, asked);
+    const call = this.calls.get(question.call);
+    if (call) call.asked.value = [...call.asked.value, asked];
+    else this.add({ kind: "question", at, asked });
+  }
+
+  /** The piece of the model that is being said now. */
+  piece(at, step = 0, model = "") {
+    if (!this.step) {
+      this.step = this.add({
+        kind: "model", at, step, model, text: signal(""), thought: signal(""), notes: signal([]), doing: signal(""), done: signal(false), result: signal(null), usage: signal(null), buffer: {}, timer: 0,
+      });
+    }
+    return this.step;
+  }
+
+  finish() {
+    if (!this.step) return;
+    flush(this.step);
+    this.step.done.value = true;
+    this.step.doing.value = "";
+    this.step = null;
+  }
+}
+
+/** Show what has come since the last time. Pieces come far more often than anybody can read. */
+function flush(item) {
+  window.clearTimeout(item.timer);
+  item.timer = 0;
+  const { text, thought } = item.buffer;
+  item.buffer = {};
+  batch(() => {
+    if (text) item.text.value += text;
+    if (thought) item.thought.value += thought;
+  });
+}
+
+const texts = (content) => (Array.isArray(content) ? content : [content]).filter((block) => block?.type === "text").map((block) => block.text).join("\n\n");
+const update = (item, changes) => (item.data.value = { ...item.data.value, ...changes });
+
+/** What each event does to its conversation. @type {Record<string, (talk: Talk, event: any, at: number) => void>} */
+const TAKE = {
+  sessionBegan: (talk, event) => { talk.remark.value = event.remark ?? ""; },
+  sessionResumed: (talk, event, at) => {
+    talk.remark.value = event.remark ?? "";
+    talk.add({ kind: "resumed", at, event });
+  },
+  personSaid: (talk, event, at) => {
+    talk.finish();
+    talk.add({ kind: "said", at, event });
+    talk.running.value = true;
+  },
+  modelAsked: (talk, event, at) => {
+    talk.finish();
+    talk.running.value = true;
+    talk.piece(at, event.step, event.model);
+  },
+  modelSays: (talk, event, at) => {
+    const item = talk.piece(at);
+    if (event.kind === "text" || event.kind === "thought") {
+      item.buffer[event.kind] = (item.buffer[event.kind] ?? "") + event.text;
+      if (!item.timer) item.timer = window.setTimeout(() => flush(item), FRAME);
+    } else if (event.kind === "call") item.doing.value = event.text;
+    else item.notes.value = [...item.notes.value, event.text];
+  },
+  modelSaid: (talk, event, at) => {
+    const item = talk.piece(at, event.step, event.model);
+    talk.finish();
+    item.text.value = texts(event.result.content);
+    item.result.value = event.result;
+    item.usage.value = event.usage ?? null;
+  },
+  modelFailed: (talk, event, at) => {
+    talk.finish();
+    talk.add({ kind: "failed", at, event });
+  },
+  trimmed: (talk, event, at) => talk.add({ kind: "trimmed", at, event }),
+  turnEnded: (talk, event, at) => {
+    talk.finish();
+    talk.running.value = false;
+    talk.add({ kind: "ended", at, event });
+  },
+  callProposed: (talk, event, at) => {
+    if (talk.calls.has(event.call)) return;
+    const data = { arguments: {}, server: "", tool: "", title: "", by: "model", ...event, state: "proposed" };
+    talk.calls.set(event.call, talk.add({ kind: "call", at, id: event.call, data: signal(data), progress: signal(null), asked: signal([]) }));
+    if (talk.step) talk.step.doing.value = "";
+  },
+  callDecided: (talk, event, at) => {
+    const item = talk.calls.get(event.call);
+    if (item) update(item, { decided: { ...event, at }, state: event.allow ? "running" : "denied", since: at, ...(event.arguments ? { arguments: event.arguments, edited: true } : {}) });
+  },
+  callProgress: (talk, event) => {
+    const item = talk.calls.get(event.call);
+    if (item) item.progress.value = event;
+  },
+  callEnded: (talk, event) => {
+    const item = talk.calls.get(event.call);
+    if (!item) return;
+    item.progress.value = null;
+    const denied = item.data.value.state === "denied";
+    update(item, { ...event, type: "callProposed", state: denied ? "denied" : event.error || event.result?.isError ? "failed" : "done", result: event.result ?? null, error: event.error ?? "", seconds: event.seconds ?? 0 });
+  },
+  asked: (talk, event, at) => talk.ask(event.question, at),
+  answered: (talk, event) => {
+    const asked = talk.asked.get(event.question);
+    if (asked) asked.answer.value = { answer: event.answer, by: event.by ?? "person" };
+  },
+  sampleEnded: (talk, event, at) => talk.add({ kind: "sampled", at, event }),
+  notice: (talk, event, at) => talk.add({ kind: "notice", at, event }),
+};
+
+const talks = new Map();
+
+/** @param {string} id @returns {Talk} */
+export function talk(id) {
+  let found = talks.get(id);
+  if (!found) talks.set(id, (found = new Talk(id)));
+  return found;
+}
+
+/** What each event does to what belongs to no conversation. @type {Record<string, (event: any, noted: any) => void>} */
+const HOST = {
+  asked: ({ question }) => {
+    questions.value = new Map(questions.value).set(question.id, question);
+    spoken.value = asks(question);
+  },
+  answered: (event) => {
+    const rest = new Map(questions.value);
+    if (rest.delete(event.question)) questions.value = rest;
+  },
+  sessionBegan: (event, { at }) => {
+    const listed = sessions.value.find((one) => one.id === event.session);
+    sessions.value = [{ running: false, ...listed, id: event.session, title: event.title, model: event.model, began: at }, ...sessions.value.filter((one) => one !== listed)];
+    const begun = talk(event.session);
+    if (begun.loaded.value === "no") begun.loaded.value = "yes";
+  },
+  personSaid: (event) => runs(event.session, true),
+  turnEnded: (event) => {
+    runs(event.session, false);
+    if (event.session === current.value) spoken.value = event.reason === "done" ? "The answer is complete." : event.words || "The turn is over.";
+  },
+  serverState: (event) => {
+    servers.value = servers.value.map((one) => (one.id === event.server ? { ...one, state: event.state, words: event.words ?? "", revision: event.revision || one.revision } : one));
+  },
+  rootsChanged: (event) => { roots.value = event.folders; },
+  serverSaid: (event, { at }) => {
+    const lines = (logs.get(event.server) ?? log(event.server));
+    lines.value = [...lines.value.slice(1 - LINES), { ...event, at }];
+  },
+  notice: (event) => {
+    if (!event.session) toast(event.level, event.words, event.server);
+  },
+};
+
+/** @param {string} server */
+export function log(server) {
+  let lines = logs.get(server);
+  if (!lines) logs.set(server, (lines = signal([])));
+  return lines;
+}
+
+/** A question in one sentence. @param {any} question */
+export function asks(question) {
+  const who = question.server || "The host";
+  switch (question.type) {
+    case "call": return `May ${question.title || question.tool} of ${who} be called?`;
+    case "start": return `May the server ${who} be started?`;
+    case "pin": return `Something of ${who} is not as it was approved.`;
+    case "result": return `May the model have the result of ${question.title || question.tool}?`;
+    case "sample": return `${who} wants to ask a model.`;
+    case "sampled": return `May ${who} have the model's answer?`;
+    case "form": return `${who} asks for information.`;
+    default: return `${who} wants you to visit a page.`;
+  }
+}
+
+function runs(session, running) {
+  sessions.value = sessions.value.map((one) => (one.id === session ? { ...one, running } : one));
+}
+
+/** @param {"info" | "warning" | "error"} level @param {string} words @param {string} [server] */
+export function toast(level, words, server = "") {
+  toasts.value = [...toasts.value.slice(-4), { key: key(), level, words, server }];
+}
+
+/** Do an act, and say what was wrong where it was refused. @param {string} name @param {Record<string, unknown>} [body] @returns {Promise<any>} */
+export async function attempt(name, body) {
+  try {
+    return (await act(name, body)) ?? true;
+  } catch (bad) {
+    toast("error", bad instanceof Error ? bad.message : String(bad));
+    return undefined;
+  }
+}
+
+/** @param {any} state @param {boolean} fresh whether events may have been missed */
+function show(state, fresh) {
+  batch(() => {
+    title.value = state.title || "Interlock";
+    demo.value = state.demo || "";
+    models.value = state.models ?? [];
+    servers.value = state.servers ?? [];
+    const began = new Map(sessions.value.map((one) => [one.id, one.began]));
+    sessions.value = [...(state.sessions ?? [])].reverse().map((one) => ({ ...one, began: one.began ?? began.get(one.id) ?? 0 })).sort((one, other) => other.began - one.began);
+    roots.value = state.roots ?? {};
+    rules.value = state.rules ?? [];
+    appsOrigin.value = state.appsOrigin ?? "";
+    questions.value = new Map((state.questions ?? []).map((question) => [question.id, question]));
+    if (!fresh) return;
+    for (const one of talks.values()) if (one.id !== current.value) one.loaded.value = "no";
+    if (current.value) talk(current.value).load();
+  });
+}
+
+/** @param {any} message @param {boolean} fresh */
+function hear(message, fresh) {
+  if (message.kind === "state") return show(message.state, fresh);
+  if (message.kind !== "noted") return;
+  const { noted } = message;
+  batch(() => {
+    HOST[noted.event.type]?.(noted.event, noted);
+    if (noted.event.session) talk(noted.event.session).hear(noted);
+    for (const one of hearers) one(noted);
+  });
+}
+
+/** Show a conversation, reading it first where that is wanted. @param {string} id */
+export function open(id) {
+  current.value = id;
+  drawer.value = false;
+  attached.value = [];
+  const hash = id ? `#${encodeURIComponent(id)}` : "";
+  if (location.hash !== hash) history.pushState(null, "", hash || location.pathname);
+  if (id && line.value === "open" && ["no", "failed"].includes(talk(id).loaded.value)) talk(id).load();
+}
+
+const named = () => decodeURIComponent(location.hash.slice(1));
+
+/** Begin to listen. */
+export function begin() {
+  current.value = named();
+  window.addEventListener("popstate", () => open(named()));
+  listen(hear);
+}

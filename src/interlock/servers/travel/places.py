@@ -1,0 +1,83 @@
+"""Cities and airports, and how people write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+from msgspec import Struct
+
+from interlock import ToolError
+
+_IN_BRACKETS, _IN_FRONT = re.compile(r".*\((\w{3})\)"), re.compile(r"(\w{3}) +- .*")
+
+
+class Place(Struct, frozen=True):
+    """A city with its airports by code; where only some of them are meant, only those."""
+
+    code: str
+    name: str
+    country: str
+    airports: dict[str, str]
+
+    @property
+    def label(self) -> str:
+        """As it is suggested: Barcelona (BCN)."""
+        return f"{self.name} ({self.code})"
+
+    @property
+    def slug(self) -> str:
+        """As it stands in a URI."""
+        return self.name.lower().replace(" ", "-")
+
+
+class Atlas:
+    """All places, those first that people ask for most."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self.places = places
+        self._by_word: dict[str, Place] = {}
+        for place in places:
+            for word in (place.code, place.name):
+                self._by_word[word.casefold()] = place
+        for place in places:
+            for code, name in place.airports.items():
+                alone = Place(place.code, place.name, place.country, {code: name})
+                for word in (code, name):
+                    self._by_word.setdefault(word.casefold(), alone)  # BCN is the city first, which has that airport only
+
+    def seek(self, text: str) -> Place | None:
+        """The place that somebody means: a city, or one airport of it; by name, code, or as it was suggested."""
+        words = " ".join(text.split())
+        found = _IN_BRACKETS.fullmatch(words) or _IN_FRONT.fullmatch(words)
+        plain = (found[1] if found else words).casefold()
+        return self._by_word.get(plain) or self._by_word.get(plain.replace("-", " "))
+
+    def find(self, text: str) -> Place:
+        """The same. Raises ToolError, with what is near, where there is no such place."""
+        place = self.seek(text)
+        if place is not None:
+            return place
+        near = get_close_matches(" ".join(text.split()).casefold(), self._by_word, n=3, cutoff=0.6)
+        labels = list(dict.fromkeys(self._by_word[word].label for word in near))
+        hint = f"Did you mean {' or '.join(labels)}?" if labels else f"There is {', '.join(place.label for place in self.places)}."
+        raise ToolError(f"There is no city or airport {text[:60]!r} here. {hint}")
+
+    def cities(self, typed: str, *, but: str = "") -> Iterator[Place]:
+        """The cities that begin like this, by name, code or airport; without the one called `but`."""
+        left_out = self.seek(but)
+        begun = typed.strip().casefold()
+        for place in self.places:
+            words = (place.name, place.label, place.slug, place.code, *place.airports)
+            if any(word.casefold().startswith(begun) for word in words) and (left_out is None or place.code != left_out.code):
+                yield place
+
+    def airports(self, typed: str) -> Iterator[str]:
+        """The airports that begin like this, by code, city or a word of the name: "JFK - John F. Kennedy International"."""
+        begun = typed.strip().casefold()
+        for place in self.places:
+            for code, name in place.airports.items():
+                label = f"{code} - {name}"
+                if any(word.casefold().startswith(begun) for word in (label, place.name, name, *name.split())):
+                    yield label

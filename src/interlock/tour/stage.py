@@ -1,0 +1,174 @@
+"""What the tour prints: a heading for each part, a line for each message, and what came of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+import time
+from typing import Any, TextIO
+
+import msgspec
+from msgspec import Struct
+
+from ..wire.jsonrpc import Frame
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "magenta": "35"}
+_ASCII = {"→": ">", "←": "<", "✓": "ok", "✗": "failed:", "!": "!", "·": "-", "─": "-", "…": "...", "?": "?"}
+_HEAVY = ("data", "blob", "requestState")  # members that say little to a person and take much room
+_HOUSEKEEPING = ("resultType", "ttlMs", "cacheScope", "_meta")  # told last
+_NARROWEST, _WIDEST, _USUAL = 60, 160, 120
+
+
+class Counts(Struct):
+    """What went by between the client and one server."""
+
+    sent: int = 0
+    received: int = 0
+    bytes: int = 0
+
+
+class Stage:
+    """Prints to a terminal with colours, to anything else without; a stranger's text cannot move the cursor."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+        tty = self._out.isatty() and os.environ.get("TERM") != "dumb"
+        self._colours = tty and not os.environ.get("NO_COLOR")
+        self._plain = "utf" not in (getattr(self._out, "encoding", None) or "utf-8").lower()
+        self.width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_USUAL, 24)).columns if tty else _USUAL))
+
+    def line(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
+        """One line of text; a part is plain, or text and its style."""
+        room = self.width - indent
+        made = " " * indent
+        for part in parts:
+            text, style = part if isinstance(part, tuple) else (part, "")
+            text = self._cut(_harmless(text), room)
+            room -= len(text)
+            made += self._styled(text, style)
+        print(made.rstrip(), file=self._out, flush=True)
+
+    def heading(self, number: int, title: str, remark: str) -> None:
+        """The beginning of a part."""
+        bar = "─" * max(2, self.width - len(title) - len(remark) - 8)
+        self.line()
+        self.line((f"{number}  {title} ", "bold"), (bar, "dim"), (f" {remark}", "cyan"))
+
+    def aim(self, words: str) -> None:
+        """What the next messages are for."""
+        self.line()
+        self._words("", words, "")
+
+    def done(self, words: str) -> None:
+        """What came of them, where it is what was wanted."""
+        self._words("✓ ", words, "green")
+
+    def remark(self, words: str) -> None:
+        """What is worth knowing, and no fault of ours."""
+        self._words("! ", words, "yellow")
+
+    def failed(self, words: str) -> None:
+        """What went wrong."""
+        self._words("✗ ", words, "red")
+
+    def asked(self, words: str) -> None:
+        """A question to the person, or the answer."""
+        self._words("? ", words, "magenta")
+
+    def heard(self, words: str) -> None:
+        """What a server says beside its answers."""
+        self._words("· ", words, "dim")
+
+    def _words(self, sign: str, words: str, style: str) -> None:
+        """Words of any length, a sign before the first line."""
+        lines = textwrap.wrap(_harmless(words), self.width - 6) or [""]
+        if len(lines) > 3:
+            lines = [*lines[:2], lines[2] + "..."]
+        for number, text in enumerate(lines):
+            self.line((sign if number == 0 else "  ", style), (text, style), indent=3)
+
+    def _styled(self, text: str, style: str) -> str:
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if style and self._colours else text
+
+    def _cut(self, text: str, room: int) -> str:
+        if self._plain:
+            text = "".join(_ASCII.get(c, c) for c in text).encode("ascii", "replace").decode()
+        return text if len(text) <= room else text[: max(0, room - 3)] + "..."
+
+
+class Messages:
+    """Shows each message of one conversation as it goes by, and counts them. `revision` is filled in once it is agreed on."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.counts = Counts()
+        self.revision = ""
+        self._stage = stage
+        self._asked: dict[tuple[str, Any], tuple[str, float]] = {}  # sender and id -> method, when
+
+    def __call__(self, sender: str, frame: Frame) -> None:
+        """Take in one frame, from "client" or "server"."""
+        message: dict[str, Any] = msgspec.json.decode(frame)
+        self.counts.bytes += len(frame)
+        if sender == "client":
+            self.counts.sent += 1
+        else:
+            self.counts.received += 1
+        arrow, style = ("→", "cyan") if sender == "client" else ("←", "yellow")
+        self.revision = self.revision or _announced(message)
+        label, body = self._read(sender, message)
+        self._stage.line((f"{self.revision:10} ", "dim"), (f"{arrow} ", style), (f"{label:27} ", "bold"), body, indent=3)
+
+    def _read(self, sender: str, message: dict[str, Any]) -> tuple[str, str]:
+        """What to call a message, with its id and how long its answer took, and its short JSON."""
+        id = f" #{_brief(message['id'])}" if "id" in message else ""
+        if "method" in message:
+            if id:
+                self._asked[sender, message["id"]] = (message["method"], time.perf_counter())
+            # Who asks, and under which revision, stands in the `_meta` of every request: it is shown once.
+            return message["method"] + id, short(message.get("params", {}), meta=message["method"] == "server/discover")
+        other = "server" if sender == "client" else "client"
+        _, since = self._asked.pop((other, message.get("id")), ("", time.perf_counter()))
+        took = f"{(time.perf_counter() - since) * 1000:.1f} ms"
+        if "error" in message:
+            return f"error{id}  {took}", short(message["error"])
+        result = message.get("result", {})
+        label = "questions" if result.get("resultType") == "input_required" else "result"
+        return f"{label}{id}  {took}", short(result)
+
+
+def _brief(id: Any) -> str:
+    """The end of an id that is long, as those are that are unique beyond one process."""
+    text = str(id)
+    return text if len(text) <= 6 else f"…{text[-4:]}"
+
+
+def short(value: Any, *, meta: bool = False) -> str:
+    """JSON for a person: `…` for what is long, and for `_meta` unless it is wanted; what all answers have comes last."""
+    if isinstance(value, dict):
+        value = {key: value[key] for key in sorted(value, key=_HOUSEKEEPING.__contains__)}
+        if "_meta" in value and not meta:
+            value["_meta"] = "…"
+    return msgspec.json.encode(_lightened(value)).decode().replace('"…"', "…")
+
+
+def _lightened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: "…" if key in _HEAVY and isinstance(item, str) else _lightened(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_lightened(item) for item in value[:3]] + (["…"] if len(value) > 3 else [])
+    return f"{value[:60]}..." if isinstance(value, str) and len(value) > 63 else value
+
+
+def _announced(message: dict[str, Any]) -> str:
+    """The revision that a message speaks of itself, while none is agreed on."""
+    params = message.get("params") or {}
+    meta = params.get("_meta") or {}
+    result = message.get("result") or {}
+    found = meta.get("io.modelcontextprotocol/protocolVersion") or params.get("protocolVersion") or result.get("protocolVersion")
+    return found if isinstance(found, str) else ""
+
+
+def _harmless(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
