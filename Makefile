@@ -1,5 +1,5 @@
 # Everything here works in a fresh clone, with only Python 3.11 or newer, pip, make and git.
-#   make demo     install what a run needs, and show the protocol at work
+#   make demo     install what a run needs, and plan a holiday in the browser: a host with four servers
 #   make test     install what the tests need, and run all of them
 #   make check    the everyday round: format, lint, types, quick tests
 #   make conformance    the public conformance suite of the protocol, on our server and our client
@@ -20,7 +20,7 @@ PARALLEL := -n 2 --dist loadfile
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
-	@echo 'make demo      installs, then walks through the protocol on real input'
+	@echo 'make demo      installs, then starts the host with the travel servers and prints one address'
 	@echo 'make test      installs, then runs the whole suite (slow and interop tests too)'
 	@echo 'make check     format, lint, types and the quick tests'
 	@echo 'make conformance   runs the public conformance suite, which it installs with a Node of its own'

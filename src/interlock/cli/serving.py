@@ -17,14 +17,16 @@ from .running import chosen_transport, run_server, with_transport_options
 
 @click.command("serve")
 @click.argument("name", required=False)
+@click.argument("arguments", nargs=-1)
 @with_transport_options
 @click.option("--list", "listing", is_flag=True, help="List the servers that there are.")
-def serve(name: str | None, listing: bool, **given: Any) -> None:
-    """Run one of the servers that come with Interlock; without a NAME, list them.
+def serve(name: str | None, arguments: tuple[str, ...], listing: bool, **given: Any) -> None:
+    """Run one of the servers that come with Interlock; without a NAME, list them. Some take ARGUMENTS, such as folders.
 
     \b
     interlock serve weather
     interlock serve everything --http :8000
+    interlock serve git ~/projects/one ~/projects/two
     interlock call get_forecast latitude=37.8 longitude=-122.4 -- interlock serve weather
     """
     servers = servers_here()
@@ -39,10 +41,22 @@ def serve(name: str | None, listing: bool, **given: Any) -> None:
         hint = f"Did you mean {near[0]}?" if near else f"There is {', '.join(servers) or 'none'}."
         raise click.UsageError(f"No server called {name} comes with Interlock. {hint}")
     transport, options = chosen_transport(given)
-    server: Any = import_module(f"interlock.servers.{name}").server
+    run_server(_made(name, arguments), transport, options)
+
+
+def _made(name: str, arguments: tuple[str, ...]) -> Server:
+    """The server of a module: its `server`, or what its `server_of(*arguments)` makes where it has that. Raises click.ClickException."""
+    module = import_module(f"interlock.servers.{name}")
+    maker = getattr(module, "server_of", None)
+    if maker is None and arguments:
+        raise click.UsageError(f"{name} takes no arguments.")
+    try:
+        server: Any = module.server if maker is None else maker(*arguments)
+    except (OSError, ValueError) as bad:  # a folder that is not there, or is none of the kind that is wanted
+        raise click.ClickException(str(bad)) from None
     if not isinstance(server, Server):
         raise click.ClickException(f"interlock.servers.{name} has no server object.")
-    run_server(server, transport, options)
+    return server
 
 
 def servers_here() -> Mapping[str, str]:

@@ -28,7 +28,7 @@ Reach = Callable[[Tap | None, OnLine | None], ClientTransport]
 _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _SECTIONS: Final = ("mcpServers", "servers", "context_servers", "mcp_servers")
 _URL_KEYS: Final = ("url", "httpUrl", "serverUrl")  # as the clients differ
-_LIKELY_CONFIGS: Final = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
+LIKELY_CONFIGS: Final = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 
 
 def command_to_run(path: Path, name: str | None) -> list[str]:
@@ -141,9 +141,9 @@ def reach_config(config: Path | None, name: str | None, web: Mapping[str, Any]) 
 
     Such a server gets only the variables of its entry and a few harmless ones, as its client would start it.
     """
-    path = config or next((p for p in map(Path, _LIKELY_CONFIGS) if p.is_file()), None)
+    path = config or next((p for p in map(Path, LIKELY_CONFIGS) if p.is_file()), None)
     if path is None:
-        raise click.UsageError(f"Say by --config in which file the server {name} is; here is none of {', '.join(_LIKELY_CONFIGS)}.")
+        raise click.UsageError(f"Say by --config in which file the server {name} is; here is none of {', '.join(LIKELY_CONFIGS)}.")
     entries = _entries(path)
     if name is None:
         if len(entries) != 1:

@@ -10,17 +10,16 @@ from ..host.config import Entry
 from ..host.log import SqliteLog
 from ..host.models.planner import Planner
 from ..host.pins import Pins
+from .diary import write_diary
 
 SERVERS = ("travel", "weather", "calendar", "mail")
 PACE = 0.012  # seconds between two words of the model, so that one can see it speak
-WORDS = (
-    "This is a demonstration. The model is rule-based, no language model, and nothing is really booked or sent. "
-    "Type / and choose “Plan a vacation”: Barcelona, 2024-06-15 to 2024-06-22, a budget of 3000 for two."
-)
+WORDS = "A demonstration: nothing is really booked or sent. Type / and choose “Plan a vacation”."
 
 
 def holiday(folder: Path, *, pace: float = PACE) -> Host:
     """The host of the demo; bookings, calendar, mail, log and approvals are kept in a folder, which is there."""
+    write_diary(folder / "calendar")
     env = {
         "INTERLOCK_TRAVEL_DB": str(folder / "travel.db"),
         "INTERLOCK_CALENDAR_FOLDER": str(folder / "calendar"),

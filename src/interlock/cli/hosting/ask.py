@@ -12,18 +12,21 @@ import msgspec
 
 from ... import types as t
 from ...host import forms
-from ...host.app import Host
-from ...host.events import Attached, CallDecided, CallEnded, CallProposed, ModelSays, Noted, Notice, TurnEnded
-from ...host.log import LogError
+from ...host.events import Attached, CallDecided, CallEnded, CallProposed, ModelSays, Noted, Notice, ServerState, TurnEnded
+from ...host.log import LogError, Secrets
+from ...host.log.redaction import redacted
 from ...host.questions import (
     Answer,
     AnyQuestion,
+    CallQuestion,
     Decision,
     Filled,
     FormQuestion,
     NotAnswered,
+    ResultQuestion,
     SampledQuestion,
     SampleQuestion,
+    StartQuestion,
 )
 from ...host.session import Session
 from .. import exits
@@ -34,9 +37,19 @@ from .making import host_of
 from .options import given_of, with_host_options
 
 ENDS = {"done": exits.OK, "refused": exits.REFUSED, "failed": exits.UNREACHABLE}  # all others: exits.TOOL_FAILED
+ALLOW = "Allow it in `interlock host` or `interlock chat`, or name its file by --config."
+WORDS = """\b
+Exit codes:
+  0    there is an answer
+  1    it was cut short (steps, tokens, time), or could not be begun
+  2    wrong usage
+  3    the model refused, or a server refused what was attached or the prompt
+  4    the model gave no answer, or the server of what was attached cannot be reached
+  130  interrupted
+"""
 
 
-@click.command("ask", epilog=exits.WORDS)
+@click.command("ask", epilog=WORDS)
 @click.argument("words", nargs=-1, required=True, metavar="TEXT...")
 @with_host_options
 @click.option(
@@ -60,7 +73,8 @@ def ask(
     """Ask a model once, with servers at its hand, and print what it says.
 
     Nobody is there to be asked: what the policy does not allow is refused, and so is a form that --answers has nothing for. Servers are
-    started when their file is named by --config, or when you have allowed them before. TEXT - reads the question from stdin.
+    started when their file is named by --config, or when you have allowed them before (in `interlock host` or `chat`). TEXT - reads the
+    question from stdin.
 
     \b
     interlock ask "What does the calendar say for June 2024?" -c servers.json -m ollama:llama3.2 --policy read-only.toml
@@ -69,32 +83,36 @@ def ask(
     text = " ".join(words)
     if machine and events:
         raise click.UsageError("--json or --events, not both.")
-    person = Stated(answers_given(False, answers), sampling)
-    host = host_of(given, ask=False, ask_to_start=not given.configs)
-    host.desk.person = person
-    told = Told(machine, events)
-    host.listen(told.hear)
+    stated = answers_given(False, answers)
+    if stated.in_order is not None:
+        raise click.UsageError("--answers is an object {field: value} here.")
+    server, _, name = (prompt or "").partition("/")
+    if prompt is not None and not (server and name):
+        raise click.UsageError(f"--prompt {prompt}: write SERVER/NAME, such as travel/plan-vacation.")
+    said = string_arguments(words) if prompt is not None and text != "-" else {}
     attached = [_attached(each) for each in attach]
     if text == "-" and prompt is None:
         text = sys.stdin.read()
     if not text.strip():
         raise click.UsageError("There is nothing to ask.")
+    host = host_of(given, ask=False, ask_to_start=not given.configs)
+    host.desk.person = Stated(stated, sampling)
+    told = Told(machine, events, given.secrets)
+    host.listen(told.hear)
 
     async def run() -> tuple[TurnEnded, Session]:
         async with host:
             session = host.session()
             if prompt is None:
                 return await session.say(text, attach=attached), session
-            server, _, name = prompt.partition("/")
-            said = {} if text == "-" else string_arguments(words)
             return await session.prompt(server, name, said, attach=attached), session
 
     try:
         ended, session = asyncio.run(run())
     except (t.InterlockError, LogError, OSError) as bad:
         told.failed(str(bad))
-        click.get_current_context().exit(exits.UNREACHABLE if isinstance(bad, t.Unreachable) else exits.REFUSED)
-    told.ended(ended, session, host)
+        click.get_current_context().exit(_code(bad))
+    told.ended(ended, session)
     code = ENDS.get(ended.reason, exits.TOOL_FAILED)
     if code:
         click.get_current_context().exit(code)
@@ -119,24 +137,31 @@ class Stated:
             if known and not forms.check(question.requested_schema, content):
                 return Filled(action="accept", content=content)
             return NotAnswered(words="--answers has no fitting answer to this form.")
-        return NotAnswered(words="Nobody is there to be asked; allow it by a rule of --policy.")
+        if isinstance(question, StartQuestion):
+            return NotAnswered(words=f"Nobody is there to be asked. {ALLOW}")
+        if isinstance(question, SampleQuestion | SampledQuestion):
+            return NotAnswered(words="Nobody is there to be asked; --sampling lets servers ask the model.")
+        if isinstance(question, CallQuestion | ResultQuestion):
+            return NotAnswered(words="Nobody is there to be asked; allow it by a rule of --policy.")
+        return NotAnswered(words="Nobody is there to be asked.")
 
 
 class Told:
     """Prints what happens: for people words on stdout and remarks on stderr, for machines JSON."""
 
-    def __init__(self, machine: bool, events: bool) -> None:
-        self._machine, self._events = machine, events
+    def __init__(self, machine: bool, events: bool, secrets: Secrets) -> None:
+        self._machine, self._events, self._secrets = machine, events, secrets
         self._calls: dict[str, dict[str, Any]] = {}
         self._notices: list[str] = []
         self._line_open = False
+        self._heard = True  # whether somebody still reads what is printed
 
     def hear(self, noted: Noted) -> None:
         """Take in an event."""
         event = noted.event
         if self._events:
-            sys.stdout.write(msgspec.json.encode(noted).decode() + "\n")
-            sys.stdout.flush()
+            plain = msgspec.json.decode(msgspec.json.encode(noted))  # as the log has it: objects and lists, and nothing else
+            self._put(msgspec.json.encode(redacted(plain, self._secrets)).decode() + "\n")
         if isinstance(event, CallProposed):
             self._calls[event.call] = {"server": event.server, "tool": event.tool or event.name, "arguments": event.arguments}
         elif isinstance(event, CallDecided) and event.call in self._calls:
@@ -152,11 +177,15 @@ class Told:
         elif isinstance(event, Notice):
             self._notices.append(event.words)
             self._remark(f"{event.server}: {event.words}" if event.server else event.words, "yellow")
+        elif isinstance(event, ServerState) and event.state in ("down", "refused"):
+            words = f"{event.server} is not there: {event.words}" + (f" {ALLOW}" if event.state == "refused" else "")
+            self._notices.append(words)
+            self._remark(words, "yellow")
         elif isinstance(event, ModelSays) and event.kind == "text" and not (self._machine or self._events):
-            click.echo(shown(event.text), nl=False)
+            self._put(shown(self._secrets(event.text)))
             self._line_open = True
 
-    def ended(self, ended: TurnEnded, session: Session, host: Host) -> None:
+    def ended(self, ended: TurnEnded, session: Session) -> None:
         """Say how it ended."""
         if self._machine:
             usage = {"input": ended.usage.input, "output": ended.usage.output}
@@ -164,7 +193,7 @@ class Told:
                 "answer": _last(session), "reason": ended.reason, "words": ended.words, "model": session.model.name, "session": session.id,
                 "usage": usage, "calls": list(self._calls.values()), "notices": self._notices,
             }  # fmt: skip
-            print_json(answer)
+            print_json(redacted(answer, self._secrets))
             return
         self._close()
         if ended.words:
@@ -173,10 +202,17 @@ class Told:
     def failed(self, words: str) -> None:
         """Say what kept it from beginning, or broke it."""
         if self._machine:
-            print_json({"error": {"message": words}})
+            print_json({"error": {"message": self._secrets(words)}})
         else:
             self._close()
-            note(f"Error: {words}", fg="red")
+            note(self._secrets(f"Error: {words}"), fg="red")
+
+    def _put(self, text: str) -> None:
+        if self._heard:
+            try:
+                click.echo(text, nl=False)
+            except BrokenPipeError:
+                self._heard = False
 
     def _name(self, call: str) -> str:
         known = self._calls[call]
@@ -185,12 +221,18 @@ class Told:
     def _remark(self, words: str, colour: str) -> None:
         if not (self._machine or self._events):
             self._close()
-            note(words, fg=colour)
+            note(self._secrets(words), fg=colour)
 
     def _close(self) -> None:
         if self._line_open:
-            click.echo()
+            self._put("\n")
             self._line_open = False
+
+
+def _code(bad: Exception) -> int:
+    if isinstance(bad, t.Unreachable):
+        return exits.UNREACHABLE
+    return exits.TOOL_FAILED if isinstance(bad, LogError | OSError) else exits.REFUSED
 
 
 def _last(session: Session) -> str:

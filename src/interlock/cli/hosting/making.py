@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,20 +18,21 @@ from ...fetch import Authorizer
 from ...host.app import Host
 from ...host.config import Config, Entry, Input, load_config
 from ...host.events import Notice
-from ...host.log import Secrets, SqliteLog
+from ...host.log import SqliteLog
 from ...host.models.configured import PROVIDERS, BadModels, from_environment, read_models
 from ...host.models.planner import Planner
 from ...host.models.seam import Model
-from ...host.pins import Pins
+from ...host.pins import BadPins
 from ...host.policy import Policy, Rule
 from ...host.rulebook import BadPolicy, load_policy, read_rules, write_rules
-from ...store import data_folder
+from ...store import StoreError, data_folder
 from ..auth.kept import KeptTokens
 from ..install.clients import this_place
 from ..screen import note
+from ..targets import LIKELY_CONFIGS
+from .approvals import Approvals
 from .options import Given
 
-NEAR = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 EVERY = 1.0  # seconds between two looks at the configuration
 _SHORT = re.compile(r"(?P<provider>[a-z]+):(?P<model>[^@\s]+)(?:@(?P<url>\S+))?")
 
@@ -41,44 +43,86 @@ def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Hos
     Raises click.UsageError for what is missing or wrong.
     """
     paths = config_paths(given)
-    config = config_of(given, _asked if ask else None)
+    config = config_of(given, _asked if ask and sys.stdin.isatty() else None)
     if not config.entries:
         problems = "".join(f"\n  {problem}" for problem in config.problems)
         raise click.UsageError(f"There is no server in {', '.join(map(str, paths))}.{problems}")
     models = models_of(given)
     policy = policy_of(given)
-    saved = data_folder().parent / "host" / "rules.json"
+    own = own_folder()
+    saved = own / "rules.json"
     for rule in saved_rules(saved):
         policy.remember(rule, "always")
-    log = given.log_file or data_folder().parent / "host" / "log.db"
-    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    secrets = Secrets(value for entry in config.entries for value in entry.secrets)
+    log = given.log_file or own / "log.db"
+    _make(log.parent)
     return Host(
         config,
         models=models,
         policy=policy,
-        pins=Pins(given.lock or paths[0].parent / "interlock.lock"),
-        log=SqliteLog(log, redact=secrets),
+        pins=_approvals(given.lock or paths[0].parent / "interlock.lock", own=own / "approved.json", here=paths[0]),
+        log=SqliteLog(log, redact=given.secrets),
         roots={"": given.roots} if given.roots else {},
         ask_to_start=ask_to_start,
+        secrets=given.secrets,
         saved=lambda rules: save_rules(saved, rules),
         hub={"auth": _authorizer},
     )
 
 
+def own_folder() -> Path:
+    """The folder of a person's own rules, approvals and log, which is made. Raises click.UsageError where it cannot be had."""
+    try:
+        folder = data_folder().parent / "host"
+    except StoreError as bad:
+        raise click.UsageError(str(bad)) from None
+    _make(folder)
+    return folder
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as bad:
+        raise click.UsageError(f"The folder {folder} cannot be made: {bad.strerror}.") from None
+
+
+def _approvals(path: Path, *, own: Path, here: Path) -> Approvals:
+    _make(path.parent)
+    approvals = Approvals(path, own=own, here=here)
+    try:
+        approvals.known("-")  # reads the one file,
+        approvals.approved_command("-", "-")  # and this the other
+    except BadPins as bad:
+        raise click.UsageError(str(bad)) from None
+    return approvals
+
+
 def config_paths(given: Given) -> tuple[Path, ...]:
     """The files with the servers. Raises click.UsageError where none is named and none is near."""
-    near = next((path for path in map(Path, NEAR) if path.is_file()), None)
+    near = next((path for path in map(Path, LIKELY_CONFIGS) if path.is_file()), None)
     if given.configs or near is not None:
         return given.configs or (Path(near or "."),)
-    raise click.UsageError(f"Say by --config in which file the servers are; here is none of {', '.join(NEAR)}.")
+    raise click.UsageError(f"Say by --config in which file the servers are; here is none of {', '.join(LIKELY_CONFIGS)}.")
 
 
 def config_of(given: Given, ask: Callable[[Input], str] | None = None) -> Config:
     """The servers, with the trusted ones marked. Raises click.UsageError for a trusted one that is not there."""
-    config = load_config(*config_paths(given), ask=ask)
+    config = _read(given, ask)
     if strange := set(given.trust) - {entry.id for entry in config.entries}:
-        raise click.UsageError(f"--trust {', '.join(sorted(strange))}: there is no such server.")
+        there = ", ".join(entry.id for entry in config.entries) or "none"
+        raise click.UsageError(f"--trust {', '.join(sorted(strange))}: there is no such server; there are {there}.")
+    return config
+
+
+def _read(given: Given, ask: Callable[[Input], str] | None = None) -> Config:
+    """The servers as the files have them now; what was answered to a question once is answered to it again."""
+
+    def answer(input: Input) -> str | None:
+        if input.id not in given.answers and ask is not None:
+            given.answers[input.id] = ask(input)
+        return given.answers.get(input.id)
+
+    config = load_config(*config_paths(given), ask=answer)
     entries = tuple(replace(entry, trusted=True) if entry.id in given.trust else entry for entry in config.entries)
     return replace(config, entries=entries)
 
@@ -92,7 +136,7 @@ async def follow(host: Host, given: Given) -> None:
         now = await asyncio.to_thread(_times, paths)
         if now != before:
             before = now
-            config = config_of(given)
+            config = _read(given)
             if any(problem.level == "error" and not problem.id for problem in config.problems):  # half written, perhaps
                 words = "; ".join(str(problem) for problem in config.problems)
                 host.tell(Notice(level="warning", words=f"The configuration cannot be read; the servers stay as they are: {words}"))
@@ -126,7 +170,10 @@ def models_of(given: Given) -> list[Model]:
         chosen = [configured.get(name) or _named(name) for name in given.models]
     except BadModels as bad:
         raise click.UsageError(str(bad)) from None
-    models = list({model.name: model for model in [*chosen, *configured.values()]}.values())
+    named = {model.name: model for model in chosen}
+    if twice := [model.name for model in chosen if named[model.name] is not model]:
+        raise click.UsageError(f"--model: two are called {twice[0]}; give them names in {path}, or leave one out.")
+    models = list({**named, **{name: model for name, model in configured.items() if name not in named}}.values())
     if not models:
         raise click.UsageError(
             "There is no model. Name one by --model, such as anthropic:claude-sonnet-4-5, ollama:llama3.2 or planner (rule-based, "

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from msgspec import Struct
+from msgspec import Struct, field
+
+from ...host.log import Secrets
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW = click.Path(dir_okay=False, path_type=Path)
@@ -35,7 +37,7 @@ HOST_OPTIONS = (
 
 
 class Given(Struct, kw_only=True):
-    """What was typed."""
+    """What was typed; `answers` is what was answered since to what a configuration asks, `secrets` what must not be seen of it."""
 
     configs: tuple[Path, ...]
     models_file: Path | None
@@ -45,6 +47,8 @@ class Given(Struct, kw_only=True):
     roots: tuple[Path, ...]
     lock: Path | None
     log_file: Path | None
+    answers: dict[str, str] = {}
+    secrets: Secrets = field(default_factory=Secrets)
 
 
 def with_host_options(command: Any) -> Any:
@@ -56,4 +60,4 @@ def with_host_options(command: Any) -> Any:
 
 def given_of(options: dict[str, Any]) -> Given:
     """The options of the host, taken out of all that were typed."""
-    return Given(**{name: options.pop(name) for name in Given.__struct_fields__})
+    return Given(**{name: options.pop(name) for name in Given.__struct_fields__ if name in options})

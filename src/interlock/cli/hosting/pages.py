@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import webbrowser
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ... import types as t
 from ...host.app import Host
 from ...host.log import LogError
-from ...host.web.app import WebFace
-from ...host.web.serving import serve
 from .. import exits
 from .making import follow, host_of
 from .options import given_of, with_host_options
+
+if TYPE_CHECKING:
+    from ...host.web.app import WebFace
+
+MISSING = "The browser's host needs starlette and uvicorn: pip install 'interlock[host]'"
 
 
 @click.command("host")
@@ -33,6 +37,7 @@ def host(port: int, opens: bool, **options: Any) -> None:
     interlock host --config .mcp.json --model anthropic:claude-sonnet-4-5
     interlock host -c servers.json -m openai:llama3@http://localhost:11434/v1 --open
     """
+    need_web()
     given = given_of(options)
     made = host_of(given)
     run_pages(made, port=port, opens=opens, follow=lambda: follow(made, given))
@@ -49,6 +54,10 @@ def run_pages(
     follow: Callable[[], Any] | None = None,
 ) -> None:
     """Serve a host until Ctrl-C, and exit: with 0 after that, with words where it could not be begun."""
+    need_web()
+    from ...host.web.serving import serve  # optional extra `host`
+
+    listening = asyncio.Event()
 
     def on_ready(face: WebFace) -> None:
         click.echo(f"Open {click.style(face.entry, bold=True)}")
@@ -57,13 +66,16 @@ def run_pages(
             ready(face)
         if opens:
             webbrowser.open(face.entry)
+        listening.set()
 
     async def run() -> None:
         async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(host.aclose)
+            await host.log.open()  # before anything is shown: without the log that was asked for nothing begins
             serving = asyncio.create_task(serve(host, port=port, title=title, demo=demo, on_ready=on_ready))
             stack.push_async_callback(_ended, serving)
+            await _first(serving, listening.wait())  # no server is begun for a page that nobody can see
             opening = asyncio.create_task(host.open())
-            stack.push_async_callback(host.aclose)
             stack.push_async_callback(_ended, opening)
             following = asyncio.create_task(follow()) if follow is not None else None
             if following is not None:
@@ -80,6 +92,26 @@ def run_pages(
     except KeyboardInterrupt:
         click.get_current_context().exit(exits.OK)
     click.echo("Ended.")
+
+
+def need_web() -> None:
+    """Say what is not installed before anything is begun. Raises click.ClickException."""
+    try:
+        for package in ("starlette", "uvicorn"):
+            import_module(package)
+    except ImportError:
+        raise click.ClickException(MISSING) from None
+
+
+async def _first(task: asyncio.Task[Any], other: Coroutine[Any, Any, Any]) -> None:
+    """Wait for the one or the other; raises what the task raises."""
+    waiting = asyncio.create_task(other)
+    try:
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+    if task.done():
+        task.result()
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

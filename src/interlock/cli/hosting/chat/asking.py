@@ -1,0 +1,281 @@
+"""The questions of the host and its servers, each asked in the way that fits it, and answered with a key where one is enough."""
+
+from __future__ import annotations
+
+import asyncio
+import webbrowser
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+from prompt_toolkit.shortcuts import PromptSession
+
+from interlock.schema import SchemaError
+from interlock.schema import compile as ready
+from interlock.types import CallToolResult, CreateMessageRequestParams, CreateMessageResult, SamplingMessage, TextContent
+
+from ....host.questions import (
+    Answer,
+    AnyQuestion,
+    CallQuestion,
+    Decision,
+    Filled,
+    FormQuestion,
+    PinQuestion,
+    ResultQuestion,
+    SampledQuestion,
+    SampleQuestion,
+    StartQuestion,
+    UrlQuestion,
+)
+from .editing import NotSo, edit_data, edit_text
+from .filling import fill
+from .front import Front, GivenUp, Key
+from .paper import in_line
+from .results import Media, blocks, plain, whole
+from .sheets import address, details, request_lines, sheet, unified
+
+T = TypeVar("T")
+MOST_PROBLEMS = 5
+_NO = Key("n", "no")
+
+
+class Asker:
+    """Asks the person, at the terminal. `open_page` opens an address in the browser."""
+
+    def __init__(self, front: Front, media: Media, open_page: Callable[[str], object] = webbrowser.open) -> None:
+        self._front, self._media, self._open_page = front, media, open_page
+
+    async def ask(self, question: AnyQuestion) -> Answer:
+        """The person's answer. Raises GivenUp at Ctrl-C, and EOFError at Ctrl-D."""
+        self._front.paper.print(*sheet(question, self._media, self._front.paper.width))
+        if isinstance(question, FormQuestion):
+            return await fill(self._front, question)
+        if isinstance(question, UrlQuestion):
+            return await self._page(question)
+        if isinstance(question, CallQuestion):
+            return await self._call(question)
+        if isinstance(question, ResultQuestion):
+            return await self._result(question)
+        if isinstance(question, SampleQuestion):
+            return await self._sample(question)
+        if isinstance(question, SampledQuestion):
+            return await self._sampled(question)
+        return await self._yes_or_no(question)
+
+    # -- calls and their results ---------------------------------------------------------------------------------
+
+    async def _call(self, question: CallQuestion) -> Decision:
+        keys = [Key("y", "once")]
+        if question.may_remember:
+            keys += [Key("s", "for this conversation"), Key("a", "always")]
+        keys += [_NO, Key("e", "edit"), Key("d", "details")]
+        arguments: dict[str, Any] | None = None
+        while True:
+            key = await self._front.key(keys)
+            if key == "d":
+                self._front.paper.print(*details(question))
+            elif key == "e":
+                given = arguments if arguments is not None else question.arguments
+                edited = await edit_data(self._front, given, lambda data: _arguments(question.input_schema, data))
+                if edited is not None:
+                    arguments = edited
+                    changed = msgspec.structs.replace(question, arguments=edited)
+                    self._front.paper.print(*sheet(changed, self._media, self._front.paper.width))
+            elif key == "n":
+                return await self._refused()
+            else:
+                words = {"y": "allowed once", "s": "allowed for this conversation", "a": "allowed always"}[key]
+                remember: Any = {"y": "once", "s": "session", "a": "always"}[key]
+                self._said(words)
+                return Decision(allow=True, remember=remember, arguments=arguments)
+
+    async def _result(self, question: ResultQuestion) -> Decision:
+        result: CallToolResult | None = None
+        while True:
+            key = await self._front.key([Key("y", "the model may see it"), Key("n", "keep it back"), Key("e", "edit")])
+            if key == "e":
+                data = plain(result if result is not None else question.result)
+                edited = await edit_data(self._front, data, lambda data: _converted(data, CallToolResult))
+                if edited is not None:
+                    result = edited
+                    self._front.paper.print(*whole(result, self._media, self._front.paper.width))
+            elif key == "n":
+                return await self._refused()
+            else:
+                self._said("passed on")
+                return Decision(allow=True, result=result)
+
+    # -- sampling -------------------------------------------------------------------------------------------------------
+
+    async def _sample(self, question: SampleQuestion) -> Decision:
+        request, model = question.request, question.model
+        keys = [
+            Key("y", "ask the model"), Key("s", "and the next ones unseen"), Key("n", "no"), Key("p", "edit the prompt"),
+            Key("i", "edit the system prompt"), Key("t", "tokens"), Key("e", "edit all"),
+        ]  # fmt: skip
+        if len(question.models) > 1:
+            keys.append(Key("m", "another model"))
+        while True:
+            key = await self._front.key(keys)
+            if key == "n":
+                return await self._refused()
+            if key in "ys":
+                self._said("asked" if key == "y" else "asked; the next ones go unseen")
+                edited = request if request is not question.request else None
+                return Decision(allow=True, remember="once" if key == "y" else "session", request=edited, model=model)
+            if key == "m":
+                model = await self._other_model(question.models, model)
+            else:
+                request = await self._edited_request(request, key)
+            self._front.paper.print(*request_lines(request, model, question.left, self._media))
+
+    async def _edited_request(self, request: CreateMessageRequestParams, key: str) -> CreateMessageRequestParams:
+        if key == "e":
+            return await edit_data(self._front, plain(request), lambda data: _converted(data, CreateMessageRequestParams)) or request
+        if key == "i":
+            text = await edit_text(self._front, request.system_prompt or "")
+            return request if text is None else replace(request, system_prompt=text or None)
+        if key == "t":
+            tokens = await edit_data(self._front, request.max_tokens, _tokens)
+            return request if tokens is None else replace(request, max_tokens=tokens)
+        place = next((n for n in range(len(request.messages) - 1, -1, -1) if _text_of(request.messages[n].content) is not None), None)
+        if place is None:
+            self._front.paper.note("There is no text in it; e edits the whole.")
+            return request
+        message = request.messages[place]
+        text = await edit_text(self._front, _text_of(message.content) or "")
+        if text is None:
+            return request
+        messages = list(request.messages)
+        messages[place] = SamplingMessage(role=message.role, content=_with_text(message.content, text))
+        return replace(request, messages=messages)
+
+    async def _other_model(self, models: Mapping[str, str], model: str) -> str:
+        names = list(models)
+        for number, name in enumerate(names, 1):
+            remark = f": {in_line(models[name], 100)}" if models[name] else ""
+            self._front.paper.note(f"  {number} {name}{remark}", "bold" if name == model else "")
+        session: PromptSession[str] = PromptSession()
+        said = (await self._front.text(session, "Which model? ")).strip()
+        if said in models:
+            return said
+        if said.isascii() and said.isdigit() and 1 <= int(said) <= len(names):
+            return names[int(said) - 1]
+        self._front.paper.note(f"There is no model {in_line(said, 60)}.", "bold red")
+        return model
+
+    async def _sampled(self, question: SampledQuestion) -> Decision:
+        sampled: CreateMessageResult | None = None
+        keys = [Key("y", "give it"), Key("s", "and the next ones unseen"), Key("n", "keep it back"), Key("e", "edit")]
+        while True:
+            key = await self._front.key(keys)
+            if key == "n":
+                return await self._refused()
+            if key in "ys":
+                self._said("given" if key == "y" else "given; the next ones go unseen")
+                return Decision(allow=True, remember="once" if key == "y" else "session", sampled=sampled)
+            now = sampled if sampled is not None else question.result
+            text = _text_of(now.content)
+            if text is None:
+                edited = await edit_data(self._front, plain(now), lambda data: _converted(data, CreateMessageResult))
+            else:
+                typed = await edit_text(self._front, text)
+                edited = None if typed is None else replace(now, content=_with_text(now.content, typed))
+            if edited is not None:
+                sampled = edited
+                self._front.paper.print(*blocks(sampled.content, self._media))
+
+    # -- pages, starts, changes ---------------------------------------------------------------------------------------------
+
+    async def _page(self, question: UrlQuestion) -> Filled:
+        keys = [Key("o", "open in the browser"), Key("y", "yes, I open it myself"), Key("d", "decline"), Key("c", "cancel")]
+        while True:
+            key = await self._front.key(keys)
+            if key == "o":
+                if not question.url.isascii() or not question.url.startswith(("https://", "http://")):
+                    self._front.paper.note("! It is not opened from here: it is no plain address of the web.", "bold red")
+                    continue
+                self._front.paper.print(address(question.url, question.host))
+                if await self._front.key([Key("y", "open it now"), Key("n", "do not")]) == "y":
+                    await asyncio.to_thread(self._open_page, question.url)
+                    self._said("opened")
+                    return Filled(action="accept")
+            elif key == "y":
+                self._said("agreed")
+                return Filled(action="accept")
+            else:
+                self._said("declined" if key == "d" else "cancelled", "yellow")
+                return Filled(action="decline" if key == "d" else "cancel")
+
+    async def _yes_or_no(self, question: StartQuestion | PinQuestion) -> Decision:
+        yes = (
+            "start it"
+            if isinstance(question, StartQuestion) and question.runs_code
+            else "reach it"
+            if isinstance(question, StartQuestion)
+            else "approve"
+        )
+        keys = [Key("y", yes), _NO]
+        if isinstance(question, PinQuestion):
+            keys.append(Key("d", "all of it"))
+        while True:
+            key = await self._front.key(keys)
+            if key == "d" and isinstance(question, PinQuestion):
+                self._front.paper.print(unified("", question.now or question.was))
+                continue
+            self._said("yes" if key == "y" else "no", "green" if key == "y" else "yellow")
+            return Decision(allow=key == "y")
+
+    async def _refused(self) -> Decision:
+        """A no, with a reason where the person types one."""
+        session: PromptSession[str] = PromptSession()
+        reason = await self._front.text(session, "Why not? (Enter: no reason) ")
+        self._said("refused", "yellow")
+        return Decision(allow=False, reason=reason.strip())
+
+    def _said(self, words: str, style: str = "green") -> None:
+        self._front.paper.note(f"  → {words}", style)
+
+
+def _arguments(schema: Mapping[str, Any], data: Any) -> dict[str, Any]:
+    """Arguments that fit a tool. Raises NotSo."""
+    if not isinstance(data, dict):
+        raise NotSo("Arguments are an object.")
+    try:
+        found = ready(dict(schema)).check(data)
+    except SchemaError:
+        return data  # the tool judges where its schema cannot be used
+    if found:
+        raise NotSo("; ".join(f"{wrong.path or 'arguments'}: {wrong.message}" for wrong in found[:MOST_PROBLEMS]))
+    return data
+
+
+def _converted(data: Any, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as bad:
+        raise NotSo(str(bad)) from None
+
+
+def _tokens(data: Any) -> int:
+    if not isinstance(data, int) or isinstance(data, bool) or data < 1:
+        raise NotSo("This must be a whole number from 1.")
+    return data
+
+
+def _text_of(content: Any) -> str | None:
+    """The text of content that has one, and only one."""
+    listed: Sequence[Any] = content if isinstance(content, list) else [content]
+    texts = [block.text for block in listed if isinstance(block, TextContent)]
+    return texts[0] if len(texts) == 1 else None
+
+
+def _with_text(content: Any, text: str) -> Any:
+    if not isinstance(content, list):
+        return TextContent(text=text)
+    return [replace(block, text=text) if isinstance(block, TextContent) else block for block in content]
+
+
+__all__ = ["Asker", "GivenUp"]

@@ -1,0 +1,64 @@
+"""`interlock config`: which servers are in the configurations of many products, what is wrong with them, and one written of them all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from ...host.config import Config, Unwritable, load_config, write_config
+from .. import exits
+from ..screen import note, say
+from ..targets import LIKELY_CONFIGS
+
+
+@click.command("config", epilog=exits.WORDS)
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--write", "target", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write them all into this file.")
+def config(files: tuple[Path, ...], target: Path | None) -> None:
+    """Show the servers in configuration FILES of any client, and what is wrong with them.
+
+    It reads Claude Desktop, Claude Code, Cursor, VS Code, Codex, Goose, Gemini CLI, Windsurf and Zed. With --write all of them go into one
+    file as Claude Code's .mcp.json has it; what else is in that file stays, and secrets are written as the ${VARIABLES} they came from.
+
+    \b
+    interlock config ~/.codex/config.toml .vscode/mcp.json
+    interlock config ~/.codex/config.toml .vscode/mcp.json --write .mcp.json
+    """
+    paths = files or tuple(path for path in map(Path, LIKELY_CONFIGS) if path.is_file())
+    if not paths:
+        raise click.UsageError(f"Name a configuration; here is none of {', '.join(LIKELY_CONFIGS)}.")
+    found = load_config(*paths)
+    _show(found)
+    if target is not None:
+        _write(found, target)
+    if any(problem.level == "error" for problem in found.problems):
+        click.get_current_context().exit(exits.TOOL_FAILED)
+
+
+def _show(found: Config) -> None:
+    for entry in found.entries:
+        marks = [word for word, is_so in (("off", entry.disabled), ("trusted", entry.trusted)) if is_so]
+        say(f"{entry.id} ({', '.join(marks)})" if marks else entry.id, bold=True)
+        say(f"  {entry.shown}")
+        for variable in entry.shown_env:
+            say(f"  {variable}", dim=True)
+        say(f"  from {entry.source}", dim=True)
+    for problem in found.problems:
+        note(str(problem), fg="red" if problem.level == "error" else "yellow")
+
+
+def _write(found: Config, target: Path) -> None:
+    """Put the servers into a file; it is exchanged as a whole, or not at all."""
+    try:
+        before = target.read_text(encoding="utf-8") if target.is_file() else ""
+        text = write_config(found.entries, before)
+        new = target.with_name(f"{target.name}.new")
+        new.write_text(text, encoding="utf-8")
+        if target.is_file():
+            new.chmod(target.stat().st_mode & 0o7777)
+        os.replace(new, target)
+    except (OSError, UnicodeDecodeError, Unwritable) as bad:
+        raise click.ClickException(f"{target} was left as it is: {bad}") from None
+    note(f"{len(found.entries)} servers in {target}.")
