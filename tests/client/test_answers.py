@@ -250,12 +250,17 @@ DECLARED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a person for forms only": ({"answers": Answers(elicit=lambda p: None, url=False)}, {"elicitation": {"form": {}}}),
     "a model without tools": ({"answers": Answers(sample=lambda p: "", tools=False)}, {"sampling": {}}),
     "a model with context": ({"answers": Answers(sample=lambda p: "", tools=False, context=True)}, {"sampling": {"context": {}}}),
+    "extensions": (
+        {"answers": Answers(extensions={"example.com/x": {"a": [1]}, "example.com/y": {}})},
+        {"extensions": {"example.com/x": {"a": [1]}, "example.com/y": {}}},
+    ),
+    "no extensions": ({"answers": Answers(extensions={})}, {}),
 }
 
 
 @pytest.mark.parametrize("given, capabilities", DECLARED.values(), ids=DECLARED)
 async def test_what_is_declared_with_each_request(given: dict[str, Any], capabilities: dict[str, Any]):
-    """(`STA-01`, `SAM-02`, `ELI-02`, `LIF-16`)"""
+    """(`STA-01`, `SAM-02`, `ELI-02`, `LIF-16`, `EXT-01`)"""
     async with Peer({"tools/list": {"tools": []}}) as peer, Client(peer.channel, **given) as client:
         await client.list_tools()
         for message in peer.heard:
@@ -270,6 +275,14 @@ async def test_what_is_declared_once(revision: str):
     modes: dict[str, Any] = {"form": {}, "url": {}} if revision == R4 else {}
     expected = {"roots": {"listChanged": True}, "sampling": {"tools": {}} if revision == R4 else {}}
     assert said == (expected | {"elicitation": modes} if revision >= R3 else expected)
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
+async def test_extensions_are_declared_once(revision: str):
+    """The same map goes with `initialize`, whatever the revision (`EXT-01`, `EXT-08`, `APP-01`)."""
+    settings = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
+    async with Peer(revision=revision) as peer, Client(peer.channel, revision=revision, answers=Answers(extensions=settings)):
+        assert (await peer.until("initialize"))["params"]["capabilities"] == {"extensions": settings}
 
 
 REFUSED: dict[str, tuple[Answers, dict[str, Any], int]] = {

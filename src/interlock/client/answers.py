@@ -20,7 +20,8 @@ class Answers:
     `elicit` gets the question's params and returns an ElicitResult, a dict (the accepted content), True/False (accept or
     decline) or None (cancel); `sample` returns a CreateMessageResult, the model's text or None (the person refused); `roots` are
     folders, file:// URIs, Root objects or a function that gives them. Functions may be plain or async. `url` says that `elicit`
-    takes URL mode too, `tools` and `context` that `sample` takes tools and includeContext.
+    takes URL mode too, `tools` and `context` that `sample` takes tools and includeContext. `extensions` are those that the client
+    has, by their ids, with their settings (2026-07-28, "Extensions").
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Answers:
         url: bool = True,
         tools: bool = True,
         context: bool = False,
+        extensions: Mapping[str, t.JSONObject] | None = None,
     ) -> None:
         self._elicit, self._sample, self._roots = elicit, sample, roots
         self._tools = tools
@@ -39,6 +41,7 @@ class Answers:
             elicitation=t.ElicitationCapability(form={}, url={} if url else None) if elicit is not None else None,
             sampling=t.SamplingCapability(tools={} if tools else None, context={} if context else None) if sample is not None else None,
             roots=t.RootsCapability(list_changed=True) if roots is not None else None,
+            extensions=dict(extensions) if extensions else None,
         )
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:

@@ -16,6 +16,7 @@ from interlock.types import (
     CreateMessageResult,
     ElicitRequestParams,
     ElicitResult,
+    JSONObject,
     McpError,
     Root,
 )
@@ -44,8 +45,9 @@ class Asking(Struct, frozen=True, kw_only=True):
 class Answering:
     """Answers what the servers ask.
 
-    `running` has the calls under way at each server: a question that comes with none belongs to the only one there is. `roots` and `address` are the folders
-    that a server may be told of, and the URL that it is reached at ("" for a process).
+    `running` has the calls under way at each server: a question that comes with none belongs to the only one there is. `roots` and
+    `address` are the folders that a server may be told of, and the URL that it is reached at ("" for a process). `extensions` are
+    declared to each.
     """
 
     def __init__(
@@ -57,9 +59,11 @@ class Answering:
         roots: Callable[[str], Sequence[Root]],
         address: Callable[[str], str],
         asking: Asking,
+        extensions: Mapping[str, JSONObject] = {},
     ) -> None:
         self._desk, self._tell, self._models, self._running = desk, tell, models, running
         self._roots, self._address, self._asking = roots, address, asking
+        self.extensions = dict(extensions)
         self._recent: dict[tuple[str, str], deque[float]] = {}
         self._told: set[tuple[str, str]] = set()
         self._waved: set[tuple[str, str]] = set()  # servers whose samples pass unseen in a conversation, as the person said
@@ -73,7 +77,9 @@ class Answering:
         async def sample(params: CreateMessageRequestParams) -> CreateMessageResult:
             return await self._sample(server, params, self._place(server, wanted))
 
-        return Answers(elicit=elicit, sample=sample if self._models else None, roots=lambda: list(self._roots(server)))
+        return Answers(
+            elicit=elicit, sample=sample if self._models else None, roots=lambda: list(self._roots(server)), extensions=self.extensions
+        )  # fmt: skip
 
     # -- forms and pages ------------------------------------------------------------------------------------------
 
@@ -124,13 +130,14 @@ class Answering:
         if self._too_often(server, "sample", self._asking.samples):
             raise McpError(USER_REJECTED, f"At most {self._asking.samples} sampling requests in {self._asking.seconds:g} seconds")
         session, call = place
+        warnings = suspicions.of_sampling(params)
         params = msgspec.structs.replace(params, max_tokens=min(params.max_tokens, self._asking.tokens))
         model = choose(list(self._models.values()), params.model_preferences)
         question = self._desk.name()
         waved = (server, session) in self._waved
         if not waved:
             asked = SampleQuestion(
-                id=question, server=server, session=session, call=call, warnings=suspicions.of_sampling(params), request=params,
+                id=question, server=server, session=session, call=call, warnings=warnings, request=params,
                 model=model.name, models={name: each.facts.remark for name, each in self._models.items()},
                 left=self._left(server, "sample", self._asking.samples),
             )  # fmt: skip

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -16,6 +19,7 @@ from interlock.types import (
     Completion,
     GetPromptResult,
     InterlockError,
+    JSONObject,
     McpError,
     ReadResourceResult,
     Root,
@@ -26,6 +30,7 @@ from . import suspicions
 from .answering import Answering, Asking
 from .calls import Calls
 from .config import Changes, Config, Entry, load_config, read_config
+from .config import changes as changes_of
 from .desk import Desk
 from .events import (
     CallDecided,
@@ -42,7 +47,7 @@ from .events import (
 )
 from .hub import Hub, Link
 from .hub.hub import DEFAULT_WAIT
-from .log import Log, MemoryLog, Replay
+from .log import Log, MemoryLog, Replay, Secrets
 from .loop.budget import Budget
 from .models.seam import Model
 from .pins import BadPins, Pins
@@ -51,6 +56,8 @@ from .questions import AnyQuestion, Person, StartQuestion
 from .register import Register
 from .session import Session
 from .toolbox import Toolbox
+
+log = logging.getLogger("interlock.host")
 
 Hear = Callable[[Noted], None]
 MOST_NOTES = 100_000  # of one conversation
@@ -72,7 +79,9 @@ class Host:
         roots: folders that servers may be told of, by server id; "" for all servers. Those of the entries are added.
         ask_to_start: whether the person is asked before a server is started, or reached, by a command or an address that was not approved.
         discovery: the share of a model's context that the list of tools may take; beyond it the model gets a search for tools instead.
+        secrets: takes secrets out of what the log keeps (`SqliteLog(..., redact=secrets)`); those of the servers' entries are added to it.
         saved: called with all rules that the person wants remembered for good, whenever one comes or goes.
+        extensions: what is declared to every server beyond the core protocol, by id (see `declare`).
         hub: options of the Hub (target, auth, backoff, ...).
 
     Use it as an async context manager: entering it starts the servers, leaving it ends them.
@@ -92,7 +101,9 @@ class Host:
         roots: Mapping[str, Sequence[str | Path]] = {},
         ask_to_start: bool = True,
         discovery: float = DISCOVERY,
+        secrets: Secrets | None = None,
         saved: Callable[[Sequence[Rule]], None] | None = None,
+        extensions: Mapping[str, JSONObject] = {},
         hub: Mapping[str, Any] = {},
     ) -> None:
         self.models = _by_name(models)
@@ -101,7 +112,9 @@ class Host:
         self.budget, self.discovery = budget, discovery
         self.policy = policy or Policy()
         self.pins = pins or Pins()
-        self.log = log or MemoryLog()
+        self._secrets = secrets or Secrets()
+        self._secrets.add(*(value for entry in self.config.entries for value in entry.secrets))
+        self.log = log or MemoryLog(redact=self._secrets)
         self.sessions: dict[str, Session] = {}
         self._listeners: list[Hear] = []
         self._ask_to_start, self._saved = ask_to_start, saved
@@ -114,7 +127,7 @@ class Host:
         self.toolbox = Toolbox(entry.id for entry in self.config.entries)
         self.register = Register(self.toolbox, self.pins, self.desk, self.tell)
         running: dict[str, Any] = {}
-        self.answering = Answering(self.desk, self.tell, self.models, running, self.roots_of, self._address, asking)
+        self.answering = Answering(self.desk, self.tell, self.models, running, self.roots_of, self._address, asking, extensions)
         self.hub = Hub(
             self.config.entries,
             answers=self.answering.of,
@@ -123,7 +136,7 @@ class Host:
             admit=self._admit,
             **{"target": lambda entry: targets.get(entry.id, entry.target), **hub},
         )
-        self.calls = Calls(self.hub, self.policy, self.desk, self.tell, lambda rule: self._save(), running)
+        self.calls = Calls(self.hub, self.toolbox, self.policy, self.desk, self.tell, lambda rule: self._save(), running, self.answering.of)
 
     # -- beginning and ending -----------------------------------------------------------------------------------
 
@@ -148,19 +161,27 @@ class Host:
             raise
 
     async def aclose(self) -> None:
-        """End every turn, server and model, and write the log to its end."""
-        for session in self.sessions.values():
-            session.cancel()
-        await self.register.aclose()
-        await self.hub.aclose()
-        for model in self.models.values():
-            await model.aclose()
-        await self.log.aclose()
+        """End every turn, server and model, and write the log to its end; all of them, also where one fails or this is cancelled."""
+        async with AsyncExitStack() as ends:
+            for end in (self.log.aclose, *(model.aclose for model in self.models.values()), self.hub.aclose, self.register.aclose):
+                ends.push_async_callback(end)  # the last one first
+            await asyncio.gather(*(session.aclose() for session in self.sessions.values()))
 
     async def reload(self, servers: Config) -> Changes:
         """Take another configuration: servers are added, ended, or begun again, and those that are as they were are left alone."""
         for problem in servers.problems:
             self.tell(Notice(level="warning", words=str(problem)))
+        self._secrets.add(*(value for entry in servers.entries for value in entry.secrets))
+        held = {entry.id: kept for entry in servers.entries if (kept := self._held(entry)) is not entry}
+        changes = await self._reload(msgspec.structs.replace(servers, entries=tuple(held.get(e.id, e) for e in servers.entries)))
+        for entry in servers.entries:
+            if entry.id in held and await self._admit(entry):
+                now = tuple(entry if each == held[entry.id] else each for each in self.config.entries)
+                await self._reload(msgspec.structs.replace(self.config, entries=now))
+        return changes
+
+    async def _reload(self, servers: Config) -> Changes:
+        self._regrant(servers.entries)
         changes = await self.hub.reload(servers.entries)
         self.config = servers
         for entry in changes.removed:
@@ -168,13 +189,27 @@ class Host:
         self.toolbox.arrange(entry.id for entry in servers.entries)
         return changes
 
+    def _held(self, entry: Entry) -> Entry:
+        """An entry that wants more than was approved, as it may be until the person has said yes: a new start would ask by itself."""
+        link = self.hub.links.get(entry.id)
+        if link is None or not self._ask_to_start or entry.id in self._inside or self.pins.approved_command(entry.id, _approval(entry)):
+            return entry
+        was = link.entry
+        if changes_of(Config(entries=(was,)), Config(entries=(entry,))).reached_anew:
+            return entry
+        roots = tuple(root for root in entry.roots if root in was.roots)
+        return msgspec.structs.replace(entry, trusted=entry.trusted and was.trusted, roots=roots) if _wants_more(entry, was) else entry
+
     # -- what is told ------------------------------------------------------------------------------------------------
 
     def tell(self, event: Event) -> None:
         """Note an event, and let whoever listens hear it."""
         noted = self.log.note(event)  # type: ignore[arg-type]  # every Event is one of AnyEvent
         for hear in list(self._listeners):
-            hear(noted)
+            try:
+                hear(noted)
+            except Exception:  # a face that fails takes nothing with it
+                log.exception("a listener failed at %s", type(event).__name__)
 
     def listen(self, hear: Hear) -> Callable[[], None]:
         """Hear every event as it happens; what is returned ends it."""
@@ -201,7 +236,7 @@ class Host:
         if model and model not in self.models:
             raise ValueError(f"There is no model {model}; there are {', '.join(self.models)}.")
         chosen = self.models[model] if model else next(iter(self.models.values()))
-        session = Session(self, f"s{secrets.token_hex(4)}", chosen, title)
+        session = Session(self, f"s{token_hex(4)}", chosen, title)
         self.sessions[session.id] = session
         self.tell(SessionBegan(session=session.id, title=title, model=chosen.name, remark=chosen.facts.remark, by=__version__))
         return session
@@ -212,10 +247,13 @@ class Host:
             return self.sessions[session]
         await self.log.flush()
         replay = Replay(await self.log.read(session, limit=MOST_NOTES), session)
+        if session in self.sessions:
+            return self.sessions[session]  # somebody was quicker
         model = self.models.get(replay.model.name) or next(iter(self.models.values()), None)
         if model is None:
             raise ValueError("There is no model; configure one.")
-        found = self.sessions[session] = Session(self, session, model, replay.title, replay.messages)
+        calls = sum(isinstance(event, CallProposed) for event in replay.events)
+        found = self.sessions[session] = Session(self, session, model, replay.title, replay.messages, calls=calls)
         self.tell(SessionResumed(session=session, model=model.name, remark=model.facts.remark))
         return found
 
@@ -224,6 +262,10 @@ class Host:
         if (gone := self.sessions.pop(session, None)) is not None:
             gone.cancel()
             self.policy.end(session)
+
+    def declare(self, extensions: Mapping[str, JSONObject]) -> None:
+        """Declare extensions, by id, to every server that starts from now on (2026-07-28, "Extensions"); the web face does so for apps."""
+        self.answering.extensions.update(extensions)
 
     # -- what a person does with servers -----------------------------------------------------------------------------------
 
@@ -234,15 +276,15 @@ class Host:
             raise Unreachable(f"There is no server {server}; there are {', '.join(self.hub.links) or 'none'}.")
         return link
 
-    async def read(self, server: str, uri: str, *, session: str = "") -> ReadResourceResult:
-        """Read a resource, as the person wants it. Raises McpError, Unreachable."""
+    async def read(self, server: str, uri: str, *, session: str = "", by: Literal["person", "app"] = "person") -> ReadResourceResult:
+        """Read a resource, as the person wants it, or an app of that server. Raises McpError, Unreachable."""
         try:
             result = await self.link(server).read(uri)
         except InterlockError as bad:
-            self.tell(ResourceRead(session=session, server=server, uri=uri, error=suspicions.visible(str(bad))))
+            self.tell(ResourceRead(session=session, server=server, uri=uri, by=by, error=suspicions.visible(str(bad))))
             raise
         size = sum(len(part.text or part.blob or "") for part in result.contents)
-        self.tell(ResourceRead(session=session, server=server, uri=uri, size=size))
+        self.tell(ResourceRead(session=session, server=server, uri=uri, by=by, size=size))
         return result
 
     async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
@@ -296,6 +338,20 @@ class Host:
             self._granted[server].remove(path)
             self._roots_changed(server)
 
+    def _regrant(self, entries: Sequence[Entry]) -> None:
+        """Grant the folders that a new configuration names, and take back those that only the old one did."""
+        before, granted = {entry.id: entry for entry in self.config.entries}, self.granted
+        for id in before.keys() - {entry.id for entry in entries}:
+            self._granted.pop(id, None)
+        for entry in entries:
+            was = [_folder(folder) for folder in before[entry.id].roots] if entry.id in before else []
+            now = [_folder(folder) for folder in entry.roots]
+            had = self._granted.get(entry.id, [])
+            kept = [folder for folder in had if folder in now or folder not in was]
+            self._granted[entry.id] = [*kept, *(folder for folder in now if folder not in was and folder not in had)]
+        if self.granted != granted:
+            self.tell(RootsChanged(folders=self.granted))
+
     def _roots_changed(self, server: str) -> None:
         self.tell(RootsChanged(folders=self.granted))
         for link in self.hub.links.values():
@@ -324,7 +380,7 @@ class Host:
         try:
             self.register.changed(link)
         except BadPins as bad:
-            self.tell(Notice(level="error", server=link.id, words=f"Its tools are not offered: {bad}"))
+            self.register.unusable(link, str(bad))
 
     def _address(self, server: str) -> str:
         link = self.hub.links.get(server)
@@ -332,7 +388,7 @@ class Host:
 
     async def _admit(self, entry: Entry) -> bool:
         """Whether a server may be started, or reached (`SEC-17`)."""
-        wanted = "\n".join((entry.digest, "trusted" if entry.trusted else "", *entry.roots))
+        wanted = _approval(entry)
         if not self._ask_to_start or entry.id in self._inside or self.pins.approved_command(entry.id, wanted):
             return True
         question = StartQuestion(
@@ -361,6 +417,15 @@ def _configured(servers: Config | Iterable[Entry] | Mapping[str, Any] | str | Pa
     here = {id: Entry(id=id, command=(f"{type(given).__name__} in this process",)) for id, given in targets.items()}
     read = {entry.id: entry for entry in config.entries}
     return Config(entries=tuple(here.get(id) or read[id] for id in written if id in here or id in read), problems=config.problems), targets
+
+
+def _approval(entry: Entry) -> str:
+    """What the person approves when a server may be started."""
+    return "\n".join((entry.digest, "trusted" if entry.trusted else "", *entry.roots))
+
+
+def _wants_more(entry: Entry, was: Entry) -> bool:
+    return (entry.trusted and not was.trusted) or not set(entry.roots) <= set(was.roots)
 
 
 def _by_name(models: Sequence[Model]) -> dict[str, Model]:

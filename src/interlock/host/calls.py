@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
+from interlock import Answers
 from interlock.schema import SchemaError
 from interlock.schema import compile as ready
-from interlock.types import CallToolResult, InterlockError, ProgressNotificationParams, TextContent, TimedOut, Tool, Unreachable
+from interlock.types import CallToolResult, EmbeddedResource, InterlockError, ProgressNotificationParams, TimedOut, Tool, Unreachable
 
 from . import suspicions
 from .desk import Desk
@@ -18,10 +19,12 @@ from .events import CallDecided, CallEnded, CallProgress, CallProposed, Event, R
 from .hub import Hub
 from .loop.builtin import RESOURCE_TOOL
 from .policy import Choice, Policy, Rule, Verdict, rule_for
-from .questions import CallQuestion, Decision, ResultQuestion
-from .toolbox import Item
+from .questions import CallQuestion, Decision, ResultQuestion, Warned
+from .toolbox import Item, Toolbox, Unknown
 
 MOST_PROBLEMS = 5
+MOST_PROGRESS = 1_000  # characters of what a server says of how far it is
+TRIES = 5  # at arguments that the person edits and that do not fit
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -35,29 +38,39 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What came of it: the result, or in words why there is none."""
+    """What came of it: the result, or in words why there is none; `said` is what the server says of it."""
 
     result: CallToolResult | None
     words: str = ""
+    said: str = ""
 
 
 class Calls:
-    """Calls tools. `running` has the calls under way at each server, for the questions that it asks meanwhile."""
+    """Calls tools. `running` has the calls under way at each server, and `answers` who answers what it asks because of one."""
 
     def __init__(
         self,
         hub: Hub,
+        toolbox: Toolbox,
         policy: Policy,
         desk: Desk,
         tell: Callable[[Event], None],
         remembered: Callable[[Rule], None],
         running: dict[str, list[Wanted]],
+        answers: Callable[[str, Wanted], Answers],
     ) -> None:
-        self._hub, self._policy, self._desk, self._tell = hub, policy, desk, tell
-        self._remembered, self.running = remembered, running
+        self._hub, self._toolbox, self._policy, self._desk, self._tell = hub, toolbox, policy, desk, tell
+        self._remembered, self.running, self._answers = remembered, running, answers
 
     async def call(self, wanted: Wanted) -> Outcome:
         """Carry a call through; whatever goes wrong is an Outcome with words, and only cancellation comes through."""
+        return await self._carried(wanted, self._run)
+
+    async def read(self, wanted: Wanted) -> Outcome:
+        """Read a resource for a model, which is a call like any other: judged, asked about, and looked at."""
+        return await self._carried(wanted, self._fetch)
+
+    async def _carried(self, wanted: Wanted, do: Callable[[Wanted, dict[str, Any]], Awaitable[Outcome]]) -> Outcome:
         item = wanted.item
         self._tell(
             CallProposed(
@@ -65,61 +78,26 @@ class Calls:
                 title=suspicions.visible(item.tool.label), arguments=wanted.arguments, by=wanted.by,
             )
         )  # fmt: skip
-        arguments, words = await self._admitted(wanted)
-        if words:
-            return Outcome(None, words)
-        began = asyncio.get_running_loop().time()
+        began: float | None = None
         try:
-            outcome = await self._run(wanted, arguments)
+            arguments, words = await self._admitted(wanted)
+            if words:
+                return Outcome(None, words)
+            began = asyncio.get_running_loop().time()
+            outcome = await do(wanted, arguments)
         except asyncio.CancelledError:
             self._ended(wanted, Outcome(None, "Cancelled."), began)
             raise
         self._ended(wanted, outcome, began)
-        if outcome.result is not None:
-            outcome = await self._reviewed(wanted, outcome.result, arguments)
-        return outcome
-
-    async def read(self, server: str, uri: str, session: str, call: str) -> Any:
-        """Read a resource for a model, as the policy allows; its ReadResourceResult, or an Outcome with words."""
-        item = Item(name=RESOURCE_TOOL.name, server=server, tool=RESOURCE_TOOL)
-        wanted = Wanted(call=call, session=session, item=item, arguments={"server": server, "uri": uri})
-        self._tell(
-            CallProposed(
-                session=session,
-                call=call,
-                name=item.name,
-                server=server,
-                tool=item.tool.name,
-                title="Read a resource",
-                arguments=wanted.arguments,
-            )
-        )
-        arguments, words = await self._admitted(wanted)
-        if words:
-            return Outcome(None, words)
-        link = self._hub.links.get(str(arguments.get("server")))
-        began = asyncio.get_running_loop().time()
-        try:
-            if link is None:
-                raise Unreachable(f"There is no server {server}.")
-            result = await link.read(str(arguments.get("uri")))
-        except InterlockError as bad:
-            self._tell(ResourceRead(session=session, server=server, uri=uri, by="model", error=suspicions.visible(str(bad))))
-            outcome = Outcome(None, f"The resource cannot be read: {bad}")
-            self._ended(wanted, outcome, began)
-            return outcome
-        size = sum(len(part.text or part.blob or "") for part in result.contents)
-        self._tell(ResourceRead(session=session, server=server, uri=uri, by="model", size=size))
-        self._ended(wanted, Outcome(CallToolResult(content=[TextContent(text=f"{size} characters")])), began)
-        return result
+        return outcome if outcome.result is None else await self._reviewed(wanted, outcome.result, arguments)
 
     # -- whether it may be --------------------------------------------------------------------------------------
 
     async def _admitted(self, wanted: Wanted) -> tuple[dict[str, Any], str]:
         """The arguments to call with, and why not, in words for the model; "" where it may be."""
         item, arguments = wanted.item, wanted.arguments
-        if item.blocked:
-            return arguments, self._refused(wanted, "pin", item.blocked)
+        if moved := self._moved(item):
+            return arguments, self._refused(wanted, "pin", moved)
         if problems := _problems(item.tool, arguments):
             return arguments, self._refused(wanted, "host", f"The arguments do not fit the tool: {problems}")
         link = self._hub.links.get(item.server)
@@ -132,12 +110,23 @@ class Calls:
             return arguments, ""
         return await self._asked(wanted, verdict, trusted)
 
+    def _moved(self, item: Item) -> str:
+        """Why this tool may not be called, or is not any more what was chosen; "" where it is."""
+        if item.tool is RESOURCE_TOOL:
+            return ""
+        try:
+            now = self._toolbox.find(item.name)
+        except Unknown:
+            return f"{item.name} is no longer there."
+        return now.blocked or ("" if now.tool == item.tool else f"{item.name} has changed since it was chosen; look at it anew.")
+
     async def _asked(self, wanted: Wanted, verdict: Verdict, trusted: bool) -> tuple[dict[str, Any], str]:
         item, arguments = wanted.item, wanted.arguments
-        while True:
+        warnings, problems = suspicions.of_tool(item.tool), ""
+        for _ in range(TRIES):
             question = CallQuestion(
                 id=self._desk.name(), server=item.server, session=wanted.session, call=wanted.call,
-                warnings=suspicions.of_tool(item.tool), tool=item.tool.name, title=suspicions.visible(item.tool.label),
+                warnings=warnings, tool=item.tool.name, title=suspicions.visible(item.tool.label),
                 description=suspicions.visible(item.tool.description or ""), arguments=arguments, input_schema=item.tool.input_schema,
                 annotations=item.tool.annotations, trusted=trusted, by=wanted.by, why=verdict.why, may_remember=verdict.may_remember,
             )  # fmt: skip
@@ -149,13 +138,21 @@ class Calls:
             if not decision.allow:
                 self._remember(wanted, verdict, decision, "deny")
                 return arguments, self._refused(wanted, "person", f"The person does not allow this call. {decision.reason}".strip())
-            edited = decision.arguments if decision.arguments is not None and decision.arguments != arguments else None
-            if edited is None or not _problems(item.tool, edited):
+            if moved := self._moved(item):  # while the question was open
+                return arguments, self._refused(wanted, "pin", moved)
+            arguments = arguments if decision.arguments is None else decision.arguments
+            edited = arguments if arguments != wanted.arguments else None
+            again = self._policy.judge(item.server, item.tool, arguments, trusted, wanted.session)
+            if again.decision == "deny":
+                return arguments, self._refused(wanted, "rule", again.why)
+            if not (problems := _problems(item.tool, arguments)):
                 break
-            arguments = edited  # what does not fit is asked about once more: the tool would refuse it
+            warnings = (Warned(kind="invalid", words=f"The arguments do not fit the tool: {problems}"),)
+        else:
+            return arguments, self._refused(wanted, "host", f"The arguments as they were edited do not fit the tool: {problems}")
         self._remember(wanted, verdict, decision, "allow")
         self._tell(CallDecided(session=wanted.session, call=wanted.call, allow=True, by="person", why=verdict.why, arguments=edited))
-        return edited if edited is not None else arguments, ""
+        return arguments, ""
 
     def _remember(self, wanted: Wanted, verdict: Verdict, decision: Decision, choice: Choice) -> None:
         if decision.remember == "once" or not verdict.may_remember:
@@ -184,26 +181,45 @@ class Calls:
             self._tell(
                 CallProgress(
                     session=wanted.session, call=wanted.call, progress=params.progress, total=params.total,
-                    message=suspicions.visible(params.message or ""),
+                    message=suspicions.visible((params.message or "")[:MOST_PROGRESS]),
                 )
             )  # fmt: skip
 
         running = self.running.setdefault(item.server, [])
         running.append(wanted)
         try:
-            return Outcome(await link.call(item.tool.name, arguments, on_progress=progress))
+            asker = self._answers(item.server, wanted)
+            return Outcome(await link.call(item.tool.name, arguments, on_progress=progress, asker=asker))
         except TimedOut as late:
-            return Outcome(None, f"The tool gave no answer in time: {late}")
+            return Outcome(None, "The tool gave no answer in time.", str(late))
         except InterlockError as bad:
-            return Outcome(None, f"The call failed: {bad}")
+            return Outcome(None, "The call failed.", str(bad))
         finally:
             running.remove(wanted)
 
-    def _ended(self, wanted: Wanted, outcome: Outcome, began: float) -> None:
+    async def _fetch(self, wanted: Wanted, arguments: Mapping[str, Any]) -> Outcome:
+        server, uri = wanted.item.server, str(arguments["uri"])
+        try:
+            link = self._hub.links.get(server)
+            if link is None or arguments["server"] != server:
+                raise Unreachable(f"There is no server {server}." if link is None else "At another server it would be another call.")
+            read = await link.read(uri, asker=self._answers(server, wanted))
+        except InterlockError as bad:
+            self._tell(ResourceRead(session=wanted.session, server=server, uri=uri, by="model", error=suspicions.visible(str(bad))))
+            return Outcome(None, "The resource cannot be read.", str(bad))
+        size = sum(len(part.text or part.blob or "") for part in read.contents)
+        self._tell(ResourceRead(session=wanted.session, server=server, uri=uri, by="model", size=size))
+        return Outcome(CallToolResult(content=[EmbeddedResource(resource=part) for part in read.contents]))
+
+    def _ended(self, wanted: Wanted, outcome: Outcome, began: float | None) -> None:
+        """It is over; `began` is None where it never began."""
+        seconds = 0.0 if began is None else round(asyncio.get_running_loop().time() - began, 3)
+        error = suspicions.visible(f"{outcome.words} {outcome.said}".strip())
+        item = wanted.item
         self._tell(
             CallEnded(
-                session=wanted.session, call=wanted.call, server=wanted.item.server, tool=wanted.item.tool.name,
-                result=outcome.result, error=outcome.words, seconds=round(asyncio.get_running_loop().time() - began, 3),
+                session=wanted.session, call=wanted.call, server=item.server, tool=item.tool.name, result=outcome.result, error=error,
+                seconds=seconds,
             )
         )  # fmt: skip
 
@@ -214,7 +230,7 @@ class Calls:
         trusted = link is not None and link.entry.trusted
         if not self._policy.judge(item.server, item.tool, arguments, trusted, wanted.session).review:
             return Outcome(result)
-        warnings = suspicions.of_text(result.text)
+        warnings = suspicions.of_content(result.content)
         question = ResultQuestion(
             id=self._desk.name(), server=item.server, session=wanted.session, call=wanted.call, warnings=warnings,
             tool=item.tool.name, title=suspicions.visible(item.tool.label), result=result,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Mapping, Sequence
+import hashlib
+import logging
+from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,26 +13,30 @@ import msgspec
 from interlock.types import (
     CallToolResult,
     InterlockError,
+    ProtocolError,
     SamplingMessage,
     TextContent,
     ToolResultContent,
 )
 
 from . import suspicions
-from .calls import Outcome, Wanted
+from .calls import Wanted
 from .events import Attached, ModelSays, PersonSaid, TurnEnded
+from .hearing import whole
 from .loop import builtin, lanes
 from .loop.fence import Fence
 from .loop.results import Rendering
 from .loop.shelf import Shelf
 from .loop.trimming import Trimming
-from .loop.turn import AskModel, CallTools, Stopped, Talk, Tell, Use, turn
+from .loop.turn import AskModel, Step, Stopped, Talk, Tell, Use, turn
 from .models.seam import Delta, Model, ModelFailure, Said
 from .offering import Offering
 from .toolbox import Item, Unknown
 
 if TYPE_CHECKING:
     from .app import Host
+
+log = logging.getLogger("interlock.host")
 
 TITLE = 60
 LEAST_WAIT = 0.05
@@ -44,18 +49,22 @@ class Busy(InterlockError):
 class Session:
     """One conversation with a model, made by `Host.session`. `messages` is all that was said in it."""
 
-    def __init__(self, host: Host, id: str, model: Model, title: str, messages: Sequence[SamplingMessage] = ()) -> None:
+    def __init__(self, host: Host, id: str, model: Model, title: str, messages: Sequence[SamplingMessage] = (), *, calls: int = 0) -> None:
         self.id, self.title, self.model = id, title, model
         self.messages: list[SamplingMessage] = list(messages)
         self._host = host
         budget = host.budget
-        self._fence, self._shelf = Fence(), Shelf(budget.page, budget.shelf)
+        self._fence, self._shelf = Fence(_mark(id)), Shelf(budget.page, budget.shelf)
         self._rendering = Rendering(budget, self._fence, self._shelf, suspicions.clean)
         self._trimming = Trimming(budget.keep)
         self._offering = Offering(host.toolbox, host.register, self._fence, host.discovery)
-        self._calls = 0
+        self._calls = calls  # so far, also in an earlier run: each has an id of its own
+        self._results: list[ToolResultContent | None] = []
+        self._shown_by_apps: dict[tuple[str, str], CallToolResult] = {}
         self._work: asyncio.Task[TurnEnded] | None = None
         self._stop = "cancelled"
+        self._begun = self._stopping = False
+        self._ended: TurnEnded | None = None
 
     @property
     def running(self) -> bool:
@@ -67,14 +76,18 @@ class Session:
 
         Raises Busy while another turn runs, and McpError or Unreachable where a resource cannot be read; nothing was said then.
         """
+        self._refuse_if_busy()
         said = SamplingMessage(role="user", content=[*await self._attachments(attach), TextContent(text=text)])
         self.title = self.title or _title(text)
         return await self._take_turn(PersonSaid(session=self.id, messages=(said,), attached=tuple(attach)))
 
     async def prompt(self, server: str, name: str, arguments: Mapping[str, str], *, attach: Sequence[Attached] = ()) -> TurnEnded:
         """Say what a server's prompt says with these arguments. Raises as `say` does."""
+        self._refuse_if_busy()
         got = await self._host.get_prompt(server, name, arguments)
-        messages = [SamplingMessage(role=m.role, content=self._shown(m.content)) for m in got.messages]
+        messages = [SamplingMessage(role=m.role, content=content) for m in got.messages if (content := self._shown(m.content))]
+        if not messages:
+            raise ProtocolError(f"The prompt {name} says nothing.")
         attached = await self._attachments(attach)
         if attached:
             messages.insert(0, SamplingMessage(role="user", content=list(attached)))
@@ -84,11 +97,24 @@ class Session:
         )
         return await self._take_turn(event)
 
+    def beside(self, server: str, uri: str, shown: CallToolResult) -> None:
+        """Put what an app of a server shows beside what is said next, in place of what it gave before (MCP Apps, 2026-01-26; `APP-29`)."""
+        self._shown_by_apps.pop((server, uri), None)
+        if shown.content or shown.structured_content is not msgspec.UNSET:
+            self._shown_by_apps[server, uri] = shown
+
     def cancel(self, reason: str = "cancelled") -> None:
         """End the turn under way, if there is one: calls are cancelled at their servers, questions are withdrawn."""
         if self._work is not None:
-            self._stop = reason
-            self._work.cancel()
+            self._stop, self._stopping = reason, True
+            if self._begun:  # a task that is cancelled before it runs would never say how it ended
+                self._work.cancel()
+
+    async def aclose(self) -> None:
+        """End the turn under way, and wait for its end."""
+        self.cancel()
+        if (work := self._work) is not None:
+            await asyncio.wait({work})
 
     # -- what goes in ---------------------------------------------------------------------------------------------
 
@@ -98,6 +124,8 @@ class Session:
             read = await self._host.read(each.server, each.uri, session=self.id)
             for contents in read.contents:
                 blocks += self._contents(contents, f"resource {each.uri} of {each.server}")
+        for (server, uri), shown in self._shown_by_apps.items():
+            blocks += self._rendering.result("", shown, f"what the app {uri} of {server} shows").content
         return blocks
 
     def _shown(self, content: Any) -> list[Any]:
@@ -112,25 +140,34 @@ class Session:
     # -- the turn ---------------------------------------------------------------------------------------------------
 
     async def _take_turn(self, said: PersonSaid) -> TurnEnded:
-        if self._work is not None:
-            raise Busy("The conversation is busy; wait for its answer, or cancel it.")
+        self._refuse_if_busy()
+        apps = (Attached(server=server, uri=uri, title="What its app shows") for server, uri in self._shown_by_apps)
+        said = msgspec.structs.replace(said, attached=(*said.attached, *apps))
+        self._shown_by_apps.clear()
         self._host.tell(said)
         self.messages += said.messages
-        self._stop = "cancelled"
-        work = self._work = asyncio.get_running_loop().create_task(self._drive())
+        work = self._begin()
         try:
-            ended = await self._within(work)
+            await self._within(work)
+            return self._ended or work.result()
         except asyncio.CancelledError:
-            work.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                self._host.tell(await work)
+            self.cancel()
+            await asyncio.wait({work})
             raise
         finally:
-            self._work = None
-        self._host.tell(ended)
-        return ended
+            if self._work is work:
+                self._work = None
 
-    async def _within(self, work: asyncio.Task[TurnEnded]) -> TurnEnded:
+    def _begin(self) -> asyncio.Task[TurnEnded]:
+        self._ended, self._begun, self._stopping = None, False, False
+        self._work = asyncio.get_running_loop().create_task(self._work_off())
+        return self._work
+
+    def _refuse_if_busy(self) -> None:
+        if self._work is not None:
+            raise Busy("The conversation is busy; wait for its answer, or cancel it.")
+
+    async def _within(self, work: asyncio.Task[TurnEnded]) -> None:
         """Wait for the turn, as long as it may take; time in which the person is asked does not count."""
         loop = asyncio.get_running_loop()
         began = loop.time() - self._host.desk.asked_seconds(self.id)
@@ -140,7 +177,13 @@ class Session:
                 self.cancel("seconds")
                 left = self._host.budget.seconds
             await asyncio.wait({work}, timeout=max(left, LEAST_WAIT))
-        return work.result()
+
+    async def _work_off(self) -> TurnEnded:
+        self._begun = True
+        ended = self._ended = await self._drive()
+        self._work = None
+        self._host.tell(ended)
+        return ended
 
     async def _drive(self) -> TurnEnded:
         talk = Talk(
@@ -153,38 +196,42 @@ class Session:
             while True:
                 step = steps.send(came)
                 came = None
-                if isinstance(step, Tell):
-                    self._host.tell(step.event)
-                elif isinstance(step, AskModel):
-                    came = await self._ask(step)
-                elif isinstance(step, CallTools):
-                    came = await self._call(step.uses)
+                if self._stopping:
+                    self._end(steps, self._stop)
+                try:
+                    if isinstance(step, Tell):
+                        self._host.tell(step.event)
+                    elif isinstance(step, AskModel):
+                        came = await self._ask(step)
+                    else:
+                        came = await self._call(step.uses)
+                except asyncio.CancelledError:
+                    self._end(steps, self._stop)
+                except Exception:  # a fault of ours, which must not take the conversation with it
+                    log.exception("the turn of %s failed", self.id)
+                    self._end(steps, "failed")
         except StopIteration as end:
             ended: TurnEnded = end.value
             return ended
-        except asyncio.CancelledError:
-            try:
-                steps.throw(Stopped(self._stop))
-            except StopIteration as end:
-                ended = end.value
-                return ended
-            raise
+
+    def _end(self, steps: Generator[Step, Any, TurnEnded], reason: str) -> None:
+        """End the turn before it is done; raises StopIteration with how it ended."""
+        step: Step = steps.throw(Stopped(reason, [result for result in self._results if result is not None]))
+        while True:
+            if isinstance(step, Tell):
+                self._host.tell(step.event)
+            step = next(steps)
 
     async def _ask(self, step: AskModel) -> Said | ModelFailure:
-        stream = self.model.stream(step.request)
+        self._results = []
+
+        def hear(piece: Delta) -> None:
+            self._host.tell(ModelSays(session=self.id, kind=piece.kind, text=piece.text, call=piece.call))
+
         try:
-            async for piece in stream:
-                if isinstance(piece, Delta):
-                    self._host.tell(ModelSays(session=self.id, kind=piece.kind, text=piece.text, call=piece.call))
-                else:
-                    return piece
-            return ModelFailure(f"{self.model.name} ended without an answer.", "bad_answer")
+            return await whole(self.model, step.request, hear)
         except ModelFailure as bad:
             return bad
-        finally:
-            close = getattr(stream, "aclose", None)  # an async generator has it; an iterator of another kind need not
-            if close is not None:
-                await close()
 
     # -- tools --------------------------------------------------------------------------------------------------------
 
@@ -192,7 +239,7 @@ class Session:
         """Call the tools, side by side where they may be; their results in the order of the uses."""
         plan = [self._planned(use) for use in uses]
         rows = lanes.lanes([lanes.Call(each.item.server, _reads(each.item)) if isinstance(each, Wanted) else _HERE for each in plan])
-        results: list[ToolResultContent | None] = [None] * len(uses)
+        results = self._results = [None] * len(uses)
 
         async def lane(waves: list[list[int]]) -> None:
             for wave in waves:
@@ -239,15 +286,14 @@ class Session:
         item = wanted.item
         if item.name == builtin.READ_RESOURCE:
             uri = str(wanted.arguments.get("uri", ""))
-            read = await self._host.calls.read(item.server, uri, self.id, wanted.call)
-            if isinstance(read, Outcome):
-                return self._rendering.refusal(use.id, read.words)
-            content = [block for contents in read.contents for block in self._contents(contents, f"resource {uri} of {item.server}")]
-            return ToolResultContent(tool_use_id=use.id, content=content)
-        outcome = await self._host.calls.call(wanted)
+            origin = f"resource {uri} of {item.server}"
+            outcome = await self._host.calls.read(wanted)
+        else:
+            origin = f"result of {item.tool.name} of {item.server}"
+            outcome = await self._host.calls.call(wanted)
         if outcome.result is None:
-            return self._rendering.refusal(use.id, suspicions.clean(outcome.words))
-        return self._rendering.result(use.id, outcome.result, f"result of {item.tool.name} of {item.server}")
+            return self._rendering.refusal(use.id, suspicions.clean(outcome.words), outcome.said, origin)
+        return self._rendering.result(use.id, outcome.result, origin)
 
     def _found(self, use: Use) -> ToolResultContent:
         words, limit = str(use.arguments.get("words", "")), use.arguments.get("limit", 8)
@@ -277,6 +323,11 @@ _HERE = lanes.Call("interlock", True)
 def _reads(item: Item) -> bool:
     hints = item.tool.annotations
     return bool(hints is not None and hints.read_only_hint)
+
+
+def _mark(session: str) -> str:
+    """The mark of a conversation's fence: as random as its id, which no server gets to see, and the same when it goes on later."""
+    return f"data-{hashlib.sha256(f'fence of {session}'.encode()).hexdigest()[:8]}"
 
 
 def _title(text: str) -> str:

@@ -11,16 +11,17 @@ import msgspec
 from interlock import Server
 from interlock.host.app import Host
 from interlock.host.config import Entry
+from interlock.host.log import Log
 from interlock.host.models.scripted import Scripted
 from interlock.host.web.app import WebFace
 
 ORIGIN = "http://127.0.0.1:4711"
 
 
-def host_of(*answers: Any, **servers: Server) -> Host:
+def host_of(*answers: Any, log: Log | None = None, **servers: Server) -> Host:
     """A host over servers of this process and a model that says what it is told to."""
     entries = [Entry(id=name, command=("unused",)) for name in servers]
-    return Host(entries, models=[Scripted(*answers)], ask_to_start=False, hub={"target": lambda entry: servers[entry.id]})
+    return Host(entries, models=[Scripted(*answers)], log=log, ask_to_start=False, hub={"target": lambda entry: servers[entry.id]})
 
 
 class Answer:

@@ -28,6 +28,7 @@ def travel() -> Server:
     """Flights, a hotel that asks before it books, a model that is asked for the best flight; prompts and resources."""
     server = Server("travel", "1.0.0", title="Travel", instructions="Search before you book. Prices are in euros.")
     server.gate = asyncio.Event()  # type: ignore[attr-defined]  # a test lets slow work go on
+    server.likes = "Window seat. No early flights."  # type: ignore[attr-defined]  # and changes what a resource says
 
     @server.tool(title="Search flights", annotations=ToolAnnotations(read_only_hint=True, open_world_hint=True))
     async def search_flights(origin: str, destination: str, date: str, seats: int = 1) -> list[dict[str, str | float]]:
@@ -46,7 +47,9 @@ def travel() -> Server:
     @server.tool(title="Find the best flight")
     async def find_best_flight(destination: str, ctx: Context) -> str:
         """Let a model choose among the flights."""
-        said = await ctx.sample(f"Which flight to {destination} is best: VY 8301 at 129 or IB 6252 at 164?", max_tokens=200, system="Answer in one line.")
+        said = await ctx.sample(
+            f"Which flight to {destination} is best: VY 8301 at 129 or IB 6252 at 164?", max_tokens=200, system="Answer in one line."
+        )
         answer = said.content[0] if isinstance(said.content, list) else said.content
         return f"The model says: {getattr(answer, 'text', answer)}"
 
@@ -60,7 +63,11 @@ def travel() -> Server:
     @server.tool(title="Picture of the hotel")
     async def picture() -> list[Image | ResourceLink | str]:
         """A picture, and where more is."""
-        return [Image(data=png(120)), ResourceLink(uri="trips://history/barcelona-2023", name="barcelona-2023", title="Barcelona 2023"), "Taken in May."]
+        return [
+            Image(data=png(120)),
+            ResourceLink(uri="trips://history/barcelona-2023", name="barcelona-2023", title="Barcelona 2023"),
+            "Taken in May.",
+        ]
 
     @server.tool(title="Cancel a booking")
     async def cancel(booking: int) -> str:
@@ -89,7 +96,7 @@ def travel() -> Server:
     @server.resource("trips://preferences", title="Preferences", mime_type="text/plain")
     def preferences() -> str:
         """What the traveller likes."""
-        return "Window seat. No early flights."
+        return str(server.likes)  # type: ignore[attr-defined]  # see above
 
     return server
 

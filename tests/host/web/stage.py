@@ -12,7 +12,6 @@ from typing import Any
 
 from interlock import Server
 from interlock.host.app import Host
-from interlock.host.config import Entry
 from interlock.host.log import MemoryLog
 from interlock.host.models.scripted import Scripted
 from interlock.host.models.seam import Facts
@@ -47,6 +46,15 @@ class Stage:
         await page.locator(".side .dot").first.wait_for(state="attached")
         return page
 
+    @asynccontextmanager
+    async def broken(self, page: Any) -> AsyncIterator[None]:
+        """Within, the streams of the host end, and this page gets no new one."""
+        await page.route("**/api/events", lambda route: route.abort())
+        self.face._closing.set()
+        yield
+        self.face._closing.clear()
+        await page.unroute("**/api/events")
+
     async def aclose(self) -> None:
         """Close what was opened."""
         for context in self._contexts:
@@ -54,17 +62,24 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(chromium: Any, *answers: Any, servers: dict[str, Callable[[], Server]] | None = None, remark: str = RULE_BASED, demo: str = "", **options: Any) -> AsyncIterator[Stage]:
+async def staged(
+    chromium: Any,
+    *answers: Any,
+    servers: dict[str, Callable[[], Server]] | None = None,
+    remark: str = RULE_BASED,
+    demo: str = "",
+    **options: Any,
+) -> AsyncIterator[Stage]:
     """A host whose model gives these answers; afterwards nothing of the page may have complained."""
     made = {name: make() for name, make in (servers or {"travel": travel, "weather": weather}).items()}
-    entries = [Entry(id=name, command=("example", name), source="tests") for name in made]
     model = Scripted(*answers, name="planner", facts=Facts(remark=remark))
     second = Scripted("VY 8301, it is cheaper.", name="second", facts=Facts(remark=""), forever=True)
-    host = Host(entries, models=[model, second], log=MemoryLog(), ask_to_start=False, hub={"target": lambda entry: made[entry.id]}, **options)
+    host = Host(made, models=[model, second], log=MemoryLog(), ask_to_start=False, **options)
     ready: asyncio.Future[WebFace] = asyncio.get_running_loop().create_future()
     async with host:
         work = asyncio.create_task(serve(host, title="Interlock", demo=demo, on_ready=ready.set_result))
-        await asyncio.wait({work, ready}, return_when=asyncio.FIRST_COMPLETED)
+        either: list[asyncio.Future[Any]] = [work, ready]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             await work
         stage = Stage(host, ready.result(), made, chromium)

@@ -13,6 +13,7 @@ import pytest
 
 from interlock import Context, Server, ToolAnnotations
 from interlock.host.app import Host
+from interlock.host.log import SqliteLog
 from interlock.host.models.scripted import call
 from interlock.host.web.app import WebFace
 from interlock.host.web.feed import MOST_WAITING, Feed
@@ -108,7 +109,12 @@ async def test_a_conversation_with_a_call_and_a_form() -> None:
         session = (await it.browser.act("newSession"))["session"]
         await it.browser.act("say", session=session, text="Buy bread")
         question = (await it.event("asked"))["question"]
-        assert (question["type"], question["server"], question["tool"], question["arguments"]) == ("call", "shop", "buy", {"thing": "bread"})
+        assert (question["type"], question["server"], question["tool"], question["arguments"]) == (
+            "call",
+            "shop",
+            "buy",
+            {"thing": "bread"},
+        )
         await it.browser.act("answer", question=question["id"], answer={"type": "decision", "allow": True})
         form = (await it.event("asked", 1))["question"]
         assert (form["type"], form["server"], form["message"], form["fields"][0]["kind"]) == ("form", "shop", "Buy bread?", "boolean")
@@ -298,3 +304,25 @@ async def test_a_page_that_is_too_slow_begins_anew() -> None:
         pieces = [piece async for piece in stream]
         assert len(pieces) == 0
         face.close()
+
+
+async def test_conversations_of_earlier_are_listed_and_go_on(tmp_path: Path) -> None:
+    """Those that only the log has say so; taking one up again makes it one of now."""
+    log = tmp_path / "log.db"
+    async with host_of("First answer.", log=SqliteLog(log), shop=shop()) as host:
+        session = host.session()
+        await session.say("the first question")
+    async with host_of("Second answer.", log=SqliteLog(log), shop=shop()) as host:
+        browser = Browser(WebFace(host, origin=ORIGIN))
+        await browser.enter()
+        closing = asyncio.get_running_loop().call_soon(browser.face.close)
+        stream = (await browser.ask("GET", "/api/events")).body.splitlines()
+        closing.cancel()
+        assert stream == []
+        state = browser.face._state()
+        assert [(s["id"], s["title"], s["past"]) for s in state["sessions"]] == [(session.id, "the first question", True)]
+        assert not (await browser.act("openSession", session=session.id))["live"]
+        assert (await browser.act("resume", session=session.id))["session"] == session.id
+        assert [s["past"] for s in browser.face._state()["sessions"]] == [False]
+        await browser.act("say", session=session.id, text="and another")
+        host.sessions[session.id].cancel()

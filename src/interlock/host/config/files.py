@@ -21,7 +21,7 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def load_config(
-    *paths: Path, env: Mapping[str, str] = os.environ, ask: Callable[[Input], str] | None = None, folder: Path | None = None
+    *paths: Path, env: Mapping[str, str] = os.environ, ask: Callable[[Input], str | None] | None = None, folder: Path | None = None
 ) -> Config:
     """Read configurations from files and make one of them. It never raises for what is in them, or for a file that is not there.
 
@@ -30,7 +30,8 @@ def load_config(
     Args:
         paths: The files, in the order in which their servers are wanted.
         env: What variables are filled in from.
-        ask: Asks a person for what a file wants to be asked; without it, defaults count. What it raises goes through.
+        ask: Asks a person for what a file wants to be asked; None, as without it, is no answer: then defaults count. What it raises
+            goes through.
         folder: What `${workspaceFolder}` is; None: for each file the folder it belongs to.
     """
     configs: list[Config] = []
@@ -41,7 +42,8 @@ def load_config(
             configs.append(Config(problems=(Problem(where=str(path), words=str(bad)),)))
             continue
         own = folder if folder is not None else _folder_of(path)
-        answers = {input.id: ask(input) for input in wanted_inputs(text, source=path.name, folder=own)} if ask is not None else {}
+        wanted = wanted_inputs(text, source=path.name, folder=own) if ask is not None else ()
+        answers = {input.id: said for input in wanted if ask is not None and (said := ask(input)) is not None}
         configs.append(read_config(text, env=env, inputs=answers, folder=own, source=str(path), read_file=read_variables))
     return merge(*configs)
 

@@ -82,6 +82,8 @@ def sessions(db: sqlite3.Connection) -> list[SessionRow]:
     titles = Titles()
     for session, data in db.execute("SELECT session, data FROM entries WHERE kind = ? ORDER BY place", (BEGAN,)):
         titles.see(BEGAN, session, data)
+    for session, data, _ in db.execute("SELECT session, data, MIN(place) FROM entries WHERE kind = ? GROUP BY session", (SAID,)):
+        titles.name(session, data)
     titles.turns.update(dict(db.execute("SELECT session, COUNT(*) FROM entries WHERE kind = ? GROUP BY session", (SAID,)).fetchall()))
     return titles.rows()
 

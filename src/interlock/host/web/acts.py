@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from interlock.types import PromptReference, ResourceTemplateReference
+from interlock.types import ContentBlock, PromptReference, ResourceTemplateReference
 
 from ..events import Attached
 from ..questions import Answer
@@ -159,7 +159,7 @@ class Unwatch(Act, frozen=True, kw_only=True, tag="unwatch"):
 
 
 class CallTool(Act, frozen=True, kw_only=True, tag="callTool"):
-    """Call a tool, as the person (in `session`) or for an app that a server's tool has shown (`app` is the call that showed it)."""
+    """Call a tool, as the person or for an open app (`app`, its name); what comes of it is told as events of the call."""
 
     session: str
     server: str
@@ -169,14 +169,44 @@ class CallTool(Act, frozen=True, kw_only=True, tag="callTool"):
 
 
 class AppResource(Act, frozen=True, kw_only=True, tag="appResource"):
-    """The page of an app."""
+    """Open an app: its page, and the name by which it is known from then on. `session` is the conversation that shows it."""
 
     server: str
     uri: str
+    session: str = ""
+
+
+class AppRead(Act, frozen=True, kw_only=True, tag="appRead"):
+    """Read a resource of an app's own server, for the app."""
+
+    app: str
+    uri: str
+
+
+class AppLink(Act, frozen=True, kw_only=True, tag="appLink"):
+    """Ask the person whether a page may be opened that an app wants to open. `call` is the one that shows the app."""
+
+    app: str
+    url: str
+    call: str = ""
+
+
+class AppContext(Act, frozen=True, kw_only=True, tag="appContext"):
+    """What an app wants the model to know when the person speaks next."""
+
+    app: str
+    content: tuple[ContentBlock, ...] = ()
+    structured_content: dict[str, Any] | None = None
+
+
+class CloseApp(Act, frozen=True, kw_only=True, tag="closeApp"):
+    """An app is no longer shown."""
+
+    app: str
 
 
 AnyAct = (
     Say | SayPrompt | Cancel | NewSession | OpenSession | Resume | GiveAnswer | PreviewPrompt | Complete | Read | Expand | Grant | Revoke
-    | Server | ServerLog | Forget | SearchLog | Watch | Unwatch | CallTool | AppResource
+    | Server | ServerLog | Forget | SearchLog | Watch | Unwatch | CallTool | AppResource | AppRead | AppLink | AppContext | CloseApp
 )  # fmt: skip
 read_act = msgspec.json.Decoder(AnyAct).decode

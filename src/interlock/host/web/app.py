@@ -16,7 +16,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from ..log import SessionRow
 from .acts import read_act
+from .apart import Apart
+from .apps import DECLARED
 from .doing import Doing, Mistake
 from .feed import Feed
 from .person import AtThePage
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from ..app import Host
 
 COOKIE, HEADER = "interlock-host", "x-interlock"
+MOST_PAST = 200  # conversations of the log in the page's list
 MOST_BODY = 8 * 1024 * 1024
 
 
@@ -41,10 +45,15 @@ class WebFace:
         self._title, self._demo = title, demo
         self._person = AtThePage()
         host.desk.person = self._person
-        self._doing = Doing(host, self._person)
+        if apps_origin:
+            host.declare(DECLARED)
+        self.apart = Apart(apps_origin, origin)
+        """The ASGI app of the other origin."""
+        self._doing = Doing(host, self._person, self.apart)
         self._token: str | None = secrets.token_urlsafe(24)
         self._cookie, self._csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)
         self._closing = asyncio.Event()
+        self._past: list[SessionRow] = []  # as of when a page last came
         static = resources.files("interlock.host.web") / "static"
         self._page = (static / "index.html").read_text(encoding="utf-8")
         self.app = Starlette(
@@ -66,10 +75,7 @@ class WebFace:
     def close(self) -> None:
         """End the streams; the turns that were begun here are the host's to end."""
         self._closing.set()
-
-    async def apart(self, scope: Any, receive: Any, send: Any) -> None:
-        """The ASGI app of the other origin, which knows nothing of this one."""
-        await PlainTextResponse("There is nothing here.", 404)(scope, receive, send)
+        self._doing.close()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """The ASGI app, behind its bolts."""
@@ -106,6 +112,7 @@ class WebFace:
 
     def _with_headers(self, send: Any) -> Any:
         frames = self.apps_origin or "'none'"
+        lent = f'(self "{self.apps_origin}")' if self.apps_origin else "()"  # to a frame only, and only where the person has said so
         policy = (
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
             f"connect-src 'self'; font-src 'self'; frame-src {frames}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -117,7 +124,8 @@ class WebFace:
             "referrer-policy": "no-referrer",
             "cross-origin-opener-policy": "same-origin",
             "cross-origin-resource-policy": "same-origin",
-            "permissions-policy": "camera=(), microphone=(), geolocation=()",
+            "permissions-policy": f"camera={lent}, microphone={lent}, geolocation={lent}",
+            "origin-agent-cluster": "?1",
             "cache-control": "no-store",
         }
         extra = [(name.encode(), value.encode()) for name, value in more.items()]
@@ -170,11 +178,13 @@ class WebFace:
         return StreamingResponse(_each(pieces), media_type="application/jsonl", headers=headers)
 
     async def _events(self, request: Request) -> Response:
+        await self.host.log.flush()
+        self._past = (await self.host.log.sessions())[:MOST_PAST]
         feed = Feed(self.host, self._state, self._closing)
         return StreamingResponse(feed.stream(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
     def _state(self) -> dict[str, Any]:
-        return state(self.host, title=self._title, demo=self._demo, apps_origin=self.apps_origin)
+        return state(self.host, title=self._title, demo=self._demo, apps_origin=self.apps_origin, past=self._past)
 
 
 def _json(value: Any) -> Response:

@@ -6,9 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from interlock.types import InterlockError
 
 from . import acts as a
+from .apart import Apart
+from .opened import OpenApps
 from .person import AtThePage
 from .state import plain
 
@@ -25,15 +29,17 @@ class Mistake(Exception):
 class Doing:
     """Carries out acts for a host and the person at its page."""
 
-    def __init__(self, host: Host, person: AtThePage) -> None:
+    def __init__(self, host: Host, person: AtThePage, apart: Apart) -> None:
         self._host, self._person = host, person
+        self._apps = OpenApps(host, apart)
         self._turns: set[asyncio.Task[Any]] = set()
         self._table: dict[type[a.Act], Callable[[Any], Awaitable[Any]]] = {
             a.Say: self._say, a.SayPrompt: self._say_prompt, a.Cancel: self._cancel, a.NewSession: self._new, a.OpenSession: self._open,
             a.Resume: self._resume, a.GiveAnswer: self._answer, a.PreviewPrompt: self._preview, a.Complete: self._complete,
             a.Read: self._read, a.Expand: self._expand, a.Grant: self._grant, a.Revoke: self._revoke, a.Server: self._server,
             a.ServerLog: self._server_log, a.Forget: self._forget, a.SearchLog: self._search, a.Watch: self._watch,
-            a.Unwatch: self._unwatch,
+            a.Unwatch: self._unwatch, a.CallTool: self._call_tool, a.AppResource: self._open_app, a.AppRead: self._app_read,
+            a.AppLink: self._app_link, a.AppContext: self._app_context, a.CloseApp: self._close_app,
         }  # fmt: skip
 
     async def do(self, act: a.Act) -> Any:
@@ -45,6 +51,10 @@ class Doing:
             return await function(act)
         except (InterlockError, ValueError, OSError) as bad:
             raise Mistake(str(bad)) from None
+
+    def close(self) -> None:
+        """End what apps have under way."""
+        self._apps.end()
 
     # -- conversations -----------------------------------------------------------------------------------------------
 
@@ -150,3 +160,25 @@ class Doing:
             act.words, session=act.session, server=act.server, kinds=act.kinds, before=act.before, limit=min(max(act.limit, 1), 500)
         )
         return {"notes": [plain(noted) for noted in notes]}
+
+    # -- apps of servers ------------------------------------------------------------------------------------------------------
+
+    async def _open_app(self, act: a.AppResource) -> Any:
+        return await self._apps.open(act.server, act.uri, act.session)
+
+    async def _call_tool(self, act: a.CallTool) -> Any:
+        if act.app:
+            return {"call": self._apps.call(act.app, act.server, act.tool, act.arguments)}
+        return {"call": self._apps.call_for_person(act.session, act.server, act.tool, act.arguments)}
+
+    async def _app_read(self, act: a.AppRead) -> Any:
+        return msgspec.to_builtins(await self._apps.read(act.app, act.uri))
+
+    async def _app_link(self, act: a.AppLink) -> Any:
+        return {"question": self._apps.link(act.app, act.url, act.call)}
+
+    async def _app_context(self, act: a.AppContext) -> None:
+        self._apps.context(act.app, act.content, act.structured_content)
+
+    async def _close_app(self, act: a.CloseApp) -> None:
+        self._apps.close(act.app)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from .. import suspicions
+from ..log import SessionRow
 from ..toolbox import Item
+from .apps import ui_of
 
 if TYPE_CHECKING:
     from ..app import Host
@@ -36,8 +39,9 @@ def _shown(value: Any, key: str) -> Any:
     return value
 
 
-def state(host: Host, *, title: str, demo: str, apps_origin: str) -> dict[str, Any]:
-    """The state of the host, whole; see the page's modules for who reads what."""
+def state(host: Host, *, title: str, demo: str, apps_origin: str, past: Sequence[SessionRow] = ()) -> dict[str, Any]:
+    """The state of the host, whole; see the page's modules for who reads what. `past` are the conversations of the log."""
+    began = {row.id: row.began for row in past}
     by_server: dict[str, list[Item]] = {}
     for item in host.toolbox.items:
         by_server.setdefault(item.server, []).append(item)
@@ -47,8 +51,23 @@ def state(host: Host, *, title: str, demo: str, apps_origin: str) -> dict[str, A
         "appsOrigin": apps_origin,
         "models": [{"name": m.name, "remark": m.facts.remark, "context": m.facts.context} for m in host.models.values()],
         "sessions": [
-            {"id": s.id, "title": s.title, "model": s.model.name, "remark": s.model.facts.remark, "running": s.running}
-            for s in host.sessions.values()
+            *(
+                {
+                    "id": s.id,
+                    "title": s.title,
+                    "model": s.model.name,
+                    "remark": s.model.facts.remark,
+                    "running": s.running,
+                    "began": began.get(s.id),
+                    "past": False,
+                }
+                for s in host.sessions.values()
+            ),
+            *(
+                {"id": row.id, "title": row.title, "model": row.model, "remark": "", "running": False, "began": row.began, "past": True}
+                for row in past
+                if row.id not in host.sessions
+            ),
         ],
         "servers": [_server(host, server, by_server.get(server, [])) for server in host.hub.links],
         "questions": [plain(question) for question in host.questions.values()],
@@ -81,7 +100,6 @@ def _server(host: Host, server: str, items: list[Item]) -> dict[str, Any]:
 
 def _tool(item: Item) -> dict[str, Any]:
     tool = item.tool
-    ui = (tool.meta or {}).get("ui")
     return {
         "name": item.name,
         "tool": tool.name,
@@ -90,5 +108,5 @@ def _tool(item: Item) -> dict[str, Any]:
         "annotations": plain(tool.annotations) if tool.annotations else {},
         "inputSchema": plain(tool.input_schema),
         "blocked": item.blocked,
-        "app": ui.get("resourceUri", "") if isinstance(ui, dict) else "",
+        "app": ui_of(tool),
     }

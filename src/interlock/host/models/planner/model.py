@@ -12,15 +12,19 @@ from interlock.types import CreateMessageRequestParams, CreateMessageResult, Tex
 from ..conversation import fresh_id, ids_in
 from ..seam import Delta, Facts, Said, Usage
 from .flights import best
-from .steps import Done, Next, next_step
+from .steps import MISSING, Done, Next, next_step
 from .wishes import spoken, wishes
 
 REMARK = "Rule-based, no language model: it plans a holiday by fixed rules and understands nothing else."
 HELP = (
     "I am no language model: I follow fixed rules, and all I can do is plan a holiday with the travel, weather, calendar and mail servers. "
-    "Choose the prompt “Plan a vacation” (type /), with a destination, a departure date and a return date, and I begin."
+    "Choose the prompt “Plan a vacation” (type /), with a destination, a departure date and a return date, and I begin. "
+    "Or say it: Barcelona, 2024-06-15 to 2024-06-22, a budget of 3000 for two."
 )
-DATES = "For a plan I need the day of departure and the day of return. Choose the prompt “Plan a vacation” (type /) and fill them in."
+DATES = (
+    "For a plan I need the day of departure and the day of return, which comes after it. Tell me both, such as 2024-06-15 to 2024-06-22, "
+    "or choose the prompt “Plan a vacation” (type /) and fill them in."
+)
 
 
 class Planner:
@@ -55,10 +59,10 @@ class Planner:
 
 
 def _answer(request: CreateMessageRequestParams) -> Next:
-    if not request.tools:
-        text = "\n".join(spoken(message) for message in request.messages)
-        return Next(best(text) or HELP)
     place, wish = wishes(request.messages)
+    if not request.tools:  # a server asks, or there is none
+        text = "\n".join(spoken(message) for message in request.messages)
+        return Next(best(text) or (MISSING if wish is not None else HELP))
     if wish is None:
         return Next(HELP if place < 0 else DATES)
     later = [message for message in request.messages[place + 1 :] if message.role == "user" and spoken(message)]

@@ -13,6 +13,7 @@ from interlock.types import SamplingMessage, TextContent, ToolResultContent, Too
 from .wishes import Wishes
 
 FAILED = object()
+MISSING = "I find neither flights nor hotels here: the travel server is missing."
 Call = tuple[str, dict[str, Any]]
 
 
@@ -71,15 +72,15 @@ def _lines(result: ToolResultContent) -> Iterator[str]:
 
 def next_step(wish: Wishes, done: Done, tools: Mapping[str, str]) -> Next:
     """What to do now. `tools` are the names by which tools are called here, by their own names; what is missing is left out."""
+    if not {"search_flights", "search_hotels"} & set(tools):
+        return Next(MISSING)
     for step in (_look, _choose, _book, _tell):
         found = step(wish, done)
         if found is not None:
             found.calls = [(tools[name], given) for name, given in found.calls if name in tools]
-            if found.calls or not found.text:
+            if found.calls:
                 return found
-            if step is _look:
-                return Next("I find neither flights nor hotels here: the travel server is missing.")
-    return Next(_summary(wish, done))
+    return Next(_summary(wish, done, tools))
 
 
 def _look(wish: Wishes, done: Done) -> Next | None:
@@ -128,8 +129,14 @@ def _book(wish: Wishes, done: Done) -> Next | None:
     if back is not None:
         given["return_flight"] = back["id"]
     words = f"{there['airline']} at {there['departs']}" + (f", back with {back['airline']} at {back['departs']}" if back else "")
-    over = f" That is more than the budget of ${wish.budget}." if wish.budget and total > wish.budget else ""
-    return Next(f"I choose {words}, and {hotel['name']} in {hotel['area']}: ${total} in all.{over} Now I book it.", [("book_trip", given)])
+    over = f" That is more than the budget of {dollars(wish.budget)}." if wish.budget and total > wish.budget else ""
+    alone = (
+        " No model chose among the flights, so I take the cheapest."
+        if any(name == "find_best_flight" and data is FAILED for name, _, data in done.calls)
+        else ""
+    )
+    chosen = f"I choose {words}, and {hotel['name']} in {hotel['area']}: {dollars(total)} in all."
+    return Next(f"{chosen}{alone}{over} Now I book it.", [("book_trip", given)])
 
 
 def _tell(wish: Wishes, done: Done) -> Next | None:
@@ -141,7 +148,7 @@ def _tell(wish: Wishes, done: Done) -> Next | None:
     hotel = booking.get("hotel") or {}
     event = {
         "title": title, "start_date": wish.departure, "end_date": wish.back, "location": hotel.get("name") or wish.destination,
-        "notes": f"Booking {booking['id']}, ${booking['total']} in all.",
+        "notes": f"Booking {booking['id']}, {dollars(booking['total'])} in all.",
     }  # fmt: skip
     calls: list[Call] = [("create_event", event)]
     address = (booking.get("contact") or {}).get("email")
@@ -158,25 +165,45 @@ def _letter(wish: Wishes, booking: Mapping[str, Any]) -> str:
             lines.append(f"{name}: {flight['id']}, {flight['airline']}, {flight['date']} {flight['departs']} to {flight['arrives']}")
     if hotel := booking.get("hotel"):
         lines.append(f"Hotel: {hotel['name']}, {hotel['area']}" + (f", {booking['room']}" if booking.get("room") else ""))
-    lines += [f"Travelers: {booking['travelers']}", f"Total: ${booking['total']}"]
+    lines += [f"Travelers: {booking['travelers']}", f"Total: {dollars(booking['total'])}"]
     return "\n".join(lines)
 
 
-def _summary(wish: Wishes, done: Done) -> str:
+def dollars(amount: int) -> str:
+    """An amount as people read it."""
+    return f"${amount:,}"
+
+
+def _why_not(wish: Wishes, done: Done, tools: Mapping[str, str]) -> str:
+    """Why nothing was booked."""
+    outcome = done.of("book_trip")
+    if isinstance(outcome, dict):
+        return f"{outcome.get('message', 'You did not confirm it.')} Tell me other days or another budget, and I plan again."
+    if outcome is FAILED:
+        return done.words.get("book_trip", "")
+    for name in ("search_flights", "search_hotels"):
+        if done.words.get(name):
+            return done.words[name]
+    if _flight(done, wish.departure) is None:
+        return f"I found no flight from {wish.home} to {wish.destination} on {wish.departure}."
+    if _hotel(wish, done) is None:
+        return f"I found no hotel in {wish.destination} for {wish.departure} to {wish.back}."
+    return "I cannot book here." if "book_trip" not in tools else ""
+
+
+def _summary(wish: Wishes, done: Done, tools: Mapping[str, str]) -> str:
     booking = _booking(done)
     if booking is None:
-        outcome = done.of("book_trip")
-        if isinstance(outcome, dict):
-            return f"Nothing was booked: {outcome.get('message', 'you did not confirm it')} Tell me what to change, and I plan again."
-        words = done.words.get("book_trip") or done.words.get("search_flights") or done.words.get("find_best_flight") or ""
-        return f"Nothing was booked. {words}".strip()
+        return f"Nothing was booked. {_why_not(wish, done, tools)}".strip()
     lines = [f"Your trip to **{wish.destination}** is booked, {wish.departure} to {wish.back}, for {booking['travelers']}.", ""]
     for name, key in (("There", "outbound"), ("Back", "return_flight")):
         if flight := booking.get(key):
             lines.append(f"- {name}: {flight['airline']} {flight['id']}, {flight['departs']} to {flight['arrives']}")
     if hotel := booking.get("hotel"):
         lines.append(f"- Hotel: {hotel['name']}, {hotel['area']}" + (f", {booking['room'].lower()}" if booking.get("room") else ""))
-    lines.append(f"- In all: ${booking['total']}" + (" with insurance" if booking.get("insurance") else "") + f", booking {booking['id']}")
+    lines.append(
+        f"- In all: {dollars(booking['total'])}" + (" with insurance" if booking.get("insurance") else "") + f", booking {booking['id']}"
+    )
     weather = done.of("check_weather")
     if isinstance(weather, dict) and "highCelsius" in weather:
         degrees = f"{weather['lowCelsius']} to {weather['highCelsius']} °C"
@@ -186,13 +213,15 @@ def _summary(wish: Wishes, done: Done) -> str:
 
 
 def _rest(done: Done) -> str:
-    said = []
-    for name, good, bad in (
-        ("create_event", "It stands in your calendar.", "It could not be put into the calendar."),
-        ("send_mail", "The confirmation was sent.", "The confirmation could not be sent."),
-    ):
-        outcome = done.of(name)
-        said.append(bad if outcome is FAILED or outcome is None else good)
+    mail, said = done.of("send_mail"), []
+    failed = (None, FAILED)
+    said.append("It could not be put into the calendar." if done.of("create_event") in failed else "It stands in your calendar.")
+    if mail in failed:
+        said.append("The confirmation could not be sent.")
+    elif mail.get("how") == "local":
+        said.append("The confirmation lies among your sent mail on this machine; no mail server is configured, so it went no further.")
+    else:
+        said.append("The confirmation was sent.")
     return " ".join(said)
 
 

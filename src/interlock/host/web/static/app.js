@@ -109,7 +109,7 @@ export function App() {
     <${Bar} />
     <nav class="side" aria-label="Conversations and servers" onClick=${(event) => { if (narrow && event.target.closest(".side-row")) drawer.value = false; }}><${Side} /></nav>
     ${narrow && html`<div class="scrim" onClick=${() => { drawer.value = false; }}></div>`}
-    <main class="middle"><${Banners} />${current.value ? html`<${Conversation} key=${current.value} id=${current.value} />` : html`<${Welcome} />`}<div class="low"><${Waiting} /><${Composer} key=${current.value} id=${current.value} /></div></main>
+    <main class="middle"><${Banners} />${current.value ? html`<${Conversation} key=${current.value} id=${current.value} />` : html`<${Welcome} />`}<div class="low"><${Waiting} /><${Composer} id=${current.value} /></div></main>
     <${Panel} />
     <div class="toasts" role="status" aria-label="Notices">${toasts.value.map((one) => html`<${Toast} key=${one.key} one=${one} />`)}</div>
     <div class="hidden-text" aria-live="polite" data-spoken><${Say} text=${spoken.value} /></div>

@@ -50,6 +50,7 @@ export function Ask({ question, title, icon = "ask", children, answers, denial }
     };
   }, []);
   const send = async (answer) => {
+    if (box.current.contains(document.activeElement)) box.current.focus({ preventScroll: true }); // the button goes; the focus must not
     setBusy(true);
     setWords("");
     try {

@@ -62,7 +62,7 @@ function Beside({ lines }) {
     for (; at < lines.length && lines[at].sign !== " "; at += 1) (lines[at].sign === "-" ? left : right).push(lines[at]);
     for (let i = 0; i < Math.max(left.length, right.length); i += 1) rows.push([left[i], right[i]]);
   }
-  return html`<table class="diff beside"><thead><tr><th colspan="2" scope="col">As approved</th><th colspan="2" scope="col">As it is now</th></tr></thead><tbody>${rows.map(([left, right], at) => html`<tr key=${at}>
+  return html`<table class="diff beside"><colgroup><col class="numbers" /><col /><col class="numbers" /><col /></colgroup><thead><tr><th colspan="2" scope="col">As approved</th><th colspan="2" scope="col">As it is now</th></tr></thead><tbody>${rows.map(([left, right], at) => html`<tr key=${at}>
     <td class=${cls("no", left?.sign === "-" && "went")}>${left?.old || ""}</td><td class=${cls("text", left?.sign === "-" && "went")}>${left ? visible(left.text) : ""}</td><td class=${cls("no", right?.sign === "+" && "came")}>${right?.fresh || ""}</td><td class=${cls("text", right?.sign === "+" && "came")}>${right ? visible(right.text) : ""}</td></tr>`)}</tbody></table>`;
 }
 

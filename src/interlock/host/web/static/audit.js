@@ -9,7 +9,7 @@ const PAGE = 60, PAUSE = 200;
 /** @type {Record<string, [any, string]>} */
 const KINDS = {
   sessionBegan: ["talk", "Conversation began"], sessionResumed: ["talk", "Taken up again"], personSaid: ["talk", "You said"], modelAsked: ["send", "Model asked"], modelSaid: ["talk", "Model said"], modelFailed: ["warn", "Model failed"], trimmed: ["list", "Left out"], turnEnded: ["check", "Turn ended"],
-  callProposed: ["tool", "Call proposed"], callDecided: ["ask", "Call decided"], callEnded: ["tool", "Call ended"], asked: ["ask", "Question"], answered: ["check", "Answer"], sampleEnded: ["talk", "Sampling"], resourceRead: ["file", "Resource read"], promptGot: ["prompt", "Prompt got"],
+  callProposed: ["tool", "Call proposed"], callDecided: ["ask", "Call decided"], callEnded: ["tool", "Call ended"], resultsGiven: ["send", "Results given"], asked: ["ask", "Question"], answered: ["check", "Answer"], sampleEnded: ["talk", "Sampling"], resourceRead: ["file", "Resource read"], promptGot: ["prompt", "Prompt got"],
   serverState: ["server", "Server"], pinned: ["lock", "Pinned"], rootsChanged: ["folder", "Folders"], ruleRemembered: ["rule", "Rule"], notice: ["bell", "Notice"],
 };
 
@@ -27,6 +27,7 @@ function summary(event) {
     case "callProposed": return `${event.tool || event.name} ${JSON.stringify(event.arguments ?? {})}`;
     case "callDecided": return `${event.allow ? "allowed" : "denied"} by ${event.by}${event.why ? `: ${event.why}` : ""}`;
     case "callEnded": return event.error || `${event.tool}: ${blocks(event.result?.content ?? [])}`;
+    case "resultsGiven": return event.results.map((one) => blocks(one.content ?? [])).join(" ");
     case "asked": return asks(event.question);
     case "answered": return event.answer.type === "decision" ? (event.answer.allow ? "yes" : `no ${event.answer.reason ?? ""}`) : (event.answer.action ?? `nobody: ${event.answer.words ?? ""}`);
     case "sampleEnded": return event.error || event.model;

@@ -5,7 +5,7 @@ import { AppFrame } from "./app-frame.js";
 import { Settled } from "./ask.js";
 import { Looked, Result } from "./content.js";
 import { Question } from "./question.js";
-import { servers } from "./store.js";
+import { servers, texts } from "./store.js";
 
 /** @type {Record<string, [any, string]>} */
 const STATES = { proposed: ["wait", "Proposed"], asking: ["ask", "Waits for you"], running: ["wait", "Running"], done: ["check", "Done"], failed: ["warn", "Failed"], denied: ["cross", "Not allowed"], gone: ["cross", "Never ended"] };
@@ -68,15 +68,15 @@ export function CallCard({ item }) {
     <div id=${`${id}-body`} class="card-body" hidden=${!shown}>
       ${shown && html`
         ${!open.length && html`<p class="quiet small-line"><code><${Say} text=${data.tool || data.name} /></code>${BY[data.by] ? ` · ${BY[data.by]}` : ""}${data.edited ? " · arguments edited by you" : ""}</p>`}
-        ${!data.server && data.state !== "done" && html`<p class="wrong">There is no tool of this name.</p>`}
+        ${!data.server && data.state === "proposed" && html`<p class="wrong">There is no tool of this name.</p>`}
         ${!open.length && Object.keys(data.arguments ?? {}).length > 0 && html`<${Looked} value=${data.arguments} label="How the arguments are shown" />`}
         ${asked.filter((one) => one.answer.value).map((one) => html`<${Settled} key=${one.key} asked=${one} />`)}
         ${data.decided && !asked.some((one) => one.question.type === "call") && data.decided.why && data.decided.why !== data.error && html`<p class="quiet small-line">${data.decided.allow ? "Allowed" : "Not allowed"}: <${Say} text=${data.decided.why} /></p>`}
         ${open.map((one) => html`<${Question} key=${one.key} question=${one.question} />`)}
         ${data.error && html`<p class="wrong wrap" role="alert"><${Icon} name="warn" /> <${Say} text=${data.error} /></p>`}
         ${data.result && html`<${Fold} title=${data.result.isError ? "What the tool says went wrong" : "Result"} open=${data.result.isError || pictures || chosen === true}><${Result} result=${data.result} server=${data.server} /><//>`}
-        ${data.given && html`<${Fold} title="What the model got of it"><pre class="wrap">${visible(data.given)}</pre><//>`}`}
+        ${data.given && data.given !== texts(data.result?.content ?? []) && data.given !== data.error && html`<${Fold} title="What the model got of it"><pre class="wrap">${visible(data.given)}</pre><//>`}`}
     </div>
-    ${app && data.state !== "denied" && html`<${AppFrame} server=${data.server} uri=${app} call=${data.call} toolInput=${data.arguments} toolResult=${data.result ?? null} />`}
+    ${app && data.by !== "app" && ["running", "done", "failed", "gone"].includes(data.state) && html`<${AppFrame} data=${data} uri=${app} />`}
   </article>`;
 }

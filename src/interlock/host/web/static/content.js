@@ -6,6 +6,7 @@ import { act } from "./net.js";
 import { attached } from "./store.js";
 
 const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|bmp|svg\+xml)$/i;
+const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
 const LONG = 1600, ROWS = 60, DEEPEST = 5;
 
 /** @param {string} data base64 */
@@ -67,7 +68,7 @@ export function Looked({ value, label }) {
 function Picture({ data, mimeType, label }) {
   const [broken, setBroken] = useState(false);
   const [whole, setWhole] = useState(false);
-  if (broken || !PICTURES.test(mimeType)) return html`<p class="quiet">A picture that cannot be shown (<${Say} text=${mimeType} />, ${size(bytes(data))}).</p>`;
+  if (broken || !PICTURES.test(mimeType) || !BASE64.test(data)) return html`<p class="quiet">A picture that cannot be shown (<${Say} text=${mimeType} />, ${size(bytes(data))}).</p>`;
   return html`<button type="button" class=${cls("picture", whole && "whole")} aria-label=${whole ? `${label}, shown whole: make it small` : `${label}: show it whole`} onClick=${() => setWhole(!whole)}>
     <img src=${`data:${mimeType};base64,${data}`} alt=${label} onError=${() => setBroken(true)} /></button>`;
 }
@@ -91,7 +92,7 @@ export function Contents({ contents }) {
 }
 
 const Sound = ({ data, mimeType }) =>
-  /^audio\/[\w.+-]+$/i.test(mimeType) ? html`<audio controls preload="metadata" src=${`data:${mimeType};base64,${data}`} aria-label="Sound"></audio>` : html`<p class="quiet">A sound of an unknown kind.</p>`;
+  /^audio\/[\w.+-]+$/i.test(mimeType) && BASE64.test(data) ? html`<audio controls preload="metadata" src=${`data:${mimeType};base64,${data}`} aria-label="Sound"></audio>` : html`<p class="quiet">A sound of an unknown kind.</p>`;
 
 /** A resource that a result or a person points at: it is read when somebody asks for it. */
 export function Pointed({ server, uri, title = "", description = "", mimeType = "", open = false }) {

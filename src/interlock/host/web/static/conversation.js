@@ -6,7 +6,7 @@ import { CallCard } from "./call-card.js";
 import { Content, Pointed, Value } from "./content.js";
 import { Markdown } from "./markdown.js";
 import { Question } from "./question.js";
-import { attempt, current, open, overlay, servers, sessions, talk } from "./store.js";
+import { attempt, current, draft, open, overlay, servers, sessions, talk } from "./store.js";
 
 const NEAR = 80;
 const list = (content) => (Array.isArray(content) ? content : [content]);
@@ -110,8 +110,9 @@ export function Conversation({ id }) {
   }, [id]);
   const scrolled = () => {
     const { scrollTop, scrollHeight, clientHeight } = box.current;
-    stuck.current = scrollHeight - scrollTop - clientHeight < NEAR;
-    setAway(!stuck.current);
+    const near = scrollHeight - scrollTop - clientHeight < NEAR;
+    if (!document.activeElement?.closest(".log [data-question]")) stuck.current = near; // a question that scrolled itself into view is not the person
+    setAway(!near);
   };
   const loaded = shown.loaded.value;
   return html`<div class="log-frame"><div ref=${box} class="log" onScroll=${scrolled} role="log" aria-label="Conversation" aria-live="polite" tabindex="0">
@@ -126,7 +127,7 @@ export function Conversation({ id }) {
 /** What is there before anything was said. */
 export function Welcome() {
   const up = servers.value.filter((server) => server.state === "up");
-  const prompts = up.flatMap((server) => (server.prompts ?? []).map((prompt) => ({ server: server.id, prompt }))).slice(0, 6);
+  const prompts = up.flatMap((server) => (server.prompts ?? []).filter((prompt) => !prompt.blocked).map((prompt) => ({ server: server.id, prompt }))).slice(0, 6);
   const total = up.reduce((sum, server) => sum + (server.tools?.length ?? 0), 0);
   return html`<div class="log-frame"><div class="log welcome" tabindex="-1"><div class="welcome-inner">
     <h2>What shall be done?</h2>
@@ -145,6 +146,8 @@ export async function speak(act, body, model = "") {
     if (!begun) return false;
     session = begun.session;
     if (!sessions.value.some((one) => one.id === session)) sessions.value = [{ id: session, title: "", model, running: false, began: Date.now() / 1000 }, ...sessions.value];
+    draft(session).value = draft("").value; // what was written meanwhile goes along
+    draft("").value = "";
     open(session);
   }
   const shown = talk(session);

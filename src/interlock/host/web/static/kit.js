@@ -19,7 +19,7 @@ const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b
 
 /** A text with its invisible and direction-changing signs made visible. @param {unknown} text */
 export function visible(text) {
-  return String(text ?? "").replace(/\r\n?/g, "\n").replace(UNSEEN, (sign) => `‹U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}›`);
+  return String(text ?? "").replace(/\r\n?/g, "\n").replace(UNSEEN, (sign) => `⟨U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
 /** A text of others: isolated, so that its direction cannot spread. */
@@ -75,7 +75,7 @@ export function Copy({ text, label = "Copy" }) {
 
 /** A value as JSON text in which nothing is invisible, and which reads back to the same value. @param {unknown} value */
 export function json(value) {
-  return JSON.stringify(value, null, 2).replace(UNSEEN, (sign) => sign === "\n" ? sign : [...Array(sign.length).keys()].map((i) => `\\u${sign.charCodeAt(i).toString(16).padStart(4, "0")}`).join(""));
+  return JSON.stringify(value, null, 2).replace(UNSEEN, (sign) => [...Array(sign.length).keys()].map((i) => `\\u${sign.charCodeAt(i).toString(16).padStart(4, "0")}`).join(""));
 }
 
 /** A native modal dialog: the browser keeps the focus inside, and Escape closes it. */
@@ -83,9 +83,9 @@ export function Dialog({ title, onClose, children, class: name = "", foot = null
   const box = useRef(/** @type {any} */ (null));
   const id = useId();
   useLayoutEffect(() => {
-    const before = document.activeElement;
-    box.current.showModal();
-    return () => before instanceof HTMLElement && before.isConnected && before.focus();
+    const mine = box.current;
+    mine.showModal();
+    return () => mine.close(); // which gives the focus back to where it was
   }, []);
   const outside = (event) => event.target === box.current && onClose();
   return html`<dialog ref=${box} class=${cls("dialog", name)} aria-labelledby=${id} onCancel=${(event) => { event.preventDefault(); onClose(); }} onMouseDown=${outside}>

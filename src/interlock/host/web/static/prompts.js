@@ -5,7 +5,7 @@ import { Picker, Suggested, fits, suggestions } from "./complete.js";
 import { Content } from "./content.js";
 import { speak } from "./conversation.js";
 import { act } from "./net.js";
-import { attached, overlay, servers } from "./store.js";
+import { attached, overlay, servers, toast } from "./store.js";
 import { toFirstWrong } from "./fields.js";
 
 const list = (content) => (Array.isArray(content) ? content : [content]);
@@ -23,8 +23,8 @@ function Choose({ onClose, onChoose }) {
   const all = servers.value.flatMap((server) => (server.prompts ?? []).map((prompt) => ({ server: server.id, prompt })));
   const items = all.filter(({ server, prompt }) => fits([prompt.title, prompt.name, prompt.description, server].join(" "), words)).map(({ server, prompt }) => ({
     key: `${server} ${prompt.name}`,
-    take: () => onChoose({ server, name: prompt.name }),
-    render: () => html`<${Icon} name="prompt" /><span class="grow"><strong><${Say} text=${prompt.title || prompt.name} /></strong> <code class="quiet">/<${Say} text=${prompt.name} /></code>${prompt.description && html`<${Say} class="quiet block" text=${prompt.description} />`}</span><${From} server=${server} />`,
+    take: () => (prompt.blocked ? toast("warning", prompt.blocked, server) : onChoose({ server, name: prompt.name })),
+    render: () => html`<${Icon} name="prompt" /><span class="grow"><strong><${Say} text=${prompt.title || prompt.name} /></strong> <code class="quiet">/<${Say} text=${prompt.name} /></code>${prompt.description && html`<${Say} class="quiet block" text=${prompt.description} />`}</span>${prompt.blocked && html`<span class="tag care"><${Icon} name="lock" />blocked</span>`}<${From} server=${server} />`,
   }));
   return html`<${Dialog} title="Prompts" class="palette" onClose=${onClose}><${Picker} label="Search prompts" placeholder="Search prompts" items=${items} words=${words} onWords=${setWords} empty=${all.length ? "No prompt fits these words." : "No server that is ready offers prompts."} /><//>`;
 }

@@ -5,7 +5,7 @@ import { Suggested, fits, suggestions } from "./complete.js";
 import { Contents } from "./content.js";
 import { toFirstWrong } from "./fields.js";
 import { act } from "./net.js";
-import { attached, overlay, servers } from "./store.js";
+import { attached, hearers, overlay, servers } from "./store.js";
 
 const VARIABLE = /\{([+#./;?&]?)([^{}]+)\}/g;
 
@@ -50,7 +50,7 @@ function joined(node) {
 
 const same = (one, other) => one.server === other.server && one.uri === other.uri;
 
-/** @param {{onClose: () => void}} props */
+/** @param {{onClose: () => void, server?: string, uri?: string}} props */
 export function Resources({ onClose, server: only = "", uri = "" }) {
   const [words, setWords] = useState("");
   const [shown, setShown] = useState(/** @type {any} */ (uri ? { server: only, uri } : null));
@@ -143,8 +143,17 @@ function Look({ one, taken, onToggle }) {
   const [state, setState] = useState(/** @type {any} */ ({ reading: true }));
   useEffect(() => {
     const aborting = new AbortController();
-    act("read", { server: one.server, uri: one.uri }, aborting.signal).then(setState, (bad) => aborting.signal.aborted || setState({ words: bad.message }));
-    return () => aborting.abort();
+    const read = () => act("read", { server: one.server, uri: one.uri }, aborting.signal).then(setState, (bad) => aborting.signal.aborted || setState({ words: bad.message }));
+    const hear = ({ event }) => event.type === "resourceUpdated" && event.server === one.server && event.uri === one.uri && read();
+    const about = { server: one.server, uri: one.uri };
+    hearers.add(hear);
+    act("watch", about).catch(() => {}); // not every server can be watched; what is shown is right all the same
+    read();
+    return () => {
+      aborting.abort();
+      hearers.delete(hear);
+      act("unwatch", about).catch(() => {});
+    };
   }, []);
   const listed = servers.value.find((server) => server.id === one.server)?.resources?.find((resource) => resource.uri === one.uri);
   return html`<div class="look"><h3><${Say} text=${one.title || listed?.title || listed?.name || one.uri} /></h3><p class="small-line"><${From} server=${one.server} /> <code class="uri"><${Say} text=${one.uri} /></code></p>

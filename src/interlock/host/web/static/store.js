@@ -19,6 +19,13 @@ export const spoken = signal("");
 export const current = signal("");
 /** What lies beside what will be said next, by conversation. */
 export const attached = signal(/** @type {{server: string, uri: string, title: string}[]} */ ([]));
+const drafts = new Map();
+/** What was begun to be written in a conversation. @param {string} id @returns {{value: string}} */
+export function draft(id) {
+  let found = drafts.get(id);
+  if (!found) drafts.set(id, (found = signal("")));
+  return found;
+}
 /** What is open over or beside the conversation: a palette, a panel. */
 export const overlay = signal(/** @type {{name: string, [more: string]: any} | null} */ (null));
 export const panel = signal(/** @type {{name: string, [more: string]: any} | null} */ (null));
@@ -46,13 +53,18 @@ export class Talk {
     this.loaded = signal(/** @type {"no" | "loading" | "yes" | "failed"} */ ("no"));
     this.words = signal("");
     this.remark = signal("");
-    this.clear();
+    this.last = 0;
+    this.calls = /** @type {Map<string, any>} */ (new Map());
+    this.asked = /** @type {Map<string, any>} */ (new Map());
+    this.step = /** @type {any} */ (null);
+    this.held = /** @type {any[]} */ ([]);
+    this.into = /** @type {any[] | null} */ (null);
   }
 
   clear() {
     this.last = 0;
-    this.calls = new Map();
-    this.asked = new Map();
+    this.calls.clear();
+    this.asked.clear();
     this.step = null;
     this.held = [];
     this.items.value = [];
@@ -154,7 +166,8 @@ function flush(item) {
   });
 }
 
-const texts = (content) => (Array.isArray(content) ? content : [content]).filter((block) => block?.type === "text").map((block) => block.text).join("\n\n");
+/** The texts of content, below one another. @param {any} content */
+export const texts = (content) => (Array.isArray(content) ? content : [content]).filter((block) => block?.type === "text").map((block) => block.text).join("\n\n");
 const update = (item, changes) => (item.data.value = { ...item.data.value, ...changes });
 
 /** What each event does to its conversation. @type {Record<string, (talk: Talk, event: any, at: number) => void>} */
@@ -219,6 +232,12 @@ const TAKE = {
     item.progress.value = null;
     const denied = item.data.value.state === "denied";
     update(item, { ...event, type: "callProposed", state: denied ? "denied" : event.error || event.result?.isError ? "failed" : "done", result: event.result ?? null, error: event.error ?? "", seconds: event.seconds ?? 0 });
+  },
+  resultsGiven: (talk, event) => {
+    for (const one of event.results) {
+      const item = talk.calls.get(one.toolUseId);
+      if (item) update(item, { given: texts(one.content ?? []) });
+    }
   },
   asked: (talk, event, at) => talk.ask(event.question, at),
   answered: (talk, event) => {

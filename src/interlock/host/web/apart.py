@@ -1,0 +1,76 @@
+"""The other origin: serves the proxy between our page and an app, each time under the policy that was built for that app."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import OrderedDict
+from html import escape
+from importlib import resources
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from .apps import Csp, policy
+
+MOST_POLICIES = 500
+_PLACE = re.compile(r"/app/([A-Za-z0-9_-]{22,64})")
+
+
+class Apart:
+    """An ASGI app for what apps are shown in. It gives out two things, the same to everybody: the proxy's page and its script.
+
+    `origin` is its own, `page` that of the page which it talks to, and the only one which may hold it in a frame. Apps themselves never
+    pass here: our page hands their documents to the proxy (MCP Apps, 2026-01-26, "Sandbox proxy"; `APP-11`, `APP-12`).
+    """
+
+    def __init__(self, origin: str, page: str) -> None:
+        self._origin, self._ancestor = origin, page
+        folder = resources.files("interlock.host.web") / "proxy"
+        self._page = (folder / "proxy.html").read_text(encoding="utf-8").replace("@PAGE@", escape(page, quote=True)).encode()
+        self._script = (folder / "proxy.js").read_bytes()
+        self._policies: OrderedDict[str, str] = OrderedDict()
+        self._places: dict[str, str] = {}
+
+    def place(self, csp: Csp) -> str:
+        """The address of a proxy whose policy allows just this; nobody can guess it."""
+        text = policy(csp, self._ancestor)
+        name = self._places.get(text)
+        if name is None:
+            name = self._places[text] = secrets.token_urlsafe(24)
+            self._policies[name] = text
+            if len(self._policies) > MOST_POLICIES:
+                _, gone = self._policies.popitem(last=False)
+                del self._places[gone]
+        self._policies.move_to_end(name)
+        return f"{self._origin}/app/{name}"
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request. Cookies are neither read nor set."""
+        if scope["type"] != "http":
+            return
+        await self._answer(Request(scope))(scope, receive, send)
+
+    def _answer(self, request: Request) -> Response:
+        if f"http://{request.headers.get('host', '')}" != self._origin:
+            return PlainTextResponse("There is nothing here.", 421)
+        if request.method in ("GET", "HEAD"):
+            if request.url.path == "/proxy.js":
+                return Response(self._script, media_type="text/javascript", headers=_headers("default-src 'none'"))
+            found = _PLACE.fullmatch(request.url.path)
+            if found is not None and found[1] in self._policies:
+                return Response(self._page, media_type="text/html", headers=_headers(self._policies[found[1]]))
+        return PlainTextResponse("There is nothing here.", 404)
+
+
+def _headers(policy: str) -> dict[str, str]:
+    return {
+        "content-security-policy": policy,
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cross-origin-resource-policy": "same-origin",
+        "origin-agent-cluster": "?1",
+        "x-dns-prefetch-control": "off",
+        "cache-control": "no-store",
+    }

@@ -1,0 +1,191 @@
+"""The apps that are open on the page: what each may ask of the host, which is always about its own server."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from interlock.types import CallToolResult, JSONObject, ReadResourceResult
+
+from .. import suspicions
+from ..calls import Wanted
+from ..events import Event, FeaturesChanged, Noted, Notice, ResourceUpdated, ServerState
+from ..questions import UrlQuestion
+from ..toolbox import Item
+from .apart import Apart
+from .apps import Page, read_page, ui_of
+
+if TYPE_CHECKING:
+    from ..app import Host
+
+MOST_OPEN = 200
+MOST_CALLS = 8  # of one app, under way at once
+MOST_PAGES = 50  # that are kept
+MOST_URL = 8_192
+MOST_CONTEXT = 64 * 1024  # bytes, as JSON
+
+
+class Denied(ValueError):
+    """An app may not do this; the words say why."""
+
+
+class Opened(Struct, eq=False):
+    """An app on the page: whose it is, which conversation shows it, and what it has under way."""
+
+    name: str
+    server: str
+    uri: str
+    session: str
+    calls: set[asyncio.Task[Any]]
+    link: asyncio.Task[Any] | None = None
+
+
+class OpenApps:
+    """Opens apps, and does what they ask (MCP Apps, 2026-01-26). `apart` gives the places where they are shown."""
+
+    def __init__(self, host: Host, apart: Apart) -> None:
+        self._host, self._apart = host, apart
+        self._open: OrderedDict[str, Opened] = OrderedDict()
+        self._pages: OrderedDict[tuple[str, str], Page] = OrderedDict()
+        self._told: set[tuple[str, str, str]] = set()
+        self._person: set[asyncio.Task[Any]] = set()
+        self._unheard = host.listen(self._hear)
+
+    async def open(self, server: str, uri: str, session: str) -> JSONObject:
+        """Open an app that one of the server's tools names. Raises Denied, BadApp, McpError, Unreachable (`APP-03`, `APP-04`, `APP-07`)."""
+        linked = [item for item in self._host.toolbox.items if item.server == server and ui_of(item.tool) == uri]
+        if not uri or not linked:
+            raise Denied(f"No tool of {server} has the app {uri}.")
+        if all(item.blocked for item in linked):
+            raise Denied(f"The tool of this app is blocked: {linked[0].blocked}")
+        page = self._pages.get((server, uri))
+        if page is None:
+            page = read_page(uri, (await self._host.read(server, uri, session=session, by="app")).contents)
+            self._pages[server, uri] = page
+            if len(self._pages) > MOST_PAGES:
+                self._pages.popitem(last=False)
+        place = self._apart.place(page.csp)
+        self._tell(server, uri, session, page)
+        opened = Opened(f"a{secrets.token_hex(8)}", server, uri, session, set())
+        self._open[opened.name] = opened
+        if len(self._open) > MOST_OPEN:
+            self.close(next(iter(self._open)))
+        csp = msgspec.to_builtins(page.csp)
+        return {
+            "app": opened.name, "html": page.html, "url": place, "csp": csp, "domains": list(page.csp.domains),
+            "refused": [suspicions.visible(each) for each in page.refused], "permissions": list(page.permissions), "border": page.border,
+        }  # fmt: skip
+
+    def call(self, app: str, server: str, tool: str, arguments: JSONObject) -> str:
+        """Call a tool of the app's own server that is for apps; the name of the call. Raises Denied (`APP-08`, `APP-09`)."""
+        opened = self._opened(app)
+        if server != opened.server:
+            raise Denied(f"An app of {opened.server} may not call tools of {server}.")
+        item = self._item(server, tool)
+        if not item.for_app:
+            raise Denied(f"{tool} is not for apps to call.")
+        if len(opened.calls) >= MOST_CALLS:
+            raise Denied(f"The app has {MOST_CALLS} calls under way already.")
+        return self._begin(item, arguments, opened.session, "app", opened.calls)
+
+    def call_for_person(self, session: str, server: str, tool: str, arguments: JSONObject) -> str:
+        """Call any tool, as the person wants it; the name of the call. Raises Denied."""
+        if session and session not in self._host.sessions:
+            raise Denied("There is no such conversation here; begin a new one.")
+        return self._begin(self._item(server, tool), arguments, session, "person", self._person)
+
+    async def read(self, app: str, uri: str) -> ReadResourceResult:
+        """Read a resource of the app's own server. Raises Denied, McpError, Unreachable."""
+        opened = self._opened(app)
+        return await self._host.read(opened.server, uri, session=opened.session, by="app")
+
+    def link(self, app: str, url: str, call: str) -> str:
+        """Ask the person about a page that the app wants to open, one at a time; the question's name. Raises Denied (`APP-29`)."""
+        opened = self._opened(app)
+        if len(url) > MOST_URL or not url.startswith(("https://", "http://")):
+            raise Denied("Only addresses of the web can be opened.")
+        if opened.link is not None and not opened.link.done():
+            raise Denied("Another page is being asked about.")
+        entry = self._host.link(opened.server).entry
+        host, warnings = suspicions.of_url(url, server=entry.url)
+        question = UrlQuestion(
+            id=self._host.desk.name(), server=opened.server, session=opened.session, call=call, warnings=warnings,
+            message="Its app wants to open this page.", url=suspicions.visible(url), host=host,
+        )  # fmt: skip
+        opened.link = asyncio.get_running_loop().create_task(self._host.desk.ask(question))
+        return question.id
+
+    def context(self, app: str, content: Sequence[Any], structured: JSONObject | None) -> None:
+        """Put what the app shows beside what the person says next; the last word counts. Raises Denied (`APP-29`)."""
+        opened = self._opened(app)
+        session = self._host.sessions.get(opened.session)
+        if session is None:
+            raise Denied("The conversation is over.")
+        if len(msgspec.json.encode((content, structured))) > MOST_CONTEXT:
+            raise Denied(f"That is more than {MOST_CONTEXT // 1024} KB.")
+        shown = CallToolResult(content=list(content), structured_content=msgspec.UNSET if structured is None else structured)
+        session.beside(opened.server, opened.uri, shown)
+
+    def close(self, app: str) -> None:
+        """An app is no longer shown: what it was waiting for is given up."""
+        opened = self._open.pop(app, None)
+        if opened is not None:
+            for task in [*opened.calls, *([opened.link] if opened.link is not None else [])]:
+                task.cancel()
+
+    def end(self) -> None:
+        """Close all apps, and end the calls that the person began here."""
+        self._unheard()
+        for app in list(self._open):
+            self.close(app)
+        for task in self._person:
+            task.cancel()
+
+    def _opened(self, app: str) -> Opened:
+        opened = self._open.get(app)
+        if opened is None:
+            raise Denied("This app is no longer open.")
+        self._open.move_to_end(app)
+        return opened
+
+    def _item(self, server: str, tool: str) -> Item:
+        found = next((item for item in self._host.toolbox.items if item.server == server and item.tool.name == tool), None)
+        if found is None:
+            raise Denied(f"{server} has no tool {tool}.")
+        return found
+
+    def _begin(self, item: Item, arguments: JSONObject, session: str, by: Literal["app", "person"], tasks: set[asyncio.Task[Any]]) -> str:
+        call = f"{session or 'host'}.{by}-{secrets.token_hex(4)}"
+        work: Coroutine[Any, Any, Any] = self._host.calls.call(Wanted(call=call, session=session, item=item, arguments=arguments, by=by))
+        task = asyncio.get_running_loop().create_task(work)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        return call
+
+    def _tell(self, server: str, uri: str, session: str, page: Page) -> None:
+        """Note what an app may reach, once in each conversation, and what of its wishes was refused (`APP-18`)."""
+        if (not page.csp.domains and not page.refused) or (session, server, uri) in self._told:
+            return
+        self._told.add((session, server, uri))
+        words = f"The app {uri} may reach {', '.join(page.csp.domains) or 'nothing outside'}."
+        if page.refused:
+            words += f" It wanted more, which it does not get: {'; '.join(page.refused)}."
+        self._host.tell(Notice(session=session, level="warning", server=server, words=suspicions.visible(words)))
+
+    def _hear(self, noted: Noted) -> None:
+        """Forget pages of servers that are not as they were."""
+        event: Event = noted.event
+        if isinstance(event, FeaturesChanged | ServerState):
+            gone = [key for key in self._pages if key[0] == event.server]
+        elif isinstance(event, ResourceUpdated):
+            gone = [key for key in self._pages if key == (event.server, event.uri)]
+        else:
+            return
+        for key in gone:
+            del self._pages[key]

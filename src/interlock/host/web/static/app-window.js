@@ -1,0 +1,199 @@
+// @ts-check
+// The window of an app: a frame on the other origin, from its first message to its last, and what the page does for what is in it.
+import { effect } from "./kit.js";
+import { Bridge, No } from "./app-bridge.js";
+import { looks } from "./looks.js";
+import { act, line } from "./net.js";
+import { appsOrigin, hearers, serverById } from "./store.js";
+
+export const LEAST = 60, MOST = 720;
+const ALIVE = 8; // more apps than this at once make the oldest go
+const SIDE_BY_SIDE = 2; // acts of all apps: a browser keeps few lines to one place, and the person's have to get through
+const FEATURES = { camera: "camera", microphone: "microphone", geolocation: "geolocation", clipboardWrite: "clipboard-write" };
+/** @type {Set<AppWindow>} */
+const alive = new Set();
+
+let busy = 0;
+const queue = /** @type {(() => void)[]} */ ([]);
+/** @param {string} name @param {Record<string, unknown>} body */
+async function inTurn(name, body) {
+  if (queue.length > 100) throw new No("Too many requests");
+  if (busy >= SIDE_BY_SIDE) await new Promise((go) => queue.push(() => go(undefined)));
+  busy += 1;
+  try {
+    return await act(name, body);
+  } finally {
+    busy -= 1;
+    queue.shift()?.();
+  }
+}
+
+/** Begin something, and wait for the event that ends it. @param {string} type @param {string} key @param {() => Promise<string>} begin @returns {Promise<any>} */
+async function until(type, key, begin) {
+  const seen = new Map();
+  let wanted = "", settle = /** @type {(event: any) => void} */ (() => {}), stop = () => {};
+  const done = new Promise((resolve, reject) => {
+    settle = resolve;
+    stop = effect(() => { if (line.value === "lost") reject(new No("The host cannot be reached")); });
+  });
+  done.catch(() => {}); // who waits hears it below
+  const hear = ({ event }) => {
+    if (event.type !== type) return;
+    if (event[key] === wanted) settle(event);
+    else if (!wanted) seen.set(event[key], event);
+  };
+  hearers.add(hear);
+  try {
+    wanted = await begin();
+    return seen.get(wanted) ?? (await done);
+  } finally {
+    hearers.delete(hear);
+    stop();
+  }
+}
+
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const theme = () => looks.value || (dark.matches ? "dark" : "light");
+
+/** Our colours under the names that apps know. */
+function variables() {
+  const style = getComputedStyle(document.documentElement);
+  const names = { "--color-background-primary": "--card", "--color-background-secondary": "--sunken", "--color-text-primary": "--ink", "--color-text-secondary": "--quiet", "--color-border-primary": "--line", "--color-ring-primary": "--accent", "--font-sans": "--sans", "--font-mono": "--mono" };
+  return Object.fromEntries(Object.entries(names).map(([name, ours]) => [name, style.getPropertyValue(ours).trim()]));
+}
+
+/** What the component is told of. @typedef {{ready: () => void, height: (pixels: number) => void, mode: (mode: string) => void, crowded: () => void, consent: (text: string) => Promise<boolean>, gone: (words: string) => void}} Told */
+
+export class AppWindow {
+  /** @param {HTMLElement} place @param {{server: string, call: string, tool: string, session: string}} whose @param {any} opened what the host gave @param {string[]} granted @param {Told} told */
+  constructor(place, whose, opened, granted, told) {
+    this.whose = whose;
+    this.opened = opened;
+    this.told = told;
+    this.mode = "inline";
+    this.isShown = false;
+    this.origin = new URL(opened.url).origin;
+    const frame = (this.frame = document.createElement("iframe"));
+    frame.title = `App of ${whose.server}`;
+    frame.className = "app-window";
+    frame.setAttribute("sandbox", "allow-scripts allow-same-origin"); // of the other origin: ours it never has
+    frame.setAttribute("allow", granted.map((name) => FEATURES[/** @type {keyof typeof FEATURES} */ (name)]).filter(Boolean).join("; "));
+    frame.referrerPolicy = "no-referrer";
+    this.permissions = Object.fromEntries(granted.map((name) => [name, {}]));
+    this.bridge = new Bridge((message) => frame.contentWindow?.postMessage(message, this.origin), this.doing());
+    this.listen = /** @param {MessageEvent} event */ (event) => this.hear(event);
+    window.addEventListener("message", this.listen);
+    let first = true;
+    this.unhear = effect(() => {
+      looks.value;
+      if (!first) this.bridge.changed({ theme: theme() });
+      first = false;
+    });
+    this.turned = () => this.bridge.changed({ theme: theme() });
+    dark.addEventListener("change", this.turned);
+    if (this.origin !== appsOrigin.value || this.origin === location.origin) throw new No("The app has no place of its own.");
+    frame.src = opened.url;
+    place.append(frame);
+    alive.add(this);
+    if (alive.size > ALIVE) [...alive][0].close("Other apps are shown now.");
+  }
+
+  /** @param {MessageEvent} event */
+  hear(event) {
+    if (event.source !== this.frame.contentWindow || event.origin !== this.origin) return;
+    if (event.data?.method !== "ui/notifications/sandbox-proxy-ready") this.bridge.hear(event.data);
+    else if (!this.isShown) {
+      this.isShown = true;
+      const { html, csp } = this.opened;
+      this.frame.contentWindow?.postMessage({ jsonrpc: "2.0", method: "ui/notifications/sandbox-resource-ready", params: { html, csp, sandbox: "allow-scripts", permissions: this.permissions } }, this.origin);
+      this.told.ready();
+    }
+  }
+
+  context() {
+    const { server, tool, call } = this.whose;
+    const known = serverById(server)?.tools?.find((one) => one.tool === tool);
+    const width = Math.round(this.frame.getBoundingClientRect().width);
+    return {
+      ...(known ? { toolInfo: { id: call, tool: { name: known.tool, title: known.title, description: known.description, inputSchema: known.inputSchema } } } : {}),
+      theme: theme(), styles: { variables: variables() }, displayMode: this.mode, availableDisplayModes: ["inline", "fullscreen"],
+      containerDimensions: this.mode === "inline" ? { width, maxHeight: MOST } : { width, height: Math.round(this.frame.getBoundingClientRect().height) },
+      locale: navigator.language, timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone, userAgent: "interlock-host", platform: "web",
+      deviceCapabilities: { touch: navigator.maxTouchPoints > 0, hover: window.matchMedia("(hover: hover)").matches },
+    };
+  }
+
+  /** @returns {import("./app-bridge.js").Doing} */
+  doing() {
+    const { server, session, call } = this.whose;
+    const app = this.opened.app;
+    return {
+      capabilities: { openLinks: {}, serverTools: {}, serverResources: {}, updateModelContext: { text: {}, image: {}, structuredContent: {} }, message: { text: {} }, sandbox: { permissions: this.permissions, csp: this.opened.csp } },
+      context: () => this.context(),
+      call: async (tool, values) => {
+        const ended = await until("callEnded", "call", async () => (await inTurn("callTool", { session, server, tool, arguments: values, app })).call);
+        if (!ended.result) throw new No(ended.error || "The call failed");
+        return ended.result;
+      },
+      read: (uri) => inTurn("appRead", { app, uri }),
+      open: async (url) => {
+        const answered = await until("answered", "question", async () => (await inTurn("appLink", { app, url, call })).question);
+        if (answered.answer?.action !== "accept") throw new No("Link opening denied by user");
+      },
+      say: async (text) => {
+        if (!(await this.told.consent(text))) throw new No("Message sending denied");
+        await act("say", { session, text });
+      },
+      note: async (content, structured) => {
+        await inTurn("appContext", { app, content, ...(structured ? { structuredContent: structured } : {}) });
+      },
+      show: (mode) => {
+        if (mode) this.show(mode);
+        return this.mode;
+      },
+      size: (height) => { if (this.mode === "inline") this.told.height(Math.min(MOST, Math.max(LEAST, Math.ceil(height)))); },
+      crowded: () => this.told.crowded(),
+    };
+  }
+
+  /** @param {string} mode */
+  show(mode) {
+    if (mode === this.mode) return;
+    this.mode = mode;
+    this.told.mode(mode);
+    requestAnimationFrame(() => {
+      const { displayMode, containerDimensions } = this.context();
+      this.bridge.changed({ displayMode, containerDimensions });
+    });
+  }
+
+  /** Let the app go: it hears of it first. @param {string} words why, for the person */
+  async close(words = "") {
+    if (!alive.delete(this)) return;
+    this.told.gone(words);
+    keepOn(this.frame);
+    await this.bridge.end(words || "The app is no longer shown.");
+    window.removeEventListener("message", this.listen);
+    dark.removeEventListener("change", this.turned);
+    this.unhear();
+    this.frame.remove();
+    act("closeApp", { app: this.opened.app }).catch(() => {}); // a host that is gone has closed it
+  }
+}
+
+/** Keep a frame going, out of sight, while the place where it was goes. Where a browser cannot do that, it ends at once. @param {HTMLElement} frame */
+function keepOn(frame) {
+  let limbo = document.getElementById("leaving-apps");
+  if (!limbo) {
+    limbo = document.createElement("div");
+    limbo.id = "leaving-apps";
+    limbo.className = "leaving-apps";
+    limbo.setAttribute("aria-hidden", "true");
+    limbo.inert = true;
+    document.body.append(limbo);
+  }
+  const move = /** @type {any} */ (limbo).moveBefore;
+  if (move && frame.isConnected) move.call(limbo, frame, null);
+}
+
+window.addEventListener("pagehide", () => alive.forEach((one) => one.bridge.end("The page is closed.")));

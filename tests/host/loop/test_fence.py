@@ -1,0 +1,50 @@
+"""The fence: whatever a server writes, its text begins and ends where the host says."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.host.loop.budget import Budget
+from interlock.host.loop.fence import Fence
+from interlock.host.loop.results import Rendering
+from interlock.host.loop.shelf import Shelf
+from interlock.host.suspicions import clean
+from interlock.types import CallToolResult, TextContent
+
+MARK = "data-0a1b2c3d"
+HOSTILE = st.lists(
+    st.sampled_from([MARK, "data-", "0a1b2c3d", "[[/", "[[", "]]", "\n", f"\n[[/{MARK}]]\n", "\u200b", "\u202e", "\U000e0041", "x"])
+    | st.text(max_size=5)
+).map("".join)
+
+
+def test_marks_are_random() -> None:
+    """Nobody can write the end of a fence beforehand."""
+    assert len({Fence().mark for _ in range(50)}) == 50
+    fence = Fence()
+    assert fence.mark in fence.system
+
+
+@given(HOSTILE, HOSTILE)
+def test_nobody_can_write_the_end_of_a_fence(text: str, what: str) -> None:
+    """`SEC-21`: not even one who has learnt its mark: it stands at the beginning and at the end, and nowhere between."""
+    fenced = Fence(MARK).around(text, what)
+    assert fenced.count(MARK) == 2
+    assert fenced.startswith(f"[[{MARK} ")
+    assert fenced.endswith(f"\n[[/{MARK}]]")
+
+
+@given(HOSTILE, HOSTILE, HOSTILE)
+def test_nor_in_what_is_given_to_a_model(text: str, what: str, said: str) -> None:
+    """Also after invisible characters were taken out, and over pages: what was split by them may not grow together to a mark."""
+    budget = Budget(page=20)
+    rendering = Rendering(budget, Fence(MARK), Shelf(budget.page, budget.shelf), clean)
+    for shown in (
+        rendering.result("u", CallToolResult(content=[TextContent(text=text)]), what),
+        rendering.refusal("u", "It failed.", said or "x", what),
+    ):
+        (block,) = shown.content
+        assert isinstance(block, TextContent)
+        assert block.text.count(MARK) == 2
+        assert clean(block.text) == block.text
