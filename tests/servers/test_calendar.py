@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -401,10 +402,11 @@ async def test_an_event_as_a_file(client: Client, folder: Path) -> None:
 async def told(changes: Watch, wanted: set[str]) -> set[str]:
     """The URIs of which one hears, until those that are wanted are among them."""
     heard: set[str] = set()
-    async for change in changes:
-        heard.add(change.uri or "")
-        if wanted <= heard:
-            break
+    async with asyncio.timeout(20):  # so that a notice which does not come is a failure and no standstill
+        async for change in changes:
+            heard.add(change.uri or "")
+            if wanted <= heard:
+                break
     return heard
 
 

@@ -49,6 +49,8 @@ CALLS: dict[str, tuple[dict[str, Any], str | None]] = {
     "whole_result": ({}, "For the user's eyes."),
     "convert": ({"celsius": 20}, "68 °F"),
     "broken": ({}, None),
+    "roll_dice": ({"count": 3}, None),
+    "roll_again": ({"count": 1}, None),
     "work": ({"steps": 2}, "Done in 2 steps."),
     "count_down": ({}, "Lift-off."),
     "log_levels": ({}, "Wrote 8 messages."),
@@ -96,6 +98,23 @@ async def test_data_comes_as_data(client: Client) -> None:
     assert (await client.call_tool("is_even", {"number": 2})).value() is True
     assert (await client.call_tool("measure", {"place": "Rome"})).value() == {"place": "Rome", "celsius": 4.0, "sky": "cloudy"}
     assert (await client.call_tool("list_roots")).value() == ["file:///srv"]
+
+
+@pytest.mark.parametrize("name", ["roll_dice", "roll_again"])
+async def test_a_tool_with_an_app(client: Client, name: str) -> None:
+    """It says in words what its app would show, and names a page that is there and is one (`APP-03`, `APP-04`, `APP-05`)."""
+    tool = next(tool for tool in await client.list_tools() if tool.name == name)
+    ui = (tool.meta or {})["ui"]
+    assert ui.get("visibility", ["model", "app"]) == (["app"] if name == "roll_again" else ["model", "app"])
+    result = await client.call_tool(name, {"count": 4})
+    rolled = result.structured_content
+    assert isinstance(rolled, dict)
+    assert len(rolled["dice"]) == 4
+    assert sum(rolled["dice"]) == rolled["total"]
+    assert result.text == f"Rolled {', '.join(map(str, rolled['dice']))}: {rolled['total']} in all."
+    (page,) = (await client.read_resource(ui["resourceUri"])).contents
+    assert (page.uri, page.mime_type) == (ui["resourceUri"], "text/html;profile=mcp-app")
+    assert (page.text or "").startswith("<!doctype html>")
 
 
 async def test_media_and_links(client: Client) -> None:
@@ -192,6 +211,7 @@ async def test_a_no_is_a_no() -> None:
 async def test_resources(client: Client) -> None:
     """Fixed text, bytes, a template and what it has not (`RES-02`, `RES-06`)."""
     assert [resource.uri for resource in await client.list_resources()] == [
+        "ui://everything/dice",
         "everything://docs/readme.md",
         "everything://picture.png",
         COUNTER,
@@ -262,7 +282,7 @@ async def test_pages(client: Client) -> None:
         cursor = page.next_cursor
         if cursor is None:
             break
-    assert sizes == [10, 10, 10, 3]
+    assert sizes == [10, 10, 10, 5]
     with pytest.raises(McpError, match="cursor"):
         await client.request("tools/list", types.ListToolsRequestParams(cursor="nonsense"))
 

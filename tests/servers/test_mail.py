@@ -256,6 +256,29 @@ async def test_a_draft_is_sent_by_one_alone(client: Client, folder: Path) -> Non
     assert len(await ids(client, "list_sent")) == 1
 
 
+async def test_a_draft_that_goes_at_the_last_moment(client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waited for a draft that somebody else has sent meanwhile does not send it again."""
+    draft = await done(client, "create_draft", **AWAY)
+    locked = boxes_module._locked
+
+    def late(descriptor: int) -> bool:
+        (path,) = (folder / ".Drafts" / "cur").iterdir()
+        path.unlink()
+        return locked(descriptor)
+
+    monkeypatch.setattr(boxes_module, "_locked", late)
+    assert "There is no draft" in await refusal(client, "send_draft", draft=draft["id"])
+    assert await ids(client, "list_sent") == []
+
+
+async def test_letters_of_one_moment(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have ids of their own, though the clock stands still."""
+    monkeypatch.setattr(boxes_module.time, "time_ns", lambda: 1_700_000_000_000_000_000)
+    found = {(await done(client, "create_draft", **AWAY))["id"] for _ in range(3)}
+    assert set(await ids(client, "list_drafts")) == found
+    assert len(found) == 3
+
+
 async def test_lists_and_searching(client: Client) -> None:
     """The latest first, as many as are wanted; all words have to be there, in any case and any part."""
     letters = [

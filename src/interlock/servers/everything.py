@@ -32,6 +32,7 @@ from interlock import (
     user,
 )
 
+from . import dice
 from .samples import png, wav
 
 GREETINGS = {"english": "Hello", "french": "Bonjour", "german": "Guten Tag", "japanese": "Konnichiwa", "spanish": "Hola"}
@@ -191,6 +192,9 @@ async def convert(arguments: dict[str, float]) -> str:
 async def broken() -> str:
     """Fail in a way that nobody foresaw: the client gets a plain sentence and a reference, the log all the rest."""
     raise RuntimeError("this text is for the server's log only")
+
+
+dice.offer(server)  # a tool with an app
 
 
 # -- telling: progress, logs, cancellation, limits -----------------------------------------------------------------

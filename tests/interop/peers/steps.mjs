@@ -17,7 +17,7 @@ export function hear({ method, params }) {
 export function answer(method, params) {
     asked.push([method, params ?? null]);
     if (!(method in answers)) throw Object.assign(new Error('User rejected the request'), { code: -1 });
-    return answers[method];
+    return Array.isArray(answers[method]) ? answers[method].shift() : answers[method];
 }
 
 // The calls of the two SDKs that have the same names; `stateless` and `level` are what is sent with each request in that era.

@@ -2,7 +2,8 @@
 
 A step is `{"do": NAME, "with": {...}, "answers": {...}, "until": N}`: what to do and with what, how to answer the server's
 questions meanwhile, and how many messages of the server must have been heard before the step is over. The line that comes back
-has `saw` (what the call returned) or `error`, and what was `heard` and `asked` since the step before.
+has `saw` (what the call returned) or `error`, and what was `heard` and `asked` since the step before. A list of answers is given
+out one after the other.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Steps:
     def answer(self, method: str, params: Any) -> Any:
         """A question of the server came; return the answer that the step has for it."""
         self.asked.append([method, plain(params)])
-        return self.answers.get(method)
+        answer = self.answers.get(method)
+        return answer.pop(0) if isinstance(answer, list) and answer else answer
 
     async def first(self) -> dict[str, Any]:
         """The first step, which says whom to talk to and how."""

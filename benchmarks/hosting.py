@@ -1,4 +1,4 @@
-"""`python -m benchmarks.finding`: what it takes to find tools among 2,000, and entries in a log of 100,000."""
+"""`python -m benchmarks.hosting`: starting 50 servers with 2,000 tools, finding one of these, and entries in a log of 100,000."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import asyncio
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+from interlock import Server
+from interlock.host import Host, Scripted
 from interlock.host.events import CallEnded
 from interlock.host.log import SqliteLog
 from interlock.host.toolbox import Toolbox
@@ -17,6 +20,7 @@ from tests.host.test_finding import WANTED
 
 ENTRIES = 100_000
 ROUNDS = 5
+SERVERS, TOOLS = 50, 40  # of each
 
 
 def main() -> None:
@@ -31,7 +35,35 @@ def main() -> None:
     print(f"index of 2,000 tools {_figures(built)}")
     print(f"one tool less        {_figures(changed)}")
     print(f"search for a tool    {_figures(asked)}")
+    asyncio.run(_starting())
     asyncio.run(_log())
+
+
+async def _starting() -> None:
+    """50 servers of this process, each of which takes from nothing to a second to begin, beside the slowest of them alone."""
+
+    def late(number: int) -> Server:
+        @asynccontextmanager
+        async def slow(server: Server) -> AsyncIterator[None]:
+            await asyncio.sleep(number / (SERVERS - 1))
+            yield
+
+        made = Server(f"s{number}", lifespan=slow)
+        for tool in range(TOOLS):
+            made.tool(name=f"tool_{tool}", description=f"Tool {tool} of server {number}.")(_nothing)
+        return made
+
+    for what, servers in (
+        (f"{SERVERS} servers, {SERVERS * TOOLS:,} tools", {f"s{n}": late(n) for n in range(SERVERS)}),
+        ("the slowest alone", {"s": late(SERVERS - 1)}),
+    ):
+        began = time.perf_counter()
+        async with Host(servers, models=[Scripted("hello")]) as host:
+            print(f"{what:20} {(time.perf_counter() - began) * 1000:.0f} ms, {len(host.toolbox.items)} tools")
+
+
+async def _nothing(words: str) -> str:
+    return words
 
 
 def _fill(box: Toolbox) -> None:
@@ -46,7 +78,7 @@ async def _log() -> None:
         await log.open()
         began = time.perf_counter()
         for number in range(ENTRIES):
-            log.note(CallEnded(session=f"s{number % 100}", server="a", call=str(number), given=f"answer {number} needle{number % 1000}"))
+            log.note(CallEnded(session=f"s{number % 100}", server="a", call=str(number), error=f"answer {number} needle{number % 1000}"))
             if number % 1000 == 0:
                 await log.flush()
         await log.flush()
