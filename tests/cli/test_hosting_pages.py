@@ -286,3 +286,5 @@ def test_the_demo_leaves_what_is_not_its_own(home: Path, interlock: Command) -> 
     assert interlock("demo", "--folder", file).exit_code == 2
     below = interlock("demo", "--folder", file / "demo")
     assert (below.exit_code, "cannot be used" in below.stderr) == (1, True)
+    alone = interlock("demo", "--terminal", "--folder", home / "new")
+    assert (alone.exit_code, "needs a terminal" in alone.stderr, (home / "new").exists()) == (2, True, False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from playwright.async_api import expect
+
 from tests.demo.hands import Keys, Mouse
 from tests.demo.running import shot
 
@@ -22,7 +24,9 @@ class Traveller:
         self._pictures = 0
 
     async def shot(self, what: str) -> None:
-        """A picture, where this journey is one that is kept."""
+        """A picture, where this journey is one that is kept; and the page as a whole can be scrolled nowhere."""
+        beyond = "() => [document.scrollingElement.scrollHeight - innerHeight, document.scrollingElement.scrollWidth - innerWidth, scrollY]"
+        assert max(await self.page.evaluate(beyond)) <= 0, what
         if self.name:
             self._pictures += 1
             await shot(self.page, f"{self.name}-{self._pictures:02}-{what}")
@@ -31,6 +35,7 @@ class Traveller:
         """The question that is open now, once it takes answers."""
         box = self.page.locator("[data-question]", has=self.page.get_by_role("heading", name=title))
         await box.locator(".answers button:not([disabled])").first.wait_for()
+        await expect(box.get_by_role("heading", name=title)).to_be_in_viewport()
         if isinstance(self.hand, Keys):
             await self.page.wait_for_function("() => !!document.activeElement.closest('[data-question]')")
         return box

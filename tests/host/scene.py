@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import json
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
@@ -167,7 +168,8 @@ def given(request: CreateMessageRequestParams) -> str:
     for message in request.messages:
         texts += texts_of(message)
     for tool in request.tools or ():
-        texts += [tool.name, tool.title or "", tool.description or "", str(tool.input_schema), str(tool.annotations)]
+        texts += [tool.name, tool.title or "", tool.description or "", json.dumps(tool.input_schema, ensure_ascii=False)]
+        texts += [] if tool.annotations is None else [tool.annotations.title or ""]
     return "\n".join(texts)
 
 

@@ -256,12 +256,12 @@ async def test_refused_before_or_after(revision: str, when: str, refusal: Answer
 
 async def test_what_the_host_answers_to_a_refusal() -> None:
     """`SAM-07`: the error of a refusal is -1, also where a model fails or too many were asked for."""
-    second = Scripted(ModelFailure("the key sk-123 is wrong", "unauthorized"), name="scripted")
-    sitting = Sitting(sample=[Decision(allow=False, reason="too dear"), YES, YES], sampled=YES)
+    second = Scripted(ModelFailure("the key sk-123 is wrong", "unauthorized"), "said")
+    sitting = Sitting(sample=[Decision(allow=False, reason="too dear"), YES, YES], sampled=Decision(allow=False, reason="not that"))
     params = CreateMessageRequestParams(messages=[SamplingMessage(role="user", content=TextContent(text="?"))], max_tokens=5)
-    async with scene({"asker": asker()}, person=sitting, model=second, asking=Asking(samples=2)) as one:
+    async with scene({"asker": asker()}, person=sitting, model=second, asking=Asking(samples=3)) as one:
         words = []
-        for _ in range(3):
+        for _ in range(4):
             with pytest.raises(McpError) as caught:
                 await one.host.answering.of("asker").ask(CreateMessageRequest(params))
             assert caught.value.code == -1
@@ -269,7 +269,8 @@ async def test_what_the_host_answers_to_a_refusal() -> None:
         assert words[0] == "too dear"
         assert words[1] == "The model gave no answer: unauthorized"
         assert "sk-123" in one.of(SampleEnded)[0].error
-        assert "At most 2" in words[2]
+        assert words[2] == "not that"
+        assert "At most 3" in words[3]
 
 
 @pytest.mark.parametrize(

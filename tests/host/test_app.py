@@ -64,10 +64,14 @@ async def test_the_person_sees_the_whole_command_before_it_is_started(tmp_path: 
 
 @pytest.mark.parametrize("answer", [NO, None, RuntimeError("no screen")])
 async def test_what_was_not_allowed_is_not_started(answer: Any, tmp_path: Path) -> None:
-    one_entry = misbehaving(tmp_path)
-    async with scene({"x": one_entry}, "x", person=Sitting(start=answer), ask_to_start=True) as one:
-        assert one.host.link("x").state == "refused"
-        assert not one.host.toolbox.items
+    """A no is for this time: the next host asks again."""
+    pins = Pins(tmp_path / "interlock.lock")
+    for _ in range(2):
+        sitting = Sitting(start=answer)
+        async with scene({"x": misbehaving(tmp_path)}, "x", person=sitting, pins=pins, ask_to_start=True) as one:
+            assert one.host.link("x").state == "refused"
+            assert not one.host.toolbox.items
+            assert len(sitting.asked) == 1
     assert not pids(tmp_path)
 
 

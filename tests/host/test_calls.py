@@ -508,6 +508,28 @@ async def test_a_tool_that_changed_while_its_call_was_asked_about_is_not_called(
         assert not server.calls  # type: ignore[attr-defined]  # see `adder`
 
 
+async def test_a_tool_that_was_allowed_to_change_meanwhile_is_not_called_either() -> None:
+    """The yes to the call was for the tool as it was shown there; the model looks at the new one first."""
+    server = adder()
+
+    async def change(_: Any) -> Answer:
+        async def add(a: int, b: int) -> str:
+            """Add two numbers, in another way."""
+            server.calls.append("changed")  # type: ignore[attr-defined]  # see `adder`
+            return "changed"
+
+        server.add_tool(add, replace=True)
+        await one.until(lambda: "another way" in (one.host.toolbox.find("adder__add").tool.description or ""))
+        await one.until(lambda: not one.host.toolbox.find("adder__add").blocked)
+        return YES
+
+    async with scene({"adder": server}, ADD, "done", person=Sitting(call=change, pin=YES)) as one:
+        await one.host.session().say("add")
+        assert one.ended() == ["proposed adder__add", "refused by pin", "error"]
+        assert "look at it anew" in last(one)
+        assert not server.calls  # type: ignore[attr-defined]  # see `adder`
+
+
 async def test_a_tool_that_is_gone_when_its_turn_comes_is_not_called() -> None:
     """Calls of one step are planned together: the first may take away the second's tool."""
     server = Server("x")

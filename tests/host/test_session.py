@@ -25,18 +25,21 @@ from interlock.host.events import (
     ModelSaid,
     ModelSays,
     PersonSaid,
+    PromptGot,
+    ResourceRead,
     ResultsGiven,
     TurnEnded,
 )
 from interlock.host.log import MemoryLog, Replay, SqliteLog
 from interlock.host.loop.budget import Budget
 from interlock.host.models.scripted import Scripted, call
-from interlock.host.models.seam import Facts, ModelFailure
+from interlock.host.models.seam import Facts, ModelFailure, Said
 from interlock.host.policy import Policy, Rule
 from interlock.host.questions import Answer, Decision, Filled
 from interlock.host.session import Busy
 from interlock.types import (
     AudioContent,
+    CreateMessageResult,
     EmbeddedResource,
     ImageContent,
     PromptMessage,
@@ -140,9 +143,11 @@ async def test_one_turn_at_a_time() -> None:
         turn = asyncio.ensure_future(session.say("first"))
         await began.wait()
         assert session.running
-        for refused in (session.say("second"), session.prompt("library", "tell", {"name": "x"})):
+        attach = [Attached(server="library", uri="book://one")]
+        for refused in (session.say("second", attach=attach), session.prompt("library", "tell", {"name": "x"})):
             with pytest.raises(Busy):
                 await refused
+        assert not one.of(ResourceRead, PromptGot)
         assert len(one.of(PersonSaid)) == 1
         other = asyncio.ensure_future(one.host.session().say("other"))
         gate.set()
@@ -251,6 +256,33 @@ async def test_a_model_that_ends_without_an_answer() -> None:
     async with scene({}, model=Mute()) as one:
         ended = await one.host.session().say("hi")
         assert (ended.reason, ended.words) == ("failed", "mute ended without an answer.")
+
+
+class Careful(Mute):
+    """A model that has something to put away when it has said all."""
+
+    name = "careful"
+
+    def __init__(self) -> None:
+        self.put_away = 0
+
+    async def stream(self, request: Any) -> Any:
+        try:
+            yield Said(CreateMessageResult(role="assistant", content=[TextContent(text="hi")], model="m"))
+        finally:
+            self.put_away += 1
+
+
+async def test_a_stream_is_closed_when_all_was_said() -> None:
+    """At once, and not when somebody collects it: its connection is free for the next request."""
+    model = Careful()
+    async with scene({}, model=model) as one:
+        session = one.host.session()
+        at: list[int] = []
+        one.host.listen(lambda noted: at.append(model.put_away) if isinstance(noted.event, ModelSaid) else None)
+        for _ in range(2):
+            assert (await session.say("hi")).reason == "done"
+        assert at == [1, 2]
 
 
 async def test_a_fault_of_the_host_does_not_take_the_conversation_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ def serve(name: str | None, arguments: tuple[str, ...], listing: bool, **given: 
 
     \b
     interlock serve weather
+    interlock serve filesystem ~/notes ~/photos
     interlock serve everything --http :8000
     interlock serve git ~/projects/one ~/projects/two
     interlock call get_forecast latitude=37.8 longitude=-122.4 -- interlock serve weather

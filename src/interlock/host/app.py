@@ -52,7 +52,7 @@ from .loop.budget import Budget
 from .models.seam import Model
 from .pins import BadPins, Pins
 from .policy import Policy, Rule
-from .questions import AnyQuestion, Person, StartQuestion
+from .questions import AnyQuestion, Person, StartQuestion, Warned
 from .register import Register
 from .session import Session
 from .toolbox import Toolbox
@@ -391,10 +391,11 @@ class Host:
         wanted = _approval(entry)
         if not self._ask_to_start or entry.id in self._inside or self.pins.approved_command(entry.id, wanted):
             return True
+        folder = (Warned(kind="folder", words="The command is run in this folder.", where=entry.shown_cwd),) if entry.shown_cwd else ()
         question = StartQuestion(
             id=self.desk.name(), server=entry.id, command=entry.shown, source=entry.source, trusted=entry.trusted, roots=entry.roots,
             variables=tuple(dict.fromkeys([*entry.shown_env, *entry.variables])), runs_code=bool(entry.command),
-            warnings=suspicions.of_command(entry.command),
+            warnings=(*folder, *suspicions.of_command(entry.command)),
         )  # fmt: skip
         decision = await self.desk.decide(question)
         if decision.allow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -92,6 +93,18 @@ def test_calls_have_the_results_that_they_had() -> None:
     for name, arguments in (("t", {"a": 1, "b": 2}), ("t", {"a": 3}), ("u", {"a": 4})):
         with pytest.raises(LogError, match="had no such call"):
             replay.results.take(name, arguments)
+
+
+@pytest.mark.parametrize("by", ["app", "person"])
+def test_calls_of_others_are_not_the_models(by: Literal["app", "person"]) -> None:
+    """What an app or the person called is no answer to what the model calls, though the call be the same (`APP-30`)."""
+    calls: list[AnyEvent] = [
+        CallProposed(session="s", call="s.app-1", name="t", arguments={}, by=by), CallEnded(session="s", call="s.app-1", error="theirs"),
+        CallProposed(session="s", call="1", name="t", arguments={}), CallEnded(session="s", call="1", error="its own"),
+    ]  # fmt: skip
+    replay = Replay(noted([*TALK[:4], *calls]))
+    assert replay.results.take("t", {}).error == "its own"
+    assert replay.results.left == 0
 
 
 STARTED = TALK[:5]

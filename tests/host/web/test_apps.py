@@ -459,6 +459,31 @@ async def test_an_app_has_so_many_calls_under_way(table: Table) -> None:
     assert not (await table.browser.tried("appRead", app=opened["app"], uri="shop://prices"))["ok"]
 
 
+async def test_an_app_that_heard_no_does_not_go_on_asking(table: Table) -> None:
+    """After the third no its calls are refused without a question; opened anew, it may ask again (`APP-30`)."""
+    session, opened = await table.open()
+    for allow in (True, False, False, False):
+        table.person.answers.put_nowait(Decision(allow=allow))
+        act = {"session": session, "server": "shop", "tool": "put", "arguments": {"thing": "milk"}}
+        call = (await table.browser.act("callTool", app=opened["app"], **act))["call"]
+        await table.until(CallEnded, call=call)
+    refused = await table.browser.tried("callTool", app=opened["app"], **act)
+    assert "said no too often" in refused["words"]
+    again = await table.browser.act("appResource", server="shop", uri=SHOP, session=session)
+    assert (await table.browser.tried("callTool", app=again["app"], **act))["ok"]
+
+
+async def test_no_place_no_apps() -> None:
+    """A page without the second origin declares no apps and shows none."""
+    async with Host({"shop": shop([])}, models=[Scripted()]) as host:
+        face = WebFace(host, origin=ORIGIN)
+        browser = Browser(face)
+        await browser.enter()
+        assert "no place" in (await browser.tried("appResource", server="shop", uri=SHOP))["words"]
+        assert host.answering.extensions == {}
+        face.close()
+
+
 async def test_an_app_reads_its_own_server(table: Table) -> None:
     """And no other; that it did is told."""
     _, opened = await table.open()

@@ -420,3 +420,23 @@ async def test_an_app_on_a_telephone(chromium: Any) -> None:
         await app_of(page).get_by_text("An app").wait_for()
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         await shot(page, "app-telephone")
+
+
+async def test_an_app_does_not_get_what_is_typed_elsewhere(chromium: Any) -> None:
+    """Who takes the focus from under the person's fingers loses its place; who clicks into an app is in it."""
+    async with laboratory(chromium) as (_, page, frame):
+        await frame.evaluate("() => { window.field = document.createElement('input'); document.body.append(field) }")
+        field = page.get_by_label("What you say")
+        await field.fill("a")
+        await app_of(page).locator("input").click()
+        await page.keyboard.type("mine")
+        assert await frame.evaluate("field.value") == "mine"
+        await frame.evaluate("() => { field.value = ''; field.blur(); setInterval(() => { field.focus(); window.focus() }, 5) }")
+        async with asyncio.timeout(8):
+            while not await page.get_by_text("it took the focus").count():
+                await field.focus()
+                await page.keyboard.type("x")
+        await page.wait_for_function("() => document.activeElement?.matches('textarea')")
+        before = await field.input_value()
+        await page.keyboard.type("and more")
+        assert await field.input_value() == f"{before}and more"

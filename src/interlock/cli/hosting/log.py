@@ -13,9 +13,9 @@ import msgspec
 
 from ...host.events import Noted
 from ...host.log import LogError, SqliteLog, Tampered
-from ...store import data_folder
 from .. import exits
 from ..screen import note, say
+from .making import own_folder
 
 _SHOWN = 160  # characters of an entry on a line
 
@@ -42,7 +42,7 @@ def log(path: Path | None, sessions: bool, export: Path | None, verify: bool, wo
     interlock log --sessions
     interlock log --session s1a2b3c4 --export trip.jsonl
     """
-    place = path or data_folder().parent / "host" / "log.db"
+    place = path or own_folder() / "log.db"
     if not place.is_file():
         raise click.UsageError(f"There is no log at {place} yet; `interlock host`, `chat` and `ask` write it.")
     kept = SqliteLog(place)

@@ -13,11 +13,14 @@ from msgspec import Struct, structs
 DOTS: Final = "••••••••"
 """What stands in the place of a secret. Always of one length, so that it does not tell that of the secret."""
 
-# Variables that decide what code runs, whatever the command is: their values are shown to who approves it.
+# Variables that decide what code runs or who is reached, whatever the command is: their values are shown to who approves it.
 _STEERING = re.compile(
-    r"PATH|LD_.*|DYLD_.*|NODE_(OPTIONS|PATH)|PYTHON(PATH|HOME|STARTUP)|RUBYOPT|PERL5(OPT|LIB)|JAVA_TOOL_OPTIONS|BASH_ENV|ENV",
+    r".*PATH(EXT)?|LD_.*|DYLD_.*|NODE_.*|PYTHON.*|RUBY.*|PERL.*|LUA_.*|PHP.*|R_PROFILE.*|CLASSPATH|.*_OPTIONS|.*OPTS|GIT_.*|NPM_.*|YARN_.*"
+    r"|PNPM_.*|PIP_.*|UV_.*|BUN_.*|DENO_.*|DOTNET_.*|CORECLR_.*|COR_.*|DOCKER_.*|BASH_.*|ENV|SHELL|ZDOTDIR|PS4|IFS|COMSPEC|PROMPT_COMMAND"
+    r"|.*_ASKPASS|PAGER|EDITOR|VISUAL|BROWSER|HOME|USERPROFILE|XDG_.*|APPDATA|OPENSSL_.*|SSL_CERT_.*|.*_CA_BUNDLE|.*_PROXY",
     re.IGNORECASE,
 )
+_LOGIN = re.compile(r"(?<=//)[^/@\s]+(?=@)")  # in an address that such a variable holds
 
 _NAMED = re.compile(r"\$\{(input:[^}]*|[A-Za-z_][A-Za-z0-9_]*)")
 
@@ -97,12 +100,14 @@ class Entry(Struct, frozen=True, kw_only=True):
         return visible(shlex.join(self._open_command) if self.command else self._open_url)
 
     @property
+    def shown_cwd(self) -> str:
+        """The folder that it is started in, as `shown` has the command; empty where it is that of the host."""
+        return "" if self.cwd is None else visible(self._open("cwd", self.cwd))
+
+    @property
     def shown_env(self) -> tuple[str, ...]:
         """The variables that the program gets, as NAME=dots; with their values where those decide what code runs, as PATH does."""
-        return tuple(
-            visible(f"{name}={self._open(f'env.{name}', value) if _STEERING.fullmatch(name) else DOTS}")
-            for name, value in sorted(self.env.items())
-        )
+        return tuple(visible(f"{name}={self._steering.get(name, DOTS)}") for name in sorted(self.env))
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -112,7 +117,8 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """A SHA-256 in hex of what a person approves: the command, the names in its `env` and its folder, or the URL; and `variables`.
+        """A SHA-256 in hex of what a person approves: the command, its folder, the names in its `env` and those values that are shown
+        (`shown_env`), or the URL; and `variables`.
 
         Secrets count as dots: a new token needs no new approval, and nothing can be guessed from the digest. Another variable does.
         """
@@ -121,6 +127,7 @@ class Entry(Struct, frozen=True, kw_only=True):
             what = {
                 "command": self._open_command,
                 "env": sorted(self.env),
+                **({"steering": self._steering} if self._steering else {}),
                 "cwd": None if self.cwd is None else self._open("cwd", self.cwd),
             }
         return sha256(json.dumps({**what, "variables": self.variables}, sort_keys=True).encode()).hexdigest()
@@ -130,6 +137,12 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("id", self.id), ("shown", self.shown)]
+
+    @property
+    def _steering(self) -> dict[str, str]:
+        """The variables that decide what code runs, with their values as they may be shown."""
+        found = {name: self._open(f"env.{name}", value) for name, value in self.env.items() if _STEERING.fullmatch(name)}
+        return {name: _LOGIN.sub(DOTS, value) for name, value in found.items()}
 
     @property
     def _open_command(self) -> tuple[str, ...]:

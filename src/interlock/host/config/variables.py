@@ -17,7 +17,7 @@ from .entries import DOTS, Input, Origin
 _REFERENCE = re.compile(r"\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)")
 _BARE = re.compile(r"\$()([A-Za-z_][A-Za-z0-9_]*)")
 _SHELL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-_SECRETIVE = re.compile(r"key|token|secret|passw|pass$|pwd$|auth|cookie|credential|bearer|private|pin$|dsn$", re.IGNORECASE)
+_SECRETIVE = re.compile(r"key|token|secret|passw|(?<!_ask)pass$|pwd$|auth|cookie|credential|bearer|private|pin$|dsn$", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(?:[a-z]+(?::/{0,2})?)?[^/?#]*", re.IGNORECASE)
 
 # Variables that everybody has and nobody hides.

@@ -108,6 +108,8 @@ class Results:
         edited: dict[str, dict[str, Any]] = {}
         for event in events:
             if isinstance(event, CallProposed):
+                if event.by != "model":
+                    continue  # an app, or the person: nothing that the model waits for
                 proposed[event.call] = event
             elif isinstance(event, CallDecided) and event.arguments is not None:
                 edited[event.call] = event.arguments

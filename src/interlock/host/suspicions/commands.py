@@ -64,6 +64,7 @@ _DANGERS: tuple[tuple[str, str, str], ...] = (
     ),
 )  # fmt: skip
 _READY = [(kind, words, re.compile(pattern, re.IGNORECASE if kind != "opens" else 0)) for kind, words, pattern in _DANGERS]
+MOST_LINE = 4_000  # characters that are looked through; no server needs as many
 _JOINED = re.compile(r"[;&|`]|\$\(|>\s*/|\n")
 
 
@@ -73,6 +74,9 @@ def of_command(command: Sequence[str]) -> tuple[Warned, ...]:
         return ()
     line = " ".join(command)
     found: list[Warned] = []
+    if len(line) > MOST_LINE:
+        found.append(Warned(kind="long", words=f"It has {len(line):,} characters, of which only the first {MOST_LINE:,} were looked through."))
+        line = line[:MOST_LINE]
     names = [_name(word) for word in command]
     inner = re.split(r"[\s;&|()`'\"]+", " ".join(command[1:])) if names[0] in _SHELLS else []
     if names[0] in _ROOT or any(_name(word) in _ROOT - {"su"} for word in inner) or "sudo" in names[:3]:

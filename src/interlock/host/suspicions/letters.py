@@ -15,6 +15,9 @@ _ANSI = re.compile(
 _LINE_ENDS = re.compile("\r\n|[\r\x85\u2028\u2029]")
 _PLAIN = re.compile("[\t\n -~]*")  # most texts; what is not pure ASCII is looked at letter by letter
 
+_FOREIGN = re.compile("[^\t\n -~]+")
+_ODD = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")  # printable, and not seen
+
 # Not of category Cf, and yet nothing to see.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 # Of category Cf, and yet to be seen: signs of numbers and verses.
@@ -27,7 +30,7 @@ _JOINED = ((0x0600, 0x08FF), (0x0900, 0x0DFF), (0x0F00, 0x109F), (0x1780, 0x18AF
 
 def visible(text: str) -> str:
     """The text for people, with what cannot be seen written out: ⟨U+200B⟩. Line ends and tabs stay; total and idempotent."""
-    if _PLAIN.fullmatch(text):
+    if _seen(text):
         return text
     shown: list[str] = []
     for place, letter in enumerate(text):
@@ -44,6 +47,8 @@ def clean(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return text
     text = _LINE_ENDS.sub("\n", _ANSI.sub("", text))
+    if _seen(text):
+        return text
     kept: list[str] = []
     for place, letter in enumerate(text):
         if "\ud800" <= letter <= "\udfff":
@@ -55,7 +60,7 @@ def clean(text: str) -> str:
 
 def hidden(text: str) -> list[str]:
     """The characters of a text that nobody sees and that have no business there, in order."""
-    if _PLAIN.fullmatch(text):
+    if _seen(text):
         return []
     kept: list[str] = []
     found: list[str] = []
@@ -77,6 +82,12 @@ def turned(text: str) -> bool:
     return any(letter in _BIDI for letter in hidden(text))
 
 
+def _seen(text: str) -> bool:
+    """Whether all of a text is plainly there to see: then nobody has to go through it letter by letter."""
+    return all(run[0].isprintable() and not _ODD.search(run[0]) for run in _FOREIGN.finditer(text))
+
+
+@lru_cache(maxsize=4096)
 def _hidden(letter: str) -> bool:
     if letter in "\t\n" or " " <= letter <= "~" or letter in _SEEN:
         return False

@@ -26,7 +26,7 @@ class Apart:
     """
 
     def __init__(self, origin: str, page: str) -> None:
-        self._origin, self._ancestor = origin, page
+        self.origin, self._ancestor = origin, page
         folder = resources.files("interlock.host.web") / "proxy"
         self._page = (folder / "proxy.html").read_text(encoding="utf-8").replace("@PAGE@", escape(page, quote=True)).encode()
         self._script = (folder / "proxy.js").read_bytes()
@@ -44,7 +44,7 @@ class Apart:
                 _, gone = self._policies.popitem(last=False)
                 del self._places[gone]
         self._policies.move_to_end(name)
-        return f"{self._origin}/app/{name}"
+        return f"{self.origin}/app/{name}"
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request. Cookies are neither read nor set."""
@@ -53,7 +53,7 @@ class Apart:
         await self._answer(Request(scope))(scope, receive, send)
 
     def _answer(self, request: Request) -> Response:
-        if f"http://{request.headers.get('host', '')}" != self._origin:
+        if f"http://{request.headers.get('host', '')}" != self.origin:
             return PlainTextResponse("There is nothing here.", 421)
         if request.method in ("GET", "HEAD"):
             if request.url.path == "/proxy.js":

@@ -15,7 +15,7 @@ from interlock.types import CallToolResult, JSONObject, ReadResourceResult
 
 from .. import suspicions
 from ..calls import Wanted
-from ..events import Event, FeaturesChanged, Noted, Notice, ResourceUpdated, ServerState
+from ..events import CallDecided, CallEnded, Event, FeaturesChanged, Noted, Notice, ResourceUpdated, ServerState
 from ..questions import UrlQuestion
 from ..toolbox import Item
 from .apart import Apart
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST_OPEN = 200
 MOST_CALLS = 8  # of one app, under way at once
+MOST_NOES = 3  # of the person to an app's calls, after which they are no longer asked
 MOST_PAGES = 50  # that are kept
 MOST_URL = 8_192
 MOST_CONTEXT = 64 * 1024  # bytes, as JSON
@@ -43,6 +44,7 @@ class Opened(Struct, eq=False):
     uri: str
     session: str
     calls: set[asyncio.Task[Any]]
+    noes: int = 0
     link: asyncio.Task[Any] | None = None
 
 
@@ -55,11 +57,14 @@ class OpenApps:
         self._pages: OrderedDict[tuple[str, str], Page] = OrderedDict()
         self._told: set[tuple[str, str, str]] = set()
         self._person: set[asyncio.Task[Any]] = set()
+        self._callers: dict[str, Opened] = {}  # of calls that are not decided yet
         self._unheard = host.listen(self._hear)
 
     async def open(self, server: str, uri: str, session: str) -> JSONObject:
         """Open an app that one of the server's tools names. Raises Denied, BadApp, McpError, Unreachable (`APP-03`, `APP-04`, `APP-07`)."""
         linked = [item for item in self._host.toolbox.items if item.server == server and ui_of(item.tool) == uri]
+        if not self._apart.origin:
+            raise Denied("Apps cannot be shown here: there is no place for them.")
         if not uri or not linked:
             raise Denied(f"No tool of {server} has the app {uri}.")
         if all(item.blocked for item in linked):
@@ -92,7 +97,11 @@ class OpenApps:
             raise Denied(f"{tool} is not for apps to call.")
         if len(opened.calls) >= MOST_CALLS:
             raise Denied(f"The app has {MOST_CALLS} calls under way already.")
-        return self._begin(item, arguments, opened.session, "app", opened.calls)
+        if opened.noes >= MOST_NOES:
+            raise Denied("The person has said no too often to be asked again.")
+        call = self._begin(item, arguments, opened.session, "app", opened.calls)
+        self._callers[call] = opened
+        return call
 
     def call_for_person(self, session: str, server: str, tool: str, arguments: JSONObject) -> str:
         """Call any tool, as the person wants it; the name of the call. Raises Denied."""
@@ -179,8 +188,11 @@ class OpenApps:
         self._host.tell(Notice(session=session, level="warning", server=server, words=suspicions.visible(words)))
 
     def _hear(self, noted: Noted) -> None:
-        """Forget pages of servers that are not as they were."""
+        """Forget pages of servers that are not as they were, and remember to whom the person has said no."""
         event: Event = noted.event
+        if isinstance(event, CallDecided | CallEnded) and (opened := self._callers.pop(event.call, None)) is not None:
+            opened.noes += isinstance(event, CallDecided) and not event.allow and event.by == "person"
+            return
         if isinstance(event, FeaturesChanged | ServerState):
             gone = [key for key in self._pages if key[0] == event.server]
         elif isinstance(event, ResourceUpdated):

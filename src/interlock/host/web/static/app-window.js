@@ -1,6 +1,6 @@
 // @ts-check
 // The window of an app: a frame on the other origin, from its first message to its last, and what the page does for what is in it.
-import { effect } from "./kit.js";
+import { effect, typing } from "./kit.js";
 import { Bridge, No } from "./app-bridge.js";
 import { looks } from "./looks.js";
 import { act, line } from "./net.js";
@@ -72,6 +72,7 @@ export class AppWindow {
     this.told = told;
     this.mode = "inline";
     this.isShown = false;
+    this.thefts = 0;
     this.origin = new URL(opened.url).origin;
     const frame = (this.frame = document.createElement("iframe"));
     frame.title = `App of ${whose.server}`;
@@ -195,5 +196,22 @@ function keepOn(frame) {
   const move = /** @type {any} */ (limbo).moveBefore;
   if (move && frame.isConnected) move.call(limbo, frame, null);
 }
+
+// An app may not take the focus from a field in which somebody writes: the browser would let it, and what is typed would be its.
+const JUST_NOW = 1000, THEFTS = 2;
+let typed = -JUST_NOW, written = /** @type {HTMLElement | null} */ (null);
+window.addEventListener("keydown", (event) => {
+  if (event.key.length === 1) typed = performance.now();
+  else if (event.key === "Tab") typed = -JUST_NOW; // whoever goes on is not writing
+}, true);
+window.addEventListener("focusin", ({ target }) => { written = target instanceof HTMLElement && typing(target) ? target : null; });
+window.addEventListener("blur", () => {
+  const thief = [...alive].find((one) => one.frame === document.activeElement);
+  if (!thief || !written?.isConnected || performance.now() - typed > JUST_NOW) return;
+  const back = written;
+  thief.thefts += 1;
+  if (thief.thefts >= THEFTS) thief.close("The app is closed: it took the focus while you were writing.");
+  window.setTimeout(() => back.focus());
+});
 
 window.addEventListener("pagehide", () => alive.forEach((one) => one.bridge.end("The page is closed.")));

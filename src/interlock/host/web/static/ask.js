@@ -16,10 +16,17 @@ function busyElsewhere() {
   return typing(now);
 }
 
+/** Bring a question into view; one that is too long for it is read from its beginning. @param {HTMLElement} question */
+export function show(question) {
+  const room = question.closest(".log, .waiting");
+  if (room && question.offsetHeight > room.clientHeight) room.scrollTop += question.getBoundingClientRect().top - room.getBoundingClientRect().top;
+  else question.scrollIntoView({ block: "nearest" });
+}
+
 /** Go to the question that waits longest, or to the composer where none waits. */
 export function toNextQuestion() {
   const next = document.querySelector("[data-question]") ?? document.getElementById("say");
-  if (next instanceof HTMLElement) next.focus({ preventScroll: true }), next.scrollIntoView({ block: "nearest" });
+  if (next instanceof HTMLElement) next.focus({ preventScroll: true }), show(next);
 }
 
 /**
@@ -42,7 +49,7 @@ export function Ask({ question, title, icon = "ask", children, answers, denial }
   useLayoutEffect(() => {
     if (!busyElsewhere()) {
       box.current.focus({ preventScroll: true });
-      box.current.scrollIntoView({ block: "nearest" });
+      show(box.current);
     }
     const mine = box.current;
     return () => {

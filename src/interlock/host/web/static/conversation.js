@@ -1,7 +1,7 @@
 // @ts-check
 // The conversation in the middle: everything that happened, in order, growing at its end.
 import { Fold, From, Icon, Say, cls, html, several, useLayoutEffect, useRef, useState, when } from "./kit.js";
-import { Settled } from "./ask.js";
+import { Settled, show } from "./ask.js";
 import { CallCard } from "./call-card.js";
 import { Content, Pointed, Value } from "./content.js";
 import { Markdown } from "./markdown.js";
@@ -101,7 +101,8 @@ export function Conversation({ id }) {
     down();
     const grown = new ResizeObserver(() => {
       const question = document.activeElement?.closest(".log [data-question]");
-      if (stuck.current && question) question.scrollIntoView({ block: "nearest" });
+      if (stuck.current && question && question === document.activeElement) show(/** @type {HTMLElement} */ (question));
+      else if (stuck.current && question) question.scrollIntoView({ block: "nearest" });
       else if (stuck.current) down();
     });
     grown.observe(inner.current);
