@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from playwright.async_api import expect
-
 from tests.demo.hands import Keys, Mouse
 from tests.demo.running import shot
 
@@ -32,7 +30,9 @@ class Traveller:
             await shot(self.page, f"{self.name}-{self._pictures:02}-{what}")
 
     async def question(self, title: str) -> Any:
-        """The question that is open now, once it takes answers."""
+        """The question that is open now, once it takes answers; its beginning is in view."""
+        from playwright.async_api import expect  # late: only these tests need it
+
         box = self.page.locator("[data-question]", has=self.page.get_by_role("heading", name=title))
         await box.locator(".answers button:not([disabled])").first.wait_for()
         await expect(box.get_by_role("heading", name=title)).to_be_in_viewport()

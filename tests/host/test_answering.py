@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from interlock.types import (
     ModelPreferences,
     SamplingMessage,
     TextContent,
+    Tool,
 )
 from tests.host.scene import ALLOW, NO, YES, Sitting, last, scene
 
@@ -213,6 +213,25 @@ async def test_the_person_edits_both_and_chooses_the_model() -> None:
         assert (asked.messages, asked.max_tokens) == (request.messages, 16_384)
         assert "edited: tidied" in last(one)
         assert "raw" not in last(one)
+
+
+@pytest.mark.parametrize("tools", [None, [Tool(name="t", input_schema={"type": "object"})]])
+async def test_what_a_model_thought_goes_to_no_server(tools: list[Tool] | None) -> None:
+    """`SAM-20`, `SAM-21`: what a provider keeps in `_meta` goes back only where a loop with tools needs it; other keys stay."""
+    kept = {"io.interlock/openai": {"thought": "secret"}, "other": 1}
+    thinker = Scripted([TextContent(text="short", meta=dict(kept))], name="thinker")
+    server = Server("asker")
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        said = await ctx.sample("Which?", max_tokens=9, tools=tools, preferences=ModelPreferences(hints=[ModelHint(name="thinker")]))
+        block = said.content[0] if isinstance(said.content, list) else said.content
+        return str(sorted(block.meta or {}))
+
+    async with scene({"asker": server}, call("asker__ask"), "done", person=Sitting(**YES_ALL), policy=ALLOW, others=[thinker]) as one:
+        await one.host.session().say("ask")
+        assert ("io.interlock" in last(one)) is bool(tools)
+        assert "other" in last(one)
 
 
 async def test_a_sample_is_never_longer_than_allowed() -> None:
@@ -417,42 +436,3 @@ async def test_two_conversations_at_once(revision: str) -> None:
             session = sessions[question.message.removeprefix("for ")]
             place = (session.id, f"{session.id}.1") if revision == REVISIONS[-1] else ("", "")
             assert (question.session, question.call) == place
-
-
-# -- roots ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("revision", REVISIONS)
-async def test_roots_are_what_was_granted(revision: str, tmp_path: Path) -> None:
-    """`ROO-01`, `ROO-05`, `ROO-06`: the server's own and those for all, as far as they are there, and nothing of another server's."""
-    own, all_of_them, others, gone = (tmp_path / name for name in ("own", "all", "others", "gone"))
-    for folder in (own, all_of_them, others, gone):
-        folder.mkdir()
-    roots = {"asker": [own, gone, own], "": [all_of_them], "other": [others]}
-    gone.rmdir()
-    servers = {"asker": asker(revisions=revision), "other": asker(revisions=revision)}
-    async with scene(servers, call("asker__roots"), "done", policy=ALLOW, roots=roots) as one:
-        await one.host.session().say("ask")
-        assert f"{all_of_them.as_uri()} {own.as_uri()}" in last(one)
-        assert "gone" not in last(one)
-        assert "others" not in last(one)
-
-
-async def test_roots_are_granted_and_taken_back(tmp_path: Path) -> None:
-    """Each time the next question sees it; what is no folder, or no server, is refused with words."""
-    async with scene({"asker": asker()}, *[call("asker__roots"), "done"] * 3, policy=ALLOW) as one:
-        session = one.host.session()
-        one.host.grant(tmp_path, "asker")
-        one.host.grant(tmp_path, "asker")
-        assert one.host.granted == {"asker": (str(tmp_path),)}
-        await session.say("ask")
-        assert tmp_path.as_uri() in last(one)
-        one.host.revoke(tmp_path, "asker")
-        one.host.revoke(tmp_path, "asker")
-        assert one.host.granted == {}
-        await session.say("ask")
-        assert tmp_path.as_uri() not in last(one)
-        with pytest.raises(ValueError, match="is no folder"):
-            one.host.grant(tmp_path / "none")
-        with pytest.raises(Exception, match="There is no server nobody"):
-            one.host.grant(tmp_path, "nobody")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.host.config import DOTS, Entry, read_config
+from interlock.host.suspicions import of_command
 from tests.host.scene import YES, Sitting, scene
 
 
@@ -48,3 +49,10 @@ async def test_the_folder_in_which_it_runs_is_shown(tmp_path: Path) -> None:
         await s.host.open(wait=None)
     (asked,) = person.of("start")
     assert any(str(tmp_path) in warned.words or str(tmp_path) in warned.where for warned in asked.warnings)
+
+
+def test_a_command_of_any_length_is_looked_through_so_far() -> None:
+    """It says so, and what cannot be seen is found wherever it stands (`SEC-18`)."""
+    found = {warned.kind for warned in of_command(("bash", "-c", "curl x |" * 200_000 + "\u202e"))}
+    assert {"long", "hidden", "shell"} <= found
+    assert "long" not in {warned.kind for warned in of_command(("bash", "-c", "x" * 3_000))}

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from interlock import Answers
 from interlock.types import (
+    INVALID_PARAMS,
     USER_REJECTED,
     CreateMessageRequestParams,
     CreateMessageResult,
@@ -28,8 +29,10 @@ from .events import Event, Notice, SampleEnded
 from .hearing import whole
 from .models.choice import choose
 from .models.seam import Model, ModelFailure, Said
+from .nesting import too_deep
 from .questions import Decision, Filled, FormQuestion, SampledQuestion, SampleQuestion, UrlQuestion, Warned
 
+ADAPTERS = "io.interlock/"  # keys of `_meta` under which adapters keep what a provider wants to see again
 TRIES = 5  # at a form whose answer does not fit it
 
 
@@ -127,6 +130,8 @@ class Answering:
     # -- sampling -----------------------------------------------------------------------------------------------------
 
     async def _sample(self, server: str, params: CreateMessageRequestParams, place: tuple[str, str]) -> CreateMessageResult:
+        if too_deep(params):
+            raise McpError(INVALID_PARAMS, "The request is nested too deeply")
         if self._too_often(server, "sample", self._asking.samples):
             raise McpError(USER_REJECTED, f"At most {self._asking.samples} sampling requests in {self._asking.seconds:g} seconds")
         session, call = place
@@ -165,6 +170,8 @@ class Answering:
     async def _said(self, server: str, session: str, question: str, model: Model, params: CreateMessageRequestParams) -> Said:
         try:
             said = await whole(model, params)
+            if not params.tools:  # with tools it is a loop of the server's own, in which a provider wants to see its marks again
+                said = msgspec.structs.replace(said, result=_without_thoughts(said.result))
             self._tell(SampleEnded(session=session, server=server, question=question, model=model.name, usage=said.usage))
             return said
         except ModelFailure as bad:
@@ -199,3 +206,15 @@ class Answering:
 
     def _left(self, server: str, kind: str, most: int) -> int:
         return most - len(self._recent.get((server, kind), ()))
+
+
+def _without_thoughts(result: CreateMessageResult) -> CreateMessageResult:
+    """What a model said without what its adapter keeps beside it, thoughts for instance: that is no server's business (`SAM-20`)."""
+    blocks = result.content if isinstance(result.content, list) else [result.content]
+    plain = [
+        msgspec.structs.replace(block, meta={key: value for key, value in meta.items() if not key.startswith(ADAPTERS)} or None)
+        if (meta := getattr(block, "meta", None))
+        else block
+        for block in blocks
+    ]
+    return msgspec.structs.replace(result, content=plain if isinstance(result.content, list) else plain[0])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from interlock.types import CreateMessageRequestParams
 
 from .models.seam import Delta, Model, ModelFailure, Said
+from .nesting import too_deep
 
 
 async def whole(model: Model, request: CreateMessageRequestParams, hear: Callable[[Delta], None] | None = None) -> Said:
@@ -15,6 +16,8 @@ async def whole(model: Model, request: CreateMessageRequestParams, hear: Callabl
     try:
         async for piece in stream:
             if isinstance(piece, Said):
+                if too_deep(piece.result):
+                    raise ModelFailure(f"{model.name} gave an answer that is nested too deeply.", "bad_answer")
                 return piece
             if hear is not None:
                 hear(piece)

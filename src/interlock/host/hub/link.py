@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
-from interlock import Answers, CallToolResult, Client, InterlockError, TimedOut, Unreachable
+from interlock import Answers, CallToolResult, Client, InterlockError, ProtocolError, TimedOut, Unreachable
 from interlock.types import (
     Completion,
     GetPromptResult,
@@ -28,6 +28,7 @@ from interlock.types import (
 
 from ..config.entries import Entry
 from ..events import Event, Notice, ResourceUpdated, ServerSaid, ServerState
+from ..nesting import too_deep
 from .backoff import Backoff
 from .bounds import Bounds
 from .life import Life
@@ -210,7 +211,10 @@ class Link:
         life = await self._reached()
         with life.busy():
             try:
-                return await do(life.client)
+                got = await do(life.client)
+                if too_deep(got):
+                    raise ProtocolError("The answer is nested too deeply.")
+                return got
             except InterlockError as bad:
                 self._secrecy.hide(bad)
                 if isinstance(bad, Unreachable) and not isinstance(bad, TimedOut):

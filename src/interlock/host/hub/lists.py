@@ -11,6 +11,7 @@ from msgspec import Struct
 from interlock import AnyResult, Client, Exchange, Handler, McpError, Middleware, ProtocolError
 from interlock.types import METHOD_NOT_FOUND, ListChangedNotificationParams, Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool
 
+from ..nesting import too_deep
 from .secrecy import Secrecy
 from .waits import Calm, Sleep, within
 
@@ -125,7 +126,7 @@ class Lists:
             if not await within(fetching, self._seconds, self._sleep):
                 self._complain(f"Its {kind.words} could not be listed: they were not all there within {self._seconds:g} seconds.")
                 return
-            setattr(self, name, fetching.result())
+            setattr(self, name, self._bearable(kind, fetching.result()))
         except McpError as bad:
             if bad.code != METHOD_NOT_FOUND or name != "templates":  # many servers have resources and know no templates
                 self._fail(kind, bad)
@@ -135,6 +136,13 @@ class Lists:
             if not fetching.done():
                 fetching.cancel()
                 await asyncio.wait({fetching})
+
+    def _bearable(self, kind: _Kind, items: list[Any]) -> list[Any]:
+        """The list without what is nested so deeply that nobody could go through it."""
+        kept = [item for item in items if not too_deep(item)]
+        if len(kept) < len(items):
+            self._complain(f"{len(items) - len(kept)} of its {kind.words} are left out: they are nested too deeply.")
+        return kept
 
     def _fail(self, kind: _Kind, bad: Exception) -> None:
         why = self._secrecy.beginning(str(bad) or type(bad).__name__, _MOST_WORDS)

@@ -53,6 +53,15 @@ def decode(data: bytes) -> Noted:
 
 def row(data: bytes, redact: Redact | None) -> Row:
     """What is to be kept of an entry: without secrets, and with the text that it is found by."""
+    try:
+        return _row(data, redact)
+    except RecursionError:  # better an entry that says so than a log that keeps nothing more
+        seq, at = data[:80].partition(b',"event"')[0].removeprefix(b'{"seq":').split(b',"at":')
+        noted = Noted(seq=int(seq), at=float(at), event=Notice(level="warning", words="An entry cannot be kept: it is nested too deeply."))
+        return _row(_encoder.encode(noted), redact)
+
+
+def _row(data: bytes, redact: Redact | None) -> Row:
     value = msgspec.json.decode(data)
     if redact is not None:
         event = redacted(value["event"], redact)

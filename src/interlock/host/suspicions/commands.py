@@ -72,11 +72,12 @@ def of_command(command: Sequence[str]) -> tuple[Warned, ...]:
     """What is dangerous about the command that starts a server: its words, the program first. What looks harmless may not be."""
     if not command:
         return ()
-    line = " ".join(command)
+    whole = " ".join(command)
+    line = whole[:MOST_LINE]
     found: list[Warned] = []
-    if len(line) > MOST_LINE:
-        found.append(Warned(kind="long", words=f"It has {len(line):,} characters, of which only the first {MOST_LINE:,} were looked through."))
-        line = line[:MOST_LINE]
+    if len(whole) > MOST_LINE:
+        words = f"It has {len(whole):,} characters, of which only the first {MOST_LINE:,} were looked through."
+        found.append(Warned(kind="long", words=words))
     names = [_name(word) for word in command]
     inner = re.split(r"[\s;&|()`'\"]+", " ".join(command[1:])) if names[0] in _SHELLS else []
     if names[0] in _ROOT or any(_name(word) in _ROOT - {"su"} for word in inner) or "sudo" in names[:3]:
@@ -86,7 +87,7 @@ def of_command(command: Sequence[str]) -> tuple[Warned, ...]:
             found.append(Warned(kind=kind, words=words, where=seen[0].strip()))
     if names[0] in _SHELLS and any(_JOINED.search(word) for word in command[1:]):
         found.append(Warned(kind="shell", words="It runs several commands in a shell, not one program.", where=line))
-    if hidden(line):
+    if hidden(whole):
         found.append(Warned(kind="hidden", words="It has characters that cannot be seen.", where=line))
     if re.match(r"(?:/tmp/|/var/tmp/|/dev/shm/|[A-Za-z]:\\Windows\\Temp\\)", command[0], re.IGNORECASE):
         found.append(Warned(kind="temporary", words="The program lies in a folder that anybody may write in.", where=command[0]))

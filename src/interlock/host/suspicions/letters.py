@@ -16,7 +16,8 @@ _LINE_ENDS = re.compile("\r\n|[\r\x85\u2028\u2029]")
 _PLAIN = re.compile("[\t\n -~]*")  # most texts; what is not pure ASCII is looked at letter by letter
 
 _FOREIGN = re.compile("[^\t\n -~]+")
-_ODD = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")  # printable, and not seen
+# Printable, and yet not seen.
+_ODD = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 
 # Not of category Cf, and yet nothing to see.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")

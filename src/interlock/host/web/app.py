@@ -174,7 +174,8 @@ class WebFace:
         pieces: list[bytes] = []
         await self.host.log.export(pieces.append, session)
         name = f"interlock-{session or 'log'}.jsonl"
-        headers = {"content-disposition": f'attachment; filename="{name}"' if name.isascii() and '"' not in name else "attachment"}
+        plain = name.isascii() and name.isprintable() and '"' not in name
+        headers = {"content-disposition": f'attachment; filename="{name}"' if plain else "attachment"}
         return StreamingResponse(_each(pieces), media_type="application/jsonl", headers=headers)
 
     async def _events(self, request: Request) -> Response:

@@ -15,9 +15,6 @@ from .state import plain
 if TYPE_CHECKING:
     from ..app import Host
 
-if TYPE_CHECKING:
-    pass
-
 MOST_WAITING = 20_000  # events for one page
 QUIET = 15.0  # seconds, after which a comment shows that the stream lives
 SETTLE = 0.1  # seconds in which changes of the state are gathered

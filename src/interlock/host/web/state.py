@@ -22,21 +22,43 @@ SHOWN = frozenset(
 )
 
 
+MOST_SHOWN = 1_000_000  # characters of all texts of one record: more than that no page can show, nor a person read
+MOST_TITLE = 200  # characters
+MOST_DESCRIPTION = 10_000  # characters of what a server says of itself and its tools; a model gets less
+
+
 def plain(value: Any) -> Any:
-    """A record as JSON has it, with what is invisible in texts made visible."""
-    return _shown(msgspec.to_builtins(value, str_keys=True, builtin_types=()), "")
+    """A record as JSON has it, with what is invisible in texts made visible, and texts that no page could show cut."""
+    return _Showing().shown(msgspec.to_builtins(value, str_keys=True, builtin_types=()), "")
 
 
-def _shown(value: Any, key: str) -> Any:
-    if isinstance(value, str):
-        return suspicions.visible(value) if key in SHOWN else value
-    if isinstance(value, dict):
-        return {name: _shown(inner, name) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_shown(inner, key) for inner in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return value
+class _Showing:
+    """One record on its way to the page."""
+
+    def __init__(self) -> None:
+        self._left = MOST_SHOWN
+
+    def shown(self, value: Any, key: str, ours: bool = False) -> Any:
+        """A part of it; `ours` where it may be edited and sent back whole."""
+        if isinstance(value, str):
+            return value if key not in SHOWN else suspicions.visible(value if ours else self._cut(value))
+        if isinstance(value, dict):
+            return {name: self.shown(inner, name, ours or name == "arguments") for name, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.shown(inner, key, ours) for inner in value]
+        if isinstance(value, bytes):
+            return base64.b64encode(value).decode()
+        return value
+
+    def _cut(self, text: str) -> str:
+        kept = text[: self._left]
+        self._left -= len(kept)
+        return cut(text, len(kept))
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text, and how much more of it there is."""
+    return text if len(text) <= most else f"{text[:most]} (… {len(text) - most:,} more characters)"
 
 
 def state(host: Host, *, title: str, demo: str, apps_origin: str, past: Sequence[SessionRow] = ()) -> dict[str, Any]:
@@ -85,11 +107,11 @@ def _server(host: Host, server: str, items: list[Item]) -> dict[str, Any]:
         "id": server,
         "state": link.state,
         "words": suspicions.visible(link.words),
-        "title": suspicions.visible((link.info and (link.info.title or link.info.name)) or server),
+        "title": suspicions.visible(cut((link.info and (link.info.title or link.info.name)) or server, MOST_TITLE)),
         "revision": link.revision,
         "trusted": link.entry.trusted,
         "command": link.entry.shown,
-        "instructions": suspicions.visible(link.instructions or ""),
+        "instructions": suspicions.visible(cut(link.instructions or "", MOST_DESCRIPTION)),
         "completions": capabilities.completions is not None,
         "tools": [_tool(item) for item in items],
         "prompts": prompts,
@@ -103,8 +125,8 @@ def _tool(item: Item) -> dict[str, Any]:
     return {
         "name": item.name,
         "tool": tool.name,
-        "title": suspicions.visible(tool.label),
-        "description": suspicions.visible(tool.description or ""),
+        "title": suspicions.visible(cut(tool.label, MOST_TITLE)),
+        "description": suspicions.visible(cut(tool.description or "", MOST_DESCRIPTION)),
         "annotations": plain(tool.annotations) if tool.annotations else {},
         "inputSchema": plain(tool.input_schema),
         "blocked": item.blocked,

@@ -36,7 +36,7 @@ function Bar() {
 function Banners() {
   const session = sessions.value.find((one) => one.id === current.value);
   const name = session?.model || models.value[0]?.name;
-  const remark = current.value && !session ? talk(current.value).remark.value : (models.value.find((one) => one.name === name)?.remark ?? session?.remark);
+  const remark = current.value && (!session || session.past) ? talk(current.value).remark.value : (models.value.find((one) => one.name === name)?.remark ?? session?.remark);
   return html`${demo.value && html`<p class="banner is-demo" role="note"><${Icon} name="bell" /><span><${Say} text=${demo.value} /></span></p>`}
     ${remark && remark !== demo.value && html`<p class="banner" role="note"><${Icon} name="bell" /><span>${session && html`<strong><${Say} text=${name} /></strong>: `}<${Say} text=${remark} /></span></p>`}
     ${line.value === "lost" && html`<p class="banner lost" role="alert"><${Icon} name="warn" /><span>The host cannot be reached. It is tried again.${failures.value > 3 ? " If it was started anew, open the address that it printed then." : ""}</span></p>`}`;

@@ -1,0 +1,32 @@
+"""How deeply data of others may be nested: all who go through it do so level by level, and some of them in as many frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from msgspec import Struct
+
+MOST_LEVELS: Final = 100
+"""Levels of lists and objects in one value. No honest schema, argument or result has a tenth of it."""
+
+
+def too_deep(value: Any, most: int = MOST_LEVELS) -> bool:
+    """Whether a value, of JSON or of records that hold JSON, has more levels than anybody should have to go through."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> list[Any]:
+    found: Iterable[Any] = ()
+    if isinstance(value, dict):
+        found = value.values()
+    elif isinstance(value, list | tuple):
+        found = value
+    elif isinstance(value, Struct):
+        found = (getattr(value, name) for name in value.__struct_fields__)
+    return [each for each in found if isinstance(each, dict | list | tuple | Struct)]
