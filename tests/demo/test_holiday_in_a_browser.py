@@ -71,6 +71,7 @@ async def test_a_page_that_is_loaded_again_and_a_second_one(chromium: Any, tmp_p
         other = await demo.tab(demo.contexts[0])
         await other.goto(page.url)
         await Traveller(other, Mouse(other)).fly()
+        await page.bring_to_front()
         await page.locator(".item-sampled").wait_for()
         await first.fly()
         await first.question("Call Book a trip?")

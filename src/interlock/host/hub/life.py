@@ -21,6 +21,8 @@ log = logging.getLogger("interlock.host")
 
 _STATELESS = REVISIONS[-1]  # revisions are dates: from this one on there is no ping
 
+_FAREWELL = 0.2  # seconds in which subscriptions are ended before the client is
+
 
 class Life:
     """A client that is opened once, listened to and looked after until its server has gone, and closed, whatever happens.
@@ -137,7 +139,12 @@ class Life:
         self._closing = True
         if self._opening is not None and not self._opening.done():
             await cancelled(self._opening)
+        listening = list(self._tasks)
+        for task in listening:
+            task.cancel()
         try:
+            if listening:  # a server that still has a subscription gives it a second of grace; one that hangs is not waited for
+                await asyncio.wait(listening, timeout=_FAREWELL)
             await self._close_client()
         finally:
             await cancelled(*self._tasks)
