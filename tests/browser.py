@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,15 +14,23 @@ import pytest_asyncio
 
 @asynccontextmanager
 async def browsing(program: Path) -> AsyncIterator[Any]:
-    """A headless Chromium, as Playwright drives it."""
+    """A headless Chromium, as Playwright drives it; it writes into no folder of the user's."""
     from playwright.async_api import async_playwright  # late: only these tests need it
 
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        try:
-            yield browser
-        finally:
-            await browser.close()
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+            env: dict[str, str | float | bool] = {
+                **os.environ,
+                "HOME": home,
+                "XDG_CONFIG_HOME": home,
+                "XDG_CACHE_HOME": home,
+                "XDG_DATA_HOME": home,
+            }
+            browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"], env=env)
+            try:
+                yield browser
+            finally:
+                await browser.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

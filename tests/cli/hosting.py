@@ -11,10 +11,14 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx2
+from click.testing import CliRunner
+
+from interlock.cli.program import program
 
 PATIENCE = 60.0
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "INTERLOCK_MODEL", "INTERLOCK_MODEL_URL")
@@ -76,6 +80,14 @@ async def ran(*words: str | Path, stdin: str = "", **env: str) -> Ended:
     return Ended(process.returncode, out.decode(), err.decode())
 
 
+async def ran_here(*words: str | Path, stdin: str = "", **env: str) -> Ended:
+    """The command, run in a thread of this process: a second less, where the test is of no program."""
+    variables: dict[str, str | None] = {**dict.fromkeys(KEYS), **env}
+    command = partial(CliRunner().invoke, program, [str(word) for word in words], input=stdin, env=variables, catch_exceptions=False)
+    result = await asyncio.to_thread(command)
+    return Ended(result.exit_code, result.stdout, result.stderr)
+
+
 def written(path: Path, servers: dict[str, Path], **env: str) -> Path:
     """A configuration of servers in files of Python."""
     entries = {
@@ -99,6 +111,7 @@ class Page:
         found = re.search(r'name="interlock-csrf" content="([^"]+)"', page.text)
         assert found is not None, page.text[:500]
         self._csrf = found[1]
+        self.client.base_url = page.url  # where the page lies, which nobody can guess
 
     async def act(self, act: str, **given: Any) -> Any:
         """Have something done; its value."""

@@ -44,16 +44,19 @@ def test_servers_of_several_products_are_shown(files: tuple[Path, Path]) -> None
 
 
 def test_one_file_is_written_of_several(files: tuple[Path, Path], tmp_path: Path) -> None:
-    """What else is in it stays."""
+    """What else is in it stays, and a copy of what it was is kept beside it."""
     target = tmp_path / "all.json"
-    target.write_text('{"other": [1], "mcpServers": {"old": {"command": "old"}}}', encoding="utf-8")
+    before = '{"other": [1], "mcpServers": {"old": {"command": "old"}}}'
+    target.write_text(before, encoding="utf-8")
     target.chmod(0o600)
-    run("config", *map(str, files), "--write", str(target))
+    done = run("config", *map(str, files), "--write", str(target))
     written = json.loads(target.read_text(encoding="utf-8"))
     assert written["other"] == [1]
     assert list(written["mcpServers"]) == ["old", "docs", "near"]
     assert target.stat().st_mode & 0o777 == 0o600
-    assert [path.name for path in tmp_path.glob("*.new")] == []
+    (kept,) = tmp_path.glob("all.json.interlock-*.bak")
+    assert kept.read_text(encoding="utf-8") == before
+    assert kept.name in done.output
 
 
 @pytest.mark.parametrize("before", ["{", '{"mcpServers": 3}', "// a comment\n{}"])

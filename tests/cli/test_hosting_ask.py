@@ -21,7 +21,7 @@ from interlock.host.models.scripted import Scripted
 from interlock.host.pins import Pins
 from interlock.host.questions import Decision
 from tests.cli.conftest import Command
-from tests.cli.hosting import CURIOUS, KEYS, PATIENCE, environment, ran, started, written
+from tests.cli.hosting import CURIOUS, KEYS, PATIENCE, environment, ran, ran_here, started, written
 from tests.host.models.providers import Act, Answer, Site
 
 SUM = Answer((("everyday__add", {"a": 1, "b": 2}),))
@@ -70,7 +70,7 @@ async def test_an_answer(servers: Path, policy: Path, site: Site) -> None:
 
 async def test_nothing_is_called_that_no_rule_allows(servers: Path, site: Site) -> None:
     """Nobody is there to be asked: the call is refused, which the model and the person hear (`TOL-20`)."""
-    ended = await ran("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}")
+    ended = await ran_here("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}")
     assert (ended.code, ended.out) == (0, "It is 3.\n")
     assert (
         "not called: add of everyday. Nobody allowed this call: Nobody is there to be asked; allow it by a rule of --policy." in ended.err
@@ -80,7 +80,7 @@ async def test_nothing_is_called_that_no_rule_allows(servers: Path, site: Site) 
 
 async def test_json(servers: Path, policy: Path, site: Site) -> None:
     """One object of the shape that the guide has."""
-    ended = await ran("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, "--json")
+    ended = await ran_here("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, "--json")
     answer = json.loads(ended.out)
     (call,) = answer.pop("calls")
     assert (call.pop("seconds") >= 0, answer.pop("session") != "", ended.code) == (True, True, 0)
@@ -93,7 +93,7 @@ async def test_json(servers: Path, policy: Path, site: Site) -> None:
 
 async def test_events(servers: Path, policy: Path, site: Site) -> None:
     """Each line is an entry as a log has it; nothing else is on stdout (`HST-10`)."""
-    ended = await ran("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, "--events")
+    ended = await ran_here("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, "--events")
     notes = list(read_export(ended.out.splitlines()))
     assert len(notes) == len(ended.out.splitlines())
     events = [note.event for note in notes]
@@ -106,10 +106,10 @@ async def test_events(servers: Path, policy: Path, site: Site) -> None:
 async def test_the_question_on_stdin(servers: Path, site: Site) -> None:
     """`-` reads it there; nothing is no question."""
     site.acts = [Act(Answer(("Yes.",)))]
-    ended = await ran("ask", "-", "-c", servers, "-m", f"openai:m@{site.openai}", stdin="Is it\nso?")
+    ended = await ran_here("ask", "-", "-c", servers, "-m", f"openai:m@{site.openai}", stdin="Is it\nso?")
     assert (ended.code, ended.out) == (0, "Yes.\n")
     assert "Is it\\nso?" in said(site)
-    empty = await ran("ask", "-", "-c", servers, "-m", f"openai:m@{site.openai}", stdin=" \n")
+    empty = await ran_here("ask", "-", "-c", servers, "-m", f"openai:m@{site.openai}", stdin=" \n")
     assert (empty.code, "There is nothing to ask." in empty.err) == (2, True)
 
 
@@ -120,7 +120,7 @@ async def test_a_prompt(servers: Path, site: Site) -> None:
     """A server's prompt with its arguments, and a resource beside it (`PRM-03`, `RES-13`)."""
     site.acts = [Act(Answer(("Hello!",)))]
     words = ["-c", servers, "-m", f"openai:m@{site.openai}", "--prompt", "everyday/greet"]
-    ended = await ran("ask", "name=Ada", "style=pirate", *words, "--attach", "everyday=note://tea")
+    ended = await ran_here("ask", "name=Ada", "style=pirate", *words, "--attach", "everyday=note://tea")
     assert (ended.code, ended.out) == (0, "Hello!\n")
     assert "Greet Ada in a pirate way." in said(site)
     assert "a note on tea" in said(site)
@@ -138,14 +138,14 @@ async def test_a_prompt(servers: Path, site: Site) -> None:
 )
 async def test_what_cannot_be_said(servers: Path, site: Site, words: list[str], code: int, says: str) -> None:
     """Words and an exit code; the model is not asked."""
-    ended = await ran("ask", *words, "-c", servers, "-m", f"openai:m@{site.openai}")
+    ended = await ran_here("ask", *words, "-c", servers, "-m", f"openai:m@{site.openai}")
     assert (ended.code, ended.out, says in ended.err) == (code, "", True), ended.err
     assert site.asked == []
 
 
 async def test_errors_for_programs(servers: Path, site: Site) -> None:
     """With --json they are JSON on stdout."""
-    ended = await ran("ask", "hello", "-c", servers, "-m", f"openai:m@{site.openai}", "--attach", "nobody=note://tea", "--json")
+    ended = await ran_here("ask", "hello", "-c", servers, "-m", f"openai:m@{site.openai}", "--attach", "nobody=note://tea", "--json")
     assert (ended.code, json.loads(ended.out)) == (4, {"error": {"message": "There is no server nobody; there are everyday."}})
 
 
@@ -158,7 +158,7 @@ async def test_forms(home: Path, questions: Path, policy: Path, site: Site, answ
     site.acts = [Act(Answer((("q__book", {}),))), Act(Answer(("Done.",)))]
     given = [] if answers is None else ["--answers", answers]
     servers = written(home / "servers.json", {"q": questions})
-    ended = await ran("ask", "Book.", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, *given)
+    ended = await ran_here("ask", "Book.", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, *given)
     assert (ended.code, ended.out) == (0, "Done.\n")
     assert ("3 aisle none False" in said(site)) == (text is not None)
 
@@ -170,7 +170,7 @@ async def test_sampling(home: Path, policy: Path, site: Site, allowed: bool) -> 
     (home / "curious.py").write_text(CURIOUS, encoding="utf-8")
     servers = written(home / "servers.json", {"curious": home / "curious.py"})
     more = ["--sampling"] if allowed else []
-    ended = await ran("ask", "Wonder.", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, *more)
+    ended = await ran_here("ask", "Wonder.", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, *more)
     assert (ended.code, ended.out) == (0, "Done.\n")
     assert ("The model said: A cat" in said(site)) == allowed
     assert ("--sampling lets servers ask the model" in said(site)) != allowed
@@ -184,7 +184,7 @@ async def test_models_by_what_is_typed(servers: Path, policy: Path, site: Site, 
     """PROVIDER:MODEL@URL, with the key of the provider's usual variable."""
     url = {"openai": site.openai, "anthropic": site.anthropic, "gemini": site.gemini}[provider]
     key = {f"{provider.upper()}_API_KEY": "key-of-the-test"}
-    ended = await ran("ask", "1 + 2?", "-c", servers, "-m", f"{provider}:some/model@{url}", "--policy", policy, "--json", **key)
+    ended = await ran_here("ask", "1 + 2?", "-c", servers, "-m", f"{provider}:some/model@{url}", "--policy", policy, "--json", **key)
     answer = json.loads(ended.out)
     assert (ended.code, answer["answer"], answer["model"], len(answer["calls"])) == (0, "It is 3.", "some-model", 1)
     assert "key-of-the-test" in json.dumps(site.asked[0].headers)
@@ -202,10 +202,10 @@ async def test_models_of_a_file(home: Path, servers: Path, site: Site) -> None:
     settings.parent.mkdir(parents=True)
     settings.write_text(other.read_text(encoding="utf-8"), encoding="utf-8")
     for words, used in (([], "one"), (["-m", "two"], "two"), (["--models", other, "-m", "two", "-m", "one"], "two")):
-        ended = await ran("ask", "Hm?", "-c", servers, *words, "--json")
+        ended = await ran_here("ask", "Hm?", "-c", servers, *words, "--json")
         assert (ended.code, json.loads(ended.out)["model"]) == (0, used)
         assert "NO_SUCH_KEY" in ended.err
-    named = await ran("ask", "Hm?", "-c", servers, "-m", f"openai:two@{site.openai}", "--json")
+    named = await ran_here("ask", "Hm?", "-c", servers, "-m", f"openai:two@{site.openai}", "--json")
     assert (named.code, site.asked[-1].body["model"]) == (0, "two")  # what was typed, not what is called so in the file
 
 
@@ -266,7 +266,7 @@ async def test_configurations_of_any_client(home: Path, everyday: Path) -> None:
     for name, text in texts.items():
         (home / name).write_text(text, encoding="utf-8")
         words += ["-c", name]
-    ended = await ran("ask", "Hm?", *words, "-m", "planner", "--events")
+    ended = await ran_here("ask", "Hm?", *words, "-m", "planner", "--events")
     events = [note.event for note in read_export(ended.out.splitlines())]
     assert {event.server for event in events if isinstance(event, ServerState) and event.state == "up"} == {
         "claude", "code", "codex", "goose", "zed",
@@ -281,11 +281,11 @@ async def test_a_near_file_starts_nothing_by_itself(home: Path, site: Site) -> N
     trace = home / "trace"
     written(home / ".mcp.json", {"curious": home / "curious.py"}, TRACE=str(trace))
     words = ["ask", "Hm?", "-m", f"openai:m@{site.openai}"]
-    named = await ran(*words, "-c", ".mcp.json")
+    named = await ran_here(*words, "-c", ".mcp.json")
     assert (named.code, trace.exists()) == (0, True)
     trace.unlink()
     for _ in range(2):
-        ended = await ran(*words, "--json")
+        ended = await ran_here(*words, "--json")
         assert (ended.code, trace.exists()) == (0, False)
         (notice,) = json.loads(ended.out)["notices"]
         assert notice.startswith("curious is not there: ")
@@ -332,7 +332,7 @@ async def test_trust_and_roots(home: Path, everyday: Path, site: Site) -> None:
     looks = Answer((("curious__look", {}), ("everyday__folders", {})))
     site.acts = [Act(looks), Act(Answer(("Done.",)))]
     words = ["-c", servers, "-m", f"openai:m@{site.openai}", "--policy", "policy.json", "--lock", home / "sub/own.lock"]
-    ended = await ran("ask", "Look.", *words, "--trust", "curious", "--root", home)
+    ended = await ran_here("ask", "Look.", *words, "--trust", "curious", "--root", home)
     assert (ended.code, ended.out) == (0, "Done.\n")
     assert "called: look of curious" in ended.err
     assert "seen" in said(site)
@@ -364,12 +364,12 @@ async def test_rules_that_were_remembered(home: Path, servers: Path, site: Site)
     saved.parent.mkdir(parents=True)
     saved.write_text('{"rules": [{"decision": "allow", "server": "everyday", "tool": "add"}]}', encoding="utf-8")
     words = ["ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}"]
-    ended = await ran(*words, XDG_DATA_HOME=str(home / "data"))
+    ended = await ran_here(*words, XDG_DATA_HOME=str(home / "data"))
     assert "called: add of everyday\n" in ended.err
     assert "not called" not in ended.err
     saved.write_text('{"rules": [{"decision": "perhaps"}]}', encoding="utf-8")
     site.acts = [Act(SUM), Act(Answer(("It is 3.",)))]
-    ended = await ran(*words, XDG_DATA_HOME=str(home / "data"))
+    ended = await ran_here(*words, XDG_DATA_HOME=str(home / "data"))
     assert "What you had decided for good is not used" in ended.err
     assert "not called: add of everyday" in ended.err
 
@@ -380,7 +380,7 @@ async def test_files_that_cannot_be_used(home: Path, servers: Path, site: Site) 
         db.execute("CREATE TABLE things (name TEXT)")
     db.close()
     words = ["ask", "hello", "-c", servers, "-m", f"openai:m@{site.openai}"]
-    first = await ran(*words, "--log", home / "newer.db")
+    first = await ran_here(*words, "--log", home / "newer.db")
     assert first.code == 0
     with sqlite3.connect(home / "newer.db") as db:
         db.execute("PRAGMA user_version = 99")
@@ -389,16 +389,16 @@ async def test_files_that_cannot_be_used(home: Path, servers: Path, site: Site) 
     asked = len(site.asked)
     for name in ("other.db", "newer.db", "text.db"):
         before = (home / name).read_bytes()
-        ended = await ran(*words, "--log", home / name)
+        ended = await ran_here(*words, "--log", home / name)
         assert (ended.code, ended.out, "The log cannot be kept" in ended.err) == (1, "", True), ended.err
         assert (home / name).read_bytes() == before
     (home / "broken.lock").write_text("{", encoding="utf-8")
-    ended = await ran(*words, "--lock", home / "broken.lock")
+    ended = await ran_here(*words, "--lock", home / "broken.lock")
     assert (ended.code, "broken.lock" in ended.err, "Traceback" in ended.err) == (2, True, False)
     for more in (["--log", servers / "log.db"], ["--lock", servers / "own.lock"]):
-        ended = await ran(*words, *more)
+        ended = await ran_here(*words, *more)
         assert (ended.code, "cannot be made" in ended.err, "Traceback" in ended.err) == (2, True, False), ended.err
-    ended = await ran(*words, XDG_DATA_HOME=str(servers))
+    ended = await ran_here(*words, XDG_DATA_HOME=str(servers))
     assert (ended.code, "cannot be made" in ended.err) == (2, True)
     assert len(site.asked) == asked
 
@@ -410,13 +410,13 @@ async def test_exit_codes(servers: Path, policy: Path, site: Site) -> None:
     """A model that refuses, one that cannot be had, and a turn that was cut short."""
     words = ["ask", "hello", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy]
     site.acts = [Act(status=401, body={"error": {"message": "no such key"}})]
-    ended = await ran(*words)
+    ended = await ran_here(*words)
     assert (ended.code, ended.out, "no such key" in ended.err) == (4, "", True), ended.err
     site.acts = [Act(Answer((), stop="content_filter"))]
-    ended = await ran(*words, "--json")
+    ended = await ran_here(*words, "--json")
     assert (ended.code, json.loads(ended.out)["reason"]) == (3, "refused")
     site.acts = [Act(SUM)]
-    ended = await ran(*words, "--json")
+    ended = await ran_here(*words, "--json")
     assert (ended.code, json.loads(ended.out)["reason"]) == (1, "steps")
 
 

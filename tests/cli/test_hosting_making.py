@@ -88,7 +88,7 @@ def test_rules_are_saved_and_read(tmp_path: Path) -> None:
     rules = [Rule(decision="allow", server="travel", tool="search_*"), Rule(decision="deny", tool="send_mail")]
     save_rules(path, rules)
     assert saved_rules(path) == rules
-    assert [each.name for each in path.parent.iterdir()] == ["rules.json"]
+    assert {each.name for each in path.parent.iterdir()} == {"rules.json", ".rules.json.turn"}
 
 
 def test_models_in_the_order_in_which_they_were_named(home: Path) -> None:

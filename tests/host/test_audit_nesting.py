@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
-from interlock import Server
+from interlock import Context, Server
 from interlock.host.events import CallProposed, ModelFailed, Notice
 from interlock.host.log import MemoryLog, SqliteLog
 from interlock.host.models.scripted import call
 from interlock.host.nesting import MOST_LEVELS, too_deep
-from interlock.types import CallToolResult, TextContent
-from tests.host.scene import ALLOW, last, scene
+from interlock.types import CallToolResult, SamplingMessage, TextContent
+from tests.host.scene import ALLOW, YES, Sitting, last, scene
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -110,3 +110,20 @@ async def test_a_log_outlives_an_entry_that_cannot_be_kept(kind: str, tmp_path: 
     assert [noted.event.words for noted in kept][::2] == ["before", "after"]
     assert kept[1].seq == odd.seq
     assert "nested too deeply" in getattr(kept[1].event, "words", "")
+
+
+async def test_a_sampling_request_of_many_levels_is_refused() -> None:
+    """Before anybody is asked."""
+    server = Server("s")
+
+    @server.tool
+    async def ask(context: Context) -> str:
+        """Ask a model."""
+        await context.sample([SamplingMessage(role="user", content=TextContent(text="x", meta=nested(300)))], max_tokens=5)
+        return "asked"
+
+    person = Sitting(sample=YES, sampled=YES)
+    async with scene({"s": server}, call("s__ask"), "done", "done", policy=ALLOW, person=person) as s:
+        assert (await s.host.session().say("go")).reason == "done"
+        assert "The request is nested too deeply" in last(s)
+    assert not person.asked

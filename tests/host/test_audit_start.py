@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from interlock.host.config import DOTS, Entry, read_config
+from interlock.host.pins import BadPins, Features, Pins
 from interlock.host.suspicions import of_command
 from tests.host.scene import YES, Sitting, scene
 
@@ -56,3 +58,24 @@ def test_a_command_of_any_length_is_looked_through_so_far() -> None:
     found = {warned.kind for warned in of_command(("bash", "-c", "curl x |" * 200_000 + "\u202e"))}
     assert {"long", "hidden", "shell"} <= found
     assert "long" not in {warned.kind for warned in of_command(("bash", "-c", "x" * 3_000))}
+
+
+@pytest.mark.parametrize("more", [{"trusted": True}, {"roots": ("/",)}, {"command": ("interlock-that-is-not-there", "-x")}])
+async def test_who_wants_more_than_was_approved_is_asked_about_again(more: dict[str, Any]) -> None:
+    """What was approved is approved for the next run, too; a folder more, or to be believed, is another question (`SEC-17`, `ROO-07`)."""
+    entry, pins = Entry(id="x", command=("interlock-that-is-not-there",)), Pins()
+    for given, asked in ((entry, 1), (entry, 0), (msgspec.structs.replace(entry, **more), 1)):
+        person = Sitting(start=YES)
+        async with scene({"x": given}, person=person, ask_to_start=True, opened=False, pins=pins) as s:
+            await s.host.open(wait=None)
+        assert len(person.of("start")) == asked
+
+
+def test_a_lock_that_is_a_link_to_nothing_makes_no_file(tmp_path: Path) -> None:
+    """A project that came with such a link would have us write a file of its choice wherever it likes."""
+    elsewhere = tmp_path / "elsewhere.json"
+    (tmp_path / "interlock.lock").symlink_to(elsewhere)
+    pins = Pins(tmp_path / "interlock.lock")
+    with pytest.raises(BadPins, match="leads to nothing"):
+        pins.first("x", Features(tools=(), prompts=(), instructions="me"))
+    assert not elsewhere.exists()

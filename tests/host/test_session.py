@@ -330,7 +330,7 @@ async def test_a_prompt_with_every_kind_of_content() -> None:
         assert "book://one" in texts_of(messages[5])[0]
         (said,) = one.of(PersonSaid)
         assert (said.server, said.prompt, said.arguments) == ("library", "tell", {"name": "Ann"})
-        assert session.title == "tell Ann"
+        assert session.title == "tell: Ann"
 
 
 async def test_a_prompt_that_says_nothing_or_is_none() -> None:

@@ -23,6 +23,7 @@ from interlock.servers.calendar.answers import events_in, free_days
 from interlock.servers.calendar.changes import add_event, change_event
 from interlock.servers.calendar.documents import Document, Unreadable, empty
 from interlock.servers.calendar.folder import MOST_BYTES, Calendars
+from interlock.store import turn
 from tests.servers.calendars import FOREIGN, TODAY, bytes_of, calendar
 
 TOP = Path(__file__).parents[2]
@@ -413,7 +414,7 @@ def test_somebody_who_does_not_let_go(calendars: Calendars, monkeypatch: pytest.
     """Whoever waits for a calendar gives up in words."""
     put(calendars, "x")
     monkeypatch.setattr(folder_module, "PATIENCE", 0.0)
-    with calendars._turn("my-calendar"), pytest.raises(ToolError, match="does not let go"):
+    with turn(calendars.folder / ".my-calendar.lock", patience=1.0), pytest.raises(ToolError, match="does not let go"):
         put(calendars, "y")
 
 

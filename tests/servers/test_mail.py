@@ -23,6 +23,7 @@ from interlock.servers.mail import mail_server
 from interlock.servers.mail.boxes import Boxes
 from interlock.servers.mail.letters import MOST_BODY, addresses, letter_of, written
 from interlock.servers.mail.post import Post
+from interlock.store import lock
 from tests.servers.calendars import bytes_of
 
 TOP = Path(__file__).parents[2]
@@ -259,14 +260,13 @@ async def test_a_draft_is_sent_by_one_alone(client: Client, folder: Path) -> Non
 async def test_a_draft_that_goes_at_the_last_moment(client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waited for a draft that somebody else has sent meanwhile does not send it again."""
     draft = await done(client, "create_draft", **AWAY)
-    locked = boxes_module._locked
 
     def late(descriptor: int) -> bool:
         (path,) = (folder / ".Drafts" / "cur").iterdir()
         path.unlink()
-        return locked(descriptor)
+        return lock(descriptor)
 
-    monkeypatch.setattr(boxes_module, "_locked", late)
+    monkeypatch.setattr(boxes_module, "lock", late)
     assert "There is no draft" in await refusal(client, "send_draft", draft=draft["id"])
     assert await ids(client, "list_sent") == []
 

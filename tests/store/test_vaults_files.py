@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.store import FileVault, SqliteVault, StoreError, Vault
-from interlock.store.vaults.privacy import turn
+from interlock.store import FileVault, SqliteVault, StoreError, Vault, turn
 from tests.store.vault_makers import KEY
 
 KINDS = {"file": FileVault, "sqlite": SqliteVault}

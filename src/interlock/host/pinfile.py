@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import copy
-import errno
 import hashlib
 import json
-import os
-import random
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from interlock.store import put_whole, turn
 
 VERSION = 1
 MAX_BYTES = 64 << 20
 PATIENCE = 10.0  # seconds that another host may take to write
 
 _KINDS = frozenset({"tool", "prompt", "instructions"})
-_HELD = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
 
 
 class BadPins(ValueError):
@@ -56,6 +51,8 @@ class PinFile:
                     raise BadPins(f"{self.path} is larger than {MAX_BYTES >> 20} MB: it is no file of pins. Move it away.")
                 self._pins, self._stamp = _checked(self.path.read_bytes(), self.path), stamp
         except FileNotFoundError:
+            if self.path.is_symlink():  # it may have come with a project, and lead to where something is read that was not there before
+                raise BadPins(f"{self.path} is a link that leads to nothing. Remove it, or make the file that it names.") from None
             self._pins, self._stamp = {"interlock": "pins", "version": VERSION, "servers": {}}, None
         except OSError as bad:
             raise BadPins(f"{self.path} cannot be read: {bad.strerror}. See that it is a file that you may read.") from None
@@ -66,13 +63,16 @@ class PinFile:
         if self.path is None:
             change(self._pins)
             return
+        lock = self.path.with_name(f".{self.path.name}.turn")
         try:
-            with _turn(self.path.with_name(f".{self.path.name}.turn")):
+            with turn(lock, patience=PATIENCE):
                 self._stamp = None  # a file that was replaced within one tick of the clock may look the same
                 pins = copy.deepcopy(self.read())
                 change(pins)
-                _replace(self.path, _written(pins))
+                put_whole(self.path, _written(pins))
                 self._stamp = None
+        except TimeoutError:
+            raise BadPins(f"Another process has held {lock} for {PATIENCE:g} seconds. End it, and try again.") from None
         except OSError as bad:
             raise BadPins(f"{self.path} cannot be written: {bad.strerror}. See that its folder is there and yours to write in.") from None
 
@@ -118,53 +118,3 @@ def _trouble(entry: Any) -> str:
             if not isinstance(pinned, dict) or pinned.keys() != {"digest", "form"} or pinned["digest"] != digest_of_form(pinned["form"]):
                 return f"has a digest at {kind} {name!r} that does not belong to what stands there"
     return ""
-
-
-# -- the disk -------------------------------------------------------------------------------------------------------
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Put a new file in the place of the old, whole or not at all; a link is followed, so that it remains one."""
-    target = Path(os.path.realpath(path))
-    new = target.with_name(f".{target.name}.new")
-    with suppress(FileNotFoundError):
-        new.unlink()  # under the lock: left by one who died
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, target)
-
-
-@contextmanager
-def _turn(path: Path) -> Iterator[None]:
-    """Be the only one, among all threads and processes, that changes the pins; the lock ends with its process."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    try:
-        end, pause = time.monotonic() + PATIENCE, 0.0005
-        while not _lock(descriptor):
-            if time.monotonic() > end:
-                raise BadPins(f"Another process has held {path} for {PATIENCE:g} seconds. End it, and try again.")
-            time.sleep(random.uniform(0.5, 1.0) * pause)
-            pause = min(2 * pause, 0.02)
-        yield
-    finally:
-        os.close(descriptor)  # and with it the lock
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt  # late: only there
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl  # late: not there
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # of the open file, so that threads take turns, too
-    except OSError as bad:
-        if bad.errno not in _HELD:
-            raise
-        return False
-    return True

@@ -49,12 +49,6 @@ def read_policy(text: str, source: str = "the policy") -> Policy:
     return Policy(rules, default=default, trusted_read_only=reads, review=_rules(top.get("review", []), "review", lines, _WRITTEN))
 
 
-def write_policy(policy: Policy) -> str:
-    """The written part of a policy as JSON, which `read_policy` reads again. What was remembered is not in it."""
-    written = {"default": policy.default, "trustedReadOnly": policy.trusted_read_only, "rules": policy.rules, "review": policy.review}
-    return _json(written)
-
-
 def read_rules(text: str, source: str = "the saved rules") -> list[Rule]:
     """The rules that were remembered for always, as `write_rules` writes them. Raises BadPolicy."""
     found = _parsed(text, source)

@@ -23,6 +23,7 @@ from . import suspicions
 from .calls import Wanted
 from .events import Attached, ModelSays, PersonSaid, TurnEnded
 from .hearing import whole
+from .log.titles import title_of
 from .loop import builtin, lanes
 from .loop.fence import Fence
 from .loop.results import Rendering
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("interlock.host")
 
-TITLE = 60
 LEAST_WAIT = 0.05
 
 
@@ -78,20 +78,19 @@ class Session:
         """
         self._refuse_if_busy()
         said = SamplingMessage(role="user", content=[*await self._attachments(attach), TextContent(text=text)])
-        self.title = self.title or _title(text)
         return await self._take_turn(PersonSaid(session=self.id, messages=(said,), attached=tuple(attach)))
 
     async def prompt(self, server: str, name: str, arguments: Mapping[str, str], *, attach: Sequence[Attached] = ()) -> TurnEnded:
         """Say what a server's prompt says with these arguments. Raises as `say` does."""
         self._refuse_if_busy()
         got = await self._host.get_prompt(server, name, arguments)
-        messages = [SamplingMessage(role=m.role, content=content) for m in got.messages if (content := self._shown(m.content))]
+        origin = f"prompt {name} of {server}"
+        messages = [SamplingMessage(role=m.role, content=content) for m in got.messages if (content := self._shown(m.content, origin))]
         if not messages:
             raise ProtocolError(f"The prompt {name} says nothing.")
         attached = await self._attachments(attach)
         if attached:
             messages.insert(0, SamplingMessage(role="user", content=list(attached)))
-        self.title = self.title or _title(f"{name} {' '.join(arguments.values())}")
         event = PersonSaid(
             session=self.id, messages=tuple(messages), attached=tuple(attach), server=server, prompt=name, arguments=dict(arguments)
         )
@@ -128,10 +127,12 @@ class Session:
             blocks += self._rendering.result("", shown, f"what the app {uri} of {server} shows").content
         return blocks
 
-    def _shown(self, content: Any) -> list[Any]:
-        """A block of a prompt's message: the person chose it, and has seen it, so it is no data of a stranger."""
+    def _shown(self, content: Any, origin: str) -> list[Any]:
+        """A block of a prompt's message: the person chose it, and could read it, so it is no data of a stranger; a longer one is."""
         text, media = self._rendering.parts([content])
-        return [*([TextContent(text=suspicions.clean(text))] if text else []), *media]
+        long = len(text) > self._host.budget.page
+        text = self._rendering.paged(text, origin) if long else suspicions.clean(text)
+        return [*([TextContent(text=text)] if text else []), *media]
 
     def _contents(self, contents: Any, origin: str) -> list[Any]:
         text, media = self._rendering.contents(contents)
@@ -144,6 +145,7 @@ class Session:
         apps = (Attached(server=server, uri=uri, title="What its app shows") for server, uri in self._shown_by_apps)
         said = msgspec.structs.replace(said, attached=(*said.attached, *apps))
         self._shown_by_apps.clear()
+        self.title = self.title or title_of(said)
         self._host.tell(said)
         self.messages += said.messages
         work = self._begin()
@@ -328,8 +330,3 @@ def _reads(item: Item) -> bool:
 def _mark(session: str) -> str:
     """The mark of a conversation's fence: as random as its id, which no server gets to see, and the same when it goes on later."""
     return f"data-{hashlib.sha256(f'fence of {session}'.encode()).hexdigest()[:8]}"
-
-
-def _title(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= TITLE else f"{line[: TITLE - 1]}…"

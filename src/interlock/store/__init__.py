@@ -13,6 +13,7 @@ from ..lazily import lazily
 
 if TYPE_CHECKING:
     from ..protocol.sessions import Board, EventLog, RateStore, Replay, Session, SessionStore, Store, StoreError, WorkerStore
+    from .files import lock, put_whole, turn, write_new
     from .memory import MemoryStore
     from .places import open_store
     from .redis import RedisStore
@@ -40,6 +41,7 @@ _ROOMS = {
         "StoreError",
         "WorkerStore",
     ),
+    ".files": ("lock", "put_whole", "turn", "write_new"),
     ".memory": ("MemoryStore",),
     ".places": ("open_store",),
     ".redis": ("RedisStore",),
@@ -77,8 +79,12 @@ __all__ = [
     "Writer",
     "alone",
     "data_folder",
+    "lock",
     "open_store",
     "open_vault",
+    "put_whole",
+    "turn",
+    "write_new",
 ]
 
 __getattr__, __dir__ = lazily(__name__, _ROOMS)

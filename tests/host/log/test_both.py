@@ -318,14 +318,14 @@ async def test_a_log_in_memory_keeps_the_newest() -> None:
 
 
 async def test_a_conversation_without_a_title_is_called_after_what_was_said_first(log: Log) -> None:
-    """What was typed, or the prompt with its arguments; later words change nothing."""
+    """What was typed, or the prompt with its first argument; later words change nothing."""
     typed = (SamplingMessage(role="user", content=[TextContent(text="[[data]]"), TextContent(text="How  is\nit? " * 20)]),)
     log.note(SessionBegan(session="a", title="", model="m"))
     log.note(PersonSaid(session="a", messages=typed))
     log.note(PersonSaid(session="a", messages=(SamplingMessage(role="user", content=TextContent(text="later")),)))
     log.note(SessionBegan(session="b", title="", model="m"))
-    log.note(PersonSaid(session="b", messages=typed, server="s", prompt="plan", arguments={"to": "Rome"}))
+    log.note(PersonSaid(session="b", messages=typed, server="s", prompt="plan", arguments={"to": "Rome", "when": "May"}))
     titles = {row.id: row.title for row in await log.sessions()}
-    assert titles["b"] == "plan Rome"
+    assert titles["b"] == "plan: Rome"
     assert titles["a"].startswith("How is it? How is it?")
     assert len(titles["a"]) == 60

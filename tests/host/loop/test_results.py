@@ -110,6 +110,14 @@ def test_what_is_too_large_is_said_in_words(kind: str, words: str) -> None:
         assert f"({words} of type {kind}/x, too large to be shown to you)" in text(shown)
 
 
+def test_pictures_of_one_result_are_bounded_together() -> None:
+    """Each is small enough, but not all of them: the first ones go to the model, the others are said in words."""
+    picture = ImageContent(data="A" * 400, mime_type="image/png")
+    shown = rendering(picture=300, pictures=700).result("u", CallToolResult(content=[picture] * 4), "x")
+    assert shown.content.count(picture) == 2
+    assert text(shown).count("too large to be shown to you") == 2
+
+
 def test_a_long_text_is_given_in_pages() -> None:
     """All of it can be read on; each page is in the fence, and the way on stands outside of it."""
     one = rendering(page=10)

@@ -36,13 +36,13 @@ class Answer:
 
 
 class Browser:
-    """A browser as far as it matters: it has a cookie once it has one, and sends what browsers send."""
+    """A browser as far as it matters: it has a cookie once it has one, sends what browsers send, and knows where the page lies."""
 
     def __init__(self, face: WebFace) -> None:
         self.face, self.cookies, self.csrf = face, dict[str, str](), ""
 
     async def ask(self, method: str, target: str, body: bytes = b"", app: Any = None, **headers: str) -> Answer:
-        parts = urlsplit(target)
+        parts = urlsplit(target if target.startswith("/?token") or app is not None else self.face.place + target)
         sent = {"host": urlsplit(ORIGIN).netloc, **{name.replace("_", "-"): value for name, value in headers.items()}}
         if self.cookies and "cookie" not in sent:
             sent["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())

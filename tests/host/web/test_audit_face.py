@@ -10,9 +10,12 @@ import pytest
 from interlock import Server
 from interlock.host.log import MemoryLog
 from interlock.host.models.scripted import call
+from interlock.host.questions import Filled, UrlQuestion
 from interlock.host.web.app import WebFace
+from interlock.host.web.person import AtThePage
 from interlock.host.web.state import MOST_DESCRIPTION, MOST_SHOWN, plain
 from interlock.types import CallToolResult, TextContent
+from tests.host.scene import turns
 from tests.host.web.asking import ORIGIN, Browser, host_of
 
 
@@ -71,3 +74,62 @@ async def test_a_call_within_a_call_of_the_hosts_own_tools_is_refused() -> None:
         result = session.messages[2].content[0]  # type: ignore[index,union-attr]  # the result of the use
     assert ended.reason == "done"
     assert result.is_error
+
+
+@pytest.mark.parametrize("target", ["/api/events?token=", "/api/log.jsonl?token=", "/static/main.js?token=", "/api/act?token="])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+async def test_the_token_opens_the_page_and_nothing_else(method: str, target: str) -> None:
+    """With the right token, too, nothing but the page is to be had without the cookie (`SEC-01`)."""
+    async with host_of("hello") as host:
+        face = WebFace(host, origin=ORIGIN)
+        token = face.entry.partition("token=")[2]
+        for given in (token, "guess"):
+            assert (await Browser(face).ask(method, target + given)).status == 401
+        assert (await Browser(face).ask("HEAD", f"/?token={token}")).status == 401  # a look ahead does not use it up
+        assert (await Browser(face).ask("GET", f"/?token={token}")).status == 303
+        face.close()
+
+
+async def test_every_answer_says_that_it_is_nobody_elses() -> None:
+    """No address of ours, which may hold the token, goes to another site; no other page has a hold on ours (`SEC-23`)."""
+    async with host_of("hello") as host:
+        face = WebFace(host, origin=ORIGIN)
+        browser = Browser(face)
+        entered = await browser.ask("GET", face.entry.removeprefix(ORIGIN))
+        for answer in (entered, *[await browser.ask("GET", target) for target in ("/", "/static/main.js", "/api/log.jsonl")]):
+            assert answer.headers["referrer-policy"] == "no-referrer"
+            assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+            assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+            assert answer.headers["cache-control"] == "no-store"
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["permissions-policy"] == "camera=(), microphone=(), geolocation=()"
+        face.close()
+
+
+async def test_the_cookie_goes_to_no_other_port() -> None:
+    """Cookies know no ports: a page that somebody else serves on this machine gets none of ours, for it cannot know their path (`SEC-01`)."""
+    async with host_of("hello") as host:
+        face, other = (WebFace(host, origin=ORIGIN) for _ in range(2))
+        browser = Browser(face)
+        cookie = (await browser.ask("GET", face.entry.removeprefix(ORIGIN))).headers["set-cookie"]
+        assert f"Path={face.place};" in f"{cookie};"
+        assert len(face.place) > 20
+        assert face.place != other.place
+        # With the cookie, but at another path, nobody is let in.
+        stolen = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+        outside = Browser(face)
+        for target in ("/", "/api/events", "/static/main.js", f"{face.place}x/api/events", face.place):
+            assert (await outside.ask("GET", target, cookie=stolen, app=face)).status == 401
+        face.close()
+        other.close()
+
+
+async def test_the_first_of_two_pages_that_answer_is_heard() -> None:
+    """The second is told that the question is no longer open, and nothing fails (`TOL-24`)."""
+    person = AtThePage()
+    asking = asyncio.create_task(person.answer(UrlQuestion(id="q1", message="", url="https://a.example/", host="a.example")))
+    await turns()
+    assert person.settle("q1", Filled(action="decline"))
+    assert not person.settle("q1", Filled(action="accept"))
+    assert await asking == Filled(action="decline")
+    assert not person.settle("q1", Filled(action="accept"))

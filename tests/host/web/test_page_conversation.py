@@ -348,7 +348,7 @@ async def test_an_earlier_conversation_is_shown_from_the_log(chromium: Any) -> N
         stage.host.tell(person("old", "What was"))
         stage.host.tell(CallProposed(session="old", call="c9", name="travel__x", server="travel", tool="x", title="Unfinished"))
         page = await stage.page()
-        await page.goto(f"{stage.face.origin}/#old")
+        await page.goto(f"{stage.face.origin}{stage.face.place}/#old")
         await page.get_by_text("What was").wait_for()
         assert await page.get_by_text("An old remark.").is_visible()
         assert await page.get_by_text("Never ended").is_visible()

@@ -85,7 +85,7 @@ async def calm(stage: Stage, page: Any) -> None:
     assert await page.evaluate("window.hit") is None
     found = await page.evaluate("""() => {
         const places = [document, ...[...document.querySelectorAll("*")].map(e => e.shadowRoot).filter(Boolean)];
-        return places.flatMap(place => [...place.querySelectorAll("script:not([src='/static/main.js']), iframe, object, embed, form[action], base, [onerror], [onload], [onmouseover], [style]:not(textarea), body style")].map(e => e.outerHTML));
+        return places.flatMap(place => [...place.querySelectorAll("script:not([src='static/main.js']), iframe, object, embed, form[action], base, [onerror], [onload], [onmouseover], [style]:not(textarea), body style")].map(e => e.outerHTML));
     }""")
     assert found == []
     links = await page.evaluate("""() => [...document.querySelectorAll("a[href]")].map(a => [a.protocol, a.rel])""")

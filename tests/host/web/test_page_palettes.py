@@ -93,7 +93,7 @@ async def test_resources_are_walked_looked_at_and_attached(chromium: Any) -> Non
         await page.get_by_role("button", name="Leave out Lisbon 2022").click()
         await say(page, "Read this")
         await page.get_by_text("I have read them.").wait_for()
-        assert await page.locator(".attachments summary").all_inner_texts() == ["Barcelona 2023"]
+        assert [text.split() for text in await page.locator(".attachments summary").all_inner_texts()] == [["Barcelona", "2023", "travel"]]
         assert "Casa Gràcia" in str(stage.host.models["planner"].requests[0].messages)  # type: ignore[attr-defined]  # the scripted model keeps what it is asked
 
 
@@ -179,6 +179,7 @@ async def test_a_resource_that_changes_is_read_again_while_it_is_looked_at(chrom
         stage.servers["travel"].likes = "Aisle seat."  # type: ignore[attr-defined]  # what this example server reads
         stage.host.tell(ResourceUpdated(server="travel", uri="trips://preferences"))
         await page.get_by_text("Aisle seat.").wait_for()
-        await page.keyboard.press("Escape")
+        async with page.expect_request(lambda request: (request.post_data_json or {}).get("act") == "unwatch"):
+            await page.keyboard.press("Escape")
         await page.get_by_role("dialog").wait_for(state="detached")
         assert [act for act in acts if act in ("watch", "unwatch")] == ["watch", "unwatch"]

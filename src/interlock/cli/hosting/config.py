@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from ...host.config import Config, Unwritable, load_config, write_config
 from .. import exits
+from ..install.files import ConfigFile
+from ..install.text import Uneditable
 from ..screen import note, say
 from ..targets import LIKELY_CONFIGS
 
+WORDS = """\b
+Exit codes:
+  0    all can be used
+  1    something cannot be used, or was not written
+  2    wrong usage
+"""
 
-@click.command("config", epilog=exits.WORDS)
+
+@click.command("config", epilog=WORDS)
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--write", "target", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write them all into this file.")
 def config(files: tuple[Path, ...], target: Path | None) -> None:
@@ -52,13 +60,8 @@ def _show(found: Config) -> None:
 def _write(found: Config, target: Path) -> None:
     """Put the servers into a file; it is exchanged as a whole, or not at all."""
     try:
-        before = target.read_text(encoding="utf-8") if target.is_file() else ""
-        text = write_config(found.entries, before)
-        new = target.with_name(f"{target.name}.new")
-        new.write_text(text, encoding="utf-8")
-        if target.is_file():
-            new.chmod(target.stat().st_mode & 0o7777)
-        os.replace(new, target)
-    except (OSError, UnicodeDecodeError, Unwritable) as bad:
+        _, copy = ConfigFile(target).make(lambda before: write_config(found.entries, before or ""))
+    except (OSError, Uneditable, Unwritable) as bad:
         raise click.ClickException(f"{target} was left as it is: {bad}") from None
-    note(f"{len(found.entries)} servers in {target}.")
+    kept = f" What it was is in {copy.name}." if copy is not None else ""
+    note(f"{len(found.entries)} servers in {target}.{kept}")

@@ -17,10 +17,17 @@ from .. import exits
 from ..screen import note, say
 from .making import own_folder
 
+WORDS = """\b
+Exit codes:
+  0    it went well
+  1    the log cannot be read
+  2    wrong usage, or there is no log yet
+  3    the log is not as it was written (--verify)
+"""
 _SHOWN = 160  # characters of an entry on a line
 
 
-@click.command("log", epilog=exits.WORDS)
+@click.command("log", epilog=WORDS)
 @click.argument("words", nargs=-1)
 @click.option("--log", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="Another log than yours.")
 @click.option("--session", metavar="ID", help="Only of this conversation.")

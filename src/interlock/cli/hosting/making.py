@@ -25,7 +25,7 @@ from ...host.models.seam import Model
 from ...host.pins import BadPins
 from ...host.policy import Policy, Rule
 from ...host.rulebook import BadPolicy, load_policy, read_rules, write_rules
-from ...store import StoreError, data_folder
+from ...store import StoreError, data_folder, put_whole, turn
 from ..auth.kept import KeptTokens
 from ..install.clients import this_place
 from ..screen import note
@@ -34,6 +34,7 @@ from .approvals import Approvals
 from .options import Given
 
 EVERY = 1.0  # seconds between two looks at the configuration
+PATIENCE = 10.0  # seconds that another host may take to write
 _SHORT = re.compile(r"(?P<provider>[a-z]+):(?P<model>[^@\s]+)(?:@(?P<url>\S+))?")
 
 
@@ -233,9 +234,8 @@ def saved_rules(path: Path) -> Sequence[Rule]:
 def save_rules(path: Path, rules: Sequence[Rule]) -> None:
     """Keep what is remembered for good. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    new = path.with_name(f"{path.name}.new")
-    new.write_text(write_rules(rules), encoding="utf-8")
-    os.replace(new, path)
+    with turn(path.with_name(f".{path.name}.turn"), patience=PATIENCE):
+        put_whole(path, write_rules(rules).encode())
 
 
 def _authorizer(entry: Entry) -> Authorizer | None:

@@ -13,15 +13,14 @@ from . import records
 from .seam import SessionRow
 
 BEGAN, SAID = records.kind_of_type(SessionBegan), records.kind_of_type(PersonSaid)
-
-
 LONGEST = 60  # characters
 
 
 def title_of(said: PersonSaid) -> str:
-    """What a conversation is called after what the person said first: the prompt with its arguments, or the words that were typed."""
+    """What a conversation is called after what the person said first: the prompt with its first argument, or the words that were typed."""
     if said.prompt:
-        text = " ".join([said.prompt, *said.arguments.values()])
+        first = next(iter(said.arguments.values()), "")
+        text = f"{said.prompt}: {first}" if first else said.prompt
     else:
         last = said.messages[-1].content if said.messages else []
         blocks = last if isinstance(last, list) else [last]

@@ -11,7 +11,8 @@ class Budget(Struct, frozen=True, kw_only=True):
     `steps` is how often the model may be asked, `calls` how many tools it may call in one step, `tokens` what all its steps may take in and
     give out together, `seconds` how long the turn may last, not counting the time in which the person is asked. A result's text is given
     to the model in pages of `page` characters; the rest is kept aside, `shelf` bytes in all. `picture` is the most bytes of one image or
-    sound. `keep` turns at the end of a conversation are never trimmed. `answer` is the most tokens of one answer, 0 for what the model can.
+    sound, `pictures` of all in one result. `keep` turns at the end of a conversation are never trimmed. `answer` is the most tokens of one
+    answer, 0 for what the model can.
     """
 
     steps: int = 40
@@ -21,5 +22,6 @@ class Budget(Struct, frozen=True, kw_only=True):
     page: int = 24_000
     shelf: int = 64 * 1024 * 1024
     picture: int = 5 * 1024 * 1024
+    pictures: int = 20 * 1024 * 1024
     keep: int = 2
     answer: int = 0

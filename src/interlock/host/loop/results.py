@@ -93,7 +93,8 @@ class Rendering:
 
     def _medium(self, block: Media, lines: list[str], media: list[Media]) -> None:
         what = "an image" if isinstance(block, ImageContent) else "a sound"
-        if len(block.data) * 3 // 4 > self.budget.picture:
+        size, before = len(block.data) * 3 // 4, sum(len(each.data) for each in media) * 3 // 4
+        if size > self.budget.picture or before + size > self.budget.pictures:
             lines.append(f"({what} of type {block.mime_type}, too large to be shown to you)")
         else:
             media.append(block)

@@ -31,6 +31,16 @@ if TYPE_CHECKING:
 COOKIE, HEADER = "interlock-host", "x-interlock"
 MOST_PAST = 200  # conversations of the log in the page's list
 MOST_BODY = 8 * 1024 * 1024
+NOT_LET_IN = (
+    "You are not let in here: this browser has no cookie of this host, or the host was started anew since.\n"
+    "Open the address that `interlock host` or `interlock demo` printed last. Each address works once. If it was used already, end "
+    "the host where it runs (Ctrl+C) and start it again: it prints a new one. What was said is in its log, and stays."
+)
+USED = (
+    "This address was used already, or is none of this host's. Each one works once.\n"
+    "Where the page is open already, use that one. Otherwise end the host where it runs (Ctrl+C) and start it again: it prints a new "
+    "address. What was said is in its log, and stays."
+)
 
 
 class WebFace:
@@ -52,6 +62,9 @@ class WebFace:
         self._doing = Doing(host, self._person, self.apart)
         self._token: str | None = secrets.token_urlsafe(24)
         self._cookie, self._csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)
+        # Cookies know no ports: one for all of 127.0.0.1 would be sent to whatever else serves pages on this machine, and whoever has it is
+        # let in. So the page lies at a place that nobody can guess, and the cookie is for that place.
+        self.place = f"/{secrets.token_urlsafe(16)}"
         self._closing = asyncio.Event()
         self._past: list[SessionRow] = []  # as of when a page last came
         static = resources.files("interlock.host.web") / "static"
@@ -86,7 +99,8 @@ class WebFace:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        await self.app(scope, receive, self._with_headers(send))
+        within = {**scope, "path": scope["path"].removeprefix(self.place) or "/"}
+        await self.app(within, receive, self._with_headers(send))
 
     # -- the bolts ---------------------------------------------------------------------------------------------------
 
@@ -94,20 +108,21 @@ class WebFace:
         """Why a request is not let in: another name for this machine, another site's page, no cookie, no proof that our page sent it."""
         if f"http://{request.headers.get('host', '')}" != self.origin:
             return PlainTextResponse(f"This is {self.origin}, and nothing else.", 421)
-        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
-        if origin not in (None, self.origin) or (site in ("cross-site", "same-site") and request.url.path != "/"):
+        origin, site, path = request.headers.get("origin"), request.headers.get("sec-fetch-site"), request.scope["path"]
+        if origin not in (None, self.origin) or (site in ("cross-site", "same-site") and path not in ("/", f"{self.place}/")):
             return PlainTextResponse("Other sites may not use this.", 403)
-        if request.url.path == "/" and request.method == "GET" and "token" in request.query_params:
+        if path == "/" and request.method == "GET" and "token" in request.query_params:
             return None
-        if not hmac.compare_digest(request.cookies.get(self._cookie_name, ""), self._cookie):
-            return PlainTextResponse("Open the address that `interlock host` printed; each one works once.", 401)
+        within = path.startswith(f"{self.place}/")
+        if not within or not hmac.compare_digest(request.cookies.get(self._cookie_name, ""), self._cookie):
+            return PlainTextResponse(NOT_LET_IN, 401)
         if request.method not in ("GET", "HEAD") and not hmac.compare_digest(request.headers.get(HEADER, ""), self._csrf):
             return PlainTextResponse("The request does not come from our page; reload it.", 403)
         return None
 
     @property
     def _cookie_name(self) -> str:
-        """Cookies know no ports: hosts at several ports of this machine each have their own."""
+        """Hosts at several ports of this machine each have their own."""
         return f"{COOKIE}-{self.origin.rpartition(':')[2]}"
 
     def _with_headers(self, send: Any) -> Any:
@@ -145,10 +160,10 @@ class WebFace:
         token = request.query_params.get("token")
         if token is not None:
             if self._token is None or not hmac.compare_digest(token, self._token):
-                return PlainTextResponse("This address was used already, or is none of ours. Start the host again for a new one.", 401)
+                return PlainTextResponse(USED, 401)
             self._token = None
-            answer: Response = RedirectResponse("/", 303)
-            answer.set_cookie(self._cookie_name, self._cookie, httponly=True, samesite="strict", path="/")
+            answer: Response = RedirectResponse(f"{self.place}/", 303)
+            answer.set_cookie(self._cookie_name, self._cookie, httponly=True, samesite="strict", path=self.place)
             return answer
         return Response(self._page.replace("@TOKEN@", self._csrf), media_type="text/html")
 

@@ -20,7 +20,7 @@ MISSING = "The web face needs starlette and uvicorn. Install them with: pip inst
 
 def bound(port: int = 0) -> socket.socket:
     """A socket on a loopback port, 0 for any that is free. Raises OSError with the port in its words."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio turns Nagle's delay off only where TCP is said
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((LOOPBACK, port))

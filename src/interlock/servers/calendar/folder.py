@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from interlock import ToolError
-from interlock.store import StoreError, data_folder
+from interlock.store import StoreError, data_folder, put_whole, turn
 
 from .documents import MOST_BYTES, Document, Unreadable, empty
 
@@ -25,7 +23,6 @@ FOLDER_VARIABLE = "INTERLOCK_CALENDAR_FOLDER"
 DEFAULT = "my-calendar"
 MOST_CALENDARS = 100
 PATIENCE = 10.0  # seconds to wait for another process that changes the same calendar
-_PAUSE = 0.01
 _ATTEMPTS = 5
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f/\\:.][^\x00-\x1f\x7f/\\:]{0,99}")
 
@@ -112,7 +109,7 @@ class Calendars:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._load(calendar)  # so that a large file is read before others have to wait
-            with self._turn(calendar):
+            with turn(self.folder / f".{calendar}.lock", patience=PATIENCE):
                 for _ in range(_ATTEMPTS):
                     page = self._load(calendar) or Page(empty(), None)
                     new = work(page)
@@ -123,6 +120,8 @@ class Calendars:
                         return
         except Unreadable as bad:
             raise ToolError(f"The calendar {calendar} is left as it is: the change would break it ({bad}).") from None
+        except TimeoutError:
+            raise ToolError(f"Another program does not let go of the calendar {calendar}. Try again later.") from None
         except OSError as bad:
             raise ToolError(f"The calendar {calendar} cannot be written, and is as it was: {bad.strerror}.") from None
         raise ToolError(f"Another program keeps changing the calendar {calendar}; it is left to it. Try again.")
@@ -161,64 +160,12 @@ class Calendars:
     def _written(self, calendar: str, page: Page, data: bytes) -> bool:
         """Put new bytes in the place of a file, unless it is no longer as it was when it was read."""
         path = self._path(calendar)
-        new = path.with_name(f".{path.name}.new")  # under the lock: what lies there was left by one who died
-        with contextlib.suppress(FileNotFoundError):
-            new.unlink()
-        try:
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-            with open(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+
+        def still() -> bool:
             now = _stat(path)
-            if (_signature(now) if now is not None else None) != page.signature:
-                new.unlink()
-                return False
-            if now is not None:
-                os.chmod(new, now.st_mode & 0o7777)
-            os.replace(new, path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                new.unlink()
-            raise
-        _settle(path.parent)
-        return True
+            return (_signature(now) if now is not None else None) == page.signature
 
-    @contextlib.contextmanager
-    def _turn(self, calendar: str) -> Iterator[None]:
-        """Alone with a calendar, among all threads and processes that ask for it so."""
-        descriptor = os.open(self.folder / f".{calendar}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            deadline = time.monotonic() + PATIENCE
-            while not _locked(descriptor):
-                if time.monotonic() > deadline:
-                    raise ToolError(f"Another program does not let go of the calendar {calendar}. Try again later.")
-                time.sleep(_PAUSE)
-            yield
-        finally:
-            os.close(descriptor)  # which lets go of the lock
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        import fcntl  # not on every platform: where there is none, processes do not take turns
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _settle(folder: Path) -> None:
-    """Have the new name of the file outlive a power cut, where the platform can do that."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        return put_whole(path, data, still=still)
 
 
 def _stat(path: Path) -> os.stat_result | None:

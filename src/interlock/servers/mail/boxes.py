@@ -16,7 +16,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from interlock import ToolError
-from interlock.store import StoreError, data_folder
+from interlock.store import StoreError, data_folder, lock, write_new
 
 from .letters import HOW, Letter, letter_of
 
@@ -59,7 +59,7 @@ class Boxes:
             place = self._made(box)
             new = place / "tmp" / id_
             try:
-                _write(new, data)
+                write_new(new, data)
                 os.replace(new, place / "cur" / f"{id_}{_COLON}2,{_FLAGS[box]}")
             except OSError:
                 with contextlib.suppress(OSError):
@@ -112,7 +112,7 @@ class Boxes:
             yield None
             return
         with file:
-            if not _locked(file.fileno()):
+            if not lock(file.fileno()):
                 raise ToolError("This draft is being sent already.")
             # Whoever had it before may have taken it away while we opened it.
             yield file.read() if os.fstat(file.fileno()).st_nlink else None
@@ -146,15 +146,6 @@ class Boxes:
         return letter_of(data, id_, f"mail://{box}/{quote(id_, safe='')}", whole=whole)
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write a new file down to the disk."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _read(path: Path) -> bytes | None:
     """A letter's bytes, as many as are read; None where it is gone."""
     try:
@@ -164,18 +155,6 @@ def _read(path: Path) -> bytes | None:
         return None
     except OSError as bad:
         raise ToolError(f"The folder of the mail cannot be read ({bad.strerror}).") from None
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        import fcntl  # not on every platform: where there is none, nobody is kept from sending it too
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _age(key: str) -> tuple[int, int, str]:

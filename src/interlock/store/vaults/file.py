@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import hashlib
 import os
 import secrets
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +15,9 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from ...protocol.sessions import StoreError
+from ..files import open_private, put_whole
 from .books import Book, BookVault
-from .privacy import check_file, make_folder, open_private, turn
+from .privacy import check_file, make_folder, turn
 from .sealing import Key, Sealing
 
 if TYPE_CHECKING:
@@ -152,13 +151,9 @@ class FileVault(BookVault):
         if key is not None:
             body = key.close(body, _about(header))
         header.digest = _digest(body)
-        new = self.path.with_name(f"{self.path.name}.new")
         try:
-            _write_whole(new, msgspec.json.encode(header) + b"\n" + body)
-            _replace(new, self.path)
+            put_whole(self.path, msgspec.json.encode(header) + b"\n" + body)
         except OSError as bad:
-            with contextlib.suppress(OSError):
-                new.unlink()
             raise StoreError(f"the vault {self.path} cannot be written and is as it was: {bad.strerror}") from None
 
     def _put_aside(self) -> Path:
@@ -193,33 +188,3 @@ def _about(header: _Header) -> bytes:
 
 def _digest(body: bytes) -> str:
     return hashlib.blake2b(body, digest_size=16).hexdigest()
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    """Write a new file down to the disk. Under the lock: what lies there already was left by one who died."""
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
-    with open(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _replace(new: Path, old: Path) -> None:
-    """Put one file in another's place, and have the folder know it even after a crash."""
-    end = time.monotonic() + 2.0
-    while True:
-        try:
-            os.replace(new, old)
-            break
-        except PermissionError:
-            # On Windows a file that is being read cannot be replaced; it is read for a moment only.
-            if sys.platform != "win32" or time.monotonic() > end:
-                raise
-            time.sleep(0.005)
-    if sys.platform != "win32":
-        folder = os.open(old.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

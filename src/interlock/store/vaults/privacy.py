@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import random
 import stat
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ...protocol.sessions import StoreError
+from .. import files
 
 _OTHERS = 0o077  # what the group and the world may do
 _MAY_WRITE = 0o022
 _MODES = sys.platform != "win32"  # elsewhere the folder of a user's data is private by itself
-_HELD = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}  # how systems say that somebody else has the lock
-_SHORTEST, _LONGEST = 0.0005, 0.02  # seconds between two attempts to have the lock
 
 
 def make_folder(folder: Path, *, private: bool) -> None:
@@ -58,71 +53,16 @@ def check_file(found: os.stat_result, path: Path) -> None:
         )
 
 
-def open_private(path: Path, flags: int) -> int:
-    """Open a file, which is made with mode 0600 where `flags` say so; never through a link. The descriptor. Raises OSError."""
-    # As far as the system has them; not blocking, for somebody may have put a pipe there.
-    for each in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
-        flags |= getattr(os, each, 0)
-    return os.open(path, flags, 0o600)
-
-
-# A child that is forked while a thread of its parent has a lock would have it too, for as long as it lives.
-_GATE = threading.Lock()
-_OPEN: set[int] = set()
-
-
-def _let_go() -> None:
-    """In a child that was forked: the locks are its parent's."""
-    for descriptor in _OPEN:
-        os.close(descriptor)
-    _OPEN.clear()
-    _GATE.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_GATE.acquire, after_in_parent=_GATE.release, after_in_child=_let_go)
-
-
 @contextmanager
 def turn(path: Path, *, patience: float) -> Iterator[None]:
-    """Be the only one, among all threads and processes, that holds the lock on this file; it is let go by itself when a process ends.
-
-    Waits for `patience` seconds at the most. Raises StoreError.
-    """
+    """As `files.turn`, for the lock of a vault. Raises StoreError."""
     try:
-        with _GATE:
-            descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
-            _OPEN.add(descriptor)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(files.turn(path, patience=patience))
+            held = stack.pop_all()
+    except TimeoutError:
+        raise StoreError(f"another process has held the lock {path} for {patience:g} seconds: end it, and try again") from None
     except OSError as bad:
-        raise StoreError(f"the lock {path} of the vault cannot be opened: {bad.strerror}") from None
-    try:
-        end, pause = time.monotonic() + patience, _SHORTEST
-        while not _lock(descriptor, path):
-            if time.monotonic() > end:
-                raise StoreError(f"another process has held the lock {path} for {patience:g} seconds: end it, and try again")
-            time.sleep(random.uniform(0.5, 1.0) * pause)
-            pause = min(2 * pause, _LONGEST)
+        raise StoreError(f"{path} cannot be locked, as a vault must be ({bad.strerror}): choose a local disk for it") from None
+    with held:
         yield
-    finally:
-        with _GATE:
-            _OPEN.discard(descriptor)
-            os.close(descriptor)  # and with it the lock
-
-
-def _lock(descriptor: int, path: Path) -> bool:
-    """Whether the lock could be had."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt  # late: only there
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl  # late: not there
-
-            # Of the open file and not of the process, so that threads take turns, too.
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as bad:
-        if bad.errno not in _HELD:
-            raise StoreError(f"{path} cannot be locked, as a vault must be ({bad.strerror}): choose a local disk for it") from None
-        return False
-    return True

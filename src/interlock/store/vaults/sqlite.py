@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ...protocol.sessions import StoreError
-from .privacy import check_file, make_folder, open_private, turn
+from ..files import open_private
+from .privacy import check_file, make_folder, turn
 from .sealing import Key, Sealing, about
 from .seam import Name, checked, decoded, encoded, ending, name
 

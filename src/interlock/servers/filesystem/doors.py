@@ -1,0 +1,126 @@
+"""The system calls by which one name within an opened folder is opened, or renamed, without a link being followed.
+
+Every step of a path goes through `step`. It opens one name, relative to a descriptor, and never follows a link: so whatever somebody
+changes between two steps, what is opened lies where the descriptor lies. On Linux the kernel is told besides (`openat2`) that the
+name must stay beneath the descriptor and on its mount; where the kernel does not have that, the first wall stands alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+import sys
+
+# What every opening has: no link, no inheritance, no waiting for the other end of a FIFO, no terminal that becomes ours.
+_ALWAYS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY"))
+FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+
+_OPENAT2 = 437  # the same on all architectures
+_NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 1, 2, 4, 8
+_NOREPLACE = 1
+# File systems that are windows into the kernel: proc, sysfs, devpts, cgroup, cgroup2, debugfs, tracefs, securityfs, bpf, selinux,
+# efivarfs, pstore, configfs, binfmt_misc, mqueue.
+_SPECIAL = frozenset(
+    {0x9FA0, 0x62656572, 0x1CD1, 0x27E0EB, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0xCAFE4A11, 0xF97CFF8C,
+     0xDE5E81E4, 0x6165676C, 0x62656570, 0x42494E4D, 0x19800202},
+)  # fmt: skip
+
+
+class _How(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") else None
+
+
+def check_platform() -> None:
+    """Raise OSError where the system cannot open by descriptor, and so nothing here would be safe."""
+    calls = {os.open, os.stat, os.rename, os.unlink, os.mkdir, os.rmdir, os.readlink, os.link}
+    if not calls <= os.supports_dir_fd or os.scandir not in os.supports_fd or not hasattr(os, "O_NOFOLLOW"):
+        raise OSError(
+            f"The filesystem server does not work on {sys.platform}: this system cannot open files relative to an opened folder, "
+            "and without that nothing would keep a path inside."
+        )
+
+
+def step(name: str, flags: int, dir_fd: int, *, mode: int = 0, mounts: bool = False) -> int:
+    """Open one name in an opened folder; never what a link points to. Raises OSError: ELOOP or ENOTDIR for a link."""
+    check_name(name)
+    flags |= _ALWAYS
+    if _second_wall:
+        resolve = _NO_MAGICLINKS | _NO_SYMLINKS | _BENEATH | (0 if mounts else _NO_XDEV)
+        return _openat2(name, flags, dir_fd, mode, resolve)
+    return os.open(name, flags, mode, dir_fd=dir_fd)
+
+
+def check_name(name: str) -> None:
+    """Raise OSError for what is no name of one thing in a folder."""
+    if not name or name in (".", "..") or "/" in name or "\0" in name:
+        raise OSError(errno.EINVAL, "no name of a file")
+
+
+def again(dir_fd: int) -> int:
+    """Open an opened folder anew, with a position and a lock of its own."""
+    return os.open(".", FOLDER | _ALWAYS, dir_fd=dir_fd)
+
+
+def _openat2(name: str, flags: int, dir_fd: int, mode: int, resolve: int) -> int:
+    assert _libc is not None
+    how = _How(flags, mode if flags & os.O_CREAT else 0, resolve)
+    while True:
+        fd = _libc.syscall(_OPENAT2, dir_fd, os.fsencode(name), ctypes.byref(how), ctypes.sizeof(how))
+        if fd >= 0:
+            return int(fd)
+        code = ctypes.get_errno()
+        if code not in (errno.EINTR, errno.EAGAIN):
+            raise OSError(code, os.strerror(code), name)
+
+
+def _has_second_wall() -> bool:
+    """Whether the kernel has openat2, and lets us use it."""
+    if _libc is None:
+        return False
+    try:
+        at = os.open("/", FOLDER | os.O_CLOEXEC)
+        try:
+            os.close(_openat2(".", FOLDER | _ALWAYS, at, 0, _BENEATH))
+        finally:
+            os.close(at)
+    except OSError:
+        return False
+    return True
+
+
+def rename_new(source: str, source_fd: int, target: str, target_fd: int) -> None:
+    """Rename; raises FileExistsError where there is something of the new name already, and nothing is replaced."""
+    check_name(source)
+    check_name(target)
+    if _libc is not None and hasattr(_libc, "renameat2"):
+        if not _libc.renameat2(source_fd, os.fsencode(source), target_fd, os.fsencode(target), _NOREPLACE):
+            return
+        code = ctypes.get_errno()
+        if code not in (errno.ENOSYS, errno.EINVAL):  # some file systems do not have it
+            raise OSError(code, os.strerror(code), target)
+    if stat.S_ISDIR(os.stat(source, dir_fd=source_fd, follow_symlinks=False).st_mode):
+        os.mkdir(target, dir_fd=target_fd)  # an empty folder is the only one that a folder replaces
+        try:
+            os.rename(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd)
+        except OSError:
+            os.rmdir(target, dir_fd=target_fd)
+            raise
+    else:
+        os.link(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd, follow_symlinks=False)
+        os.unlink(source, dir_fd=source_fd)
+
+
+def is_special(fd: int) -> bool:
+    """Whether what is opened lies on a file system that is no store of files but a window into the kernel."""
+    if _libc is None:
+        return False
+    room = (ctypes.c_long * 64)()
+    return not _libc.fstatfs(fd, ctypes.byref(room)) and (room[0] & 0xFFFFFFFF) in _SPECIAL
+
+
+_second_wall = _has_second_wall()

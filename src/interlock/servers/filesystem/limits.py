@@ -1,0 +1,56 @@
+"""How much the filesystem server does at most in one call; all of it can be set in the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+PREFIX = "INTERLOCK_FILESYSTEM_"
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """Sizes are in bytes, times in seconds. `INTERLOCK_FILESYSTEM_READ` sets `read`, and so on.
+
+    `hard_links` says what may be done with files that have more than one name, since the other one may be outside. `mounts` says
+    whether other file systems that are mounted within a folder belong to it.
+    """
+
+    read: int = 256 * 1024  # of text in one answer
+    media: int = 5 * 1024 * 1024  # of a picture or a sound
+    scanned: int = 256 * 1024 * 1024  # read through to get at a line
+    written: int = 32 * 1024 * 1024  # of a file that is written or changed
+    copied: int = 1024 * 1024 * 1024  # in one copy
+    searched: int = 8 * 1024 * 1024  # of one file whose text is searched
+    files: int = 50  # read at once
+    entries: int = 1_000  # in one answer
+    walked: int = 500_000  # entries that one call looks at
+    depth: int = 64  # of folders in folders
+    watched: int = 10_000  # entries that are watched
+    seconds: float = 60.0  # that a call may take
+    waiting: float = 10.0  # for others who write into the same folder
+    polling: float = 1.0  # between two looks at what is watched
+    hard_links: Literal["refuse", "read", "allow"] = "refuse"
+    mounts: bool = False
+    sync: bool = True  # whether what was written is on the disk before the answer
+
+
+def limits_of(environment: Mapping[str, str] = os.environ) -> Limits:
+    """The limits that an environment sets. Raises ValueError, which names the variable, for one that is no limit."""
+    given: dict[str, object] = {}
+    for known in msgspec.structs.fields(Limits):
+        variable = PREFIX + known.name.upper()
+        text = environment.get(variable)
+        if not text:
+            continue
+        try:
+            value = msgspec.convert(text.strip().lower(), known.type, strict=False)
+        except msgspec.ValidationError as bad:
+            raise ValueError(f"{variable}={text}: {bad}") from None
+        if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
+            raise ValueError(f"{variable}={text}: it has to be more than 0")
+        given[known.name] = value
+    return Limits(**given)  # type: ignore[arg-type]  # each was converted to the type of its field

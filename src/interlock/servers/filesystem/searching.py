@@ -1,0 +1,282 @@
+"""Finds files by their names and lines by what is in them; with ripgrep where it is installed, else alone.
+
+Ripgrep is only asked where to look. It goes by paths, so that what it says of a file is never shown: each file that it names is
+opened here, step by step as any other, and the lines come from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import selectors
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import IO, NamedTuple
+
+import msgspec
+
+from interlock import ToolError
+
+from . import grep
+from .answers import Entries, Hit, Hits, entry_of
+from .grounds import Pace, Reach
+from .limits import Limits
+from .places import Place, descend, told
+from .reading import whole
+from .walking import Found, Pattern, Walk
+
+_MOST_LINE = 400  # characters of a line that is shown
+
+
+class Wanted(NamedTuple):
+    """What is looked for in files: a text as it stands or a pattern, in which files, with how many lines around it."""
+
+    text: str
+    regex: bool = False
+    ignore_case: bool = False
+    glob: str | None = None
+    context: int = 0
+    hidden: bool = False
+
+    @property
+    def pattern(self) -> str:
+        """As a regular expression."""
+        return self.text if self.regex else re.escape(self.text)
+
+
+def find_names(reach: Reach, place: Place, pattern: str, kind: str | None, pace: Pace, *, hidden: bool) -> Entries:
+    """What fits a glob, below a folder. Raises ToolError."""
+    fits, limits = Pattern(pattern).fits, reach.limits
+    fd = place.open_folder()
+    found: list[Found] = []
+    try:
+        walk = Walk(place.folder, limits, pace, hidden=hidden)
+        for one in walk.below(fd):
+            if fits(one.steps) and (kind is None or (kind == "folder") == one.is_folder):
+                if len(found) >= limits.entries:
+                    break
+                found.append(one)
+        else:
+            return _names(reach, place, found, _reason(walk, pace))
+        return _names(reach, place, found, f"there are more than {limits.entries}: send a narrower pattern")
+    finally:
+        os.close(fd)
+
+
+def _names(reach: Reach, place: Place, found: list[Found], reason: str | None) -> Entries:
+    entries = [entry_of(told(reach.shown(place.folder, (*place.parts, *one.steps))), one.stat) for one in found]
+    return Entries(told(reach.shown(place.folder, place.parts)), entries, reason is None, reason)
+
+
+def _reason(walk: Walk, pace: Pace) -> str | None:
+    if pace.late:
+        return "this took too long; look in a smaller folder"
+    return "some folders are too deep or too large" if walk.cut else None
+
+
+class _Search:
+    """One search, while it goes: the hits so far, and how each file adds to them."""
+
+    def __init__(self, reach: Reach, wanted: Wanted) -> None:
+        self.reach, self.wanted, self.most = reach, wanted, 200
+        self.hits: list[Hit] = []
+        self.files = 0
+        self.skipped = False
+
+    def data(self, place: Place) -> bytes | None:
+        """The bytes of a file; None for what is none, is too large, or must not be read."""
+        try:
+            fd = place.open_file()
+        except ToolError:
+            return None
+        try:
+            if os.fstat(fd).st_size > self.reach.limits.searched:
+                self.skipped = True
+                return None
+            return whole(fd, self.reach.limits.searched, place.shown)
+        except (ToolError, OSError):
+            return None
+        finally:
+            os.close(fd)
+
+    def take(self, place: Place, data: bytes, numbers: list[int]) -> bool:
+        """Keep some lines of a file; False once there are enough."""
+        lines = data.decode("utf-8", "replace").split("\n")
+        path = told(self.reach.shown(place.folder, place.parts))
+        self.files += bool(numbers)
+        for number in numbers:
+            if len(self.hits) >= self.most:
+                return False
+            if number <= len(lines):
+                around = self.wanted.context
+                before = lines[max(0, number - 1 - around) : number - 1]
+                after = lines[number : number + around]
+                self.hits.append(Hit(path, number, _cut(lines[number - 1]), [*map(_cut, before)], [*map(_cut, after)]))
+        return True
+
+    def result(self, reason: str | None) -> Hits:
+        if reason is None and self.skipped:
+            reason = f"files of more than {self.reach.limits.searched:,} bytes were not looked into"
+        return Hits(self.hits, self.files, reason is None, reason)
+
+
+def _cut(line: str) -> str:
+    line = line.removesuffix("\r")
+    return line if len(line) <= _MOST_LINE else line[:_MOST_LINE] + "…"
+
+
+def search_text(reach: Reach, place: Place, wanted: Wanted, pace: Pace) -> Hits:
+    """The lines that hold what is wanted, in a file or below a folder. Raises ToolError."""
+    if wanted.regex:
+        try:
+            re.compile(wanted.text)
+        except (re.error, OverflowError, RecursionError) as bad:
+            raise ToolError(f"That is no pattern: {bad}.") from None
+    found, search = place.stat(), _Search(reach, wanted)
+    if found is None:
+        raise place.missing("file or folder")
+    program = _program(wanted) if stat.S_ISDIR(found.st_mode) else None
+    finder = _by_process(wanted, pace, search.most) if wanted.regex else contextlib.nullcontext(_literal(wanted, search.most))
+    with finder as find:
+        if not stat.S_ISDIR(found.st_mode):
+            place.check_file(found)
+            data = search.data(place)
+            enough = data is not None and not search.take(place, data, find(data))
+            return search.result(f"there are more than {search.most}" if enough else None)
+        files = _walked(place, wanted, reach.limits, pace) if program is None else _asked(program, place, wanted, reach.limits, pace)
+        for n, one in enumerate(files):
+            if n % 100 == 0:
+                pace.told(pace.count + n, None, f"{search.files} files with {len(search.hits)} lines")
+            data = search.data(one)
+            if data is not None and not search.take(one, data, find(data)):
+                return search.result(f"there are more than {search.most}: send a narrower text or glob")
+    return search.result("this took too long; look in a smaller folder" if pace.late else None)
+
+
+def _program(wanted: Wanted) -> str | None:
+    """Where ripgrep is, if it is installed and knows this pattern: its patterns and ours are alike, and not the same."""
+    program = shutil.which("rg")
+    if program is not None and wanted.regex:
+        tried = [program, "--no-config", "--quiet", f"--regexp={wanted.text}", "--", os.devnull]
+        if subprocess.run(tried, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode > 1:
+            return None
+    return program
+
+
+def _walked(place: Place, wanted: Wanted, limits: Limits, pace: Pace) -> Iterator[Place]:
+    """The files below a folder, found by walking."""
+    fits = Pattern(wanted.glob).fits if wanted.glob else None
+    fd = place.open_folder()
+    try:
+        for found in Walk(place.folder, limits, pace, hidden=wanted.hidden).below(fd):
+            if stat.S_ISREG(found.stat.st_mode) and (fits is None or fits(found.steps)):
+                yield Place(place.folder, (*place.parts, *found.steps), found.parent, "/".join(found.steps), limits)
+    finally:
+        os.close(fd)
+
+
+def _asked(program: str, place: Place, wanted: Wanted, limits: Limits, pace: Pace) -> Iterator[Place]:
+    """The files below a folder that ripgrep names: opened here, by their names, whatever stands there by now."""
+    fits = Pattern(wanted.glob).fits if wanted.glob else None
+    fd = place.open_folder()
+    try:
+        for name in _ripgrep(program, fd, wanted, limits, pace):
+            steps = tuple(part for part in name.split("/") if part != ".")
+            if (fits is None or fits(steps)) and ".." not in steps:
+                with contextlib.suppress(ToolError), descend(place.folder, (*place.parts, *steps), name, limits, follow=False) as found:
+                    yield found
+    finally:
+        os.close(fd)
+
+
+def _ripgrep(program: str, fd: int, wanted: Wanted, limits: Limits, pace: Pace) -> Iterator[str]:
+    """The names of the files that hold what is wanted, as ripgrep has them, in order. No configuration of the user's is read."""
+    options = [
+        "--no-config", "--files-with-matches", "--null", "--no-messages", "--no-follow", "--no-ignore", "--sort=path", "--text",
+        f"--max-filesize={limits.searched}", f"--max-depth={limits.depth}", "--color=never",
+        *(["--hidden"] if wanted.hidden else []), *(["--ignore-case"] if wanted.ignore_case else []),
+        *([] if limits.mounts else ["--one-file-system"]), *([] if wanted.regex else ["--fixed-strings"]),
+    ]  # fmt: skip
+    # The folder is entered by its descriptor, before the program begins; what is looked for can be no option after `--regexp=`.
+    process = subprocess.Popen(
+        [program, *options, f"--regexp={wanted.text}", "--", "."],
+        cwd=f"/proc/self/fd/{fd}", pass_fds=(fd,), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env={"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"},
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        left = b""
+        while chunk := _chunk(process.stdout, pace):
+            *names, left = (left + chunk).split(b"\0")
+            yield from map(os.fsdecode, names)
+    finally:
+        process.kill()
+        process.stdout.close()
+        process.wait()
+
+
+def _chunk(pipe: IO[bytes], pace: Pace) -> bytes:
+    """What comes next from a pipe; nothing at its end, or once the time is over."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while not selector.select(0.1):
+            pace.told(pace.count, None, "searching")
+            if pace.late:
+                return b""
+        return os.read(pipe.fileno(), 65536)
+
+
+def _literal(wanted: Wanted, most: int) -> Callable[[bytes], list[int]]:
+    """What finds the lines that hold a text as it stands."""
+    pattern = re.compile(wanted.pattern, re.IGNORECASE if wanted.ignore_case else 0)
+    plain = wanted.text.encode("utf-8", "surrogatepass")
+
+    def find(data: bytes) -> list[int]:
+        return [] if not wanted.ignore_case and plain not in data else grep.answer(data, pattern, most + 1)
+
+    return find
+
+
+@contextlib.contextmanager
+def _by_process(wanted: Wanted, pace: Pace, most: int) -> Iterator[Callable[[bytes], list[int]]]:
+    """What finds the lines that hold a pattern: a process, which is ended when its time is over."""
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", grep.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    given, told_ = process.stdin, process.stdout
+    given.write(json.dumps({"pattern": wanted.text, "ignore_case": wanted.ignore_case, "most": most + 1}).encode() + b"\n")
+
+    def find(data: bytes) -> list[int]:
+        given.write(len(data).to_bytes(8, "big"))
+        view = memoryview(data)
+        while view:
+            view = view[given.write(view) :]
+        line = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(told_, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if not selector.select(0.1):
+                    pace.told(pace.count, None, "searching")
+                    if pace.late:
+                        raise ToolError("This pattern takes too long. Send a simpler one.")
+                    continue
+                chunk = os.read(told_.fileno(), 65536)
+                if not chunk:
+                    raise ToolError("This pattern could not be looked for.")
+                line += chunk
+        return msgspec.json.decode(line, type=list[int])
+
+    try:
+        yield find
+    finally:
+        process.kill()
+        for pipe in (given, told_):
+            pipe.close()
+        process.wait()

@@ -1,0 +1,429 @@
+"""How git is run: no shell, a clean environment, its own process group, and bounds on time, memory and output."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from interlock import ToolError
+
+from .words import line, read
+
+NEEDED = (2, 36)  # the first git whose `worktree list` has -z; GIT_CONFIG_GLOBAL came with 2.32
+SECONDS = 60.0  # for one run of git
+GRACE = 2.0  # seconds that git gets to end by itself when it is told to
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+MOST_OUTPUT = 16 * 1024 * 1024
+MOST_ERRORS = 16 * 1024
+MOST_MEMORY = 2 * 1024**3  # that one git may allocate
+MOST_AT_ONCE = "512m"  # in one piece: an object that says it is larger is not unpacked
+ROOT = os.path.abspath(os.sep)  # where git stands when it is asked about no repository
+_CHUNK = 64 * 1024
+_STEPS = re.compile(rb"\((\d{1,12})/(\d{1,12})\)")
+
+Settings = Sequence[tuple[str, str]]
+Tell = Callable[[int, int], None]
+
+# What git is told besides, over whatever the repository's own configuration says. The names that a repository makes up itself
+# (filters, drivers) come with each run: see `fences`.
+_NOTHING = os.devnull
+SETTINGS: Settings = (
+    # programs: none is run
+    ("core.hooksPath", _NOTHING),
+    ("core.fsmonitor", "false"),
+    ("core.editor", ":"),
+    ("sequence.editor", ":"),
+    ("core.pager", "cat"),
+    ("core.askPass", ""),
+    ("core.sshCommand", "false"),
+    ("core.gitProxy", ""),
+    ("core.alternateRefsCommand", ""),
+    ("credential.helper", ""),
+    ("diff.external", ""),
+    ("interactive.diffFilter", ""),
+    ("gpg.program", "false"),
+    ("gpg.ssh.defaultKeyCommand", ""),
+    ("commit.gpgSign", "false"),
+    ("tag.gpgSign", "false"),
+    ("log.showSignature", "false"),
+    ("merge.verifySignatures", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("protocol.allow", "never"),
+    ("submodule.recurse", "false"),
+    ("diff.submodule", "short"),
+    ("diff.ignoreSubmodules", "dirty"),
+    ("status.submoduleSummary", "false"),
+    # files elsewhere: none is read
+    ("core.attributesFile", _NOTHING),
+    ("diff.orderFile", _NOTHING),
+    ("blame.ignoreRevsFile", ""),
+    ("mailmap.file", _NOTHING),
+    ("mailmap.blob", ""),
+    ("commit.template", ""),
+    ("init.templateDir", ""),
+    # what may be written: nothing by a name that another system reads as `.git`
+    ("core.protectHFS", "true"),
+    ("core.protectNTFS", "true"),
+    ("rerere.enabled", "false"),
+    ("branch.autoSetupMerge", "false"),
+    # how much
+    ("core.bigFileThreshold", "16m"),
+    ("core.packedGitWindowSize", "32m"),
+    ("core.packedGitLimit", "256m"),
+    # how it is written: as it is read here
+    ("core.quotePath", "false"),
+    ("color.ui", "false"),
+    ("diff.noprefix", "false"),
+    ("diff.mnemonicPrefix", "false"),
+    ("diff.relative", "false"),
+    ("diff.renames", "true"),
+    ("log.showRoot", "true"),
+    ("log.mailmap", "false"),
+    ("status.relativePaths", "false"),
+    ("grep.patternType", "default"),
+    ("grep.column", "false"),
+    ("i18n.logOutputEncoding", "UTF-8"),
+    ("i18n.commitEncoding", "UTF-8"),
+    ("checkout.guess", "false"),
+    ("user.useConfigOnly", "true"),
+)
+
+
+class Ended(NamedTuple):
+    """A run of git that has ended: its exit code, what it wrote (`cut` where it wrote more), and its complaints."""
+
+    code: int
+    output: bytes
+    errors: str
+    cut: bool
+
+
+class Window(NamedTuple):
+    """A part of what git wrote: its bytes, the digest of everything up to its end, where it ends, and whether there is more."""
+
+    data: bytes
+    digest: str
+    end: int
+    more: bool
+
+
+class Git:
+    """The git of this machine."""
+
+    def __init__(self, program: str | None = None) -> None:
+        """`program` is the path of git; without one it is looked for when it is first needed."""
+        self._program = program
+        self._checked = False
+        self._own: dict[str, str] | None = None
+
+    async def program(self) -> str:
+        """The path of git. Raises ToolError where there is none, or an old one."""
+        if self._program is None:
+            self._program = shutil.which("git", path=search_path())
+        if self._program is None:
+            raise ToolError("This server needs the program git, and there is none on the PATH. Install git (2.36 or later) and try again.")
+        if not self._checked:
+            try:
+                async with asyncio.timeout(SECONDS), _started([self._program, "version"], ROOT, environment(), None) as process:
+                    said = await _all(process, 1000)
+            except OSError as bad:  # of which TimeoutError is one
+                raise ToolError(f"Git cannot be run: {bad.strerror or 'it does not answer'}.") from None
+            numbers = re.search(rb"(\d+)\.(\d+)", said)
+            if numbers is None or (int(numbers[1]), int(numbers[2])) < NEEDED:
+                raise ToolError(
+                    f"This server needs git {NEEDED[0]}.{NEEDED[1]} or later; here is {line(read(said).strip()) or 'another program'}."
+                )
+            self._checked = True
+        return self._program
+
+    async def own(self, key: str) -> str | None:
+        """What the configuration of the person who runs this server says; it is read once, and only a few keys of it are used."""
+        if self._own is None:
+            self._own = {}
+            names = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "USERPROFILE", "APPDATA")
+            env = {**environment(), **{name: os.environ[name] for name in names if name in os.environ}}
+            for name in ("GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME", "HOME"):
+                if name not in os.environ:
+                    del env[name]
+            command = [await self.program(), "config", "--global", "--includes", "--null", "--list"]
+            try:
+                async with asyncio.timeout(SECONDS), _started(command, ROOT, env, None) as process:
+                    listed = read(await _all(process, 1024 * 1024))
+            except TimeoutError:
+                raise ToolError("Git took too long to read the configuration of the person who runs this server.") from None
+            self._own = {name.lower(): value for name, _, value in (entry.partition("\n") for entry in listed.split("\0"))}
+        return self._own.get(key)
+
+    async def _excludes(self) -> str:
+        """The person's own list of files to ignore."""
+        return await asyncio.to_thread(_ignored_by_the_person, await self.own("core.excludesfile"))
+
+    async def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        cwd: Path | str,
+        settings: Settings = (),
+        variables: Mapping[str, str] | None = None,
+        feed: bytes | None = None,
+        most: int = MOST_OUTPUT,
+        seconds: float = SECONDS,
+        tell: Tell | None = None,
+    ) -> Ended:
+        """Run git to its end, or until it has written `most` bytes; `feed` is its input, `tell` hears how far it is.
+
+        Raises ToolError where it takes too long. Whoever cancels this ends git, and whatever git has started.
+        """
+        errors = bytearray()
+        async with self._running(arguments, cwd, settings, variables, feed, seconds) as process:
+            complaints = asyncio.ensure_future(_complaints(process, errors, tell))
+            try:
+                output = await _all(process, most + 1)
+                if len(output) > most:
+                    return Ended(0, output[:most], read(bytes(errors)), cut=True)
+                await complaints
+                return Ended(await process.wait(), output, read(bytes(errors)), cut=False)
+            finally:
+                complaints.cancel()
+
+    async def window(
+        self,
+        arguments: Sequence[str],
+        *,
+        cwd: Path | str,
+        settings: Settings = (),
+        variables: Mapping[str, str] | None = None,
+        skip: int = 0,
+        most: int = 48 * 1024,
+        digest: str = "",
+    ) -> Window:
+        """A part of what git writes, ended at a line where it can be; what is before it goes by and is not kept.
+
+        Raises ToolError where `digest` is not that of what was skipped: it is no longer what it was.
+        """
+        errors = bytearray()
+        async with self._running(arguments, cwd, settings, variables, None, SECONDS) as process:
+            complaints = asyncio.ensure_future(_complaints(process, errors, None))
+            try:
+                seen = hashlib.sha256()
+                kept = await _skipped(process, skip, seen)
+                if skip and seen.hexdigest() != digest:
+                    raise ToolError("What this cursor was of has changed meanwhile. Begin anew without a cursor.")
+                assert process.stdout is not None
+                while len(kept) <= most and (chunk := await process.stdout.read(_CHUNK)):
+                    kept += chunk
+                if len(kept) <= most:
+                    await complaints
+                    code = await process.wait()
+                    if code not in (0, 1):
+                        raise failed(code, read(bytes(errors)))
+                    return Window(bytes(kept), "", skip + len(kept), more=False)
+            finally:
+                complaints.cancel()
+        end = kept.rfind(b"\n", 0, most) + 1 or _whole_character(kept, most)
+        seen.update(kept[:end])
+        return Window(bytes(kept[:end]), seen.hexdigest(), skip + end, more=True)
+
+    @asynccontextmanager
+    async def _running(
+        self,
+        arguments: Sequence[str],
+        cwd: Path | str,
+        settings: Settings,
+        variables: Mapping[str, str] | None,
+        feed: bytes | None,
+        seconds: float,
+    ) -> AsyncIterator[asyncio.subprocess.Process]:
+        program = await self.program()
+        excludes = (("core.excludesFile", await self._excludes()),)
+        env = {**environment((*SETTINGS, *excludes, *settings)), **(variables or {})}
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit, _started([program, "--no-pager", *arguments], cwd, env, feed) as process:
+                yield process
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise ToolError(
+                f"Git took more than {seconds:g} seconds, and was stopped. Ask for less: a path, a range or a later date."
+            ) from None
+        except OSError as bad:  # too many arguments for this platform, or the folder is gone
+            raise ToolError(f"Git cannot be run: {bad.strerror or bad}.") from None
+
+
+def failed(code: int, errors: str) -> ToolError:
+    """What git complained of, in words for the model."""
+    lines = [found for found in errors.splitlines() if found.strip() and not found.startswith("hint:")]
+    said = "\n".join(line(found.removeprefix("fatal: ").removeprefix("error: "), 300) for found in lines[:12])
+    if code < 0:
+        return ToolError(f"Git was ended by signal {-code}.{' ' + said if said else ''}")
+    return ToolError(said or f"Git failed with exit code {code}.")
+
+
+def _ignored_by_the_person(told: str | None) -> str:
+    if told is None:
+        told = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.join("~", ".config"), "git", "ignore")
+    path = os.path.expanduser(told)
+    return path if os.path.isabs(path) and os.path.isfile(path) else _NOTHING
+
+
+def search_path() -> str:
+    """The PATH without what is relative: a repository is git's current folder, and a program of it must not be found there."""
+    return os.pathsep.join(one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(one))
+
+
+def environment(settings: Settings = ()) -> dict[str, str]:
+    """All that git sees of the environment: nothing of the person's own but where programs and temporary files are."""
+    kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP") if name in os.environ}
+    given = {f"GIT_CONFIG_{what}_{n}": value for n, pair in enumerate(settings) for what, value in zip(("KEY", "VALUE"), pair, strict=True)}
+    return {
+        **kept,
+        **given,
+        "GIT_CONFIG_COUNT": str(len(settings)),
+        "PATH": search_path(),
+        "HOME": _NOTHING,
+        "XDG_CONFIG_HOME": _NOTHING,
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_SYSTEM": _NOTHING,
+        "GIT_CONFIG_GLOBAL": _NOTHING,
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "none",
+        "GIT_PROTOCOL_FROM_USER": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "",
+        "SSH_ASKPASS": "",
+        "GIT_SSH_COMMAND": "false",
+        "GIT_EDITOR": ":",
+        "GIT_SEQUENCE_EDITOR": ":",
+        "GIT_PAGER": "cat",
+        "GIT_TEMPLATE_DIR": "",
+        "GIT_PROGRESS_DELAY": "0",
+        "GIT_ALLOC_LIMIT": MOST_AT_ONCE,
+    }
+
+
+# -- processes -----------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _started(
+    command: Sequence[str], cwd: Path | str, env: Mapping[str, str], feed: bytes | None
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A process in a group of its own; however the block is left, nothing of the group stays."""
+    pipe = asyncio.subprocess.PIPE
+    stdin = asyncio.subprocess.DEVNULL if feed is None else pipe
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(*command, cwd=cwd, env=dict(env), stdin=stdin, stdout=pipe, stderr=pipe, start_new_session=True)
+    )
+    try:
+        # It may have begun before this knows of it: whoever cancels now still has to end its whole group.
+        process = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError):
+            await _end(await asyncio.shield(starting))
+        raise
+    _bound(process.pid)
+    feeding = asyncio.ensure_future(_feed(process, feed)) if feed is not None else None
+    try:
+        yield process
+    finally:
+        if feeding is not None:
+            feeding.cancel()
+        await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a process and its group, and let go of its pipes; git first gets the time to take its lock files away."""
+    try:
+        if process.returncode is None:
+            _signal(process, signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(process.wait()), GRACE)
+    finally:
+        _signal(process, KILL)
+        try:
+            await asyncio.shield(process.wait())
+        finally:
+            process._transport.close()  # type: ignore[attr-defined]  # nothing public closes pipes that nobody reads to their end
+
+
+def _signal(process: asyncio.subprocess.Process, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, number)
+        else:
+            process.kill()
+
+
+def _bound(pid: int) -> None:
+    """Limit what a process may take, where the platform lets another process do that."""
+    if sys.platform == "linux":
+        import resource  # not on every platform, and only here
+
+        with contextlib.suppress(OSError, ValueError):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+            resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+
+
+async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(data)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _all(process: asyncio.subprocess.Process, most: int) -> bytes:
+    """What a process writes, up to so many bytes."""
+    assert process.stdout is not None
+    kept = bytearray()
+    while len(kept) < most and (chunk := await process.stdout.read(_CHUNK)):
+        kept += chunk
+    return bytes(kept[:most])
+
+
+async def _skipped(process: asyncio.subprocess.Process, skip: int, seen: hashlib._Hash) -> bytearray:
+    """Let so many bytes go by; what was read beyond them."""
+    assert process.stdout is not None
+    left = skip
+    while left and (chunk := await process.stdout.read(_CHUNK)):
+        seen.update(chunk[:left])
+        if len(chunk) > left:
+            return bytearray(chunk[left:])
+        left -= len(chunk)
+    return bytearray()
+
+
+async def _complaints(process: asyncio.subprocess.Process, errors: bytearray, tell: Tell | None) -> None:
+    """Keep the first of what a process complains of, without its progress, which is told."""
+    assert process.stderr is not None
+    while chunk := await process.stderr.read(_CHUNK):
+        if tell is not None:
+            for done, total in _STEPS.findall(chunk):
+                tell(int(done), int(total))
+            chunk = b"\n".join(part for part in re.split(rb"[\r\n]", chunk) if part and not _STEPS.search(part)) + b"\n"
+        errors += chunk[: MOST_ERRORS - len(errors)]
+
+
+def _whole_character(data: bytearray, end: int) -> int:
+    """The last place up to `end` at which no character of UTF-8 is cut in two."""
+    while end > 1 and data[end] & 0xC0 == 0x80:
+        end -= 1
+    return end

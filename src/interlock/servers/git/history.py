@@ -1,0 +1,269 @@
+"""Looking into the past: the log, who wrote a line, and where a text is or was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+from msgspec import Meta
+
+from interlock import CallToolResult, Context, ToolError
+
+from . import commits
+from .commits import commits_in, commits_of, line_of
+from .places import Repositories, Repository
+from .reading import said
+from .records import Blame, Blamed, Hit, Hits, Log
+from .words import AnyPaths, Cursor, Path, Place, Revision, Text, When, cursor_of, inside, line, moment, phrase, place_of, read, visible
+
+MOST_HITS = 100
+MOST_BLAMED = 1_000  # lines
+MOST_TEXT = 500  # characters of a line that was found
+MOST_BLOB = 4 * 1024 * 1024  # bytes of a file whose lines are asked about
+CHUNK = 2_000  # commits that are looked through at once
+_MOST_GREP = 8 * 1024 * 1024
+Page = Annotated[int, Meta(ge=1, le=200)]
+Number = Annotated[int, Meta(ge=1, le=100_000_000)]
+
+
+async def git_log(
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    revision: Revision = "HEAD",
+    author: Text | None = None,
+    grep: Text | None = None,
+    paths: AnyPaths | None = None,
+    since: When | None = None,
+    until: When | None = None,
+    limit: Page = 30,
+    cursor: Cursor | None = None,
+) -> Log | CallToolResult:
+    """The commits that lead to a revision, the newest first.
+
+    Args:
+        author: only those whose author's name or address holds this text, whatever its case.
+        grep: only those whose message holds this text, whatever its case.
+        paths: only those that change one of these files or folders.
+        since: only those made on this day or later, or from this time on.
+        until: only those made up to this day or time.
+        cursor: the `next` of the page before, with the same arguments otherwise.
+    """
+    opened = await ctx.state.open(repository)
+    place = await _place(opened, revision, cursor)
+    filters = ["--fixed-strings", "--regexp-ignore-case"]
+    filters += [f"--author={phrase(author, 'author')}"] if author else []
+    filters += [f"--grep={phrase(grep, 'text')}"] if grep else []
+    filters += [f"--max-age={moment(since)}"] if since else []
+    filters += [f"--min-age={moment(until, end=True)}"] if until else []
+    ended = await opened.ask(
+        "log", f"--skip={place.skip}", f"--max-count={limit + 1}", *filters, *commits.OUTPUT, place.revisions[0], "--",
+        *map(inside, paths or ()),
+    )  # fmt: skip
+    found = commits_in(ended.output)
+    if ended.cut and not found:
+        raise ToolError("The commit is too large to be shown.")
+    log = Log(found[:limit])
+    if ended.cut or len(found) > limit:
+        log.next = cursor_of(Place(place.revisions, place.skip + len(log.commits)))
+    return said(_words(log, "There is no such commit."), log)
+
+
+async def git_search_history(
+    text: Text,
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    revision: Revision = "HEAD",
+    paths: AnyPaths | None = None,
+    limit: Page = 20,
+    commits_to_look_at: Annotated[int, Meta(ge=1, le=1_000_000)] = 20_000,
+    cursor: Cursor | None = None,
+) -> Log | CallToolResult:
+    """The commits that added or removed a text, the newest first: those after which it occurs more or less often in a file.
+
+    Args:
+        text: as it stands, with its case.
+        paths: look only at these files or folders.
+        commits_to_look_at: end after so many; `next` then leads on, also where nothing was found yet.
+        cursor: the `next` of the page before.
+    """
+    wanted, where = phrase(text, "text"), [*map(inside, paths or ())]
+    opened = await ctx.state.open(repository)
+    place = await _place(opened, revision, cursor)
+    tip = place.revisions[0]
+    total = int(read((await opened.ask("rev-list", "--count", tip, "--", *where)).output))
+    end = min(total, place.skip + commits_to_look_at)
+    found: list[str] = []
+    at = place.skip
+    while at < end and len(found) <= limit:
+        ctx.progress(at - place.skip, end - place.skip, f"{at} of {total} commits")
+        ids = read((await opened.ask("rev-list", f"--skip={at}", f"--max-count={min(CHUNK, end - at)}", tip, "--", *where)).output).split()
+        hits = await _changing(opened, ids, wanted, where)
+        if len(found) + len(hits) > limit:  # go on right after the last that there is room for
+            hits = hits[: limit - len(found)]
+            at, found = at + ids.index((found + hits)[-1]) + 1 if hits else at, found + hits
+            break
+        at, found = at + len(ids), found + hits
+    log = Log(await commits_of(opened, found) if found else [], cursor_of(Place([tip], at)) if at < total else None, at)
+    return said(_words(log, f"None of the {at - place.skip} commits that were looked at added or removed it."), log)
+
+
+async def _changing(repository: Repository, ids: Sequence[str], text: str, where: Sequence[str]) -> list[str]:
+    """Those of some commits that change how often a text occurs."""
+    ended = await repository.ask(
+        "diff-tree", "--stdin", "-r", "--root", "--name-only", "-z", "--no-ext-diff", "--no-textconv",
+        "--ignore-submodules=all", f"-S{text}", "--", *where, feed="".join(f"{one}\n" for one in ids).encode(),
+    )  # fmt: skip
+    known = set(ids)
+    return [one for one in dict.fromkeys(read(ended.output).split("\0")) if one in known]
+
+
+async def git_blame(
+    path: Path,
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    revision: Revision = "HEAD",
+    first: Number = 1,
+    last: Number | None = None,
+) -> Blame | CallToolResult:
+    """Who wrote which lines of a file last, as it is at a revision.
+
+    Args:
+        first: the first line to look at.
+        last: the last one; 200 lines without it, and 1,000 at the most.
+    """
+    opened = await ctx.state.open(repository)
+    commit = await opened.object_of(revision)
+    _, size = await blob_at(opened, commit, inside(path))
+    if size > MOST_BLOB:
+        raise ToolError(f"{line(path)} has more than {MOST_BLOB} bytes, and is not looked into.")
+    last = last if last is not None else first + 199
+    if not first <= last < first + MOST_BLAMED:
+        raise ToolError(f"Ask for {MOST_BLAMED} lines at the most, from the first to the last.")
+    # Always at a commit: of a file in the work tree git would follow a folder that has become a link.
+    ended = await opened.ask(
+        "blame", "--porcelain", "--no-textconv", "--root", f"-L{first},{last}", commit, "--", inside(path), fine=(0, 128)
+    )
+    if ended.code:
+        raise ToolError(f"{line(path)} has fewer lines, or cannot be read so: {line(ended.errors.removeprefix('fatal: '))}")
+    parts = _blamed(ended.output)
+    count = sum(len(part.lines) for part in parts)
+    more = count == last - first + 1 and last < read((await opened.ask("cat-file", "blob", f"{commit}:{inside(path)}")).output).count("\n")
+    blame = Blame(inside(path), commit, parts, last + 1 if more else None)
+    lines = [
+        f"{number:>5} {part.commit[:12]} {part.date} {line(part.author, 20)}: {visible(text)}"
+        for part in parts for number, text in enumerate(part.lines, part.first)
+    ]  # fmt: skip
+    return said("\n".join(lines), blame)
+
+
+def _blamed(output: bytes) -> list[Blamed]:
+    """Read `git blame --porcelain`: a commit is described where it first occurs."""
+    known: dict[str, tuple[str, str, str]] = {}
+    parts: list[Blamed] = []
+    commit, number, said_of = "", 0, dict[str, str]()
+    for text in read(output).split("\n"):
+        if text.startswith("\t"):
+            if said_of.get("author") is not None:
+                known[commit] = (said_of["author"], _day(said_of.get("author-time", "0")), said_of.get("summary", ""))
+            if not parts or parts[-1].commit != commit or parts[-1].first + len(parts[-1].lines) != number:
+                parts.append(Blamed(commit, *known[commit], number, []))
+            parts[-1].lines.append(text[1:].removesuffix("\r")[:MOST_TEXT])
+            commit = ""
+        elif not commit:
+            commit, said_of = text.partition(" ")[0], {}
+            number = int(text.split(" ")[2]) if commit else 0
+        else:
+            key, _, value = text.partition(" ")
+            said_of[key] = value[:MOST_TEXT]
+    return parts
+
+
+def _day(seconds: str) -> str:
+    try:
+        return datetime.fromtimestamp(int(seconds), UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+async def git_search(
+    text: Text,
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    revision: Revision = "HEAD",
+    staged: bool = False,
+    regex: bool = False,
+    ignore_case: bool = False,
+    paths: AnyPaths | None = None,
+    limit: Annotated[int, Meta(ge=1, le=500)] = MOST_HITS,
+    cursor: Cursor | None = None,
+) -> Hits | CallToolResult:
+    """The lines that hold a text, in the files of a revision or of the index; files that are no text are left out.
+
+    Args:
+        staged: search what is in the index, in place of a revision.
+        regex: the text is a POSIX extended regular expression.
+        paths: only these files or folders.
+        cursor: the `next` of the page before, with the same arguments otherwise.
+    """
+    wanted = phrase(text, "text")
+    opened = await ctx.state.open(repository)
+    place = place_of(cursor) if cursor is not None else Place([] if staged else [await opened.object_of(revision)], 0)
+    if len(place.revisions) != (not staged):
+        raise ToolError("This cursor is of another search.")
+    # Never in the work tree: git would read through a folder that has become a link, and it may lead anywhere.
+    how = ["--extended-regexp" if regex else "--fixed-strings", *["--ignore-case"] * ignore_case, *["--cached"] * staged]
+    ended = await opened.ask(
+        "grep", "-n", "-I", "-z", "--full-name", "--no-color", "--no-textconv", "--no-recurse-submodules", "--no-column", *how,
+        "-e", wanted, *place.revisions, "--", *map(inside, paths or ()), most=_MOST_GREP, fine=(0, 1),
+    )  # fmt: skip
+    prefix = "" if staged else f"{place.revisions[0]}:"
+    found = _hits(ended.output, prefix, place.skip + limit + 1)[place.skip :]
+    hits = Hits("index" if staged else place.revisions[0], found[:limit])
+    if len(found) > limit:
+        hits.next = cursor_of(Place(place.revisions, place.skip + limit))
+    elif ended.cut:
+        raise ToolError("Too many lines hold this. Search for more of it, or in fewer paths.")
+    lines = [f"{line(hit.path)}:{hit.line}: {visible(hit.text)}" for hit in hits.hits] or ["It is nowhere."]
+    return said("\n".join([*lines, *([f"... and more: go on with cursor {hits.next}"] if hits.next else [])]), hits)
+
+
+def _hits(output: bytes, prefix: str, most: int) -> list[Hit]:
+    """The lines of `git grep -n -z`: a path and NUL, a number and NUL, and the text to the end of the line."""
+    found: list[Hit] = []
+    at = 0
+    while len(found) < most:
+        path_end = output.find(b"\0", at)
+        number_end = output.find(b"\0", path_end + 1)
+        end = output.find(b"\n", number_end + 1)
+        if min(path_end, number_end, end) < 0:
+            break
+        path = read(output[at:path_end]).removeprefix(prefix)
+        found.append(Hit(path, int(output[path_end + 1 : number_end]), read(output[number_end + 1 : end]).removesuffix("\r")[:MOST_TEXT]))
+        at = end + 1
+    return found
+
+
+async def blob_at(repository: Repository, commit: str, path: str) -> tuple[str, int]:
+    """The blob of a file at a commit and its size in bytes. Raises ToolError where there is no file."""
+    ended = await repository.ask("ls-tree", "-z", "--full-tree", "--long", commit, "--", path)
+    for entry in read(ended.output).split("\0"):
+        about, _, name = entry.partition("\t")
+        if name == path and about.split()[1:2] == ["blob"]:
+            _, _, id_, size = about.split()
+            if size.isdecimal():
+                return id_, int(size)
+            raise ToolError(f"The contents of {line(path)} at {commit[:12]} are not here.")
+    raise ToolError(f"There is no file {line(path)} at {commit[:12]}.")
+
+
+async def _place(repository: Repository, revision: str, cursor: str | None) -> Place:
+    place = place_of(cursor) if cursor is not None else Place([await repository.object_of(revision)], 0)
+    if len(place.revisions) != 1:
+        raise ToolError("This cursor is of something else.")
+    return place
+
+
+def _words(log: Log, nothing: str) -> str:
+    more = [f"... and more: go on with cursor {log.next}"] if log.next else []
+    return "\n".join([*(map(line_of, log.commits) if log.commits else [nothing]), *more])

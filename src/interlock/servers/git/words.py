@@ -1,0 +1,131 @@
+"""What callers send to the git server, checked before git sees any of it, and what git says, made harmless to look at."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from datetime import UTC, date, datetime, time
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from interlock import ToolError
+
+Path = Annotated[str, Meta(min_length=1, max_length=4096, examples=["src/app.py"])]
+Paths = Annotated[list[Path], Meta(min_length=1, max_length=1000)]
+AnyPaths = Annotated[list[Path], Meta(max_length=1000)]
+Revision = Annotated[str, Meta(min_length=1, max_length=500, examples=["HEAD", "main", "v1.0", "HEAD~3"])]
+Branch = Annotated[str, Meta(min_length=1, max_length=200, examples=["feature/search"])]
+Text = Annotated[str, Meta(min_length=1, max_length=500)]
+Message = Annotated[str, Meta(min_length=1, max_length=20_000)]
+Cursor = Annotated[str, Meta(min_length=1, max_length=2000)]
+When = Annotated[str, Meta(min_length=10, max_length=40, examples=["2026-01-31", "2026-01-31T10:00:00+02:00"])]
+
+WHOLE = frozenset({".", "./"})  # what stands for everything in the repository
+# What a terminal obeys, and what turns the direction of text or cannot be seen: shown as escapes.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_GIT_FOLDER = re.compile(r"(?:\.git|git~[0-9]+)[ .]*(?::.*)?", re.IGNORECASE | re.DOTALL)
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_MOST_SKIPPED = 1_000_000_000
+
+
+def visible(text: str) -> str:
+    """A text in which nothing is left that a terminal would obey or a reader could not see; lines and tabs stay."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}" if ord(found[0]) > 255 else f"\\x{ord(found[0]):02x}", text)
+
+
+def line(text: str, most: int = 200) -> str:
+    """The same in one line, and not longer than `most` characters."""
+    flat = visible(text.replace("\n", "\\n").replace("\t", " "))
+    return flat if len(flat) <= most else f"{flat[: most - 4]} ..."
+
+
+def read(data: bytes) -> str:
+    """What git wrote as text. Bytes that are no UTF-8 are written out."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+def inside(path: str) -> str:
+    """A path below the top of a repository, as git takes it. Raises ToolError for one that could lead elsewhere or into `.git`."""
+    if "\0" in path:
+        raise ToolError("A path cannot hold a NUL.")
+    _storable(path, "path")
+    parts = path.split("/")
+    if path.startswith(("/", "~/")) or re.match(r"[A-Za-z]:[\\/]", path):
+        raise ToolError(f"{line(path)} is absolute. Give paths as they are below the top of the repository.")
+    if ".." in parts or "" in parts[:-1]:
+        raise ToolError(f"{line(path)} is not a plain path below the top of the repository.")
+    for part in re.split(r"[/\\]", path):
+        if _GIT_FOLDER.fullmatch(_IGNORED_BY_HFS.sub("", part)):
+            raise ToolError(f"{line(path)} lies in git's own folder, which is not touched.")
+    kept = [part for part in parts if part not in (".", "")]
+    return "/".join(kept) or "."
+
+
+def phrase(text: str, what: str) -> str:
+    """A text to look for, or a name: in one line. Raises ToolError."""
+    if any(ord(one) < 32 or ord(one) == 127 for one in text):
+        raise ToolError(f"The {what} cannot hold line breaks or other control characters.")
+    return _storable(text, what)
+
+
+def stored(text: str) -> bytes:
+    """A message for git. Raises ToolError where nothing would be left of it."""
+    if "\0" in text or not text.strip():
+        raise ToolError("The message is empty, or holds a NUL.")
+    return _storable(text, "message").encode()
+
+
+def _storable(text: str, what: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ToolError(f"The {what} is not Unicode.") from None
+    return text
+
+
+def moment(text: str, *, end: bool = False) -> int:
+    """A day or a time as seconds since 1970; of a day its beginning or its end, UTC where it says no zone. Raises ToolError."""
+    try:
+        if len(text) == 10:
+            found = datetime.combine(date.fromisoformat(text), time.max if end else time.min)
+        else:
+            found = datetime.fromisoformat(text)
+        return max(0, int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()))
+    except (ValueError, OverflowError):
+        raise ToolError(f"{line(text)} is no date. Write 2026-01-31 or 2026-01-31T10:00:00+02:00.") from None
+
+
+def is_commit(text: str) -> bool:
+    """Whether a text is the whole name of an object, which can be nothing else."""
+    return _COMMIT.fullmatch(text) is not None
+
+
+# -- cursors ---------------------------------------------------------------------------------------------------------------
+
+
+class Place(msgspec.Struct, array_like=True):
+    """Where a next page begins: the revisions it is about, how much to skip, and the digest of what is skipped (or nothing)."""
+
+    revisions: list[str]
+    skip: int
+    digest: str = ""
+
+
+def cursor_of(place: Place) -> str:
+    """A place as callers hold it."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+
+
+def place_of(cursor: str) -> Place:
+    """The place of a cursor. It is the caller's, so nothing in it can be anything but commits and numbers. Raises ToolError."""
+    try:
+        place = msgspec.json.decode(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True), type=Place)
+        if all(map(is_commit, place.revisions)) and 0 <= place.skip <= _MOST_SKIPPED:
+            return place
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        pass
+    raise ToolError("This is no cursor. Take the one of the page before, or none to begin anew.")

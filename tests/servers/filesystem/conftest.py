@@ -1,0 +1,62 @@
+"""A folder that is allowed, another beside it that is not, and a server over the first."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from interlock import Client, Server
+from interlock.servers.filesystem import Grounds, Limits, doors, filesystem_server
+
+SECRET = "nobody may see this\n"
+QUICK = Limits(sync=False, polling=0.05)
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A folder that nobody allowed, with a secret."""
+    made = tmp_path / "outside"
+    made.mkdir()
+    (made / "secret.txt").write_text(SECRET)
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path, outside: Path) -> Path:
+    """The allowed folder."""
+    made = tmp_path / "allowed"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def server(folder: Path) -> Server:
+    """A server over it."""
+    return filesystem_server([folder], QUICK)
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[Client]:
+    """A client that checks results against the output schemas, with a person who agrees to everything."""
+    async with Client(server, elicit=lambda question: {"confirm": True}) as opened:
+        await opened.list_tools()
+        yield opened
+
+
+@pytest.fixture
+def grounds(folder: Path) -> Iterator[Grounds]:
+    """The allowed folder, opened, for what is done thousands of times."""
+    made = Grounds([folder], QUICK)
+    made.open()
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["both walls", "the first wall alone"])
+def walls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With what the kernel does besides, and without it."""
+    if request.param != "both walls":
+        monkeypatch.setattr(doors, "_second_wall", False)
+    return str(request.param)

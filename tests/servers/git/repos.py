@@ -1,0 +1,71 @@
+"""Repositories for the tests of the git server: made quickly, and apart from whoever's configuration is on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+AUTHOR = "Ada Lovelace <ada@example.com>"
+PEOPLE = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "Ada Lovelace"), ("EMAIL", "ada@example.com"))
+}
+DATES = {"GIT_AUTHOR_DATE": "2026-01-02T03:04:05+00:00", "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+00:00"}
+
+
+def git(folder: Path, *arguments: str, feed: str | bytes | None = None, check: bool = True, **more: str) -> str:
+    """Run git as a person would who has configured nothing; what it wrote."""
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": os.devnull,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        **PEOPLE,
+        **DATES,
+        **more,
+    }
+    data = feed.encode() if isinstance(feed, str) else feed
+    done = subprocess.run(
+        ["git", "-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always", *arguments],
+        cwd=folder, env=env, input=data if data is not None else b"", capture_output=True, check=False,
+    )  # fmt: skip
+    if check and done.returncode:
+        raise AssertionError(f"git {' '.join(arguments)}: {done.stderr.decode(errors='replace')}")
+    return done.stdout.decode(errors="surrogateescape")
+
+
+def repository(folder: Path, files: dict[str, str] | None = None) -> Path:
+    """A repository with one commit of some files."""
+    folder.mkdir(parents=True)
+    git(folder, "init", "--quiet")
+    write(folder, files if files is not None else {"a.txt": "one\ntwo\nthree\n", "src/b.py": "x = 1\n"})
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--allow-empty", "-m", "First")
+    return folder
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    """Write some files."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def commit(folder: Path, files: dict[str, str], message: str, **more: str) -> str:
+    """Commit some files; the commit."""
+    write(folder, files)
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "-m", message, **more)
+    return git(folder, "rev-parse", "HEAD").strip()
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    """Everything that lies in a folder, by its path; of links where they lead."""
+    return {
+        path.relative_to(folder).as_posix(): os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_symlink() or path.is_file()
+    }
