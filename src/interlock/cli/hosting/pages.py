@@ -27,7 +27,12 @@ MISSING = "The browser's host needs starlette and uvicorn: pip install 'interloc
 @click.command("host")
 @with_host_options
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; any that is free unless it is given.")
-@click.option("--open", "opens", is_flag=True, help="Open the address in your browser; other users of this machine may see it for a moment, in the list of processes.")
+@click.option(
+    "--open",
+    "opens",
+    is_flag=True,
+    help="Open the address in your browser. Other users of this machine may see it in the list of processes.",
+)
 def host(port: int, opens: bool, **options: Any) -> None:
     """Put a model and yourself in front of servers, in the browser.
 
