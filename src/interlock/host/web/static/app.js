@@ -7,7 +7,7 @@ import { Commands } from "./commands.js";
 import { Composer, stop } from "./composer.js";
 import { Conversation, Welcome } from "./conversation.js";
 import { looks, next } from "./looks.js";
-import { failures, line } from "./net.js";
+import { barred, failures, line } from "./net.js";
 import { CallByHand, RootsPanel, RulesPanel, ServerPanel, Side } from "./panels.js";
 import { Prompts } from "./prompts.js";
 import { Question } from "./question.js";
@@ -25,7 +25,7 @@ function Bar() {
   const [icon, words] = LOOKS[looks.value];
   const session = sessions.value.find((one) => one.id === current.value);
   return html`<header class="bar"><${IconButton} name="menu" label="Conversations and servers" class="only-narrow" aria-expanded=${drawer.value ? "true" : "false"} onClick=${() => { drawer.value = !drawer.value; }} />
-    <span class="brand"><img src="/static/icon.svg" alt="" width="24" height="24" /><span class="brand-name">${title.value}</span></span>
+    <span class="brand"><img src="static/icon.svg" alt="" width="24" height="24" /><span class="brand-name">${title.value}</span></span>
     <h1 class="bar-title">${session ? html`<${Say} text=${session.title || "Conversation"} />` : current.value ? "Earlier conversation" : "New conversation"}</h1>
     <span class="grow"></span>
     <button type="button" class="small quiet search-all" aria-label="Search everything" onClick=${() => { overlay.value = { name: "commands" }; }}><${Icon} name="search" /><span class="wide-only">Search</span><kbd aria-hidden="true" class="wide-only">${/Mac/.test(navigator.platform) ? "⌘K" : "Ctrl K"}</kbd></button>
@@ -39,7 +39,7 @@ function Banners() {
   const remark = current.value && (!session || session.past) ? talk(current.value).remark.value : (models.value.find((one) => one.name === name)?.remark ?? session?.remark);
   return html`${demo.value && html`<p class="banner is-demo" role="note"><${Icon} name="bell" /><span><${Say} text=${demo.value} /></span></p>`}
     ${remark && remark !== demo.value && html`<p class="banner" role="note"><${Icon} name="bell" /><span>${session && html`<strong><${Say} text=${name} /></strong>: `}<${Say} text=${remark} /></span></p>`}
-    ${line.value === "lost" && html`<p class="banner lost" role="alert"><${Icon} name="warn" /><span>The host cannot be reached. It is tried again.${failures.value > 3 ? " If it was started anew, open the address that it printed then." : ""}</span></p>`}`;
+    ${(line.value === "lost" || barred.value) && html`<p class="banner lost" role="alert"><${Icon} name="warn" /><span class="wrap">${barred.value ? html`<${Say} text=${barred.value} />` : html`The host cannot be reached. It is tried again.${failures.value > 3 ? " If it was started anew, open the address that it printed then." : ""}`}</span></p>`}`;
 }
 
 /** Questions of the host itself, and where else one waits. */

@@ -1,8 +1,8 @@
 // @ts-check
 // The frame of every question to the person: who asks, warnings, answers with their keys, and where the focus goes.
-import { From, Icon, Say, Warnings, cls, html, typing, useEffect, useId, useLayoutEffect, useRef, useState } from "./kit.js";
+import { From, Icon, Say, Warnings, cls, html, typing, useEffect, useId, useLayoutEffect, useRef, useState, visible } from "./kit.js";
 import { act } from "./net.js";
-import { questions } from "./store.js";
+import { asks, questions } from "./store.js";
 
 /** For so long a new question takes no answer, so that a key or a click that was meant for something else is none. */
 const CALM = 500;
@@ -106,18 +106,21 @@ export function Settled({ asked }) {
   const { answer, by } = asked.answer.value;
   const who = by === "person" ? "You" : by === "rule" ? "A rule" : "Nobody";
   const [icon, words] = settled(question, answer, who);
-  return html`<p class=${cls("settled", icon === "cross" && "no")}><${Icon} name=${icon} /><span>${words}${answer.reason && html` <q><${Say} text=${answer.reason} /></q>`}</span></p>`;
+  return html`<p class=${cls("settled", icon === "cross" && "no")}><${Icon} name=${icon} /><span>${words}${answer.reason && html` “<${Say} text=${answer.reason} />”`}</span></p>`;
 }
+
+/** The host's words for a question that went before anybody answered: what it was asked for is over. */
+const MOOT = "The question is no longer open.";
 
 /** @returns {["check" | "cross", string]} */
 function settled(question, answer, who) {
   const what = { call: "the call", start: `the start of ${question.server}`, pin: `the change of ${question.name}`, result: "the result for the model", sample: "asking a model", sampled: "the model's answer", form: "the form", url: "the page" }[question.type];
-  if (answer.type === "none") return ["cross", `Nobody answered about ${what}.${answer.words ? ` ${answer.words}` : ""}`];
+  if (answer.type === "none") return ["cross", answer.words === MOOT || !answer.words ? `Stopped before you answered: ${visible(asks(question))}` : `Nobody answered about ${what}. ${answer.words}`];
   if (answer.type === "filled") {
     if (answer.action === "accept") return ["check", question.type === "form" ? `${who} sent the form to ${question.server}.` : `${who} agreed to visit ${question.host}.`];
     return ["cross", `${who} ${answer.action === "decline" ? "declined" : "cancelled"} ${what}.`];
   }
   const edited = answer.arguments || answer.request || answer.result || answer.sampled ? ", edited" : "";
   const held = { session: " for this session", always: " always" }[answer.remember] ?? "";
-  return answer.allow ? ["check", `${who} allowed ${what}${edited}${held}.`] : ["cross", `${who} denied ${what}.`];
+  return answer.allow ? ["check", `${who} allowed ${what}${edited}${held}.`] : ["cross", `${who} denied ${what}${answer.reason ? ":" : "."}`];
 }

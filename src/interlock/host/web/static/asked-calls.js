@@ -1,6 +1,6 @@
 // @ts-check
 // Questions about calls: may a tool be called, may its result go to the model.
-import { Fold, Icon, Say, html, useState } from "./kit.js";
+import { Clamped, Fold, Icon, Say, html, useState } from "./kit.js";
 import { Ask } from "./ask.js";
 import { Content, Looked, Result } from "./content.js";
 import { ArgumentsEditor } from "./fields.js";
@@ -15,6 +15,8 @@ export function Annotations({ annotations, trusted }) {
   return html`<span class="annotations"><span class="quiet">${trusted ? "" : "The server says: "}</span>${words.map((one) => html`<span key=${one} class=${one === "may destroy" && care ? "tag care" : "tag"}>${one}</span>`)}</span>`;
 }
 
+/** What the host says where no rule does: nothing that a person has to read before every call. */
+export const DEFAULT = "No rule decides this.";
 const BY = { model: "The model", app: "An app of the server", person: "You" };
 
 /** May this tool be called with these arguments? */
@@ -23,10 +25,10 @@ export function CallQuestion({ question }) {
   const [edited, setEdited] = useState(/** @type {any} */ (null));
   const [wrong, setWrong] = useState(false);
   return html`<${Answer} question=${question} edited=${edited} wrong=${wrong} editing=${editing} setEditing=${setEditing}>
-    <p class="ask-line">${BY[question.by] ?? "The model"} wants to call <code><${Say} text=${question.tool} /></code>. <${Annotations} annotations=${question.annotations} trusted=${question.trusted} />${question.why && html` <span class="quiet"><${Say} text=${question.why} /></span>`}</p>
+    <p class="ask-line">${BY[question.by] ?? "The model"} wants to call <code><${Say} text=${question.tool} /></code>. <${Annotations} annotations=${question.annotations} trusted=${question.trusted} />${question.why && question.why !== DEFAULT && html` <span class="quiet"><${Say} text=${question.why} /></span>`}</p>
     ${question.description && html`<${Fold} title=${html`What <${Say} text=${question.server} /> says about it`}><p class="wrap"><${Say} text=${question.description} /></p><//>`}
     ${editing ? html`<${ArgumentsEditor} schema=${question.inputSchema} value=${edited ?? question.arguments} onChange=${(value, bad) => { setEdited(value); setWrong(bad); }} />`
-      : Object.keys(question.arguments ?? {}).length ? html`<${Looked} value=${edited ?? question.arguments} label="How the arguments are shown" />` : html`<p class="quiet">It takes no arguments.</p>`}
+      : Object.keys(question.arguments ?? {}).length ? html`<${Clamped}><${Looked} value=${edited ?? question.arguments} label="How the arguments are shown" /><//>` : html`<p class="quiet">It takes no arguments.</p>`}
     ${edited && !wrong && html`<p class="note"><${Icon} name="edit" /> The arguments are as you edited them.</p>`}
   <//>`;
 }
@@ -51,7 +53,7 @@ export function ResultQuestion({ question }) {
   return html`<${Ask} question=${question} title=${html`Give the result of <${Say} text=${question.title || question.tool} /> to the model?`} denial=${{ label: "Keep it back" }}
     answers=${[{ key: "a", label: "Give it", main: true, act: (send) => send({ type: "decision", allow: true, ...(result ? { result } : {}) }) }, { key: "e", label: editing ? "Done editing" : "Edit", act: () => setEditing(!editing) }]}>
     ${editing ? now.content.map((block, at) => (block.type === "text" ? html`<div class="field" key=${at}><label>Text ${at + 1}<textarea rows="6" value=${block.text} onInput=${(event) => write(at, event.currentTarget.value)}></textarea></label></div>` : html`<${Content} key=${at} block=${block} server=${question.server} />`))
-      : html`<${Result} result=${now} server=${question.server} />`}
+      : html`<${Clamped}><${Result} result=${now} server=${question.server} /><//>`}
     ${result && html`<p class="note"><${Icon} name="edit" /> The result is as you edited it; structured content is left out.</p>`}
   <//>`;
 }

@@ -3,12 +3,15 @@
 import { Fold, From, Icon, Say, cls, html, took, useEffect, useId, useState, visible } from "./kit.js";
 import { AppFrame } from "./app-frame.js";
 import { Settled } from "./ask.js";
+import { DEFAULT } from "./asked-calls.js";
 import { Looked, Result } from "./content.js";
 import { Question } from "./question.js";
 import { servers, texts } from "./store.js";
 
 /** @type {Record<string, [any, string]>} */
-const STATES = { proposed: ["wait", "Proposed"], asking: ["ask", "Waits for you"], running: ["wait", "Running"], done: ["check", "Done"], failed: ["warn", "Failed"], denied: ["cross", "Not allowed"], gone: ["cross", "Never ended"] };
+const STATES = { proposed: ["wait", "Proposed"], asking: ["ask", "Waits for you"], running: ["wait", "Running"], done: ["check", "Done"], failed: ["warn", "Failed"], stopped: ["stop", "Stopped"], denied: ["cross", "Not allowed"], gone: ["cross", "Never ended"] };
+/** The host's words for a call that was stopped: by the person, or with its turn. */
+const CANCELLED = "Cancelled.";
 const BY = { app: "called by an app", person: "called by you" };
 
 /** How long a call has been running. */
@@ -49,11 +52,12 @@ export function CallCard({ item }) {
   const asked = item.asked.value;
   const open = asked.filter((one) => !one.answer.value);
   const [chosen, setChosen] = useState(/** @type {boolean | null} */ (null));
-  const state = open.length && ["proposed", "running"].includes(data.state) ? "asking" : data.state;
+  const state = open.length && ["proposed", "running"].includes(data.state) ? "asking" : data.state === "failed" && data.error === CANCELLED ? "stopped" : data.state;
   const [icon, words] = STATES[state];
   const pictures = (data.result?.content ?? []).some((block) => block.type === "image" || block.type === "audio");
   const strange = state === "denied" && data.decided?.by !== "person";
-  const shown = open.length > 0 || (chosen ?? (pictures || strange || ["asking", "running", "failed", "proposed"].includes(state)));
+  const saidNo = state === "denied" && asked.some((one) => one.question.type === "call" && one.answer.value?.answer.allow === false); // it stands there already
+  const shown = open.length > 0 || (chosen ?? (pictures || strange || ["asking", "running", "failed", "stopped", "proposed"].includes(state)));
   const tool = toolOf(data);
   const app = tool?.app ? (typeof tool.app === "string" ? tool.app : tool.app.uri) : "";
   return html`<article class=${cls("card", `is-${state}`)} aria-labelledby=${id}>
@@ -71,9 +75,10 @@ export function CallCard({ item }) {
         ${!data.server && data.state === "proposed" && html`<p class="wrong">There is no tool of this name.</p>`}
         ${!open.length && Object.keys(data.arguments ?? {}).length > 0 && html`<${Looked} value=${data.arguments} label="How the arguments are shown" />`}
         ${asked.filter((one) => one.answer.value).map((one) => html`<${Settled} key=${one.key} asked=${one} />`)}
-        ${data.decided && !asked.some((one) => one.question.type === "call") && data.decided.why && data.decided.why !== data.error && html`<p class="quiet small-line">${data.decided.allow ? "Allowed" : "Not allowed"}: <${Say} text=${data.decided.why} /></p>`}
+        ${data.decided && !asked.some((one) => one.question.type === "call") && data.decided.why && data.decided.why !== DEFAULT && data.decided.why !== data.error && html`<p class="quiet small-line">${data.decided.allow ? "Allowed" : "Not allowed"}: <${Say} text=${data.decided.why} /></p>`}
         ${open.map((one) => html`<${Question} key=${one.key} question=${one.question} />`)}
-        ${data.error && html`<p class="wrong wrap" role="alert"><${Icon} name="warn" /> <${Say} text=${data.error} /></p>`}
+        ${data.error && state === "stopped" && html`<p class="quiet small-line">It was stopped before it ended; what it had begun at the server may have happened.</p>`}
+        ${data.error && state !== "stopped" && !saidNo && html`<p class="wrong wrap" role="alert"><${Icon} name="warn" /> <${Say} text=${data.error} /></p>`}
         ${data.result && html`<${Fold} title=${data.result.isError ? "What the tool says went wrong" : "Result"} open=${data.result.isError || pictures || chosen === true}><${Result} result=${data.result} server=${data.server} /><//>`}
         ${data.given && data.given !== texts(data.result?.content ?? []) && data.given !== data.error && html`<${Fold} title="What the model got of it"><pre class="wrap">${visible(data.given)}</pre><//>`}`}
     </div>

@@ -60,7 +60,7 @@ export function Suggested({ field, value, words = "", onChange, ask, focus = fal
     } else if (event.key === "Tab") setOpen(false);
   };
   const more = (found.total ?? 0) > found.values.length ? (found.total ?? 0) - found.values.length : 0;
-  return html`<div class=${cls("field", words && "is-wrong")}><label for=${id}><${Say} text=${field.title || field.name} />${field.required ? html`<span class="needed" aria-hidden="true"> *</span>` : html`<span class="optional"> optional</span>`}</label>
+  return html`<div class=${cls("field", words && "is-wrong")}><label for=${id} title=${field.title && field.title !== field.name ? visible(field.name) : undefined}><${Say} text=${field.title || field.name} />${field.required ? html`<span class="needed" aria-hidden="true"> *</span>` : html`<span class="optional"> optional</span>`}</label>
     ${field.description && html`<p class="about" id=${`${id}-about`}><${Say} text=${field.description} /></p>`}
     <div class="combo"><input ref=${input} id=${id} autofocus=${focus} data-field=${field.name} value=${value} autocomplete="off" role=${ask ? "combobox" : undefined} aria-autocomplete=${ask ? "list" : undefined} aria-expanded=${ask ? (open ? "true" : "false") : undefined} aria-controls=${ask ? `${id}-list` : undefined}
         aria-activedescendant=${open && at >= 0 ? `${id}-${at}` : undefined} aria-required=${field.required ? "true" : undefined} aria-invalid=${words ? "true" : undefined} aria-describedby=${cls(field.description && `${id}-about`, words && `${id}-wrong`) || undefined}

@@ -26,7 +26,8 @@ export function Composer({ id }) {
     const box = field.current;
     if (!box) return;
     box.rows = 1;
-    const rows = Math.round(box.scrollHeight / parseFloat(getComputedStyle(box).lineHeight));
+    const looks = getComputedStyle(box);
+    const rows = Math.round((box.scrollHeight - parseFloat(looks.paddingTop) - parseFloat(looks.paddingBottom)) / parseFloat(looks.lineHeight));
     box.rows = Math.max(1, Math.min(MOST_ROWS, rows));
   }, [text]);
   const write = (value) => { draft(current.value).value = value; };

@@ -120,10 +120,11 @@ export function Pointed({ server, uri, title = "", description = "", mimeType = 
     ${state?.contents?.map((one, at) => html`<${Contents} key=${at} contents=${one} />`)}</div>`;
 }
 
-/** A block of content. `rich` where a text is Markdown of a model. @param {{block: any, server?: string, rich?: boolean}} props */
-export function Content({ block, server = "", rich = false }) {
+/** A block of content. `rich` where a text is Markdown of a model. `whole` where it is not to be folded here.
+ * @param {{block: any, server?: string, rich?: boolean, whole?: boolean}} props */
+export function Content({ block, server = "", rich = false, whole = false }) {
   switch (block?.type) {
-    case "text": return rich ? html`<${Markdown} text=${block.text} />` : html`<${Told} text=${block.text} />`;
+    case "text": return rich ? html`<${Markdown} text=${block.text} />` : html`<${Told} text=${block.text} whole=${whole} />`;
     case "image": return html`<${Picture} data=${block.data} mimeType=${block.mimeType} label=${server ? `Picture of ${visible(server)}` : "Picture"} />`;
     case "audio": return html`<${Sound} data=${block.data} mimeType=${block.mimeType} />`;
     case "resource_link": return html`<${Pointed} server=${server} uri=${block.uri} title=${block.title || block.name} description=${block.description} mimeType=${block.mimeType} />`;
@@ -135,7 +136,7 @@ export function Content({ block, server = "", rich = false }) {
 }
 
 /** A text of a tool: JSON is shown as what it is, all else as it came. */
-function Told({ text }) {
+function Told({ text, whole = false }) {
   const value = useMemo(() => {
     if (!/^\s*[[{]/.test(text) || text.length > 200_000) return undefined;
     try {
@@ -144,7 +145,7 @@ function Told({ text }) {
       return undefined;
     }
   }, [text]);
-  return value === undefined ? html`<${Plain} text=${text} />` : html`<${Looked} value=${value} label="How the text is shown" />`;
+  return value === undefined ? html`<${Plain} text=${text} limit=${whole ? Infinity : LONG} />` : html`<${Looked} value=${value} label="How the text is shown" />`;
 }
 
 /** A tool's result. @param {{result: any, server: string}} props */

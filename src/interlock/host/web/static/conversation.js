@@ -1,12 +1,14 @@
 // @ts-check
 // The conversation in the middle: everything that happened, in order, growing at its end.
-import { Fold, From, Icon, Say, cls, html, several, useLayoutEffect, useRef, useState, when } from "./kit.js";
+import { Fold, From, Icon, Say, cls, html, several, useLayoutEffect, useRef, useState, visible, when, wordsOf } from "./kit.js";
 import { Settled, show } from "./ask.js";
 import { CallCard } from "./call-card.js";
-import { Content, Pointed, Value } from "./content.js";
+import { Content, Plain, Pointed, Value } from "./content.js";
+import { fenced } from "./fence.js";
 import { Markdown } from "./markdown.js";
 import { Question } from "./question.js";
-import { attempt, current, draft, open, overlay, servers, sessions, talk } from "./store.js";
+import { barred } from "./net.js";
+import { attempt, current, draft, entitle, open, overlay, servers, sessions, talk } from "./store.js";
 
 const NEAR = 80;
 const list = (content) => (Array.isArray(content) ? content : [content]);
@@ -15,17 +17,28 @@ const list = (content) => (Array.isArray(content) ? content : [content]);
 function SaidItem({ item }) {
   const { messages = [], attached = [], server, prompt, arguments: values = {} } = item.event;
   const beside = new Set(attached.map((one) => one.uri));
-  const own = (content) => list(content).filter((block) => !(block.type === "resource" && beside.has(block.resource.uri)));
-  const shown = html`${messages.map((message, at) => own(message.content).map((block, place) => html`<div key=${`${at}.${place}`} class=${cls("prompt-part", message.role)}>${block.type === "text" ? html`<p class="wrap"><${Say} text=${block.text} /></p>` : html`<${Content} block=${block} server=${server} />`}</div>`))}`;
+  const given = new Map(attached.map((one) => [one, /** @type {string[]} */ ([])]));
+  const own = (content) => list(content).filter((block) => !(block.type === "resource" && beside.has(block.resource.uri))).flatMap((block) => (block.type === "text" ? fenced(block.text).map((piece) => ({ type: "text", ...piece })) : [block]));
+  // What was attached stands below with its title; only what the page itself knows to be attached is believed to be of that server.
+  const rest = (block) => {
+    const whose = block.what && attached.find((one) => block.what === `resource ${one.uri} of ${one.server}` || block.what === `what the app ${one.uri} of ${one.server} shows`);
+    if (whose) given.get(whose)?.push(block.text);
+    return !whose;
+  };
+  const said = messages.map((message) => ({ role: message.role, blocks: own(message.content).filter(rest) })).filter((message) => message.blocks.length);
+  const shown = html`${said.map((message, at) => message.blocks.map((block, place) => html`<div key=${`${at}.${place}`} class=${cls("prompt-part", message.role)}>${block.what ? html`<${Fold} title=${html`<${Icon} name="file" /> <${Say} text=${block.what} />`}><${Plain} text=${block.text} /><//>` : block.type === "text" ? html`<p class="wrap"><${Say} text=${block.text} /></p>` : html`<${Content} block=${block} server=${server} />`}</div>`))}`;
   return html`<article class="said" aria-label="You">
     ${prompt ? html`<p class="prompt-line"><${Icon} name="prompt" /><span>Prompt <strong><${Say} text=${titleOf(server, prompt)} /></strong></span><${From} server=${server} /></p>
-        ${Object.keys(values).length > 0 && html`<${Value} value=${values} />`}
-        <${Fold} title=${`What it says, ${several(messages.length, "message")}`}>${shown}<//>` : shown}
-    ${attached.length > 0 && html`<div class="attachments">${attached.map((one) => html`<${Fold} key=${one.server + one.uri} title=${html`<${Icon} name="file" /><${Say} text=${one.title || one.uri} />`}><${Pointed} ...${{ server: one.server, uri: one.uri, title: one.title }} /><//>`)}</div>`}
+        ${Object.keys(values).length > 0 && html`<${Value} value=${Object.fromEntries(Object.entries(values).map(([name, value]) => [argumentOf(server, prompt, name), value]))} />`}
+        <${Fold} title=${`What it says, ${several(said.length, "message")}`}>${shown}<//>` : shown}
+    ${attached.length > 0 && html`<div class="attachments">${attached.map((one) => html`<${Fold} key=${one.server + one.uri} title=${html`<${Icon} name="file" /> <${Say} text=${one.title || one.uri} /> <${From} server=${one.server} />`}>${given.get(one)?.length ? html`<code class="uri"><${Say} text=${one.uri} /></code>${given.get(one)?.map((text, at) => html`<${Content} key=${at} block=${{ type: "text", text: bare(text, one.uri) }} />`)}` : html`<${Pointed} ...${{ server: one.server, uri: one.uri, title: one.title }} />`}<//>`)}</div>`}
     <time class="at" dateTime=${new Date(item.at * 1000).toISOString()}>${when(item.at)}</time>
   </article>`;
 }
 
+/** What a resource says, without the line that names it for the model. @param {string} text @param {string} uri */
+const bare = (text, uri) => (text.startsWith(`Resource ${uri}`) ? text.replace(/^[^\n]*:\n/, "") : text);
+const argumentOf = (server, prompt, name) => servers.value.find((one) => one.id === server)?.prompts?.find((one) => one.name === prompt)?.arguments?.find((one) => one.name === name)?.title || wordsOf(name);
 const titleOf = (server, prompt) => servers.value.find((one) => one.id === server)?.prompts?.find((one) => one.name === prompt)?.title || prompt;
 
 /** What the model says, while it says it and after. */
@@ -48,14 +61,17 @@ function QuestionItem({ item }) {
   return asked.answer.value ? html`<${Settled} asked=${asked} />` : html`<div class="card is-asking"><div class="card-body"><${Question} question=${asked.question} /></div></div>`;
 }
 
-const REASONS = { cancelled: "Stopped.", steps: "Stopped: that were as many steps as one turn may have.", tokens: "Stopped: that were as many tokens as one turn may take.", seconds: "Stopped: the turn took as long as it may.", failed: "The turn failed.", refused: "The model refused." };
+const REASONS = { cancelled: "You stopped it.", steps: "Stopped: that were as many steps as one turn may have.", tokens: "Stopped: that were as many tokens as one turn may take.", seconds: "Stopped: the turn took as long as it may.", failed: "The turn failed.", refused: "The model refused." };
+
+/** The host's words where the person stopped a turn, who is the one that reads this. */
+const CANCELLED = "Cancelled by the person.";
 
 /** The end of a turn: why, where it was not simply done, and what it took. */
 function EndedItem({ item }) {
   const { reason, words, usage } = item.event;
   const took = usage && (usage.input || usage.output) ? `${(usage.input ?? 0).toLocaleString("en")} tokens in, ${(usage.output ?? 0).toLocaleString("en")} out` : "";
   if (reason === "done" && !took) return null;
-  return html`<p class=${cls("turn-end", reason !== "done" && "stopped")}>${reason !== "done" && html`<span>${words ? html`<${Say} text=${words} />` : REASONS[reason]}</span>`}${took && html`<span class="quiet">${took}</span>`}</p>`;
+  return html`<p class=${cls("turn-end", reason !== "done" && "stopped")}>${reason !== "done" && html`<span>${words && words !== CANCELLED ? html`<${Say} text=${words} />` : REASONS[reason]}</span>`}${took && html`<span class="quiet">${took}</span>`}</p>`;
 }
 
 const KINDS = {
@@ -67,7 +83,7 @@ const KINDS = {
   failed: ({ item }) => html`<p class="line wrong" role="alert"><${Icon} name="warn" /><span><strong><${Say} text=${item.event.model} /></strong> gave no answer: <${Say} text=${item.event.words} /></span></p>`,
   resumed: ({ item }) => html`<p class="line quiet"><${Icon} name="talk" /><span>Taken up again, ${when(item.at)}</span></p>`,
   trimmed: ({ item }) => html`<p class="line quiet"><${Icon} name="list" /><span>Left out for the model: <${Say} text=${item.event.words} /></span></p>`,
-  sampled: ({ item }) => html`<p class=${cls("line", item.event.error ? "wrong" : "quiet")}><${Icon} name="talk" /><span>${item.event.error ? html`<${Say} text=${item.event.server} /> got no answer of a model: <${Say} text=${item.event.error} />` : html`<${Say} text=${item.event.model} /> was asked for <${Say} text=${item.event.server} />`}</span></p>`,
+  sampled: ({ item }) => html`<p class=${cls("line", item.event.error ? "wrong" : "quiet")}><${Icon} name="talk" /><span>${item.event.error ? html`<${Say} text=${item.event.server} /> got no answer of a model: <${Say} text=${item.event.error} />` : html`<${Say} text=${item.event.model} /> answered for <${Say} text=${item.event.server} />`}</span></p>`,
   notice: ({ item }) => html`<p class=${cls("line", item.event.level === "error" ? "wrong" : "quiet")}><${Icon} name="bell" /><span><${Say} text=${item.event.words} /></span></p>`,
 };
 
@@ -129,10 +145,11 @@ export function Conversation({ id }) {
 export function Welcome() {
   const up = servers.value.filter((server) => server.state === "up");
   const prompts = up.flatMap((server) => (server.prompts ?? []).filter((prompt) => !prompt.blocked).map((prompt) => ({ server: server.id, prompt }))).slice(0, 6);
+  const trusted = up.filter((server) => server.trusted).map((server) => server.id);
   const total = up.reduce((sum, server) => sum + (server.tools?.length ?? 0), 0);
   return html`<div class="log-frame"><div class="log welcome" tabindex="-1"><div class="welcome-inner">
     <h2>What shall be done?</h2>
-    <p class="quiet">${servers.value.length ? `${up.length} of ${several(servers.value.length, "server")} ready, with ${several(total, "tool")}. Nothing is called before you allow it, unless a rule of yours does.` : "No server is configured yet."}</p>
+    ${barred.value ? html`<p class="wrap"><${Say} text=${barred.value} /></p>` : html`<p class="quiet">${servers.value.length ? `${up.length} of ${several(servers.value.length, "server")} ready, with ${several(total, "tool")}. You are asked before a tool is called, unless a rule decides.${trusted.length ? ` What only reads may be called unasked on servers that you trust: ${trusted.map(visible).join(", ")}.` : ""}` : "No server is configured yet."}</p>`}
     ${prompts.length > 0 && html`<div class="starters" role="list" aria-label="Prompts to begin with">${prompts.map(({ server, prompt }) => html`<div role="listitem" key=${server + prompt.name}><button type="button" class="starter" onClick=${() => { overlay.value = { name: "prompts", server, prompt: prompt.name }; }}>
       <strong><${Say} text=${prompt.title || prompt.name} /></strong><span class="quiet"><${Say} text=${prompt.description ?? ""} /></span><${From} server=${server} /></button></div>`)}</div>`}
     <p class="quiet keys"><kbd>/</kbd> prompts <kbd>@</kbd> resources <kbd>${/Mac/.test(navigator.platform) ? "⌘" : "Ctrl"} K</kbd> everything</p>
@@ -151,6 +168,7 @@ export async function speak(act, body, model = "") {
     draft("").value = "";
     open(session);
   }
+  entitle(session, act === "prompt" ? titleOf(body.server, body.name) : body.text);
   const shown = talk(session);
   shown.running.value = true;
   const done = await attempt(act, { session, ...body });

@@ -3,10 +3,14 @@
 import { Choice, Say, cls, html, json, several, useId, useState, visible } from "./kit.js";
 
 /**
- * A field, as `interlock.host.forms` has it; `json` and `lines` are for arguments of calls only.
- * @typedef {{name: string, title: string, description?: string, kind: "text" | "number" | "integer" | "boolean" | "choice" | "choices" | "json" | "lines",
- *   required?: boolean, default?: any, format?: string, pattern?: string, least?: number | null, most?: number | null, options?: [string, string][]}} Field
+ * A field, as `interlock.host.forms` has it; `json`, `lines` and `several` (one text, or more of them with commas) are for arguments of calls only.
+ * @typedef {{name: string, title: string, description?: string, kind: "text" | "number" | "integer" | "boolean" | "choice" | "choices" | "json" | "lines" | "several",
+ *   required?: boolean, nullable?: boolean, long?: boolean, default?: any, format?: string, pattern?: string, least?: number | null, most?: number | null, options?: [string, string][]}} Field
  */
+
+const MULTILINE = /^(?:textarea|multiline|markdown|text)$/i, LENGTHY = /\b(?:text|body|markdown|paragraphs?|lines)\b/i, ONE_LINE = /\b(?:one|single) line\b/i;
+/** A text that may be longer than this is no line, where its schema does not say so. */
+const LINE = 1000;
 
 /** The fields of an object's schema; what is not flat is a field of JSON. @param {any} schema @returns {Field[]} */
 export function fieldsOf(schema) {
@@ -14,14 +18,38 @@ export function fieldsOf(schema) {
   return Object.entries(schema?.properties ?? {}).map(([name, node]) => ({ ...fieldOf(node && typeof node === "object" ? node : {}), name, title: node?.title || name, description: node?.description ?? "", required: required.has(name), default: node?.default }));
 }
 
+const nothing = (one) => one?.type === "null" || one?.const === null;
+
+/** A schema that may also be null, as the schema of what it is otherwise. @param {any} node @returns {any} */
+function otherwise(node) {
+  const among = node.anyOf ?? node.oneOf;
+  if (Array.isArray(among) && among.some(nothing)) {
+    const { anyOf, oneOf, ...rest } = node;
+    const left = among.filter((one) => !nothing(one));
+    return { ...rest, ...(left.length === 1 ? left[0] : { anyOf: left }) };
+  }
+  if (Array.isArray(node.type) && node.type.includes("null")) {
+    const left = node.type.filter((one) => one !== "null");
+    return { ...node, type: left.length === 1 ? left[0] : left };
+  }
+  return node;
+}
+
 /** @param {any} node @returns {any} */
 function fieldOf(node) {
+  const inner = otherwise(node);
+  if (inner !== node) return { ...fieldOf(inner), nullable: true };
+  const two = node.anyOf ?? node.oneOf;
+  if (Array.isArray(two) && two.length === 2 && two.some((one) => one?.type === "string" && !one.enum)) {
+    const list = two.find((one) => one?.type === "array" && one.items?.type === "string" && !one.items.enum);
+    if (list) return { kind: "several", least: list.minItems, most: list.maxItems };
+  }
   const texts = (list) => Array.isArray(list) && list.length > 0 && list.every((one) => typeof one === "string");
   if (texts(node.enum)) return { kind: "choice", options: node.enum.map((value, at) => [value, node.enumNames?.[at] ?? value]) };
   const titled = node.oneOf ?? node.anyOf;
   if (Array.isArray(titled) && texts(titled.map((one) => one?.const))) return { kind: "choice", options: titled.map((one) => [one.const, one.title ?? one.const]) };
   switch (node.type) {
-    case "string": return { kind: "text", format: node.format ?? "", pattern: node.pattern ?? "", least: node.minLength, most: node.maxLength };
+    case "string": return { kind: "text", format: node.format ?? "", pattern: node.pattern ?? "", least: node.minLength, most: node.maxLength, long: MULTILINE.test(node.format ?? "") || (!ONE_LINE.test(node.description ?? "") && LENGTHY.test(node.description ?? "")) };
     case "number":
     case "integer": return { kind: node.type, least: node.minimum, most: node.maximum };
     case "boolean": return { kind: "boolean" };
@@ -46,6 +74,7 @@ function shown(field, value) {
   if (field.kind === "choices") return Array.isArray(value) ? value : [];
   if (value === undefined || value === null) return "";
   if (field.kind === "lines") return Array.isArray(value) ? value.join("\n") : String(value);
+  if (field.kind === "several") return Array.isArray(value) ? value.join(", ") : String(value);
   if (field.kind === "json") return json(value);
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
@@ -58,7 +87,8 @@ export function checked(fields, form) {
   for (const field of fields) {
     const raw = form[field.name];
     if (raw === "" || raw === undefined || (Array.isArray(raw) && !raw.length && !field.least)) {
-      if (field.required && !(field.kind === "choices" || field.kind === "lines")) wrong[field.name] = "A value is needed here.";
+      if (field.required && field.nullable) content[field.name] = null;
+      else if (field.required && !(field.kind === "choices" || field.kind === "lines")) wrong[field.name] = "A value is needed here.";
       else if (field.required) content[field.name] = [];
       continue;
     }
@@ -68,6 +98,9 @@ export function checked(fields, form) {
   }
   return { content, wrong };
 }
+
+/** Texts with commas between them; a comma within quotes is none. @param {string} text */
+const apart = (text) => (text.match(/(?:"[^"]*"?|[^,"])+/g) ?? []).map((one) => one.trim()).filter(Boolean);
 
 /** @param {Field} field @param {any} raw @returns {[any, string]} */
 function read(field, raw) {
@@ -85,11 +118,12 @@ function read(field, raw) {
       return [number, ""];
     }
     case "choices":
+    case "several":
     case "lines": {
-      const list = Array.isArray(raw) ? raw : String(raw).split("\n").filter((one) => one.trim());
+      const list = Array.isArray(raw) ? raw : field.kind === "several" ? apart(String(raw)) : String(raw).split("\n").filter((one) => one.trim());
       if (few && list.length < least) return [null, `Choose at least ${least}.`];
       if (much && list.length > most) return [null, `Choose at most ${most}.`];
-      return [list, ""];
+      return [field.kind === "several" && list.length === 1 ? list[0] : list, ""];
     }
     case "json":
       try {
@@ -116,12 +150,17 @@ function read(field, raw) {
 const HINTS = { email: "E-mail address", uri: "Address of the web", date: "Date", "date-time": "Date and time" };
 const TYPES = { email: "email", uri: "url", date: "date" };
 
-/** What fits, in a few words. @param {Field} field */
-function bounds(field) {
+/** What fits, in a few words, where it matters: of a text how much is left, once little is. @param {Field} field @param {any} value */
+function bounds(field, value) {
   const { least, most, kind } = field;
+  if (kind === "several") return "several with commas";
+  if (kind === "text") {
+    const length = [...String(value ?? "")].length;
+    return most && length > most * 0.9 && length > most - 200 && length > 1 ? `${length.toLocaleString("en")} of at most ${several(most, "character")}` : "";
+  }
   const few = least !== undefined && least !== null, much = most !== undefined && most !== null;
   if (!few && !much) return "";
-  const unit = kind === "text" ? " characters" : kind === "choices" || kind === "lines" ? " of them" : "";
+  const unit = kind === "choices" || kind === "lines" ? " of them" : "";
   return few && much ? `${least} to ${most}${unit}` : few ? `at least ${least}${unit}` : `at most ${most}${unit}`;
 }
 
@@ -131,16 +170,17 @@ export function Input({ field, value, words = "", onChange }) {
   const about = cls(field.description && `${id}-about`, words && `${id}-wrong`) || undefined;
   const shared = { id, "aria-describedby": about, "aria-invalid": words ? "true" : undefined, "aria-required": field.required ? "true" : undefined, "data-field": field.name };
   const change = (event) => onChange(event.currentTarget.value);
-  const hint = [HINTS[/** @type {keyof typeof HINTS} */ (field.format ?? "")], bounds(field), field.kind === "lines" && "one on each line", field.kind === "json" && "JSON"].filter(Boolean).join(" · ");
+  const hint = [HINTS[/** @type {keyof typeof HINTS} */ (field.format ?? "")], bounds(field, value), field.kind === "lines" && "one on each line", field.kind === "json" && "JSON"].filter(Boolean).join(" · ");
   const grouped = field.kind === "choices" || field.kind === "boolean" || (field.kind === "choice" && (field.options ?? []).length <= 4);
   const label = html`<${Say} text=${field.title || field.name} />${field.required ? html`<span class="needed" title="needed" aria-hidden="true"> *</span>` : html`<span class="optional"> optional</span>`}`;
   const notes = html`${field.description && html`<p class="about" id=${`${id}-about`}><${Say} text=${field.description} /></p>`}`;
   const wrong = html`${words && html`<p class="wrong" id=${`${id}-wrong`} role="alert">${visible(words)}</p>`}`;
   if (grouped) return html`<fieldset class=${cls("field", words && "is-wrong")} aria-describedby=${about}><legend>${label}${hint && html`<span class="hint">${hint}</span>`}</legend>${notes}${options(field, value, onChange, shared)}${wrong}</fieldset>`;
+  const tall = field.kind !== "text" ? 3 : field.long || /\n/.test(value ?? "") ? Math.min(12, Math.max(4, String(value ?? "").split("\n").length)) : 1;
   const control = field.kind === "choice"
     ? html`<select ...${shared} value=${value} onChange=${change}><option value="">${field.required ? "Choose …" : "Nothing chosen"}</option>${(field.options ?? []).map(([key, name]) => html`<option key=${key} value=${key}>${visible(name)}</option>`)}</select>`
-    : field.kind === "json" || field.kind === "lines" || (field.kind === "text" && ((field.most ?? 0) > 200 || /\n/.test(value ?? "")))
-      ? html`<textarea ...${shared} rows=${field.kind === "text" ? 4 : 3} class=${field.kind === "json" ? "mono" : ""} spellcheck=${field.kind === "text"} value=${value} onInput=${change}></textarea>`
+    : field.kind === "json" || field.kind === "lines" || (field.kind === "text" && (tall > 1 || (field.most ?? 0) > LINE))
+      ? html`<textarea ...${shared} rows=${tall} class=${field.kind === "json" ? "mono" : ""} spellcheck=${field.kind === "text"} value=${value} onInput=${change}></textarea>`
       : html`<input ...${shared} type=${TYPES[/** @type {keyof typeof TYPES} */ (field.format ?? "")] ?? "text"} inputmode=${field.kind === "integer" ? "numeric" : field.kind === "number" ? "decimal" : undefined} autocomplete="off" value=${value} onInput=${change} />`;
   return html`<div class=${cls("field", words && "is-wrong")}><label for=${id}>${label}${hint && html`<span class="hint">${hint}</span>`}</label>${notes}${control}${wrong}</div>`;
 }
@@ -170,6 +210,7 @@ export function ArgumentsEditor({ schema, value, onChange }) {
   const [way, setWay] = useState(fields.length ? "form" : "json");
   const [form, setForm] = useState(() => typed(fields, value));
   const [text, setText] = useState(() => json(value));
+  const [before, setBefore] = useState(value); // what the form was made of: what nobody touches stays just as it is
   const [wrong, setWrong] = useState(/** @type {Record<string, string>} */ ({}));
   const others = Object.fromEntries(Object.entries(value ?? {}).filter(([name]) => !fields.some((field) => field.name === name)));
   const change = (name, raw) => {
@@ -177,7 +218,9 @@ export function ArgumentsEditor({ schema, value, onChange }) {
     const found = checked(fields, now);
     setForm(now);
     setWrong(found.wrong);
-    const made = { ...others, ...found.content };
+    const came = typed(fields, before);
+    const kept = fields.filter((field) => before?.[field.name] !== undefined && !found.wrong[field.name] && JSON.stringify(now[field.name]) === JSON.stringify(came[field.name]));
+    const made = { ...others, ...found.content, ...Object.fromEntries(kept.map((field) => [field.name, before[field.name]])) };
     setText(json(made));
     onChange(made, Object.keys(found.wrong).length > 0);
   };
@@ -189,6 +232,7 @@ export function ArgumentsEditor({ schema, value, onChange }) {
       if (!made || typeof made !== "object" || Array.isArray(made)) throw new SyntaxError("the arguments are an object");
       setWrong({});
       setForm(typed(fields, made));
+      setBefore(made);
       onChange(made, false);
     } catch (bad) {
       setWrong({ "": `This is not JSON: ${bad instanceof Error ? bad.message : bad}` });

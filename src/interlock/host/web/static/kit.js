@@ -59,6 +59,29 @@ export function Fold({ title, open = false, children, class: name = "" }) {
   return html`<details class=${cls("fold", name)} open=${open}><summary><${Icon} name="chevron" /><span class="fold-title">${title}</span></summary><div class="fold-body">${children}</div></details>`;
 }
 
+/** What is long, folded until somebody wants all of it: about twelve lines are seen. */
+export function Clamped({ children, class: name = "" }) {
+  const box = useRef(/** @type {any} */ (null));
+  const [all, setAll] = useState(false);
+  const [long, setLong] = useState(false);
+  const id = useId();
+  useLayoutEffect(() => {
+    const measure = () => setLong((was) => box.current.scrollHeight > (was ? 0 : 60) + parseFloat(getComputedStyle(box.current).getPropertyValue("--fold")) * parseFloat(getComputedStyle(document.documentElement).fontSize));
+    measure();
+    const grown = new ResizeObserver(measure);
+    for (const one of [box.current, ...box.current.children]) grown.observe(one);
+    return () => grown.disconnect();
+  }, [children]);
+  return html`<div class=${cls("clamped", long && !all && "is-folded", name)}><div ref=${box} id=${id} class="clamped-box">${children}</div>
+    ${long && html`<button type="button" class="small quiet" aria-expanded=${all ? "true" : "false"} aria-controls=${id} onClick=${() => setAll(!all)}>${all ? "Show less" : "Show all"}</button>`}</div>`;
+}
+
+/** The words of a name: departure_date is "Departure date". @param {string} name */
+export function wordsOf(name) {
+  const words = name.replace(/([a-z\d])([A-Z][a-z])/g, (_, end, begin) => `${end} ${begin.toLowerCase()}`).replace(/[_\-.\s]+/g, " ").trim();
+  return words ? words[0].toUpperCase() + words.slice(1) : name;
+}
+
 /** Copies a text, and says so. */
 export function Copy({ text, label = "Copy" }) {
   const [done, setDone] = useState(false);

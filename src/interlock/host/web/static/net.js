@@ -4,6 +4,8 @@ import { signal } from "./kit.js";
 
 /** How the stream is: "connecting" at first, then "open", or "lost" while it is sought again. */
 export const line = signal("connecting");
+/** Why this page is not let in any more, in the host's words; "" while it is. */
+export const barred = signal("");
 /** How often in a row the stream could not be had. */
 export const failures = signal(0);
 
@@ -19,20 +21,31 @@ export class Refused extends Error {}
 export async function act(act, body = {}, aborted) {
   let answer;
   try {
-    const response = await fetch("/api/act", {
+    const response = await fetch("api/act", {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-Interlock": token() },
       body: JSON.stringify({ act, ...body }),
       credentials: "same-origin",
       signal: aborted,
     });
+    if (response.status === 401) throw new Refused((barred.value = await response.text()));
     answer = await response.json().catch(() => ({ ok: false, words: `The host answered with ${response.status}.` }));
   } catch (bad) {
-    if (aborted?.aborted) throw bad;
+    if (aborted?.aborted || bad instanceof Refused) throw bad;
     throw new Refused("The host cannot be reached.");
   }
   if (!answer.ok) throw new Refused(answer.words || "The host refused that.");
   return answer.value;
+}
+
+/** A stream that cannot be had does not say why; the page itself does, where it is not let in any more. */
+async function knock() {
+  try {
+    const response = await fetch(location.pathname, { credentials: "same-origin" });
+    barred.value = response.status === 401 ? await response.text() : "";
+  } catch {
+    barred.value = ""; // nobody is there, which the line says
+  }
 }
 
 const FIRST = 400, MOST = 8000;
@@ -47,10 +60,11 @@ export function listen(hear) {
   const open = () => {
     window.clearTimeout(timer);
     source?.close();
-    source = new EventSource("/api/events");
+    source = new EventSource("api/events");
     let fresh = true;
     source.onmessage = (event) => {
       failures.value = 0;
+      barred.value = "";
       line.value = "open";
       const message = JSON.parse(event.data);
       hear(message, fresh && message.kind === "state");
@@ -61,6 +75,7 @@ export function listen(hear) {
       line.value = line.value === "connecting" && failures.value < 2 ? "connecting" : "lost";
       timer = window.setTimeout(open, Math.min(MOST, FIRST * 2 ** failures.value));
       failures.value += 1;
+      if (failures.value > 1) knock();
     };
   };
   open();

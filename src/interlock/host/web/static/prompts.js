@@ -1,10 +1,11 @@
 // @ts-check
 // The palette of prompts: found by words, filled in, looked at, used.
-import { Dialog, From, Icon, Say, cls, html, useLayoutEffect, useRef, useState, visible } from "./kit.js";
+import { Dialog, From, Icon, Say, cls, html, useLayoutEffect, useRef, useState, visible, wordsOf } from "./kit.js";
 import { Picker, Suggested, fits, suggestions } from "./complete.js";
 import { Content } from "./content.js";
 import { speak } from "./conversation.js";
 import { act } from "./net.js";
+import { Chip, Resources } from "./resources.js";
 import { attached, overlay, servers, toast } from "./store.js";
 import { toFirstWrong } from "./fields.js";
 
@@ -31,14 +32,16 @@ function Choose({ onClose, onChoose }) {
 
 /** The arguments of a prompt, and what it then says. */
 function Fill({ server, prompt, onClose, onBack }) {
-  const fields = (prompt.arguments ?? []).map((one) => ({ name: one.name, title: one.title || one.name, description: one.description ?? "", required: one.required ?? false, kind: "text" }));
+  const fields = (prompt.arguments ?? []).map((one) => ({ name: one.name, title: one.title || wordsOf(one.name), description: one.description ?? "", required: one.required ?? false, kind: "text" }));
   const [values, setValues] = useState(/** @type {Record<string, string>} */ (Object.fromEntries(fields.map((field) => [field.name, ""]))));
   const [wrong, setWrong] = useState(/** @type {Record<string, string>} */ ({}));
   const [preview, setPreview] = useState(/** @type {any} */ (null));
   const [words, setWords] = useState("");
   const [busy, setBusy] = useState(false);
+  const [choosing, setChoosing] = useState(false);
   const form = useRef(/** @type {any} */ (null));
   const button = useRef(/** @type {any} */ (null));
+  const beside = useRef(/** @type {any} */ (null));
   useLayoutEffect(() => {
     if (!fields.length) button.current.focus();
   }, []);
@@ -75,8 +78,11 @@ function Fill({ server, prompt, onClose, onBack }) {
     ${prompt.description && html`<p class="wrap"><${Say} text=${prompt.description} /></p>`}
     <form ref=${form} class="fields" noValidate onSubmit=${use}>${fields.map((field, at) => html`<${Suggested} key=${field.name} field=${field} value=${values[field.name]} words=${wrong[field.name]} focus=${at === 0}
         onChange=${(value) => { setValues((before) => ({ ...before, [field.name]: value })); setPreview(null); setWrong((before) => ({ ...before, [field.name]: "" })); }} ask=${completes ? suggestions(server, { type: "ref/prompt", name: prompt.name }, field.name, values) : undefined} />`)}<button type="submit" class="hidden" tabindex="-1" aria-hidden="true">Use prompt</button></form>
+    <div class="goes-along" role="group" aria-label="What goes along">${attached.value.length > 0 && html`<div class="chips">${attached.value.map((one) => html`<${Chip} key=${one.server + one.uri} one=${one} onRemove=${() => { attached.value = attached.value.filter((each) => each !== one); beside.current.focus(); }} />`)}</div>`}
+      <button ref=${beside} type="button" class="small" onClick=${() => setChoosing(true)}><${Icon} name="at" />${attached.value.length ? "Attach more" : "Attach resources"}</button></div>
     ${words && html`<p class="wrong" role="alert">${visible(words)}</p>`}
     <div aria-live="polite">${preview && html`<h3 class="sub">What it says</h3>${preview.map((message, at) => html`<div key=${at} class=${cls("sample-message", message.role)}><span class="role">${message.role === "user" ? "You" : "Model"}</span>${list(message.content).map((block, place) => html`<${Content} key=${place} block=${block} server=${server} />`)}</div>`)}`}</div>
+    ${choosing && html`<${Resources} back="the prompt" onClose=${() => setChoosing(false)} />`}
   <//>`;
 }
 

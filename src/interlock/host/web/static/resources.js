@@ -1,6 +1,6 @@
 // @ts-check
 // The browser of resources: a tree by server and address, search, templates that are filled in, a look inside, and what is to be attached.
-import { Dialog, From, Icon, Say, cls, html, size, useEffect, useMemo, useRef, useState, visible } from "./kit.js";
+import { Dialog, From, Icon, Say, cls, html, size, useEffect, useMemo, useRef, useState, visible, wordsOf } from "./kit.js";
 import { Suggested, fits, suggestions } from "./complete.js";
 import { Contents } from "./content.js";
 import { toFirstWrong } from "./fields.js";
@@ -50,8 +50,8 @@ function joined(node) {
 
 const same = (one, other) => one.server === other.server && one.uri === other.uri;
 
-/** @param {{onClose: () => void, server?: string, uri?: string}} props */
-export function Resources({ onClose, server: only = "", uri = "" }) {
+/** `back` says where it leads back to, where that is not the composer. @param {{onClose: () => void, server?: string, uri?: string, back?: string}} props */
+export function Resources({ onClose, server: only = "", uri = "", back = "" }) {
   const [words, setWords] = useState("");
   const [shown, setShown] = useState(/** @type {any} */ (uri ? { server: only, uri } : null));
   const [chosen, setChosen] = useState(attached.value);
@@ -59,14 +59,14 @@ export function Resources({ onClose, server: only = "", uri = "" }) {
   const done = () => {
     attached.value = chosen;
     onClose();
-    window.setTimeout(() => document.getElementById("say")?.focus(), 0);
+    if (!back) window.setTimeout(() => document.getElementById("say")?.focus(), 0);
   };
   const found = servers.value.map((server) => ({
     id: server.id,
     resources: (server.resources ?? []).filter((one) => fits([one.title, one.name, one.uri, one.description, server.id].join(" "), words)),
     templates: (server.templates ?? []).filter((one) => fits([one.title, one.name, one.uriTemplate, one.description, server.id].join(" "), words)),
   })).filter((server) => server.resources.length || server.templates.length);
-  const foot = html`<button type="button" class="main" onClick=${done}>${chosen.length ? `Attach ${chosen.length}` : "Done"}</button>
+  const foot = html`<button type="button" class="main" onClick=${done}>${chosen.length ? `Attach ${chosen.length}` : "Done"}</button>${back && html`<button type="button" class="quiet" onClick=${onClose}>Back to ${back}</button>`}
     <div class="chips">${chosen.map((one) => html`<${Chip} key=${one.server + one.uri} one=${one} onRemove=${() => toggle(one)} />`)}</div>`;
   return html`<${Dialog} title="Resources" class="wide" onClose=${onClose} foot=${foot}>
     <div class=${cls("browser", shown && "has-shown")}>
@@ -186,7 +186,7 @@ function Template({ server, template, onFilled }) {
   };
   return html`<form ref=${form} class="look fields" noValidate onSubmit=${expand}><h3><${Say} text=${template.title || template.name} /></h3><p class="small-line"><${From} server=${server} /> <code class="uri"><${Say} text=${template.uriTemplate} /></code></p>
     ${template.description && html`<p class="quiet"><${Say} text=${template.description} /></p>`}
-    ${names.map((name, at) => html`<${Suggested} key=${name} focus=${at === 0} field=${{ name, title: name, kind: "text", required: !template.uriTemplate.includes("{?") }} value=${values[name]} words=${wrong[name]} onChange=${(value) => { setValues((before) => ({ ...before, [name]: value })); setWrong((before) => ({ ...before, [name]: "" })); }}
+    ${names.map((name, at) => html`<${Suggested} key=${name} focus=${at === 0} field=${{ name, title: wordsOf(name), kind: "text", required: !template.uriTemplate.includes("{?") }} value=${values[name]} words=${wrong[name]} onChange=${(value) => { setValues((before) => ({ ...before, [name]: value })); setWrong((before) => ({ ...before, [name]: "" })); }}
       ask=${completes ? suggestions(server, { type: "ref/resource", uri: template.uriTemplate }, name, values) : undefined} />`)}
     ${words && html`<p class="wrong" role="alert"><${Say} text=${words} /></p>`}<div class="buttons"><button type="submit" class="main">Look at it</button></div></form>`;
 }

@@ -1,6 +1,7 @@
 // @ts-check
 // What the page knows: the host's state, and the conversations as their events make them.
 import { batch, computed, signal } from "./kit.js";
+import { unfenced } from "./fence.js";
 import { Refused, act, line, listen } from "./net.js";
 
 export const title = signal("Interlock");
@@ -269,11 +270,14 @@ const HOST = {
   },
   sessionBegan: (event, { at }) => {
     const listed = sessions.value.find((one) => one.id === event.session);
-    sessions.value = [{ running: false, ...listed, id: event.session, title: event.title, model: event.model, began: at }, ...sessions.value.filter((one) => one !== listed)];
+    sessions.value = [{ running: false, ...listed, id: event.session, title: event.title || listed?.title || "", model: event.model, began: at }, ...sessions.value.filter((one) => one !== listed)];
     const begun = talk(event.session);
     if (begun.loaded.value === "no") begun.loaded.value = "yes";
   },
-  personSaid: (event) => runs(event.session, true),
+  personSaid: (event) => {
+    runs(event.session, true);
+    entitle(event.session, event.prompt ? serverById(event.server)?.prompts?.find((one) => one.name === event.prompt)?.title || event.prompt : (event.messages ?? []).map((message) => unfenced(texts(message.content))).find(Boolean));
+  },
   turnEnded: (event) => {
     runs(event.session, false);
     if (event.session === current.value) spoken.value = event.reason === "done" ? "The answer is complete." : event.words || "The turn is over.";
@@ -313,6 +317,12 @@ export function asks(question) {
   }
 }
 
+/** Call a conversation by what was first said in it, until the host has a title for it. @param {string} session @param {string} [words] */
+export function entitle(session, words = "") {
+  const line = words.trim().replace(/\s+/g, " ");
+  if (line) sessions.value = sessions.value.map((one) => (one.id === session && !one.title ? { ...one, title: line.length > 80 ? `${line.slice(0, 79)}…` : line } : one));
+}
+
 function runs(session, running) {
   sessions.value = sessions.value.map((one) => (one.id === session ? { ...one, running } : one));
 }
@@ -339,8 +349,8 @@ function show(state, fresh) {
     demo.value = state.demo || "";
     models.value = state.models ?? [];
     servers.value = state.servers ?? [];
-    const began = new Map(sessions.value.map((one) => [one.id, one.began]));
-    sessions.value = [...(state.sessions ?? [])].reverse().map((one) => ({ ...one, began: one.began ?? began.get(one.id) ?? 0 })).sort((one, other) => other.began - one.began);
+    const began = new Map(sessions.value.map((one) => [one.id, one.began])), called = new Map(sessions.value.map((one) => [one.id, one.title]));
+    sessions.value = [...(state.sessions ?? [])].reverse().map((one) => ({ ...one, title: one.title || called.get(one.id) || "", began: one.began ?? began.get(one.id) ?? 0 })).sort((one, other) => other.began - one.began);
     roots.value = state.roots ?? {};
     rules.value = state.rules ?? [];
     appsOrigin.value = state.appsOrigin ?? "";
