@@ -56,17 +56,17 @@ def install_npm(name: str, place: str, oldest: int = OLDEST_NODE) -> Path:
     return once(PEERS / place, files, make)
 
 
-def install_chromium() -> Path:
-    """Return a Chromium: the machine's, else Debian's, where that can be installed. Raises NotInstalled."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
+def install_debian(package: str, *programs: str) -> Path:
+    """Return a program: the machine's under any of its names, else Debian's, where that can be installed. Raises NotInstalled."""
+    for name in programs:
         if found := shutil.which(name):
             return Path(found)
     if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise NotInstalled("there is no chromium here, and only root on a Debian can install it: apt-get install chromium")
-    print("installing chromium ...", file=sys.stderr, flush=True)
+        raise NotInstalled(f"there is no {package} here, and only root on a Debian can install it: apt-get install {package}")
+    print(f"installing {package} ...", file=sys.stderr, flush=True)
     run(["apt-get", "-qq", "update"])
-    run(["apt-get", "-qq", "install", "--yes", "--no-install-recommends", "chromium"])
-    return Path(str(shutil.which("chromium")))
+    run(["apt-get", "-qq", "install", "--yes", "--no-install-recommends", package])
+    return Path(str(shutil.which(programs[0])))
 
 
 INSTALLERS: dict[str, Callable[[], Path]] = {
@@ -76,7 +76,8 @@ INSTALLERS: dict[str, Callable[[], Path]] = {
     "typescript": lambda: install_npm("typescript", "peers-typescript"),
     "conformance": lambda: install_npm("conformance", "conformance", OLDEST_NODE_OF_THE_SUITE),
     "oidc-provider": lambda: install_npm("oidc_provider", "oidc-provider", OLDEST_NODE_OF_THE_SUITE),
-    "chromium": install_chromium,
+    "chromium": lambda: install_debian("chromium", "chromium", "chromium-browser", "google-chrome"),
+    "ripgrep": lambda: install_debian("ripgrep", "rg"),
 }
 """How each peer is installed; what comes back is where it is."""
 

@@ -162,7 +162,7 @@ def test_a_chat_of_ones_own(home: Path, everyday: Path) -> None:
     """`SEC-17`: the start is asked about, with the whole command; prompts are completed; what was typed is kept for this person alone."""
     with chatting(home, everyday, NO_COLOR="1") as chat:
         chat.see(r"everyday is to be started with this command")
-        chat.see(r"-m interlock run " + re.escape(str(everyday)))
+        chat.see(r"-m interlock run\s+" + re.escape(str(everyday)))
         chat.answer(r"y start it", "y")
         chat.see(r"everyday up")
         chat.answer(r"❯", "/greet style=p name=king")

@@ -6,10 +6,10 @@ import asyncio
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -169,9 +169,10 @@ async def test_over_this_repository(folder: Path) -> None:
         assert (await git(top, "status", "--porcelain")).split() == ["M", "README.md"]  # the trash says itself that it is to be ignored
 
 
-@pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed here")
-async def test_with_ripgrep_and_without(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+async def test_with_ripgrep_and_without(folder: Path, monkeypatch: pytest.MonkeyPatch, installed: Callable[[str], Path]) -> None:
     """The real program finds what our own search finds, whatever is looked for."""
+    installed("ripgrep")
     (folder / "d").mkdir()
     (folder / "d" / "a.txt").write_text("--help\nÄpfel\nx1\n")
     (folder / "-b.txt").write_text("needle\nNEEDLE\n")
