@@ -37,7 +37,7 @@ async def test_the_cookie_is_kept_from_scripts_and_other_sites(face: WebFace) ->
     assert "4711" in cookie.partition("=")[0]
 
 
-@pytest.mark.parametrize("target", ["/", "/api/events", "/api/log.jsonl", "/static/main.js", "/?token=", "/?token=guess"])
+@pytest.mark.parametrize("target", ["/", "/api/events", "/api/log.jsonl", "/static/main.js", "/?token=", "/?token=guess", "/?token=%C3%A9"])
 async def test_nothing_without_the_cookie(face: WebFace, target: str) -> None:
     assert (await Browser(face).ask("GET", target)).status == 401
     assert (await Browser(face).ask("GET", target, cookie="interlock-host-4711=guess")).status == 401
@@ -72,7 +72,7 @@ async def test_other_sites_may_not_use_it(face: WebFace, headers: dict[str, str]
     assert face.host.sessions == {}
 
 
-@pytest.mark.parametrize("token", ["", "guess"])
+@pytest.mark.parametrize("token", ["", "guess", "é"])
 async def test_acts_need_the_token_of_our_page(face: WebFace, token: str) -> None:
     browser = Browser(face)
     await browser.enter()
