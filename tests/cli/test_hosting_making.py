@@ -10,9 +10,11 @@ import click
 import pytest
 
 from interlock.cli.hosting.approvals import Approvals
-from interlock.cli.hosting.making import config_of, models_of, save_rules, saved_rules
+from interlock.cli.hosting.making import config_of, host_of, models_of, save_rules, saved_rules
 from interlock.cli.hosting.options import Given
+from interlock.host.app import DISCOVERY
 from interlock.host.config import Input
+from interlock.host.loop.budget import Budget
 from interlock.host.policy import Rule
 from tests.cli.terminal import at_terminal
 
@@ -97,3 +99,14 @@ def test_models_in_the_order_in_which_they_were_named(home: Path) -> None:
     assert [model.name for model in models_of(given(models=names))] == ["b", "planner", "a"]
     with pytest.raises(click.UsageError, match="two are called planner"):
         models_of(given(models=("planner", "ollama:planner")))
+
+
+def test_bounds_are_given_on(home: Path, asking: Path) -> None:
+    """Steps of a turn, and the share of a model's context above which tools are searched for; without them, as a host has it."""
+    typed = given(asking, models=("planner",))
+    typed.answers["key"] = "x"
+    plain = host_of(typed, ask=False)
+    assert (plain.budget, plain.discovery) == (Budget(), DISCOVERY)
+    typed.steps, typed.discovery = 3, 0.0
+    bound = host_of(typed, ask=False)
+    assert (bound.budget.steps, bound.discovery) == (3, 0.0)

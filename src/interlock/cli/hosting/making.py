@@ -15,10 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ...fetch import Authorizer
-from ...host.app import Host
+from ...host.app import DISCOVERY, Host
 from ...host.config import Config, Entry, Input, load_config
 from ...host.events import Notice
 from ...host.log import SqliteLog
+from ...host.loop.budget import Budget
 from ...host.models.configured import PROVIDERS, BadModels, from_environment, read_models
 from ...host.models.planner import Planner
 from ...host.models.seam import Model
@@ -62,6 +63,8 @@ def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Hos
         policy=policy,
         pins=_approvals(given.lock or paths[0].parent / "interlock.lock", own=own / "approved.json", here=paths[0]),
         log=SqliteLog(log, redact=given.secrets),
+        budget=Budget(steps=given.steps) if given.steps is not None else Budget(),
+        discovery=DISCOVERY if given.discovery is None else given.discovery,
         roots={"": given.roots} if given.roots else {},
         ask_to_start=ask_to_start,
         secrets=given.secrets,

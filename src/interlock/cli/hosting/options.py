@@ -8,7 +8,9 @@ from typing import Any
 import click
 from msgspec import Struct, field
 
+from ...host.app import DISCOVERY
 from ...host.log import Secrets
+from ...host.loop.budget import Budget
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW = click.Path(dir_okay=False, path_type=Path)
@@ -32,6 +34,11 @@ HOST_OPTIONS = (
     click.option(
         "--lock", type=_NEW, metavar="FILE", help="What you approved.  [interlock.lock beside the first --config]"
     ),
+    click.option("--steps", type=click.IntRange(1), metavar="N", help=f"So often a turn may ask the model.  [{Budget().steps}]"),
+    click.option(
+        "--discovery", type=click.FloatRange(0, 1), metavar="SHARE",
+        help=f"The share of the model's context above which it gets a search for tools instead of the list.  [{DISCOVERY:g}]",
+    ),
     click.option("--log", "log_file", type=_NEW, metavar="FILE", help="The log of all that happens.  [in your data folder]"),
 )  # fmt: skip
 
@@ -47,6 +54,8 @@ class Given(Struct, kw_only=True):
     roots: tuple[Path, ...]
     lock: Path | None
     log_file: Path | None
+    steps: int | None = None
+    discovery: float | None = None
     answers: dict[str, str] = {}
     secrets: Secrets = field(default_factory=Secrets)
 
