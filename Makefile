@@ -13,7 +13,7 @@ PIP   = $(PY) -m pip --disable-pip-version-check --python $(BIN)/python
 LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 
 # Tests take two cores, a file at a time; three at once, as one of them often waits for a program that it started.
-PARALLEL := -n 3 --dist loadfile
+PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo test check conformance types lint format bench lock clean

@@ -60,3 +60,9 @@ def walls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     if request.param != "both walls":
         monkeypatch.setattr(doors, "_second_wall", False)
     return str(request.param)
+
+
+@pytest.fixture
+def no_ripgrep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own search is used, also where ripgrep is installed."""
+    monkeypatch.setenv("PATH", "")

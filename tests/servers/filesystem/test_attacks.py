@@ -229,7 +229,7 @@ async def test_a_device_in_the_folder_is_not_opened(client: Client, folder: Path
     assert "device" in await refusal(client, "read_file", path="zero")
 
 
-async def test_a_file_of_a_terabyte(client: Client, folder: Path) -> None:
+async def test_a_file_of_a_terabyte(client: Client, folder: Path, no_ripgrep: None) -> None:
     """Sparse: it is told as what it is, read by bytes at its end, and never taken in whole."""
     with (folder / "huge").open("wb") as file:
         file.truncate(1 << 40)
@@ -353,7 +353,7 @@ async def test_deep_trees(client: Client, folder: Path) -> None:
     assert os.listdir(folder / ".trash") == [".gitignore"]
 
 
-async def test_patterns_that_take_for_ever(folder: Path) -> None:
+async def test_patterns_that_take_for_ever(folder: Path, no_ripgrep: None) -> None:
     """A pattern that would run for years is ended with its time; a glob cannot be made to."""
     (folder / "a").write_text("a" * 40 + "!")
     async with Client(filesystem_server([folder], msgspec.structs.replace(QUICK, seconds=0.5))) as client:

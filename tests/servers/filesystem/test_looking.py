@@ -321,7 +321,7 @@ async def test_who_does_not_wait_ends_the_work(folder: Path) -> None:
         assert sorted(os.listdir(folder)) == ["big", "next"]
 
 
-async def test_a_search_that_nobody_waits_for_ends(folder: Path) -> None:
+async def test_a_search_that_nobody_waits_for_ends(folder: Path, no_ripgrep: None) -> None:
     """The process that looks for a pattern is gone with the call, and the next one is served."""
     (folder / "a").write_text("a" * 40 + "!")
     async with Client(filesystem_server([folder], msgspec.structs.replace(QUICK, seconds=3600))) as client:
