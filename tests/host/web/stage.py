@@ -38,7 +38,7 @@ class Stage:
         context = await self._chromium.new_context(viewport=size, color_scheme="dark" if dark else "light", **options)
         self._contexts.append(context)
         page = await context.new_page()
-        page.set_default_timeout(8000)
+        page.set_default_timeout(20_000)  # what is right takes a hundredth of it, but others may have the cores
         page.on("console", lambda said: self.troubles.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: self.troubles.append(str(error)))
         page.on("dialog", lambda dialog: self.troubles.append(f"a dialog: {dialog.message}"))
