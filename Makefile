@@ -12,8 +12,8 @@ PIP   = $(PY) -m pip --disable-pip-version-check --python $(BIN)/python
 # Nothing is built, and nothing comes in that the lock does not know by its hash.
 LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 
-# Tests take two cores, a file at a time; three at once, as one of them often waits for a program that it started.
-PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
+# Tests take two cores, a file at a time.
+PARALLEL := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo test check conformance types lint format bench lock clean

@@ -51,12 +51,10 @@ MIDDLE = re.compile(r"tests/wired/.*\[(?:(?:stdio|http|sse)-2025-0[36]|(?:stdio|
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow by the room it is in, and put files with slow tests first: the quick ones fill the gaps at the end."""
+    """Mark what is slow by the room it is in."""
     for item in items:
         if item.nodeid.startswith(SLOW_ROOMS) or MIDDLE.match(item.nodeid):
             item.add_marker(pytest.mark.slow)
-    slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("interop")}
-    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(scope="session")
