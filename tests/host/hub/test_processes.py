@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -206,6 +205,17 @@ async def test_a_server_that_will_not_go_is_made_to(tmp_path: Path) -> None:
     assert not [pid for pid in pids(tmp_path) if alive(pid)]
 
 
+EARLIER: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def others() -> None:
+    """Processes that were there before the test are none of its own."""
+    EARLIER.clear()
+    if sys.platform == "linux":
+        EARLIER.update(started())
+
+
 @pytest.mark.parametrize("start", ["well", "mute", "deaf", "stubborn"])
 @pytest.mark.parametrize("steps", [1, 2, 5, 20, 100])
 async def test_closing_in_the_middle_of_opening_leaves_no_process(start: str, steps: int, tmp_path: Path) -> None:
@@ -266,8 +276,13 @@ def _cancel_all() -> None:
         task.cancel()
 
 
-def children() -> list[Any]:
-    """The processes that this one has started and that are still there."""
+def children() -> list[int]:
+    """The processes that this one has started since the test began, and that are still there."""
+    return [pid for pid in started() if pid not in EARLIER]
+
+
+def started() -> list[int]:
+    """All that this process has started; other tests may keep some for the rest of the run."""
     found = []
     for task in Path("/proc/self/task").iterdir():
         found += [int(pid) for pid in (task / "children").read_text(encoding="ascii").split() if alive(int(pid))]

@@ -323,7 +323,7 @@ async def test_the_page_comes_back_when_the_stream_breaks(chromium: Any) -> None
         await page.get_by_text("meanwhile").wait_for()
         await page.get_by_text("The host cannot be reached").wait_for(state="detached")
         stage.host.tell(said(at, "after"))
-        await page.get_by_text("after").wait_for()
+        await page.locator(".item .prose", has_text="after").wait_for()
         assert await page.locator(".item .prose").all_inner_texts() == ["meanwhile", "after"]
         assert all("ERR_FAILED" in words for words in stage.troubles)  # what this test itself kept from the page
         stage.troubles.clear()
