@@ -110,6 +110,7 @@ export function Conversation({ id }) {
   const box = useRef(/** @type {any} */ (null));
   const inner = useRef(/** @type {any} */ (null));
   const stuck = useRef(true);
+  const last = useRef(0);
   const [away, setAway] = useState(false);
   const down = () => { box.current.scrollTop = box.current.scrollHeight; };
   useLayoutEffect(() => {
@@ -128,7 +129,8 @@ export function Conversation({ id }) {
   const scrolled = () => {
     const { scrollTop, scrollHeight, clientHeight } = box.current;
     const near = scrollHeight - scrollTop - clientHeight < NEAR;
-    if (!document.activeElement?.closest(".log [data-question]")) stuck.current = near; // a question that scrolled itself into view is not the person
+    if (!document.activeElement?.closest(".log [data-question]")) stuck.current = near || (stuck.current && scrollTop >= last.current); // neither is a question that scrolled itself into view the person, nor what grew
+    last.current = scrollTop;
     setAway(!near);
   };
   const loaded = shown.loaded.value;
