@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .transport.public import PublicFetch
     from .transport.sockets import Socket
     from .transport.stdio import Stdio
+    from .transport.webserver import listening_socket
     from .types import (
         AudioContent,
         CallToolResult,
@@ -103,6 +104,7 @@ _ROOMS = {
         "Unanswerable",
         "Unreachable",
     ),
+    ".transport.webserver": ("listening_socket",),
     ".wire.revisions": ("REVISIONS",),
     ".wire.sse": ("EventReader",),
 }
@@ -168,6 +170,7 @@ __all__ = [
     "Watch",
     "__version__",
     "assistant",
+    "listening_socket",
     "stack",
     "user",
 ]

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from interlock.host.web.serving import bound
+from interlock import listening_socket
 
 
 async def test_answers_are_sent_at_once() -> None:
@@ -18,7 +18,7 @@ async def test_answers_are_sent_at_once() -> None:
         accepted.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
         writer.close()
 
-    sock = bound()
+    sock = listening_socket("127.0.0.1", 0)
     async with await asyncio.start_server(met, sock=sock):
         reader, writer = await asyncio.open_connection(*sock.getsockname())
         await reader.read()
@@ -28,8 +28,7 @@ async def test_answers_are_sent_at_once() -> None:
 
 def test_a_port_that_is_taken_is_named() -> None:
     """With words."""
-    with bound() as first:
-        first.listen()
+    with listening_socket("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
-        with pytest.raises(OSError, match=f"Port {port} cannot be used"):
-            bound(port)
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):
+            listening_socket("127.0.0.1", port)

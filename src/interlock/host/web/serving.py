@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from interlock import listening_socket
 
 from .app import WebFace
 
@@ -16,19 +17,6 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 MISSING = "The web face needs starlette and uvicorn. Install them with: pip install 'interlock[host]'"
-
-
-def bound(port: int = 0) -> socket.socket:
-    """A socket on a loopback port, 0 for any that is free. Raises OSError with the port in its words."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio turns Nagle's delay off only where TCP is said
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((LOOPBACK, port))
-    except OSError as bad:
-        sock.close()
-        raise OSError(bad.errno, f"Port {port} cannot be used: {bad.strerror}") from None
-    sock.setblocking(False)
-    return sock
 
 
 async def serve(
@@ -43,7 +31,12 @@ async def serve(
         import uvicorn  # optional extra `host`
     except ImportError as bad:
         raise ImportError(MISSING) from bad
-    pages, apps = bound(port), bound()
+    pages = listening_socket(LOOPBACK, port)
+    try:
+        apps = listening_socket(LOOPBACK, 0)
+    except OSError:
+        pages.close()
+        raise
     origin, apart = (f"http://{LOOPBACK}:{sock.getsockname()[1]}" for sock in (pages, apps))
     face = WebFace(host, origin=origin, apps_origin=apart, title=title, demo=demo)
     config = uvicorn.Config(

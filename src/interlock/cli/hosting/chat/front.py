@@ -240,7 +240,7 @@ class Front:
         """Drop what was typed before it could be seen what it would answer."""
         try:
             descriptor = self.input.fileno()
-        except (NotImplementedError, OSError, ValueError):
+        except (NotImplementedError, OSError, ValueError):  # prompt_toolkit's inputs without a terminal have none, or a closed one
             return
         if sys.platform != "win32" and os.isatty(descriptor):
             import termios  # late: not on every system
