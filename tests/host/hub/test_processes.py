@@ -283,7 +283,9 @@ def children() -> list[int]:
 
 def started() -> list[int]:
     """All that this process has started; other tests may keep some for the rest of the run."""
-    found = []
-    for task in Path("/proc/self/task").iterdir():
-        found += [int(pid) for pid in (task / "children").read_text(encoding="ascii").split() if alive(int(pid))]
-    return found
+    while True:
+        try:
+            listed = [(task / "children").read_text(encoding="ascii") for task in Path("/proc/self/task").iterdir()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # a thread ended meanwhile, and its children went over to another
+        return [pid for each in listed for pid in map(int, each.split()) if alive(pid)]
