@@ -58,7 +58,9 @@ def started(name: str, folder: Path) -> Stdio:
 
 async def offer(name: str, folder: Path) -> Offer:
     """What a server of others offers, in names. Raises NotInstalled, McpError and TimeoutError."""
-    async with asyncio.timeout(SECONDS), Client(started(name, folder)) as client:
+    # Some tools are there only for those who can be asked; nobody is.
+    able: dict[str, Any] = {"elicit": _nobody, "sample": _nobody, "roots": [folder.as_uri()]} if name == "everything" else {}
+    async with asyncio.timeout(SECONDS), Client(started(name, folder), **able) as client:
         tools = {
             tool.name: {
                 "arguments": sorted((tool.input_schema or {}).get("properties", {})),
@@ -74,6 +76,10 @@ async def offer(name: str, folder: Path) -> Offer:
             "resources": len(await _listed(client.list_resources)),
             "templates": sorted(one.uri_template for one in await _listed(client.list_resource_templates)),
         }
+
+
+def _nobody(question: Any) -> None:
+    """Answer nothing."""
 
 
 async def _listed(ask: Callable[[], Awaitable[Sequence[Any]]]) -> Sequence[Any]:
