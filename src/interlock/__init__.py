@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .server.context import Context, Progress
     from .server.extension import Extension
     from .server.media import Audio, File, Image
+    from .server.output import ToolResult
     from .server.templates import Template
     from .transport.channel import Channel
     from .transport.conversation import ClientTransport
@@ -71,6 +72,7 @@ _ROOMS = {
     ".server.context": ("Context", "Progress"),
     ".server.extension": ("Extension",),
     ".server.media": ("Audio", "File", "Image"),
+    ".server.output": ("ToolResult",),
     ".server.templates": ("Template",),
     ".transport.channel": ("Channel",),
     ".transport.conversation": ("ClientTransport",),
@@ -165,6 +167,7 @@ __all__ = [
     "TimedOut",
     "ToolAnnotations",
     "ToolError",
+    "ToolResult",
     "Unanswerable",
     "Unreachable",
     "Watch",

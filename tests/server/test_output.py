@@ -21,11 +21,12 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
+from interlock import REVISIONS, Client, Server
 from interlock import types as t
 from interlock.schema import compile
 from interlock.server.context import Progress
 from interlock.server.media import Audio, File, Image
-from interlock.server.output import Output, OutputError, output_of
+from interlock.server.output import Output, OutputError, ToolResult, output_of
 from tests.server.shapes import PLAIN, WRITTEN, Cat, Colour, Dog, Mixed, Node, Order, Pair, Point, Seat, Weather, typed
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -368,6 +369,81 @@ def test_a_finished_result_keeps_the_promise_too() -> None:
     made = returning(Order).result(t.CallToolResult(content=[], structured_content=Order(item="a")))
     assert isinstance(made, t.CallToolResult)
     assert made.structured_content == {"item": "a", "count": 1}
+
+
+# Data, and something else beside them.
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        ToolResult[Order],
+        ToolResult[Order] | t.InputRequiredResult,
+        Awaitable[ToolResult[Order]],
+        AsyncIterator[Progress | ToolResult[Order]],
+    ],
+    ids=str,
+)
+def test_a_tool_result_has_the_schema_of_its_data(annotation: Any) -> None:
+    """Its content is what it says, its structured content its data, and neither is sent twice (`TOL-05`, `TOL-09`)."""
+    output = returning(annotation)
+    assert output.schema == returning(Order).schema
+    made = output.result(ToolResult(Order(item="a"), "One a.", Image(data=PNG), LINK, meta={"k": "v"}))
+    assert made == t.CallToolResult(
+        content=[t.TextContent("One a."), PICTURE, LINK], structured_content={"item": "a", "count": 1}, meta={"k": "v"}
+    )
+
+
+def test_a_tool_result_without_content_is_its_data() -> None:
+    """As if they had been returned alone."""
+    assert returning(ToolResult[Order]).result(ToolResult(Order(item="a"))) == result(Order, Order(item="a"))
+    assert returning(ToolResult[list[int]]).result(ToolResult([1, 2])) == result(list[int], [1, 2])
+
+
+def test_a_tool_result_among_other_types() -> None:
+    """Where nothing else is declared an object is structured content all the same; where a number is, it is wrapped as ever."""
+    made = result(NOT_SAID, ToolResult({"a": 1}, "One."))
+    assert (made.content, made.structured_content) == ([t.TextContent("One.")], {"a": 1})
+    made = result(ToolResult[int], ToolResult(3, "Three."))
+    assert (made.content, made.structured_content) == ([t.TextContent("Three.")], {"result": 3})
+    made = result(int | ToolResult[int], 4)
+    assert made.structured_content == {"result": 4}
+
+
+@pytest.mark.parametrize(
+    "annotation, value, words",
+    [
+        (ToolResult[Order], ToolResult({"item": 1}, "x"), "does not fit the model that the tool declares"),
+        (ToolResult[int], ToolResult("3", "x"), "does not fit the type that the tool declares"),
+        (NOT_SAID, ToolResult([1], "x"), "its data are no object, and it declares no other type"),
+        (str, ToolResult("a", "x"), "its data are no object, and it declares no other type"),
+    ],
+)
+def test_a_tool_result_that_does_not_fit(annotation: Any, value: Any, words: str) -> None:
+    assert words in broken(annotation, value)
+
+
+def test_a_tool_result_of_content_is_refused_beforehand() -> None:
+    with pytest.raises(TypeError, match="return the content itself"):
+        returning(ToolResult[str])
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_peers_of_every_revision_get_the_data(revision: str) -> None:
+    """Those that have no structured content find them in one more text (`TOL-11`)."""
+    server = Server("orders")
+
+    @server.tool
+    def order() -> ToolResult[Order]:
+        return ToolResult(Order(item="a"), "One a.")
+
+    async with Client(server, revision=revision) as client:
+        made = await client.call_tool("order")
+    texts = [block.text for block in made.content if isinstance(block, t.TextContent)]
+    if revision < "2025-06-18":
+        assert (texts, made.structured_content) == (["One a.", '{"item":"a","count":1}'], msgspec.UNSET)
+    else:
+        assert (texts, made.structured_content) == (["One a."], {"item": "a", "count": 1})
 
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}

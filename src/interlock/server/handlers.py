@@ -105,7 +105,7 @@ class Handlers:
     async def _run_tool(self, tool: ToolFeature, values: dict[str, Any], x: Exchange) -> AnyResult:
         try:
             value = await self._run(tool.call, values, x)
-            result = tool.output.result(value)
+            result = tool.output.result(value, structured=x.caller.revision >= R3)
             if tool.call.context is None and isinstance(result, t.InputRequiredResult):
                 raise OutputError("it asks for input, but takes no Context, by which alone it could read the answers")
             return result

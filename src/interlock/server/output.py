@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
-from typing import Any, Literal, Never, NoReturn, TypeVar, get_args, get_origin
+from typing import Any, Generic, Literal, Never, NoReturn, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec.structs import replace
@@ -36,6 +36,26 @@ class OutputError(Exception):
     """What the tool returned does not fit the type or the schema that it declares, or cannot be written as JSON."""
 
 
+Data = TypeVar("Data", covariant=True)
+
+
+class ToolResult(Generic[Data]):
+    """Data for programs, and beside it something else for the model: words, pictures, links.
+
+    A tool that returns `ToolResult[Weather]` has the output schema of `Weather`. Its `data` are the structured content, and `content` is
+    all that stands in the content: nothing is sent twice. Peers of revisions without structured content get the data as one more text.
+    """
+
+    __slots__ = ("content", "data", "meta")
+
+    def __init__(self, data: Data, *content: Any, meta: dict[str, Any] | None = None) -> None:
+        """`content` are strings, content blocks, `Image`, `Audio` and `File`; without any the data are the text too. `meta` is `_meta`."""
+        self.data, self.content, self.meta = data, content, meta
+
+
+_FINISHED = (*_RESULTS, Progress, ToolResult)
+
+
 class Output:
     """What becomes of a tool's return value where nothing is declared: content, and structured content for objects.
 
@@ -46,12 +66,26 @@ class Output:
         self.schema = schema
         self._validator: Validator | None = None
 
-    def result(self, value: Any) -> AnyResult:
-        """The result to send. One that the author made passes through, once its structured content is checked. Raises OutputError."""
+    def result(self, value: Any, *, structured: bool = True) -> AnyResult:
+        """The result to send. One that the author made passes through, once its structured content is checked. Raises OutputError.
+
+        `structured` is whether the peer's revision has structured content at all.
+        """
+        if isinstance(value, ToolResult):
+            return self._both(value, structured)
         if not isinstance(value, _RESULTS):
             return self._made(value)
         given: AnyResult = value
         return self._checked(given) if isinstance(given, t.CallToolResult) and not given.is_error else given
+
+    def _both(self, value: ToolResult[Any], structured: bool) -> t.CallToolResult:
+        made = self._made(value.data)
+        if made.structured_content is msgspec.UNSET:
+            raise OutputError("its data are no object, and it declares no other type: annotate it with the ToolResult[...] that it returns")
+        content = [_block(each) for each in value.content]
+        if not content or not structured:
+            content += made.content  # the data as text
+        return replace(made, content=content, meta=value.meta)
 
     def _checked(self, given: t.CallToolResult) -> t.CallToolResult:
         """The author's own result; its structured content becomes plain data where it is a model or the like."""
@@ -83,11 +117,11 @@ class Output:
 class Prose(Output):
     """Content only: text, pictures, sound, files, links."""
 
-    def result(self, value: Any) -> AnyResult:
+    def result(self, value: Any, *, structured: bool = True) -> AnyResult:
         """The result to send."""
         if type(value) is str:
             return t.CallToolResult(content=[t.TextContent(value)])
-        return super().result(value)
+        return super().result(value, structured=structured)
 
     def _made(self, value: Any) -> t.CallToolResult:
         items = value if isinstance(value, list | tuple) else () if value is None else (value,)
@@ -128,11 +162,11 @@ class Number(Typed):
         self._kind = kind
         self._write: Callable[[Any], str] = {int: int.__repr__, float: _written, bool: _yes_or_no}[kind]
 
-    def result(self, value: Any) -> AnyResult:
+    def result(self, value: Any, *, structured: bool = True) -> AnyResult:
         """The result to send."""
         if type(value) is self._kind:
             return t.CallToolResult(content=[t.TextContent(self._write(value))], structured_content={"result": value})
-        return super().result(value)
+        return super().result(value, structured=structured)
 
 
 class Modelled(Output):
@@ -177,8 +211,10 @@ def output_of(function: Callable[..., Any], *, output_schema: Mapping[str, Any] 
     annotation = hints_of(function).get("return", Any)
     if isinstance(annotation, Unresolved):
         raise TypeError(f"{named(function)} returns {annotation.text!r}, which cannot be read here: {annotation.reason}")
-    annotation = _of_values(annotation)
+    whole, annotation = annotation, _of_values(annotation)
     manner = _manner(annotation)
+    if manner == "content" and get_origin(whole) is ToolResult:
+        raise TypeError(f"{named(function)} returns {whole}, where no data stand beside the content: return the content itself")
     if manner != "data":
         return Prose() if manner == "content" else Output()
     sheet = Sheet(out=True)
@@ -202,15 +238,15 @@ def output_of(function: Callable[..., Any], *, output_schema: Mapping[str, Any] 
 
 
 def _of_values(annotation: Any) -> Any:
-    """The type of the values themselves: without what is awaited or yielded around it, finished results, and progress on the way."""
+    """The type of the values themselves: without what is around it, finished results, and progress on the way."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Coroutine and parts:
         return _of_values(parts[2])
-    if origin in _LATER and parts:
+    if (origin in _LATER or origin is ToolResult) and parts:
         return _of_values(parts[0])
     members = parts if is_union(annotation) else (annotation,)
-    data = [member for member in members if not _is_a(member, (*_RESULTS, Progress))]
-    if len(data) == len(members):
+    data = [_of_values(member) if get_origin(member) is ToolResult else member for member in members if not _is_a(member, _FINISHED)]
+    if data == list(members):
         return annotation
     return one_of(data) if data else Any
 
