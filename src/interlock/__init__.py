@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .server.media import Audio, File, Image
     from .server.output import ToolResult
     from .server.templates import Template
+    from .settings import settings_of
     from .transport.channel import Channel
     from .transport.conversation import ClientTransport
     from .transport.duplex import Duplex
@@ -74,6 +75,7 @@ _ROOMS = {
     ".server.media": ("Audio", "File", "Image"),
     ".server.output": ("ToolResult",),
     ".server.templates": ("Template",),
+    ".settings": ("settings_of",),
     ".transport.channel": ("Channel",),
     ".transport.conversation": ("ClientTransport",),
     ".transport.duplex": ("Duplex",),
@@ -174,6 +176,7 @@ __all__ = [
     "__version__",
     "assistant",
     "listening_socket",
+    "settings_of",
     "stack",
     "user",
 ]

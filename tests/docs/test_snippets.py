@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shlex
@@ -21,6 +22,7 @@ from tests.docs.pages import TOP, Block, Command, agrees, blocks, commands, page
 PAGES = {page.relative_to(TOP).as_posix(): page.read_text(encoding="utf-8") for page in pages()}
 WITH_CODE = [name for name, text in PAGES.items() if "```python" in text]
 
+SET = re.compile(r"[A-Z_]+=.*")  # a variable for one command
 # What a reader types but a test does not: it would install things, or never end.
 NOT_RUN = ("make ", "git clone ", "pip install ")
 
@@ -65,11 +67,13 @@ def check(command: Command, folder: Path) -> None:
 
 def started(command: Command, folder: Path) -> subprocess.Popen[str]:
     """Start a command in a folder, as a reader would."""
-    words = shlex.split(command.line.removesuffix(" &"))
+    typed = shlex.split(command.line.removesuffix(" &"))
+    words = list(itertools.dropwhile(SET.fullmatch, typed))
+    told = dict(word.split("=", 1) for word in typed[: -len(words)])
     python = {"python": [], "interlock": ["-m", "interlock"], "pytest": ["-m", "pytest", "-p", "no:cacheprovider"]}
     assert words[0] in python, f"{command.where}: there is no running {words[0]}"
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # where `make install` leaves the command
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(folder), "COLUMNS": "100", "NO_COLOR": "1"}
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(folder), "COLUMNS": "100", "NO_COLOR": "1", **told}
     return subprocess.Popen(
         [sys.executable, *python[words[0]], *words[1:]],
         cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.house.source import House, Import, Source, room
 
 FLOORS: dict[int, tuple[str, ...]] = {
-    0: ("types", "schema", "version", "lazily", "addresses"),
+    0: ("types", "schema", "version", "lazily", "addresses", "settings"),
     1: ("wire", "exchange"),
     2: ("protocol",),
     3: ("asking", "bell", "fetch"),

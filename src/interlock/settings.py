@@ -1,0 +1,44 @@
+"""Settings that a program takes from its environment, read strictly: a limit that is none says so before anything begins."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Literal, TypeVar, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+
+Settings = TypeVar("Settings", bound=Struct)
+
+
+def settings_of(kind: type[Settings], prefix: str, environment: Mapping[str, str] | None = None) -> Settings:
+    """A record of settings: a field `page` has the value of the variable `<prefix>PAGE`, and its default where that is not set or empty.
+
+    Each field of `kind` needs a default. Texts stay as they are, a tuple is divided at commas and spaces, words of a Literal and truth
+    values (`1`, `0`, `true`, `false`) may be in capitals. Numbers have to be above 0, unless `Annotated` gives a field bounds of its own.
+    `environment` is that of the process where none is given. Raises ValueError, which names the variable and says what would do.
+    """
+    given: dict[str, object] = {}
+    for known in msgspec.structs.fields(kind):
+        variable = prefix + known.name.upper()
+        text = (os.environ if environment is None else environment).get(variable, "").strip()
+        if not text:
+            continue
+        try:
+            value = given[known.name] = msgspec.convert(_parts(text, known.type), known.type, strict=False)
+        except msgspec.ValidationError as bad:
+            raise ValueError(f"{variable}={text}: {bad}") from None
+        if isinstance(value, int | float) and known.type in (int, float) and not 0 < value < math.inf:
+            raise ValueError(f"{variable}={text}: it has to be more than 0")
+    return kind(**given)
+
+
+def _parts(text: str, kind: object) -> object:
+    """A text as msgspec reads it for a type."""
+    origin = get_origin(kind) or kind
+    if origin is tuple:
+        return text.replace(",", " ").split()
+    whole = origin is bool or (origin is Literal and all(isinstance(word, str) and word == word.lower() for word in get_args(kind)))
+    return text.lower() if whole else text
