@@ -390,3 +390,108 @@ async def test_what_is_no_redirect():
         async with serving(always(answer)) as peer:
             assert (await whole(fetch, get(peer.url)))[0] in (300, 201, 305, 304, 302)
             await fetch.aclose()
+
+
+# What may be asked for besides: plain http, and redirects that are given.
+
+
+async def test_plain_http_where_it_is_allowed():
+    """Public hosts by http as well, each address judged and pinned as ever; not unless it is said (SEC-13, SEC-14)."""
+    internet = Internet({"old.example": [[PUBLIC]], "inside.example": [["10.0.0.7"]], "rebound.example": [[PUBLIC], ["127.0.0.1"]]})
+    fetch, strict = internet.fetch(plain=True), internet.fetch()
+    async with serving(once(ok(b"hello")), name="old.example") as peer:
+        with pytest.raises(Refused, match="only https is safe") as caught:
+            await strict(get(peer.url))
+        assert (caught.value.rule, caught.value.advice) == ("plain", "Use its https address.")
+        assert await whole(fetch, get(peer.url)) == (200, b"hello")
+        assert internet.dialled == [(PUBLIC, peer.port)]
+        for url, rule in (
+            ("http://inside.example/", "address"),
+            ("http://169.254.169.254/latest/meta-data/", "metadata"),
+            ("http://[::ffff:169.254.169.254]/", "metadata"),
+            ("http://127.0.0.1/", "here"),
+            ("http://10.0.0.1/", "address"),
+            ("http://old.example:25/", "port"),
+            ("http://old.example:443/", "port"),
+            ("http://0x7f.1/", "name"),
+            ("ftp://old.example/", "url"),
+        ):
+            with pytest.raises(Refused) as caught:
+                await fetch(get(url))
+            assert caught.value.rule == rule, url
+            assert str(caught.value).startswith(caught.value.words)
+        rebound = f"http://rebound.example:{peer.port}/"
+        assert await whole(fetch, get(rebound)) == (200, b"hello")
+        with pytest.raises(Refused, match="loopback"):
+            await fetch(get(rebound))
+        assert {host for host, _ in internet.dialled} == {PUBLIC}
+        await fetch.aclose()
+        await strict.aclose()
+
+
+@pytest.mark.parametrize("target", ["http://10.0.0.1/", "http://localhost/", "http://169.254.169.254/", "https://inside.example/"])
+async def test_redirects_of_plain_http_are_judged(target: str):
+    """An http page leads inside no more than an https page does (SEC-15)."""
+    async with serving(redirecting(target), name="old.example") as peer:
+        internet = Internet({"old.example": [[PUBLIC]], "inside.example": [["127.0.0.1"]]}, routed=[PUBLIC, "127.0.0.1"])
+        fetch = internet.fetch(plain=True, most_redirects=3)
+        with pytest.raises(Refused):
+            await fetch(get(peer.url))
+        await fetch.aclose()
+        assert internet.dialled == [(PUBLIC, peer.port)]
+
+
+async def test_redirects_that_are_given(authority: Authority):
+    """Who follows them by hand gets the answer, and for each hop the judgement that is made of those that are followed (SEC-15)."""
+    async with serving(redirecting("/b"), authority.server("auth.example"), "auth.example") as peer:
+        internet = Internet({"auth.example": [[PUBLIC]]})
+        fetch = internet.fetch(ca=authority.file, give_redirects=True, plain=True)
+        request = get(peer.url, ("Accept", "text/html"), ("Authorization", "Bearer s3cret"))
+        answer = await fetch(request)
+        assert (answer.status, answer.headers["location"]) == (302, "/b")
+        await answer.aclose()
+        same, other = fetch.onward(request, 302, "/b"), fetch.onward(request, 302, "https://other.example/c")
+        assert (same.url, same.headers) == (peer.url.replace("/mcp", "/b"), request.headers)
+        assert (other.url, other.headers) == ("https://other.example/c", (("Accept", "text/html"),))
+        for target in ("http://auth.example/", "https://127.0.0.1/", "https://10.0.0.1/", "https://user@other.example/"):
+            with pytest.raises(Refused, match="redirects to") as caught:
+                fetch.onward(request, 301, target)
+            assert caught.value.status == 301
+        for target in ("https://127.0.0.1/", "https://10.0.0.1/", "https://user@other.example/", "nothing"):
+            with pytest.raises(Refused):
+                fetch.examine(target)
+        fetch.examine("http://auth.example/")
+        await fetch.aclose()
+
+
+async def test_hosts_that_are_never_asked():
+    """By name, by all below a name and by address; also where a redirect leads to them, and where `hosts` would have them."""
+    fetch = here(never=["ads.example", "*.tracker.example", "8.8.8.8"], hosts=["*.example", "8.8.8.8"])
+    for url in ("https://ads.example/", "https://ADS.example./", "https://a.tracker.example/", "https://8.8.8.8/"):
+        with pytest.raises(Refused, match="never asked") as caught:
+            await fetch(get(url))
+        assert caught.value.rule == "never"
+    with pytest.raises(Refused, match="never asked"):
+        fetch.onward(get("https://fine.example/"), 302, "https://ads.example/")
+    await fetch.aclose()
+
+
+async def test_plain_http_through_a_proxy_that_stands_inside():
+    """The proxy of http has no tunnel, so it is connected to itself: it may stand inside, and is never asked for as a page of its own."""
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["10.9.9.9"] if host == "proxy.corp" else [PUBLIC]
+
+    async with serving(once(ok(b"through"))) as peer:
+        proxy = f"http://127.0.0.1:{peer.port}"
+        fetch = PublicFetch(plain=True, resolve=resolve, proxies=Proxies(http=proxy))
+        assert await whole(fetch, get("http://old.example/page")) == (200, b"through")
+        assert peer.requests[0].line == "GET http://old.example/page HTTP/1.1"
+        for url in (proxy, "http://intranet/", "http://10.0.0.1/"):
+            with pytest.raises(Refused):
+                await fetch(get(url))
+        await fetch.aclose()
+    fetch = PublicFetch(plain=True, resolve=resolve, proxies=Proxies(http="http://proxy.corp:3128", but_for="proxy.corp"))
+    with pytest.raises(Refused, match="the proxy itself"):
+        await fetch(get("http://proxy.corp:3128/"))
+    await fetch.aclose()

@@ -10,6 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urljoin, urlsplit
 
 from msgspec.structs import replace
@@ -34,8 +35,21 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _LONGEST_SHOWN = 200
 
 
+Rule = Literal[
+    "url", "user", "here", "plain", "port", "hosts", "never", "name", "blind", "proxy", "address", "metadata", "redirect", "downgrade"
+]
+"""What forbids a request."""
+
+
 class Refused(t.Unreachable):
-    """A rule of ours forbids the request, or to follow where it led; nothing was sent there. `status` is a redirect's."""
+    """A rule of ours forbids the request, or to follow where it led; nothing was sent there. `status` is a redirect's.
+
+    `rule` says which, and `words` is the message without `advice`, for who reaches authors by other words.
+    """
+
+    def __init__(self, words: str, rule: Rule, advice: str = "", *, status: int | None = None) -> None:
+        super().__init__(f"{words} {advice}".rstrip(), status=status)
+        self.words, self.rule, self.advice = words, rule, advice
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -47,7 +61,8 @@ async def resolve(host: str, port: int) -> list[str]:
 class PublicFetch:
     """A `Fetch` for addresses that a peer chose: metadata, client id documents, keys, icons (2026-07-28, "Server-Side Request Forgery").
 
-    - Only https. With `loopback=True`, for development, also what its own spelling puts on this machine ("localhost", names below
+    - Only https, unless `plain=True` lets public hosts be asked by http too, where anybody on the way can read and change what is
+      said. With `loopback=True`, for development, also what its own spelling puts on this machine ("localhost", names below
       it, 127.0.0.0/8, ::1), by http too. A name that only resolves to this machine is refused even then.
     - Only ports 443 (80 for http) and those from 1024 on, but for a few at which other services listen. No user or password.
     - Only public addresses. A name is resolved once, by `resolve`; all its addresses must be public, as a name that leads both
@@ -55,10 +70,11 @@ class PublicFetch:
       to, while TLS and `Host` keep the name: to change the name's addresses in between gains nothing. Hosts in odd spellings of an
       address are refused, all others are judged as the system will read them.
     - `networks` ("10.1.0.0/16") are your own that may be reached as well; the metadata of a cloud never is. `hosts`, where it is
-      given, are the only ones to be asked: names, "*.example.com" for all below one, addresses.
+      given, are the only ones to be asked: names, "*.example.com" for all below one, addresses. `never` are those that are not.
     - At most `limit` bytes of body, also once it is unpacked, within `seconds` from the call to the end of the body.
     - No redirect is followed unless `most_redirects` says how many; then only of GET and HEAD, each judged anew, never from https to
-      http, and without the request's headers but `Accept` where it leads to another site.
+      http, and without the request's headers but `Accept` where it leads to another site. `give_redirects=True` returns them like any
+      answer instead, to a caller who follows them by `onward` and looks at each.
 
     An egress proxy (`proxies`, those of the environment unless given) resolves names itself, and it is the proxy then that must refuse
     what is inside: let it. Addresses are judged here all the same, and names that are never public are not sent to it unless `hosts`
@@ -69,20 +85,27 @@ class PublicFetch:
         self,
         *,
         loopback: bool = False,
+        plain: bool = False,
         limit: int = 1024 * 1024,
         seconds: float = 10.0,
         most_redirects: int = 0,
+        give_redirects: bool = False,
         hosts: Iterable[str] | None = None,
+        never: Iterable[str] = (),
         networks: Iterable[str] = (),
         resolve: Resolve = resolve,
         ca: str | Path | ssl.SSLContext | None = None,
         proxies: Proxies | None = None,
     ) -> None:
-        self.loopback, self.limit, self.seconds, self.most_redirects = loopback, limit, seconds, most_redirects
+        self.loopback, self.plain, self.limit, self.seconds = loopback, plain, limit, seconds
+        self.most_redirects, self.give_redirects = most_redirects, give_redirects
         self._hosts = None if hosts is None else [_entry(host) for host in hosts]
+        self._never = [_entry(host) for host in never]
         self._networks = [ipaddress.ip_network(network) for network in networks]
         self._resolve = resolve
         self._http = HttpFetch(ca=ca, proxies=proxies, connect_seconds=seconds, keep_seconds=5.0, lookup=self._addresses)
+        way = target("http://any.invalid/", self._http.proxies, "").place
+        self._proxy = None if way.host == "any.invalid" else way  # what is asked for by http is asked of it itself, with no tunnel
 
     async def __call__(self, request: Request) -> Response:
         """Send a request; return once the head of the answer is there.
@@ -95,11 +118,28 @@ class PublicFetch:
         words = f"{place} did not answer to the end within {self.seconds:g} seconds."
         hops = 0
         async with _until(until, words):
-            while (location := _redirect(answer := await self._http(request))) is not None:
+            while (location := _redirect(answer := await self._http(request))) is not None and not self.give_redirects:
                 await answer.aclose()
                 hops += 1
-                request, place = self._onward(request, place, location, answer.status, hops)
+                if hops > self.most_redirects or request.method not in ("GET", "HEAD"):
+                    rule = "which is not followed" if not self.most_redirects else "which is one too many"
+                    raise Refused(
+                        f"{place} redirects to {_shown(_joined(request.url, location))} (status {answer.status}), {rule}.", "redirect",
+                        "The document must stand at the address that was given for it.", status=answer.status,
+                    )  # fmt: skip
+                request, place = self._onward(request, place, location, answer.status)
         return Document(answer, self.limit, until, words)
+
+    def examine(self, url: str) -> None:
+        """Raises Refused where the words of a URL alone forbid to ask it; the addresses of its host are judged when it is asked."""
+        self._judged(url)
+
+    def onward(self, request: Request, status: int, location: str) -> Request:
+        """The request to where a redirect leads: what `most_redirects` does by itself, for one hop of who looks at each.
+
+        `status` and `location` are those of the answer to `request`, a GET or HEAD. Raises Refused where it is not to be followed.
+        """
+        return self._onward(request, self._judged(request.url), location, status)[0]
 
     async def aclose(self) -> None:
         """Close every connection; what is under way raises Unreachable."""
@@ -110,70 +150,77 @@ class PublicFetch:
         try:
             place = target(url, _NO_PROXY, "").place
         except ValueError:
-            raise Refused(f"{_shown(url)} is no https URL that can be asked.") from None
+            raise Refused(f"{_shown(url)} is no {'http or ' if self.plain else ''}https URL that can be asked.", "url") from None
         if "@" in urlsplit(url).netloc:
-            raise Refused(f"{place} is not asked with a user or a password in its URL. Leave them out.")
+            raise Refused(f"{place} is not asked with a user or a password in its URL.", "user", "Leave them out.")
         here = is_here(place.host)
         if here and not self.loopback:
-            raise Refused(f"{place} is this machine itself, which is not asked. In development, loopback=True allows it.")
-        if not place.secure and not here:
-            raise Refused(f"{place} is not asked, as only https is safe on the way. Use its https address.")
+            raise Refused(f"{place} is this machine itself, which is not asked.", "here", "In development, loopback=True allows it.")
+        if not place.secure and not here and not self.plain:
+            raise Refused(f"{place} is not asked, as only https is safe on the way.", "plain", "Use its https address.")
         if place.port in _SHUNNED or (place.port < 1024 and place.port != (443 if place.secure else 80)):
-            raise Refused(f"{place} is not asked, as no web server has that port. Use 443, or one from 1024 on.")
+            usual = 443 if place.secure else 80
+            raise Refused(f"{place} is not asked, as no web server has that port.", "port", f"Use {usual}, or one from 1024 on.")
         if self._hosts is not None and not any(_covers(entry, place.host) for entry in self._hosts):
-            raise Refused(f"{place} is not among the hosts that may be asked. Name it in hosts= if it should be.")
+            raise Refused(f"{place} is not among the hosts that may be asked.", "hosts", "Name it in hosts= if it should be.")
+        if any(_covers(entry, place.host) for entry in self._never):
+            raise Refused(f"{place} is among the hosts that are never asked.", "never", "They are those of never=.")
         if (address := _address(place.host)) is not None:
             self._judge(address, place)
         elif _ALMOST_ADDRESS.fullmatch(place.host) or not _NAME.fullmatch(place.host):
-            raise Refused(f"{place} is not asked, as its host is neither a name nor an address in its usual spelling.")
-        elif self._is_blind(place) and ("." not in place.host or place.host.endswith(_INSIDE)):
-            raise Refused(f"{place} is not asked of the proxy, as no public host has such a name. Name it in hosts= if it is yours.")
+            raise Refused(f"{place} is not asked, as its host is neither a name nor an address in its usual spelling.", "name")
+        elif self._hosts is None and ("." not in place.host or place.host.endswith(_INSIDE)) and self._way_to(place) is not None:
+            raise Refused(  # it is known by its name only, which nobody vouches for, as a proxy resolves it
+                f"{place} is not asked of the proxy, as no public host has such a name.", "blind", "Name it in hosts= if it is yours."
+            )
+        if self._is_proxy(place) and self._way_to(place) is None:
+            raise Refused(f"{place} is not asked, as it is the proxy itself.", "proxy")
         return place
 
-    def _is_blind(self, place: Place) -> bool:
-        """Whether a place is known by its name only, which nobody vouches for, as a proxy resolves it."""
-        return self._hosts is None and self._http.proxies.toward("https", place.host, place.port) is not None
+    def _way_to(self, place: Place) -> str | None:
+        """The proxy through which a place is asked."""
+        return self._http.proxies.toward("https" if place.secure else "http", place.host, place.port)
+
+    def _is_proxy(self, place: Place) -> bool:
+        return self._proxy is not None and (place.host, place.port) == (self._proxy.host, self._proxy.port)
 
     def _judge(self, address: Address, place: Place) -> None:
         """Raises Refused for an address at which this place may not be."""
         if is_here(place.host):
             if not is_loopback(address):
-                raise Refused(f"{place} should be this machine and is not. Look into its hosts file.")
+                raise Refused(f"{place} should be this machine and is not.", "address", "Look into its hosts file.")
             return
         kind = peculiarity(address)
         if kind is None or (not is_metadata(address) and any(meant(address) in network for network in self._networks)):
             return
-        advice = "" if is_metadata(address) else " If it is your own network, allow that by networks=."
-        raise Refused(f"{place} is not asked, as it leads to {kind}.{advice}")
+        secret = is_metadata(address)
+        advice = "" if secret else "If it is your own network, allow that by networks=."
+        raise Refused(f"{place} is not asked, as it leads to {kind}.", "metadata" if secret else "address", advice)
 
     async def _addresses(self, place: Place) -> list[str]:
         """The addresses to connect to, each of them judged. Raises Refused and OSError."""
+        if self._is_proxy(place):  # which may stand inside; it is never what was asked for, as `_judged` says
+            return [place.host]
         literal = _address(place.host)
         found = [literal] if literal is not None else [_address(text) for text in await self._resolve(place.host, place.port)]
         if not found:
             raise socket.gaierror(socket.EAI_NONAME, "it has no address")
         for address in found:
             if address is None:
-                raise Refused(f"{place} is not asked, as it leads to something that is no address.")
+                raise Refused(f"{place} is not asked, as it leads to something that is no address.", "address")
             self._judge(address, place)
         return list(dict.fromkeys(map(str, found)))
 
-    def _onward(self, request: Request, place: Place, location: str, status: int, hops: int) -> tuple[Request, Place]:
+    def _onward(self, request: Request, place: Place, location: str, status: int) -> tuple[Request, Place]:
         """The request to where a redirect leads, and its place. Raises Refused."""
-        try:
-            url = urljoin(request.url, location)
-        except ValueError:
-            url = location
+        url = _joined(request.url, location)
         words = f"{place} redirects to {_shown(url)} (status {status})"
-        if hops > self.most_redirects or request.method not in ("GET", "HEAD"):
-            rule = "which is not followed" if not self.most_redirects else "which is one too many"
-            raise Refused(f"{words}, {rule}. The document must stand at the address that was given for it.", status=status)
         try:
             onward = self._judged(url)
         except Refused as bad:
-            raise Refused(f"{words}. {bad}", status=status) from None
+            raise Refused(f"{words}. {bad.words}", bad.rule, bad.advice, status=status) from None
         if (place.secure and not onward.secure) or (is_here(onward.host) and not is_here(place.host)):
-            raise Refused(f"{words}, which is less safe than where it comes from, and not followed.", status=status)
+            raise Refused(f"{words}, which is less safe than where it comes from, and not followed.", "downgrade", status=status)
         headers = request.headers if onward == place else tuple(one for one in request.headers if one[0].lower() == "accept")
         return replace(request, url=url, headers=headers), onward
 
@@ -228,6 +275,14 @@ async def _until(moment: float, words: str) -> AsyncIterator[None]:
 def _redirect(answer: Response) -> str | None:
     """Where an answer leads to."""
     return answer.headers.get("location") if answer.status in _REDIRECTS else None
+
+
+def _joined(url: str, location: str) -> str:
+    """Where a redirect leads."""
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        return location
 
 
 def _address(text: str) -> Address | None:

@@ -1,0 +1,121 @@
+"""How long an answer may be used again, and how to ask whether it still holds: HTTP's rules for a cache of one's own (RFC 9111)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+Headers = Mapping[str, str]  # names in lower case
+
+_DAY = 86_400.0
+_LONGEST = 2**31  # seconds; longer is for ever (1.2.2)
+_HEURISTIC = frozenset({200, 203, 300, 301, 308, 404, 405, 410, 414, 501})  # that may be kept though nothing says so (RFC 9110, 15.1)
+_UNDERSTOOD = _HEURISTIC | {302, 303, 307}
+_SHARE = 0.1  # of the time since it was changed, for what does not say how long it holds (4.2.2)
+_DIRECTIVE = re.compile(r"""([!#$%&'*+.^_`|~\w-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,;"]*)))?""", re.ASCII)
+_OF_THE_WAY = frozenset({"connection", "content-encoding", "content-length", "content-range", "keep-alive", "trailer", "transfer-encoding"})
+
+
+class Kept(Struct, frozen=True):
+    """An answer as it is kept. `asked_with` are the headers of its request; times are seconds since 1970, by our own clock."""
+
+    url: str
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    asked_with: dict[str, str]
+    asked: float
+    came: float
+
+
+def directives(headers: Headers) -> dict[str, str]:
+    """What `Cache-Control` says; of one that comes twice with different values nothing is left but that it is there."""
+    found: dict[str, str] = {}
+    for name, quoted, plain in _DIRECTIVE.findall(headers.get("cache-control", "")):
+        value, low = quoted or plain, name.lower()
+        found[low] = value if found.get(low, value) == value else ""
+    return found
+
+
+def may_keep(status: int, headers: Headers) -> bool:
+    """Whether an answer to a GET may be kept (3)."""
+    said = directives(headers)
+    if "no-store" in said or status not in _UNDERSTOOD or "*" in headers.get("vary", ""):
+        return False
+    return status in _HEURISTIC or "max-age" in said or "expires" in headers or bool({"public", "private"} & said.keys())
+
+
+def lifetime(kept: Kept) -> float:
+    """For how many seconds of its age an answer is fresh (4.2.1); what cannot be read says that it is not."""
+    said = directives(kept.headers)
+    if "max-age" in said:
+        return _seconds(said["max-age"]) or 0.0
+    made = _moment(kept.headers.get("date"))
+    made = kept.came if made is None else made
+    if "expires" in kept.headers:
+        ends = _moment(kept.headers["expires"])
+        return 0.0 if ends is None else max(0.0, ends - made)
+    changed = _moment(kept.headers.get("last-modified"))
+    if kept.status not in _HEURISTIC or changed is None:
+        return 0.0
+    return min(_DAY, max(0.0, made - changed) * _SHARE)
+
+
+def age(kept: Kept, now: float) -> float:
+    """How many seconds ago an answer was true at its origin, as far as can be known (4.2.3)."""
+    made = _moment(kept.headers.get("date"))
+    apparent = 0.0 if made is None else max(0.0, kept.came - made)
+    on_the_way = (_seconds(kept.headers.get("age", "").partition(",")[0]) or 0.0) + max(0.0, kept.came - kept.asked)
+    return max(apparent, on_the_way) + max(0.0, now - kept.came)
+
+
+def is_fresh(kept: Kept, now: float) -> bool:
+    """Whether an answer may be used without asking (4.2)."""
+    return "no-cache" not in directives(kept.headers) and lifetime(kept) > age(kept, now)
+
+
+def holds_in_need(kept: Kept, now: float) -> bool:
+    """Whether an answer that is no longer fresh may be used where its server fails (RFC 5861, 4)."""
+    said = directives(kept.headers)
+    if {"no-cache", "must-revalidate"} & said.keys() or "stale-if-error" not in said:
+        return False
+    return age(kept, now) < lifetime(kept) + (_seconds(said["stale-if-error"]) or 0.0)
+
+
+def is_for(kept: Kept, headers: Headers) -> bool:
+    """Whether an answer is the one for a request with these headers (4.1)."""
+    named = [name.strip().lower() for name in kept.headers.get("vary", "").split(",")]
+    return all(kept.asked_with.get(name) == headers.get(name) for name in named if name)
+
+
+def conditions(kept: Kept) -> dict[str, str]:
+    """The headers that ask for a new answer only if this one does not hold any more (4.3.1)."""
+    given = {"if-none-match": kept.headers.get("etag"), "if-modified-since": kept.headers.get("last-modified")}
+    return {name: value for name, value in given.items() if value and value.isascii() and value.isprintable()}
+
+
+def renewed(kept: Kept, headers: Headers, asked: float, came: float) -> Kept:
+    """An answer after a 304: with the new headers, and the body that it had (3.2)."""
+    new = {name: value for name, value in headers.items() if name not in _OF_THE_WAY}
+    return replace(kept, headers={**kept.headers, **new}, asked=asked, came=came)
+
+
+def _seconds(text: str) -> float | None:
+    text = text.strip()
+    return float(min(int(text[:12]), _LONGEST)) if text.isascii() and text.isdigit() else None
+
+
+def _moment(text: str | None) -> float | None:
+    """A date of HTTP as seconds since 1970."""
+    if not text:
+        return None
+    try:
+        found = parsedate_to_datetime(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None

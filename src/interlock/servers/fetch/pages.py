@@ -1,0 +1,82 @@
+"""Long texts in pages: where they are cut, how a reader goes on in the same text, and where its headings stand."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from typing import NamedTuple
+
+_CURSOR = re.compile(r"([0-9a-f]{16})\.(\d{1,12})")
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\U000e0000-\U000e007f]")
+_JOINS = frozenset("\u200d\ufe0e\ufe0f")
+_CLUSTER = 32  # characters that a cut goes back at most, so as not to part a letter from its accents
+_HEADING = re.compile(r"(#{1,6}) (.{1,2000})")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+
+
+class Cursor(NamedTuple):
+    """A place in a text: which text, and how far in it."""
+
+    digest: str
+    start: int
+
+    def __str__(self) -> str:
+        return f"{self.digest}.{self.start}"
+
+
+class Heading(NamedTuple):
+    """A heading of a Markdown text, and where it stands."""
+
+    level: int
+    title: str
+    start: int
+
+
+def clean(text: str) -> str:
+    """A text without what no reader sees: control characters, and the tag characters, in which whole sentences can be hidden."""
+    return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def digest_of(text: str) -> str:
+    """What tells one version of a text from another."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def cursor_of(text: str) -> Cursor | None:
+    """The cursor that a caller has sent; None for what is none."""
+    found = _CURSOR.fullmatch(text.strip())
+    return Cursor(found[1], int(found[2])) if found else None
+
+
+def end_of(text: str, start: int, length: int) -> int:
+    """Where a page of at most `length` characters ends: with a paragraph, else a line, else a word; never inside of a character."""
+    latest = start + max(length, 1)
+    if latest >= len(text):
+        return len(text)
+    for mark, share in (("\n\n", 0.5), ("\n", 0.6), (" ", 0.8)):
+        found = text.rfind(mark, start + int(length * share), latest)
+        if found > start and found + len(mark) <= latest:
+            return found + len(mark)
+    end = latest
+    while end > max(start + 1, latest - _CLUSTER) and (
+        unicodedata.combining(text[end]) or text[end] in _JOINS or text[end - 1] == "\u200d" or "\U0001f3fb" <= text[end] <= "\U0001f3ff"
+    ):
+        end -= 1
+    return end if end > max(start + 1, latest - _CLUSTER) else latest
+
+
+def headings_of(text: str) -> list[Heading]:
+    """The headings of a Markdown text, but for what looks like one in code."""
+    found: list[Heading] = []
+    fence, start = "", 0
+    for line in text.splitlines(keepends=True):
+        if mark := _FENCE.match(line):
+            if not fence:
+                fence = mark[1]
+            elif mark[1].startswith(fence) and not mark[2].strip():
+                fence = ""
+        elif not fence and (heading := _HEADING.match(line)):
+            found.append(Heading(len(heading[1]), heading[2].strip(), start))
+        start += len(line)
+    return found

@@ -1,0 +1,69 @@
+"""What the fetch server may ask for, and how much it takes in at most; all of it can be set in the environment."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+PREFIX = "INTERLOCK_FETCH_"
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Sizes are in bytes, times in seconds, pages in characters. `INTERLOCK_FETCH_BYTES` sets `bytes`, and so on.
+
+    `hosts` are the only ones to be asked where it names any, `never` those that are not: names, "*.example.com" for all below one,
+    addresses. `networks` ("10.1.0.0/16") are your own that may be reached. `loopback` lets this machine itself be asked, for development.
+    """
+
+    user_agent: str = "InterlockFetch/1.0"
+    robots: Literal["ask", "ignore"] = "ask"
+    plain_http: bool = True
+    loopback: bool = False
+    hosts: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    bytes: int = 10 * 1024 * 1024  # of a body, once it is unpacked
+    media: int = 5 * 1024 * 1024  # of a picture or a sound
+    seconds: float = 30.0  # for an answer to the end, redirects and robots.txt included
+    redirects: int = 10
+    page: int = 20_000  # of a document that is longer
+    largest_page: int = 200_000  # that may be asked for
+    converting: float = 20.0  # seconds to make text of HTML or a PDF
+    memory: int = 1024 * 1024 * 1024  # for that, where the platform can bound it
+    at_once: int = 2  # requests to one host
+    kept: int = 200  # answers
+    kept_bytes: int = 64 * 1024 * 1024
+
+    @property
+    def token(self) -> str:
+        """The name under which robots.txt files know this server (RFC 9309, 2.2.1)."""
+        found = re.match(r"[A-Za-z_-]+", self.user_agent)
+        return found[0] if found else "InterlockFetch"
+
+
+def settings_of(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of an environment. Raises ValueError, which names the variable, for a value that makes no sense."""
+    given: dict[str, object] = {}
+    for known in msgspec.structs.fields(Settings):
+        variable = PREFIX + known.name.upper()
+        text = environment.get(variable, "").strip()
+        if not text:
+            continue
+        if isinstance(known.default, tuple):
+            given[known.name] = tuple(text.replace(",", " ").split())
+            continue
+        try:
+            value = msgspec.convert(text if known.name == "user_agent" else text.lower(), known.type, strict=False)
+        except msgspec.ValidationError as bad:
+            raise ValueError(f"{variable}={text}: {bad}") from None
+        if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
+            raise ValueError(f"{variable}={text}: it has to be more than 0")
+        if known.name == "user_agent" and not (text.isascii() and text.isprintable()):
+            raise ValueError(f"{variable}={text!r}: it may have letters of ASCII only")
+        given[known.name] = value
+    return Settings(**given)  # type: ignore[arg-type]  # each was converted to the type of its field
