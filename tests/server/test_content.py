@@ -112,11 +112,12 @@ def test_one_content(value: Any, uri: str, mime_type: str | None, made: t.Resour
 
 
 def test_files(tmp_path):
-    """Text is text and the rest is base64, under the file's own URI where it has one."""
+    """Text is text and the rest is base64, under the file's own URI where it has one, else under that of the resource (`RES-03`)."""
     path = tmp_path / "notes.md"
     path.write_text("# Notes")
     made = contents(File(path=path, uri="docs://notes"), "docs://a", None)
     assert made == t.ResourceContents(uri="docs://notes", mime_type="text/markdown", text="# Notes")
+    assert contents(File(path=path), "docs://a", None) == t.ResourceContents(uri="docs://a", mime_type="text/markdown", text="# Notes")
 
 
 def test_several_contents():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from interlock import CallToolResult, Client, Context, McpError, Principal, Progress, Server
 from interlock import types as t
+from interlock.testing import ScriptedAnswers
 from interlock.types.lifecycle import LOGGING_LEVELS, RequestMeta
 from interlock.wire.revisions import NEWEST
 from tests.server.by_hand import R4, Told, call, exchange, text
@@ -431,3 +432,48 @@ async def test_questions_without_anybody_to_ask():
     with pytest.raises(McpError) as caught:
         await server.handle(exchange("tools/call", t.CallToolRequestParams(name="ask")))
     assert caught.value.code == t.MISSING_CLIENT_CAPABILITY
+
+
+# What only some revisions or clients have.
+
+
+@pytest.mark.parametrize("takes", [True, False])
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", R4, NEWEST])
+async def test_context_for_the_model(revision: str, takes: bool):
+    """includeContext goes to clients that take it; before 2025-11-25 none could say so. "none" goes to all (`SAM-17`)."""
+    server = Server("asking")
+
+    @server.tool
+    async def ask(wish: Literal["none", "thisServer", "allServers"], ctx: Context) -> None:
+        await ctx.sample("Well?", include_context=wish)
+
+    answers = ScriptedAnswers(sample=["Yes."] * 2, context=takes)
+    async with Client(server, revision=revision, answers=answers) as client:
+        for wish in ("allServers", "none"):
+            await client.call_tool("ask", {"wish": wish})
+    sent = [asked.params.include_context for asked in answers.asked if isinstance(asked, t.CreateMessageRequest)]
+    assert sent == ["allServers" if takes or revision < R4 else None, "none"]
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", R4, NEWEST])
+async def test_the_end_of_a_visit(revision: str):
+    """2025-11-25 is told under the id that the tool chose; the others have neither the id nor the notice (`ELI-18` to `ELI-20`)."""
+    server = Server("asking")
+
+    @server.tool
+    async def visit(ctx: Context) -> str:
+        try:
+            await ctx.elicit_url("Go there.", "https://example.com", elicitation_id="here")
+        finally:
+            ctx.elicitation_complete("here")
+        return "well"
+
+    heard: list[Any] = []
+    answers = ScriptedAnswers(elicit=[True])
+    hear: Any = lambda method, params: heard.append((method, params))  # noqa: E731 - as short as it is
+    async with Client(server, revision=revision, answers=answers, on_notification=hear) as client:
+        assert (await client.call_tool("visit")).is_error == (True if revision == "2025-06-18" else None)  # which has no pages
+    ids = [asked.params.elicitation_id for asked in answers.asked if isinstance(asked, t.ElicitRequest)]
+    assert ids == {"2025-06-18": [], R4: ["here"], NEWEST: [None]}[revision]
+    done = t.ElicitationCompleteNotificationParams(elicitation_id="here")
+    assert heard == ([("notifications/elicitation/complete", done)] if revision == R4 else [])

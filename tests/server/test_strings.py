@@ -278,3 +278,14 @@ def test_defaults_are_left_to_the_function():
     """What is not given is not passed, so the function's own default stands."""
     assert taking(int, 5).read({}) == {}
     assert taking(int, 5).arguments[0].required is False
+
+
+def test_titles_of_arguments():
+    """A title that the annotation has is listed, as for the parameters of tools (`PRM-02`)."""
+
+    def titled(code: Annotated[str, msgspec.Meta(title="Code", description="What to read.")], plain: str = "") -> None: ...
+
+    assert Strings(titled, Context).arguments == [
+        t.PromptArgument(name="code", title="Code", description="What to read.", required=True),
+        t.PromptArgument(name="plain", required=False),
+    ]

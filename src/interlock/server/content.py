@@ -72,7 +72,8 @@ def contents(value: Any, uri: str, mime_type: str | None) -> t.ResourceContents:
     if isinstance(value, t.EmbeddedResource):
         return value.resource
     if isinstance(value, File):
-        return value.content().resource
+        made = value.content().resource
+        return made if value.uri else msgspec.structs.replace(made, uri=uri)  # its name alone says nothing to who asked for this one
     if isinstance(value, Image | Audio):
         media = value.content()
         return t.ResourceContents(uri=uri, mime_type=mime_type or media.mime_type, blob=media.data)

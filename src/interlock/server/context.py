@@ -7,7 +7,7 @@ import concurrent.futures
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import msgspec
 
@@ -15,7 +15,7 @@ from .. import types as t
 from ..asking import missing_capability, required_capability
 from ..exchange import Caller, Exchange, Principal
 from ..types.lifecycle import LOGGING_LEVELS, LoggingLevel
-from ..wire.revisions import Era
+from ..wire.revisions import R3, Era
 from .forms import form
 from .scopes import check
 
@@ -197,13 +197,23 @@ class Context(Generic[State]):
         answer = await self._ask(t.ElicitRequest(t.ElicitRequestParams(message=message, mode="form", requested_schema=asked.schema)), key)
         return asked.read(_accepted(answer, message).content)
 
-    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> None:
+    async def elicit_url(self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None) -> None:
         """Ask the person to visit a page (to sign in, to pay); returns once they agreed, which is not once they are done.
 
-        Never put a secret or a pre-authenticated link into `url`. Raises as `elicit` does (`ELI-17`, `ELI-27`).
+        Never put a secret or a pre-authenticated link into `url`. `elicitation_id` is a name of your own for what they do there, for
+        `elicitation_complete`; without it one is made. Raises as `elicit` does (`ELI-17`, `ELI-27`).
         """
-        answer = await self._ask(t.ElicitRequest(t.ElicitRequestParams(message=message, mode="url", url=url)), key)
-        _accepted(answer, message)
+        id = elicitation_id if self.caller.era is Era.HANDSHAKE else None  # the stateless era has none (`ELI-19`)
+        params = t.ElicitRequestParams(message=message, mode="url", url=url, elicitation_id=id)
+        _accepted(await self._ask(t.ElicitRequest(params), key), message)
+
+    def elicitation_complete(self, elicitation_id: str) -> None:
+        """Say that the person is done at the page that they were asked to visit; only 2025-11-25 has this, others are not told.
+
+        It goes to the client that makes this call, which has to be the one that was asked (2025-11-25, "Elicitation"; `ELI-20`).
+        """
+        params = t.ElicitationCompleteNotificationParams(elicitation_id=elicitation_id)
+        self._notify("notifications/elicitation/complete", params)
 
     async def confirm(self, message: str, *, key: str | None = None) -> bool:
         """Ask the person for a yes; True only where the form was accepted with it.
@@ -227,6 +237,7 @@ class Context(Generic[State]):
         temperature: float | None = None,
         stop: Sequence[str] | None = None,
         preferences: t.ModelPreferences | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
         tools: Sequence[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
         metadata: dict[str, Any] | None = None,
@@ -234,8 +245,9 @@ class Context(Generic[State]):
     ) -> t.CreateMessageResult:
         """Ask the client's model; strings are messages of the user. `max_tokens` is the most it may say.
 
-        With `tools` the answer may hold tool uses, which are the caller's to carry out. Raises Declined where the person
-        refused, Unanswerable where the client has no model to ask (2026-07-28, "Sampling").
+        With `tools` the answer may hold tool uses, which are the caller's to carry out. `include_context` is a wish, which is left
+        out where the client does not take it (`SAM-17`; deprecated since 2025-11-25). Raises Declined where the person refused,
+        Unanswerable where the client has no model to ask (2026-07-28, "Sampling").
         """
         given = [messages] if isinstance(messages, str) else messages
         params = t.CreateMessageRequestParams(
@@ -245,6 +257,7 @@ class Context(Generic[State]):
             temperature=temperature,
             stop_sequences=list(stop) if stop is not None else None,
             model_preferences=preferences,
+            include_context=include_context if include_context in (None, "none") or self._takes_context else None,
             tools=list(tools) if tools is not None else None,
             tool_choice=tool_choice,
             metadata=metadata,
@@ -311,6 +324,12 @@ class Context(Generic[State]):
         self.cancelled = True
         for task in self._waits:
             task.cancel()
+
+    @property
+    def _takes_context(self) -> bool:
+        """Whether the client takes includeContext; before 2025-11-25 none could say that it does not."""
+        sampling = self.caller.capabilities.sampling
+        return self.caller.revision <= R3 or (sampling is not None and sampling.context is not None)
 
     async def _ask(self, request: t.InputRequest, key: str | None) -> t.InputResponse:
         lacking = required_capability(request, self.caller.capabilities)

@@ -49,8 +49,10 @@ class Strings:
                 self._guises[name] = _guise(hint)
             except TypeError as bad:
                 raise TypeError(f"parameter {name!r} of {named(function)} cannot be used: {bad}") from None
-            words = words_of(hint).get("description") or described.get(name)
-            self.arguments.append(t.PromptArgument(name=name, description=words, required=parameter.default is parameter.empty))
+            told = words_of(hint)
+            words = told.get("description") or described.get(name)
+            required = parameter.default is parameter.empty
+            self.arguments.append(t.PromptArgument(name=name, title=told.get("title"), description=words, required=required))
             if choices := _choices(hint):
                 self.choices[name] = choices
 

@@ -1,7 +1,8 @@
-"""A small picture and a short sound, made on the spot so that the servers need no files beside them."""
+"""Small pictures and a short sound, made on the spot so that the servers need no files beside them."""
 
 from __future__ import annotations
 
+import base64
 import io
 import struct
 import wave
@@ -28,3 +29,17 @@ def wav() -> bytes:
         file.setframerate(8000)
         file.writeframes(bytes(128 + (60 if n // 18 % 2 else -60) for n in range(800)))
     return held.getvalue()
+
+
+def _drawn(colour: str) -> str:
+    """A star as a data URI of SVG, for icons."""
+    path = "M8 1l2 5h5l-4 3 2 6-5-4-5 4 2-6-4-3h5z"
+    opening = "%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
+    return f"data:image/svg+xml,{opening}%3Cpath fill='{colour}' d='{path}'/%3E%3C/svg%3E"
+
+
+DRAWN = {"light": _drawn("black"), "dark": _drawn("white")}
+"""A star for light backgrounds and one for dark ones, as data URIs."""
+
+PAINTED = "data:image/png;base64," + base64.b64encode(png(200)).decode()
+"""The small picture as a data URI."""

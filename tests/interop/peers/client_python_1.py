@@ -22,7 +22,10 @@ async def elicit(context: Any, params: Any) -> Any:
 
 async def sample(context: Any, params: Any) -> Any:
     answer = steps.answer("sampling/createMessage", params)
-    return types.CreateMessageResult.model_validate(answer) if answer else REFUSED
+    if not answer:
+        return REFUSED
+    several = isinstance(answer["content"], list)
+    return (types.CreateMessageResultWithTools if several else types.CreateMessageResult).model_validate(answer)
 
 
 async def roots(context: Any) -> Any:

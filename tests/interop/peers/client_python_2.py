@@ -9,6 +9,7 @@ from mcp.client.sse import sse_client
 from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp_types import (
     CreateMessageResult,
+    CreateMessageResultWithTools,
     ElicitResult,
     ErrorData,
     ListRootsResult,
@@ -34,7 +35,9 @@ async def elicit(context: Any, params: Any) -> Any:
 
 async def sample(context: Any, params: Any) -> Any:
     answer = steps.answer("sampling/createMessage", params)
-    return CreateMessageResult.model_validate(answer) if answer else REFUSED
+    if not answer:
+        return REFUSED
+    return (CreateMessageResultWithTools if isinstance(answer["content"], list) else CreateMessageResult).model_validate(answer)
 
 
 async def roots(context: Any) -> Any:

@@ -1,0 +1,84 @@
+"""Every feature of every revision, to look at and to test clients with; nothing that it does has an effect outside of it.
+
+`interlock serve everything` runs it. INTERLOCK_EVERYTHING_SECONDS, _EXTRAS, _ROUNDS and _VISITS set how much it does at most. The
+table in docs/servers/everything.md says which tool, resource or prompt shows what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from interlock import Extension, Server
+
+from .. import dice
+from .answering import add_answering
+from .asking import add_asking
+from .board import CLOCK, COUNTER, Board, Limits, clear, limits_of
+from .failing import add_failing
+from .giving import ICONS, add_giving
+from .growing import add_growing
+from .offering import ECHO, echo_extension
+from .outputs import add_outputs
+from .prompting import add_prompting
+from .sampling import add_sampling
+from .storing import add_storing
+from .taking import add_taking
+from .telling import add_telling
+from .visiting import add_visiting
+
+__all__ = ["CLOCK", "COUNTER", "ECHO", "Board", "Limits", "everything_server", "limits_of", "server", "server_of"]
+
+
+def everything_server(limits: Limits | None = None) -> Server:
+    """A server of one's own; its limits are those of the environment unless some are given."""
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[Board]:
+        board = Board(limits or limits_of())
+        try:
+            yield board
+        finally:
+            if board.ticking is not None:
+                board.ticking.cancel()
+                await asyncio.gather(board.ticking, return_exceptions=True)
+            clear(server, board)
+
+    made = Server(
+        "everything",
+        "1.0.0",
+        title="Everything",
+        description="Shows each feature of the protocol once.",
+        website_url="https://example.com/everything",
+        instructions="A server to try clients with. Nothing that it does has any effect outside of it.",
+        icons=ICONS,
+        lifespan=lifespan,
+        extensions=[Extension(ECHO, settings={"most": 1000}, methods=echo_extension())],
+        page_size=8,
+    )
+    add_giving(made)
+    add_outputs(made)
+    add_taking(made)
+    add_failing(made)
+    dice.offer(made)  # a tool with an app
+    add_telling(made)
+    add_asking(made)
+    add_answering(made)
+    add_visiting(made)
+    add_sampling(made)
+    add_storing(made)
+    add_growing(made)
+    add_prompting(made)
+    return made
+
+
+def server_of(*arguments: str) -> Server:
+    """The server for the command line. Raises ValueError for arguments, of which it takes none, and for limits that are none."""
+    if arguments:
+        raise ValueError("everything takes no arguments.")
+    return everything_server(limits_of())
+
+
+server = everything_server()
+"""With the limits of the environment."""

@@ -1,0 +1,82 @@
+"""What the everything server remembers while it runs, how much it does at most, and the hints that many of its tools share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import fields
+
+from interlock import CallToolResult, Context, Server, TextContent, ToolAnnotations
+from interlock.types import ContentBlock, JSONObject
+
+PREFIX = "INTERLOCK_EVERYTHING_"
+COUNTER = "everything://counter"  # changes with each call of `tick`
+CLOCK = "everything://clock"  # changes by itself, once `start_clock` was called
+PAGE = "https://example.com/sign-in"
+
+PURE = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+ASKS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=True)
+CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+REMOVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
+
+MADE_BY: JSONObject = {"example.com/made-by": "everything"}
+"""A key of `_meta` under a prefix of one's own, which clients keep and pass on."""
+
+
+class Limits(Struct, frozen=True):
+    """How much the server does at most. `INTERLOCK_EVERYTHING_SECONDS` sets `seconds`, and so on."""
+
+    seconds: float = 60.0  # that a call waits or works
+    extras: int = 20  # features that were added while it runs
+    rounds: int = 5  # of asking a model that uses tools
+    visits: int = 100  # of pages, that are remembered
+
+
+def limits_of(environment: Mapping[str, str] = os.environ) -> Limits:
+    """The limits that an environment sets. Raises ValueError, which names the variable, for one that is no limit."""
+    given: dict[str, int | float] = {}
+    for known in fields(Limits):
+        variable = PREFIX + known.name.upper()
+        if text := environment.get(variable):
+            try:
+                given[known.name] = convert(text.strip(), known.type, strict=False)
+            except ValidationError as bad:
+                raise ValueError(f"{variable}={text}: {bad}") from None
+            if not 0 < given[known.name] <= 1_000_000:
+                raise ValueError(f"{variable}={text}: it has to be more than 0, and a million at the most")
+    return Limits(**given)  # type: ignore[arg-type]  # each was converted to the type of its field
+
+
+@dataclass
+class Board:
+    """The state that the lifespan gives to every call."""
+
+    limits: Limits = field(default_factory=Limits)
+    count: int = 0
+    charged: int = 0
+    cancelled: int = 0
+    clock: int = 0
+    extras: list[int] = field(default_factory=list)  # the numbers of the features that were added
+    visits: dict[str, tuple[str, bool]] = field(default_factory=dict)  # of pages, by the id of the question: whose, and whether over
+    ticking: asyncio.Task[None] | None = None
+
+
+Ctx = Context[Board]
+
+
+def said(words: str, value: object, *blocks: ContentBlock) -> CallToolResult:
+    """A result whose text is for reading; the data is in the structured content alone."""
+    return CallToolResult(content=[TextContent(words), *blocks], structured_content=value)
+
+
+def clear(server: Server, board: Board) -> None:
+    """Take away what was added while the server ran: the next one to use it begins anew."""
+    for number in board.extras:
+        server.remove_tool(f"extra_{number}")
+        server.remove_prompt(f"extra_{number}")
+        server.remove_resource(f"everything://extras/{number}")
+    board.extras.clear()

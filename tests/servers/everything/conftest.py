@@ -1,0 +1,24 @@
+"""A server, and clients of it that can be asked anything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from interlock import Client, Server
+from interlock.servers.everything import everything_server
+from tests.servers.everything.desk import model, person
+
+
+@pytest.fixture(scope="session")
+def server() -> Server:
+    """One server for all: what it remembers begins anew with the first client and ends with the last."""
+    return everything_server()
+
+
+@pytest.fixture(params=["2026-07-28", "2025-11-25"])
+async def client(request: pytest.FixtureRequest, server: Server) -> AsyncIterator[Client]:
+    """A client that answers all questions, under the newest revision of each era; it checks results against the output schemas."""
+    async with Client(server, revision=request.param, elicit=person, sample=model, roots=["/srv"]) as opened:
+        yield opened
