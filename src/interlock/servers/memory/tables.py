@@ -1,0 +1,140 @@
+"""The tables of a graph's file, and the index by which entities are found in it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+
+from interlock import ToolError
+
+from .texts import folded, words_of
+
+_OURS, _VERSION = 0x494C4D47, 1  # the mark of our files, and the form of their tables
+_INDEX = "1"  # the form of what is in the index; another one is made anew
+
+_MANY = 2_000  # entities
+_BETWEEN = " ¶ "  # between observations, where no phrase goes on; no word has it
+
+_TABLES = (
+    # Numbers are never given twice: what was deleted comes back under its own, and a change can tell what came after it.
+    """CREATE TABLE entities (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, at TEXT NOT NULL)""",
+    "CREATE INDEX entities_kind ON entities (kind, id)",
+    """CREATE TABLE observations (id INTEGER PRIMARY KEY AUTOINCREMENT, entity INTEGER NOT NULL, text TEXT NOT NULL, at TEXT NOT NULL,
+           UNIQUE (entity, text))""",
+    "CREATE INDEX observations_entity ON observations (entity, id)",
+    # By names and not by numbers: a relation may be there before the entity that it leads to.
+    """CREATE TABLE relations (id INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, target TEXT NOT NULL, kind TEXT NOT NULL,
+           at TEXT NOT NULL, UNIQUE (source, target, kind))""",
+    "CREATE INDEX relations_target ON relations (target, id)",
+    "CREATE INDEX relations_source ON relations (source, id)",
+    """CREATE TABLE changes (id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, client TEXT NOT NULL, tool TEXT NOT NULL,
+           words TEXT NOT NULL, size INTEGER NOT NULL, undoes INTEGER, undone_by INTEGER)""",
+    """CREATE TABLE steps (change INTEGER NOT NULL, place INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, other TEXT,
+           data TEXT NOT NULL, PRIMARY KEY (change, place)) WITHOUT ROWID""",
+    "CREATE INDEX steps_name ON steps (name, change)",
+    "CREATE INDEX steps_other ON steps (other, change) WHERE other IS NOT NULL",
+    # Entities that are not in the index as they are: a process whose SQLite has no full-text search changed them.
+    "CREATE TABLE stale (id INTEGER PRIMARY KEY)",
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+)
+_INDEXES = (
+    # Words come in as they are compared, so that nothing is left to do but to part them.
+    "CREATE VIRTUAL TABLE words USING fts5(name, kind, texts, tokenize = 'ascii', prefix = '2')",
+    "CREATE VIRTUAL TABLE pieces USING fts5(text, tokenize = 'trigram case_sensitive 1', detail = none)",
+)
+
+
+def is_ours(db: sqlite3.Connection, path: object, variable: str) -> bool:
+    """Whether the tables are there; False where the file is empty. Raises ToolError where it is another program's."""
+    ((mark,),) = db.execute("PRAGMA application_id").fetchall()
+    ((version,),) = db.execute("PRAGMA user_version").fetchall()
+    ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    if not tables and not mark:
+        return False
+    if mark != _OURS:
+        raise ToolError(f"{path} is the database of another program. Name another file in {variable}.")
+    if version != _VERSION:
+        raise ToolError(f"The memory {path} was made by another version of this server ({version}, not {_VERSION}).")
+    return True
+
+
+def make_tables(db: sqlite3.Connection) -> None:
+    """Make the tables, within a transaction."""
+    for statement in _TABLES:
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id = {_OURS}")
+    db.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def can_index() -> bool:
+    """Whether this SQLite has full-text search, with pieces of three characters."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        try:
+            for statement in _INDEXES:
+                db.execute(statement)
+        except sqlite3.OperationalError:
+            return False
+    return True
+
+
+def index_waits(db: sqlite3.Connection) -> bool:
+    """Whether something has to be done to the index before it can be searched."""
+    made = db.execute("SELECT value FROM facts WHERE name = 'index'").fetchone()
+    return made is None or made[0] != _INDEX or db.execute("SELECT 1 FROM stale LIMIT 1").fetchone() is not None
+
+
+def catch_up(db: sqlite3.Connection) -> None:
+    """Make the index what it has to be, within a transaction."""
+    made = db.execute("SELECT value FROM facts WHERE name = 'index'").fetchone()
+    if made is None or made[0] != _INDEX:
+        for table in ("words", "pieces"):
+            db.execute(f"DROP TABLE IF EXISTS {table}")
+        for statement in _INDEXES:
+            db.execute(statement)
+        db.execute("INSERT OR REPLACE INTO facts VALUES ('index', ?)", (_INDEX,))
+        ids = [id_ for (id_,) in db.execute("SELECT id FROM entities ORDER BY id")]
+    else:
+        ids = [id_ for (id_,) in db.execute("SELECT id FROM stale")]
+    db.execute("DELETE FROM stale")
+    index(db, ids)
+
+
+def thinned_out(db: sqlite3.Connection, gone: int) -> bool:
+    """Make the index anew where that is quicker than to take so many entities out of it; whether it was."""
+    ((left,),) = db.execute("SELECT count(*) FROM entities").fetchall()
+    if gone < _MANY or 2 * left > gone:
+        return False
+    db.execute("DELETE FROM facts WHERE name = 'index'")
+    catch_up(db)
+    return True
+
+
+def index(db: sqlite3.Connection, ids: Iterable[int]) -> None:
+    """Have these entities found as they are now, and those that are gone no more."""
+    for id_ in ids:
+        db.execute("DELETE FROM words WHERE rowid = ?", (id_,))
+        db.execute("DELETE FROM pieces WHERE rowid = ?", (id_,))
+        found = db.execute("SELECT name, kind FROM entities WHERE id = ?", (id_,)).fetchone()
+        if found is None:
+            continue
+        texts = db.execute("SELECT text FROM observations WHERE entity = ? ORDER BY id", (id_,)).fetchall()
+        name, kind, *several = (folded(text) for text in (*found, *(text for (text,) in texts)))
+        columns = (id_, _worded(name), _worded(kind), _BETWEEN.join(map(_worded, several)))
+        db.execute("INSERT INTO words (rowid, name, kind, texts) VALUES (?, ?, ?, ?)", columns)
+        db.execute("INSERT INTO pieces (rowid, text) VALUES (?, ?)", (id_, "\n".join((name, kind, *several))))
+
+
+def _worded(text: str) -> str:
+    return " ".join(words_of(text))
+
+
+def mark_stale(db: sqlite3.Connection, ids: Iterable[int]) -> None:
+    """Leave these entities to a process that can index them."""
+    db.executemany("INSERT OR IGNORE INTO stale VALUES (?)", [(id_,) for id_ in ids])
+
+
+def sweep_index(db: sqlite3.Connection) -> None:
+    """Take what is left of deleted texts out of the index."""
+    for table in ("words", "pieces"):
+        db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")

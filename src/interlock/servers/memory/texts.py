@@ -1,0 +1,74 @@
+"""Texts as they are kept, compared, searched and shown."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import quote
+
+from interlock import ToolError
+
+# Scripts that put no spaces between words: each character counts as a word, and a word as a phrase of them.
+_ALONE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"[{_ALONE}\u2190-\u2bff\U0001f000-\U0001faff]|[^\W_{_ALONE}]+")
+# Accents, and the points of Hebrew and Arabic, which people leave out when they look for something. Marks of other scripts are letters.
+_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]")
+_UNSEEN = re.compile("[\ufe00-\ufe0f\u200b-\u200f\u00ad\u2060\ufeff]")
+# What is not printable to Python and yet belongs to words and emoji.
+_JOINERS = "\u200c\u200d"
+_MOST_SHOWN = 200  # characters of something that is refused
+
+
+def kept(text: str, what: str, most: int) -> str:
+    """A text in the form in which it is kept (NFC), so that what looks alike is alike. Raises ToolError for what cannot be kept.
+
+    `what` it is stands in the words of the refusal; `most` is how many characters it may have.
+    """
+    if len(text) > most:
+        raise ToolError(f"{what} has {len(text):,} characters, and {most:,} are the most.")
+    if "\0" in text:
+        raise ToolError(f"{what} has a NUL character in it, which cannot be kept: {shown(text[:_MOST_SHOWN])}")
+    made = text if text.isascii() else unicodedata.normalize("NFC", text)
+    try:
+        made.encode()
+    except UnicodeEncodeError:
+        raise ToolError(f"{what} has half of a character in it (a lone surrogate).") from None
+    return made
+
+
+def name_of(text: str, what: str, most: int) -> str:
+    """A name or a type as it is kept. Raises ToolError for one that nobody could see."""
+    made = kept(text, what, most)
+    if not made.strip():
+        raise ToolError(f"{what} is empty.")
+    return made
+
+
+def folded(text: str) -> str:
+    """A text as it is compared in a search: without case, accents and differences of width."""
+    if text.isascii():
+        return text.lower()
+    apart = _UNSEEN.sub("", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", apart.casefold())))
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a folded text, in their order."""
+    return _WORD.findall(text)
+
+
+def shown(text: str) -> str:
+    """A text as it stands in an answer for people: what a terminal would act upon, or what turns a line around, is written out."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in _JOINERS else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+
+def uri_of(name: str) -> str:
+    """The URI of an entity."""
+    return f"memory://entity/{quote(name, safe='')}"

@@ -1,0 +1,48 @@
+"""A graph in a file of its own, a server over it and a client with a person who agrees, for the tests of the memory server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from interlock import Client, Server
+from interlock.servers.memory import Graph, Limits, memory_server
+
+QUICK = Limits(sync=False, polling=0.02)
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests has named no file and no folder."""
+    for name in ("INTERLOCK_MEMORY_DB", "INTERLOCK_MEMORY_IMPORTS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the graph is."""
+    return tmp_path / "memory" / "graph.db"
+
+
+@pytest.fixture
+def server(path: Path) -> Server:
+    """A server over it."""
+    return memory_server(path, QUICK)
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[Client]:
+    """A client that checks results against the output schemas, with a person who agrees to everything."""
+    async with Client(server, elicit=lambda question: {"confirm": True}) as opened:
+        await opened.list_tools()
+        yield opened
+
+
+@pytest.fixture
+def graph(path: Path) -> Iterator[Graph]:
+    """The graph, without a server."""
+    made = Graph(path, QUICK)
+    yield made
+    made.close()
