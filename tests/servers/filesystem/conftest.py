@@ -12,6 +12,10 @@ from interlock.servers.filesystem import Grounds, Limits, doors, filesystem_serv
 
 SECRET = "nobody may see this\n"
 QUICK = Limits(sync=False, polling=0.05)
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415478da63382127070002b601050a5ba6060000000049454e44ae426082"
+)
+LINES = "one\ntwo\nthree\nfour\nfive\n"
 
 
 @pytest.fixture
@@ -66,3 +70,16 @@ def walls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 def no_ripgrep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Our own search is used, also where ripgrep is installed."""
     monkeypatch.setenv("PATH", "")
+
+
+@pytest.fixture
+def tree(folder: Path) -> Path:
+    """Some files."""
+    (folder / "lines.txt").write_text(LINES)
+    (folder / "src" / "deep").mkdir(parents=True)
+    (folder / "src" / "main.py").write_text("import os\n\nprint('Needle')\n")
+    (folder / "src" / "deep" / "test_a.py").write_text("# needle here\n")
+    (folder / ".hidden").mkdir()
+    (folder / ".hidden" / "x.py").write_text("needle\n")
+    (folder / "pixel").write_bytes(PIXEL)
+    return folder

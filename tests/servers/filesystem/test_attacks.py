@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 
@@ -14,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Client, McpError, ToolError
-from interlock.servers.filesystem import Grounds, filesystem_server
-from interlock.servers.filesystem.places import plain
+from interlock.servers.filesystem import Grounds, doors, filesystem_server
+from interlock.servers.filesystem.places import Folder, plain
 from tests.servers.filesystem.conftest import QUICK, SECRET
 from tests.servers.filesystem.desk import done, refusal, words
 
@@ -175,6 +178,35 @@ async def test_the_trash_cannot_be_a_way_out(client: Client, folder: Path, outsi
         assert "trash" in await refusal(client, "read_file", path=path)
 
 
+def test_a_link_above_an_allowed_folder(folder: Path, outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes between the look and the opening is not followed either."""
+    (folder / "in").mkdir()
+    (outside / "in").mkdir()
+    (folder.parent / "swapped").symlink_to(outside)
+    monkeypatch.setattr(os.path, "realpath", lambda path: str(folder.parent / "swapped" / "in"))
+    if doors._second_wall:
+        with pytest.raises(ToolError, match="cannot be opened"):
+            Folder.at(str(folder / "in"))
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "a/b", "/etc", "a\0", "link"])
+def test_a_step_is_one_name(folder: Path, outside: Path, name: str, walls: str) -> None:
+    """Whoever calls it: what opens and renames takes no way of several names, none upwards, and no link."""
+    (folder / "a").mkdir()
+    (folder / "a" / "b").touch()
+    (folder / "link").symlink_to(outside)
+    here = os.open(folder, os.O_RDONLY)
+    try:
+        with pytest.raises(OSError, match=r"no name|Too many|Not a directory"):
+            doors.step(name, doors.FOLDER, here)
+        if name != "link":
+            for source, target in ((name, "x"), ("a", name)):
+                with pytest.raises(OSError, match="no name"):
+                    doors.rename_new(source, here, target, here)
+    finally:
+        os.close(here)
+
+
 # -- files that are none --------------------------------------------------------------------------------------------------
 
 
@@ -261,6 +293,26 @@ async def test_mounts_are_not_entered(walls: str) -> None:
             assert "mounted" in await refusal(client, "read_file", path=path)
     async with Client(filesystem_server(["/"], msgspec.structs.replace(QUICK, mounts=True))) as client:
         assert "mounted" in await refusal(client, "read_file", path="/proc/self/environ")
+
+
+def test_what_is_mounted_in_the_folder_is_outside(folder: Path, outside: Path, walls: str) -> None:
+    """Not entered, read, written, found, copied or thrown away; with the help of the kernel also where it lies on the same file system."""
+    (folder / "mounted").mkdir()
+    (folder / "in" / "deep").mkdir(parents=True)
+    (folder / "file").touch()
+    inside = ["unshare", "--map-root-user", "--mount"]
+    if not shutil.which("unshare") or subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets nobody mount anything")
+    if walls == "both walls" and not doors._second_wall:
+        pytest.skip("this kernel has no openat2")
+    script = [sys.executable, str(Path(__file__).with_name("mounted.py")), str(folder), str(outside), walls]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])}
+    ended = subprocess.run([*inside, *script], capture_output=True, text=True, check=True, env=env)
+    said, names, secret, copied = json.loads(ended.stdout)
+    assert (names, secret, copied) == (["secret.txt"], SECRET, [])
+    for call, refused, text in said:
+        assert SECRET.strip() not in text, call
+        assert refused or call in ("find_files ", "search_files ", "show_tree ", "copy_file ", "trash_file in"), (call, text)
 
 
 # -- names ------------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -12,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Client, Server, ToolError
+from interlock.servers.filesystem import filesystem_server
 from interlock.servers.filesystem.edits import Edit, LineEdit, edited, line_edited, lines_of, unified
+from tests.servers.filesystem.conftest import QUICK
 from tests.servers.filesystem.desk import done, refusal, words
 
 
@@ -237,6 +240,8 @@ async def test_copying(client: Client, folder: Path) -> None:
     assert {path.relative_to(folder / "c").as_posix() for path in (folder / "c").rglob("*")} == {"e", "f", "e/g", "z"}
     assert stat.S_IMODE((folder / "c" / "f").stat().st_mode) == 0o700
     assert "into itself" in await refusal(client, "copy_file", source="d", target="d/e/x")
+    async with Client(filesystem_server([folder, folder / "d" / "e"], QUICK)) as both:  # one allowed folder within another
+        assert "into itself" in await refusal(both, "copy_file", source=str(folder / "d"), target=str(folder / "d" / "e" / "x"))
     assert "exists already" in await refusal(client, "copy_file", source="d", target="c")
     assert "exists already" in await refusal(client, "copy_file", source="d/f", target="c/f")
     await done(client, "copy_file", source="d/f", target="one")
@@ -270,6 +275,39 @@ async def test_the_trash(client: Client, file: Path, folder: Path) -> None:
     (folder / "gone").rmdir()
     await done(client, "restore_file", id=three["id"])
     assert (folder / "gone" / "x").read_text() == "x"
+
+
+async def test_what_is_left_of_a_killed_process_in_the_trash(client: Client, file: Path, folder: Path) -> None:
+    """A box with nothing in it is nobody's worry: it is not listed, and goes when the trash is emptied, unless somebody is at it."""
+    thrown = await done(client, "trash_file", path="f.txt")
+    boxes = [folder / ".trash" / f"{number:016x}-00000000" for number in range(3)]
+    for box in boxes:
+        box.mkdir()
+    (boxes[1] / "info.json").write_text("{")
+    found = await done(client, "list_trash")
+    assert ([item["id"] for item in found["items"]], found["problems"]) == ([thrown["id"]], [])
+    assert "nothing in" in await refusal(client, "restore_file", id=boxes[1].name)
+    held = os.open(boxes[2], os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    assert (await done(client, "empty_trash"))["removed"] == [thrown["id"]]
+    assert set(os.listdir(folder / ".trash")) == {boxes[2].name, ".gitignore"}
+    os.close(held)
+    await done(client, "empty_trash")
+    assert os.listdir(folder / ".trash") == [".gitignore"]
+
+
+async def test_appending_in_an_encoding(client: Client, folder: Path) -> None:
+    """What the file is in, what its mark says, or what is named, where neither does; no line feed is put between."""
+    for name, before, encoding, after in (
+        ("new", None, "latin-1", b"\xe9"),
+        ("old", b"a\xe8", "latin-1", b"a\xe8\xe9"),
+        ("marked", "a".encode("utf-16"), None, "aé".encode("utf-16")),
+        ("plain", b"a", None, "aé".encode()),
+    ):
+        if before is not None:
+            (folder / name).write_bytes(before)
+        await done(client, "append_file", path=name, text="é", **({"encoding": encoding} if encoding else {}))
+        assert (folder / name).read_bytes() == after
 
 
 async def test_the_trash_is_emptied_with_a_yes(interlock_client: Any, interlock_way: Any, server: Server, file: Path, folder: Path) -> None:

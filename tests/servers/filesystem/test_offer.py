@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from interlock import REVISIONS, Client, Http, McpError, Server
-from interlock.servers.filesystem import Limits, doors, filesystem_server, limits_of, server_of
+from interlock.servers.filesystem import Limits, doors, filesystem_server, grounds, limits_of, server_of
 from interlock.transport.webserver import listening_socket, serve_http
 from tests.servers.filesystem.conftest import QUICK
 from tests.servers.filesystem.desk import done, refusal, words
@@ -22,7 +22,7 @@ from tests.servers.filesystem.desk import done, refusal, words
 async def test_nobody_who_uses_it_is_broken(server: Server, folder: Path, interlock_catalogue: Any) -> None:
     """Tools, resources and templates are those of the snapshot (`TOL-02`, `RES-02`)."""
     async with Client(filesystem_server([], QUICK)) as client:
-        assert not (await interlock_catalogue(client, "catalogue.json")).breaking
+        assert not (await interlock_catalogue(client, "filesystem_catalogue.json")).breaking
 
 
 async def test_every_tool_says_what_it_does(client: Client) -> None:
@@ -199,7 +199,7 @@ async def test_a_system_that_cannot_is_refused(monkeypatch: pytest.MonkeyPatch, 
 async def test_roots_narrow_and_never_widen(
     interlock_client: Any, interlock_way: Any, folder: Path, outside: Path, roots: list[str], sees: set[str] | None
 ) -> None:
-    """What is in the allowed folders and in the roots may be touched, and nothing else, under every way of asking (`ROO-01`)."""
+    """What is in the allowed folders and in the roots may be touched, and nothing else, under every way of asking (`ROO-08`)."""
     for name, inner in (("a", "x"), ("b", "y")):
         (folder / name).mkdir()
         (folder / name / inner).write_text(inner)
@@ -228,8 +228,20 @@ async def test_roots_narrow_and_never_widen(
                     await client.read_resource(f"file://{path}")
 
 
+@pytest.mark.parametrize(
+    "uri, path",
+    [
+        ("file:///a/b%20c", "/a/b c"), ("file://localhost/a", "/a"), ("FILE:///a", "/a"), ("file:/a", "/a"), ("file://elsewhere/a", None),
+        ("https:///a", None), ("/a", None), ("file:a", None), ("file:///a%00b", None), ("file://[/a", None), ("", None),
+    ],
+)  # fmt: skip
+def test_a_root_is_a_path_of_this_machine(uri: str, path: str | None) -> None:
+    """What is none allows nothing (`ROO-08`)."""
+    assert grounds._path_of(uri) == path
+
+
 async def test_roots_are_asked_for_again(folder: Path) -> None:
-    """A client that changes its roots is believed at once: nothing is kept that would be more than it allows now (`ROO-03`)."""
+    """A client that changes its roots is believed at once: nothing is kept that would be more than it allows now (`ROO-08`)."""
     (folder / "a").mkdir()
     (folder / "f").write_text("f")
     roots = [f"file://{folder}"]

@@ -15,7 +15,7 @@ import pytest
 from interlock import TextContent, ToolError
 from interlock.servers.filesystem import Grounds, doors
 from interlock.servers.filesystem.grounds import Pace, Reach
-from interlock.servers.filesystem.moving import Copy
+from interlock.servers.filesystem.moving import Copy, make_folder, move
 from interlock.servers.filesystem.places import Place
 from interlock.servers.filesystem.reading import Window, read_place
 from interlock.servers.filesystem.searching import Wanted, find_names, search_text
@@ -139,6 +139,26 @@ def test_nothing_outside_is_listed_or_found(grounds: Grounds, folder: Path, outs
         given, _ = many(grounds, path, look, 250)
         assert given
         assert not any("only-outside" in word or "nobody" in word for words in given for word in words)
+
+
+def test_nothing_outside_is_made_or_moved(grounds: Grounds, folder: Path, outside: Path, swapped: Path, walls: str) -> None:
+    """Folders are made, and files are moved, inside or not at all."""
+    numbers = iter(range(10**9))
+
+    def make(reach: Reach, place: Place) -> None:
+        number = next(numbers)
+        make_folder(place.folder, ("a", f"made{number}"), "a", reach.limits)
+        (folder / f"f{number}").write_text("mine")
+        with reach.find(f"f{number}") as source, reach.find(f"a/f{number}", follow=False) as target:
+            move(source, target)
+        with reach.find("a/secret.txt") as source, reach.find(f"s{number}") as target:
+            move(source, target)
+            move(target, source)
+
+    many(grounds, ".", make, 300, refusals=True)
+    assert sorted(found.name for found in outside.iterdir()) == ["deep", "secret.txt"]
+    assert (outside / "secret.txt").read_text() == SECRET
+    assert not any(found.read_text() == SECRET for found in folder.glob("s*"))
 
 
 def test_nothing_outside_is_copied_or_thrown_away(grounds: Grounds, folder: Path, outside: Path, swapped: Path) -> None:

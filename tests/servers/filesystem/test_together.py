@@ -6,7 +6,6 @@ import asyncio
 import os
 import random
 import re
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -16,11 +15,11 @@ import pytest
 
 from interlock import Client
 from interlock.servers.filesystem import filesystem_server
+from tests.servers.checkout import clone
 from tests.servers.filesystem.conftest import QUICK
 from tests.servers.filesystem.desk import done, words
 from tests.servers.filesystem.worker import SIZE
 
-TOP = Path(__file__).parents[3]
 WORKER = Path(__file__).with_name("worker.py")
 NAMES = "abcdefgh"
 
@@ -143,9 +142,7 @@ async def git(top: Path, *arguments: str) -> str:
 @pytest.mark.slow
 async def test_over_this_repository(folder: Path) -> None:
     """A copy of the repository is found in, searched, edited, copied and thrown away, as one would work on it."""
-    top = folder / "repository"
-    # A clone of its own: links of git's own kind (hard ones) are refused, so that it makes none.
-    await asyncio.to_thread(subprocess.run, ["git", "clone", "-q", "--no-hardlinks", str(TOP), str(top)], check=True)
+    top = await asyncio.to_thread(clone, folder / "repository")
     async with Client(filesystem_server([top], QUICK)) as client:
         await client.list_tools()
         found = {entry["path"] for entry in (await done(client, "find_files", pattern="src/**/*.py"))["entries"]}

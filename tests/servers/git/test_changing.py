@@ -247,6 +247,13 @@ async def test_who_watches_is_told(client: Client, repo: Path) -> None:
         assert {(await asyncio.wait_for(anext(changes), 20)).uri for _ in range(2)} == {"git://repo/status", "git://repo/log"}
 
 
+async def test_only_one_of_two_puts_aside(client: Client, repo: Path) -> None:
+    """Of several who put the same changes aside at once one has done it, and the others are told that there was nothing left."""
+    write(repo, {"a.txt": "changed\n"})
+    results = await asyncio.gather(*(client.call_tool("git_stash", {}) for _ in range(4)))
+    assert sorted(result.text.partition(" ")[0] for result in results) == ["Put", "There", "There", "There"]
+
+
 async def test_two_at_once_take_turns(client: Client, repo: Path) -> None:
     """Calls that change a repository at the same time all come through."""
     results = await asyncio.gather(*(client.call_tool("git_create_branch", {"name": f"b{n}"}) for n in range(8)))

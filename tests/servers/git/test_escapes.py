@@ -313,6 +313,16 @@ async def test_a_work_tree_that_is_said_to_lie_elsewhere(repo: Path, client: Cli
     assert (outside / "a.txt").read_text() == SECRET
 
 
+async def test_what_is_said_to_stand_in_place_of_something_else(client: Client, repo: Path) -> None:
+    """A repository may name objects that replace others; what is shown is what was committed."""
+    commit(repo, {"a.txt": "another\n"}, "Second")
+    git(repo, "replace", "HEAD:a.txt", git(repo, "hash-object", "-w", "--stdin", feed="false\n").strip())
+    git(repo, "replace", "HEAD", "HEAD~1")
+    assert git(repo, "cat-file", "blob", git(repo, "rev-parse", "HEAD:a.txt").strip()) != "another\n", "the attack is none"
+    assert (await client.read_resource("git://repo/file/a.txt")).contents[0].text == "another\n"
+    assert (await client.call_tool("git_show", {"revision": "HEAD"})).structured_content["message"] == "Second"
+
+
 async def test_only_what_was_given(client: Client, repo: Path, tmp_path: Path) -> None:
     """By name, by path or by a path inside; a repository beside, above or within the given one is none."""
     other = repository(tmp_path / "other")

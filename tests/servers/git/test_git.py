@@ -286,6 +286,7 @@ async def test_resources(client: Client, repo: Path) -> None:
 
     async def read(uri: str) -> Any:
         (contents,) = (await client.read_resource(uri)).contents
+        assert contents.uri == uri
         return contents
 
     assert (await read("git://repo/status")).text.startswith("repo: on main")

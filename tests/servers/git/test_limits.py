@@ -12,15 +12,18 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
-from interlock import REVISIONS, Client, Http, ToolError
+from interlock import REVISIONS, Client, Http, McpError, ToolError
 from interlock.cli.serving import serve
 from interlock.servers import git as package
 from interlock.servers.git import engine, git_server
 from interlock.servers.git.engine import Git
+from interlock.servers.git.limits import Limits, limits_of
 from interlock.servers.git.places import Repositories
+from tests.servers.checkout import clone
 from tests.servers.git.calls import data, refusal
 from tests.servers.git.repos import AUTHOR, PEOPLE, git, repository, write
 
@@ -123,6 +126,53 @@ async def test_time_and_output_are_bounded(tmp_path: Path) -> None:
     silent = Git(script(tmp_path / "silent", f"{ANSWER}\nexec sleep 600"))
     with pytest.raises(ToolError, match="more than 0.05 seconds"):
         await silent.run(["log"], cwd=tmp_path, seconds=0.05)
+
+
+def test_limits_are_read_from_the_environment() -> None:
+    """Each by its name; what is no limit is named."""
+    found = limits_of({"INTERLOCK_GIT_SECONDS": "0.5", "INTERLOCK_GIT_LISTED": "7"})
+    assert (found.seconds, found.listed, found.file) == (0.5, 7, 1024 * 1024)
+    for name, value in (("FILE", "many"), ("SECONDS", "0"), ("CALL", "nan"), ("LISTED", "-1")):
+        with pytest.raises(ValueError, match=f"INTERLOCK_GIT_{name}={value}"):
+            limits_of({f"INTERLOCK_GIT_{name}": value})
+
+
+@pytest.mark.parametrize("limit", [known.name for known in msgspec.structs.fields(Limits)])
+def test_limits_are_as_stated(limit: str) -> None:
+    """The page has each of them with what it is unless told otherwise."""
+    page = (Path(__file__).parents[3] / "docs" / "servers" / "git.md").read_text(encoding="utf-8")
+    assert f"| `{limit.upper()}` | {getattr(Limits(), limit):,.0f} |" in page
+
+
+async def test_each_limit_holds(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is set in the environment is what is done at most, and what is more is said."""
+    write(repo, {f"f{n}": "x\n" for n in range(9)})
+    for name, value in (("LISTED", 7), ("FILE", 5), ("BLAMED", 5)):
+        monkeypatch.setenv(f"INTERLOCK_GIT_{name}", str(value))
+    async with Client(git_server(repo, author=AUTHOR)) as client:
+        status = await data(client, "git_status")
+        assert (len(status["untracked"]), status["complete"]) == (7, False)
+        assert "more than 5 bytes" in await refusal(client, "git_blame", path="a.txt")
+        with pytest.raises(McpError, match="no more than 5"):
+            await client.read_resource("git://repo/file/a.txt")
+        await data(client, "git_add", paths=["."])
+        diff = await data(client, "git_diff", what="staged")
+        assert (len(diff["files"]), diff["added"], diff["complete"]) == (7, 9, False)
+    for limits, words in (
+        (Limits(output=60), "too large"),
+        (Limits(seconds=1e-6), "does not answer"),
+        (Limits(call=1e-6), "1e-06"),
+    ):
+        async with Client(git_server(repo, limits=limits)) as client:
+            assert words in await refusal(client, "git_log")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there can another process be bounded")
+async def test_memory_is_bounded(tmp_path: Path) -> None:
+    """A git that wants more than it may have does not get it, and dumps no core."""
+    program = script(tmp_path / "git", f"{ANSWER}\nread go; ulimit -d; ulimit -c")  # nothing is fed before the bounds are set
+    ended = await Git(program, Limits(memory=64 * 1024 * 1024)).run(["log"], cwd=tmp_path, feed=b"go\n")
+    assert ended.output == b"65536\n0\n"
 
 
 async def test_without_git(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,11 +313,7 @@ def test_what_is_given(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 async def test_this_repository(tmp_path: Path) -> None:
     """Real use, over a clone of the repository that this test is in."""
-    source = Path(__file__).resolve().parents[3]
-    if not (source / ".git").exists():
-        pytest.skip("the tests are not in a repository")
-    git(tmp_path, "clone", "--quiet", "--no-hardlinks", str(source), "clone")
-    repo = tmp_path / "clone"
+    repo = clone(tmp_path / "clone")
     git(repo, "switch", "--quiet", "-C", "main")
     async with Client(git_server(repo, author=AUTHOR), elicit=lambda params: {"confirm": True}) as client:
         (hit, *_) = (await data(client, "git_search", text="The Model Context Protocol", paths=["README.md"]))["hits"]

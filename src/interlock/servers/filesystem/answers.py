@@ -66,8 +66,9 @@ class Info(Struct, rename="camel", omit_defaults=True):
 class Read(Struct, rename="camel", omit_defaults=True):
     """What was read, but for the content itself, which stands beside this. Lines count from 1, bytes from 0; `last` belongs to it.
 
-    `complete` is false where the file has more, `cut` is true where more was asked for than an answer may hold. `version` may be sent
-    with a change, which then fails where the file is not the same.
+    `complete` is false where the file has more, `cut` is true where more was asked for than an answer may hold: then the first line to read
+    next is `nextLine`, or the first byte `nextOffset`, where a single line is too long. `version` may be sent with a change, which then
+    fails where the file is not the same.
     """
 
     path: str
@@ -84,6 +85,8 @@ class Read(Struct, rename="camel", omit_defaults=True):
     lines: int | None = None
     offset: int | None = None
     length: int | None = None
+    next_line: int | None = None
+    next_offset: int | None = None
 
 
 class ReadMany(Struct):

@@ -18,7 +18,7 @@ from .moving import Copy, make_folder, move
 from .places import Place, plain, told
 from .reading import whole
 from .texts import Encoding, decoded, encoded
-from .trash import empty, list_trash, restore, throw_away
+from .trash import empty, list_trash, restore, sweep, throw_away
 from .writing import check_size, check_version, filled, locked, put
 
 Version = Annotated[str, Meta(max_length=100)]
@@ -57,18 +57,19 @@ def create_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8") 
         return _written(ctx, reach, place, data, new=True)
 
 
-def append_file(path: Path, text: Text, ctx: Ctx) -> Changed | CallToolResult:
+def append_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding | None = None) -> Changed | CallToolResult:
     """Put text at the end of a file, in its own encoding; a file that is not there is created.
 
     Args:
         path: of the file.
         text: what comes at its end, as it is: no line feed is put before it.
+        encoding: of a text that is neither UTF-8 nor says itself what it is, and of a file that is created.
     """
 
     def longer(text_before: str) -> tuple[str, int | None]:
         return text_before + text, None
 
-    return _changed(path, ctx, longer, missing=True)
+    return _changed(path, ctx, longer, encoding=encoding, missing=True)
 
 
 def edit_file(
@@ -200,6 +201,8 @@ def empty_trash(ctx: Ctx, ids: Annotated[list[Id], Meta(min_length=1, max_length
         ids: what to remove, as list_trash has it; without it all of it.
     """
     with ctx.state.reach(ctx) as reach:
+        if ids is None:
+            sweep(reach)
         items = [one for one in list_trash(reach).items if ids is None or one.id in ids]
         unknown = sorted(set(ids or ()) - {one.id for one in items})
         if unknown:
@@ -244,9 +247,8 @@ def _changed(
     with ctx.state.reach(ctx) as reach, reach.find(path) as place, locked(place.parent, reach.limits):
         before = place.stat()
         check_version(place, before, version)
-        if before is None and missing:
-            text, name, mark = "", "utf-8", b""
-        else:
+        text, name, mark = "", str(encoding or "utf-8"), b""
+        if before is not None or not missing:
             fd = place.open_file(changing=True)
             try:
                 before = os.fstat(fd)
@@ -256,13 +258,13 @@ def _changed(
         after, places = change(text)
         data = encoded(after, name, mark, place.shown)
         check_size(place, len(data), reach.limits)
-        diff = unified(text, after, told(reach.shown(place.folder, place.parts)))
+        diff = unified(text, after, told(reach.shown(place.folder, place.parts))) if places is not None else ""
         if dry_run:
             shown = told(reach.shown(place.folder, place.parts))
             answer = Changed(shown, place.uri, False, len(data), None, places, dry_run=True)
             return said(diff or "Nothing would change.", answer)
         found = put(place, filled(data), reach.limits, new=before is None)
-    return _told(ctx, reach, place, found, created=before is None, diff=diff if places is not None else None, places=places)
+    return _told(ctx, reach, place, found, created=before is None, diff=diff, places=places)
 
 
 def _told(

@@ -1,7 +1,8 @@
 """Looks for a pattern in what is sent to it, in a process of its own: a pattern that takes for ever is ended with the process.
 
-It is run by itself, with nothing but the standard library. First comes a line of JSON with `pattern` and `ignore_case`, then for each
-file its size in eight bytes and its bytes. For each it answers with a line of JSON: the numbers of the lines that hold the pattern.
+It is run by itself, with nothing but the standard library. First comes a line of JSON with `pattern`, `ignore_case` and `most`; the answer
+is a line of JSON, null or what is wrong with the pattern. Then comes for each file its size in eight bytes and its bytes. For each it
+answers with a line of JSON: the numbers of the lines that hold the pattern.
 """
 
 from __future__ import annotations
@@ -27,12 +28,20 @@ def answer(data: bytes, pattern: re.Pattern[str], most: int) -> list[int]:
 
 def main(given: BinaryIO, told: BinaryIO) -> None:
     """Answer until there is no more."""
-    head = json.loads(given.readline())
-    pattern = re.compile(head["pattern"], re.IGNORECASE if head["ignore_case"] else 0)
-    while size := given.read(8):
-        found = answer(given.read(int.from_bytes(size, "big")), pattern, head["most"])
-        told.write(json.dumps(found).encode() + b"\n")
+
+    def say(value: object) -> None:
+        told.write(json.dumps(value).encode() + b"\n")
         told.flush()
+
+    head = json.loads(given.readline())
+    try:
+        pattern = re.compile(head["pattern"], re.IGNORECASE if head["ignore_case"] else 0)
+    except (re.error, OverflowError, RecursionError) as bad:
+        say(str(bad))
+        return
+    say(None)
+    while size := given.read(8):
+        say(answer(given.read(int.from_bytes(size, "big")), pattern, head["most"]))
 
 
 if __name__ == "__main__":

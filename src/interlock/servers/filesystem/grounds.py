@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from interlock import Context, ToolError, Unanswerable
+from interlock import Context, ToolError
 
 from .doors import again, check_platform
 from .limits import Limits, limits_of
@@ -207,10 +207,3 @@ class Pace:
                 raise asyncio.CancelledError
             self._ctx.progress(done, total, message)
         self.late = self.late or time.monotonic() > self._end
-
-
-def quietly(ctx: Context[Grounds]) -> contextlib.AbstractContextManager[Reach]:
-    """What may be reached where the client can perhaps not be asked. Raises ToolError; Unanswerable is one."""
-    if not ctx.caller.session and ctx.caller.capabilities.roots is not None and ctx.caller.revision >= "2026-07-28":
-        raise Unanswerable("The client has roots, and here it cannot be asked for them.", "roots")
-    return ctx.state.reach(ctx)

@@ -50,7 +50,7 @@ def read_file(
 ) -> Read | CallToolResult:
     """Read a file: text as text, a picture or a sound as such, and anything else by bytes.
 
-    A long text is cut; `complete` says whether there is more, which the next call can have by lines or bytes.
+    A long text is cut; `complete` says whether there is more, and `nextLine` or `nextOffset` where to read on.
 
     Args:
         path: of the file.
@@ -63,8 +63,11 @@ def read_file(
     window = Window(first_line, last_line, offset, length)
     with ctx.state.reach(ctx) as reach, reach.find(path) as place:
         answer, content = read_place(place, told(reach.shown(place.folder, place.parts)), window, encoding, reach.limits)
-    note = [TextContent(f"[cut after line {answer.last_line} of {plain(answer.path)}: read on with first_line or offset]")] * answer.cut
-    return CallToolResult(content=[content, *note], structured_content=answer)
+    if not answer.cut:
+        return CallToolResult(content=[content], structured_content=answer)
+    onward = f"first_line {answer.next_line}" if answer.next_line is not None else f"offset {answer.next_offset}, for the line is long"
+    note = f"[cut in {plain(answer.path)}: read on with {onward}]"
+    return CallToolResult(content=[content, TextContent(note)], structured_content=answer)
 
 
 def read_files(paths: Files, ctx: Ctx) -> ReadMany | CallToolResult:

@@ -57,7 +57,8 @@ class Copy:
         if found is None:
             raise source.missing("file or folder")
         if stat.S_ISDIR(found.st_mode):
-            if source.folder is target.folder and target.parts[: len(source.parts)] == source.parts:
+            own = (*source.folder.parts, *source.parts)  # from the top: one allowed folder may lie in another
+            if (*target.folder.parts, *target.parts)[: len(own)] == own:
                 raise ToolError(f"{plain(source.shown)} cannot be copied into itself.")
             self._folder(source, target)
         else:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from interlock import ToolError
 
-from .doors import FOLDER, again, is_special, step
+from .doors import FOLDER, again, is_special, step, top
 from .limits import Limits
 
 TRASH = ".trash"  # in each allowed folder; only the tools for the trash go there
@@ -75,7 +75,7 @@ class Folder:
         absolute = os.path.abspath(path)
         real = os.path.realpath(absolute)
         try:
-            fd = os.open(real, FOLDER | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            fd = top(real)
         except OSError as bad:
             raise ToolError(f"The allowed folder {plain(path)} cannot be opened: {in_words(bad)}.") from None
         if is_special(fd):

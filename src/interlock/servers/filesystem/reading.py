@@ -102,9 +102,9 @@ def _lines(fd: int, answer: Read, window: Window, encoding: str | None, head: by
     name, mark = encoding_of(head, encoding, answer.path)
     answer.encoding = f"{name} with a byte order mark" if mark else name
     kept: list[str] = []
-    room, number, ended = limits.read, 1, True
+    room, number, ended, begin = limits.read, 1, True, 0
     texts = _texts(fd, name, len(mark), answer.path, limits)
-    for text in texts:
+    for text, end in texts:
         breaks = text.count("\n")
         if number + breaks < window.first:  # none of it is wanted
             number += breaks
@@ -112,9 +112,11 @@ def _lines(fd: int, answer: Read, window: Window, encoding: str | None, head: by
         pieces = text.split("\n")
         for n, piece in enumerate(pieces):
             if window.last is not None and number > window.last:
-                ended = not any(pieces[n:]) and next(texts, None) is None
+                ended = n == len(pieces) - 1 and not piece and next(texts, None) is None
                 break
             if number >= window.first:
+                if not kept:
+                    begin = end - len("\n".join(pieces[n:]).encode(name))
                 line = piece + ("\n" if n < len(pieces) - 1 else "")
                 size = len(line.encode("utf-8", "surrogatepass"))
                 if size > room:
@@ -126,10 +128,17 @@ def _lines(fd: int, answer: Read, window: Window, encoding: str | None, head: by
             if n < len(pieces) - 1:
                 number += 1
         if room < 0:
-            answer.cut, ended = True, False
+            ended = False
         if not ended:
             break
     content = "".join(kept)
+    if room < 0:
+        answer.cut = True
+        content = content[: content.rfind("\n") + 1] or content  # whole lines, if there is one
+        if content.endswith("\n"):
+            answer.next_line = window.first + content.count("\n")
+        else:
+            answer.next_offset = begin + len(content.encode(name))
     if ended:
         answer.lines = number if _ends_open(fd, name) else number - 1
         if window.first > max(1, answer.lines):
@@ -148,8 +157,9 @@ def _ends_open(fd: int, encoding: str) -> bool:
     return size > 0 and os.pread(fd, width, max(0, size - width)) != "\n".encode(encoding)
 
 
-def _texts(fd: int, encoding: str, start: int, path: str, limits: Limits) -> Iterator[str]:
-    """The text of a file, piece by piece. Raises ToolError for what is no text, and for what is too far into a file."""
+def _texts(fd: int, encoding: str, start: int, path: str, limits: Limits) -> Iterator[tuple[str, int]]:
+    """The text of a file, piece by piece, and at which byte each ends. Raises ToolError for what is no text, and for what is too far into
+    a file."""
     decoder = codecs.getincrementaldecoder(encoding)()
     at = start
     while True:
@@ -162,7 +172,7 @@ def _texts(fd: int, encoding: str, start: int, path: str, limits: Limits) -> Ite
             raise no_text(path, encoding, at + bad.start) from None
         at += len(chunk)
         if text:
-            yield text
+            yield text, at - len(decoder.getstate()[0])
         if not chunk:
             return
 

@@ -8,7 +8,7 @@ import stat
 from interlock import Context, McpError, ResourceContents, Server, ToolError, types
 
 from .answers import Entries
-from .grounds import Grounds, Pace, Reach, quietly
+from .grounds import Grounds, Pace, Reach
 from .places import Folder, NotThere, Outside, told
 from .reading import contents_of
 from .walking import listed, names_of
@@ -28,10 +28,10 @@ def add_resources(made: Server) -> None:
     @made.completion(FILE, "path")
     def complete_path(value: str, ctx: Context[Grounds]) -> list[str]:
         try:
-            with quietly(ctx) as reach:
+            with ctx.state.reach(ctx) as reach:
                 return _completed(value, reach)
         except ToolError:
-            return []
+            return []  # among them Unanswerable: the client has roots, and in the newest revision cannot be asked for them here
 
 
 def add_folder(made: Server, folder: Folder) -> None:

@@ -26,10 +26,11 @@ from . import grep
 from .answers import Entries, Hit, Hits, entry_of
 from .grounds import Pace, Reach
 from .limits import Limits
-from .places import Place, descend, told
+from .places import NotThere, Place, descend, plain, told
 from .reading import whole
 from .walking import Found, Pattern, Walk
 
+OPENED = "/proc/self/fd"  # where a program finds the folders that it was given open; not on every system
 _MOST_LINE = 400  # characters of a line that is shown
 
 
@@ -86,23 +87,32 @@ class _Search:
         self.reach, self.wanted, self.most = reach, wanted, 200
         self.hits: list[Hit] = []
         self.files = 0
-        self.skipped = False
+        self.left_out, self.why = 0, ""  # how many files were not looked into, and why the first of them was not
+        self.cut = False  # whether some folders were not
 
     def data(self, place: Place) -> bytes | None:
-        """The bytes of a file; None for what is none, is too large, or must not be read."""
+        """The bytes of a file; None for what is none by now, is too large, or must not be read."""
+        most = self.reach.limits.searched
         try:
             fd = place.open_file()
-        except ToolError:
+        except NotThere:
+            return None
+        except ToolError as bad:
+            self.leave_out(str(bad))
             return None
         try:
-            if os.fstat(fd).st_size > self.reach.limits.searched:
-                self.skipped = True
-                return None
-            return whole(fd, self.reach.limits.searched, place.shown)
-        except (ToolError, OSError):
-            return None
+            if os.fstat(fd).st_size <= most:
+                return whole(fd, most, place.shown)
+            self.leave_out(f"{plain(place.shown)} has more than {most:,} bytes.")
+        except (ToolError, OSError) as bad:
+            self.leave_out(str(bad))
         finally:
             os.close(fd)
+        return None
+
+    def leave_out(self, why: str) -> None:
+        self.left_out += 1
+        self.why = self.why or why
 
     def take(self, place: Place, data: bytes, numbers: list[int]) -> bool:
         """Keep some lines of a file; False once there are enough."""
@@ -120,8 +130,10 @@ class _Search:
         return True
 
     def result(self, reason: str | None) -> Hits:
-        if reason is None and self.skipped:
-            reason = f"files of more than {self.reach.limits.searched:,} bytes were not looked into"
+        if reason is None and self.left_out:
+            reason = f"{self.left_out} files were not looked into. The first: {self.why}"
+        if reason is None and self.cut:
+            reason = "some folders are too deep or too large"
         return Hits(self.hits, self.files, reason is None, reason)
 
 
@@ -132,11 +144,8 @@ def _cut(line: str) -> str:
 
 def search_text(reach: Reach, place: Place, wanted: Wanted, pace: Pace) -> Hits:
     """The lines that hold what is wanted, in a file or below a folder. Raises ToolError."""
-    if wanted.regex:
-        try:
-            re.compile(wanted.text)
-        except (re.error, OverflowError, RecursionError) as bad:
-            raise ToolError(f"That is no pattern: {bad}.") from None
+    if "\0" in wanted.text:
+        raise ToolError("A line of a text has no NUL character in it.")
     found, search = place.stat(), _Search(reach, wanted)
     if found is None:
         raise place.missing("file or folder")
@@ -148,7 +157,7 @@ def search_text(reach: Reach, place: Place, wanted: Wanted, pace: Pace) -> Hits:
             data = search.data(place)
             enough = data is not None and not search.take(place, data, find(data))
             return search.result(f"there are more than {search.most}" if enough else None)
-        files = _walked(place, wanted, reach.limits, pace) if program is None else _asked(program, place, wanted, reach.limits, pace)
+        files = _walked(place, wanted, search, pace) if program is None else _asked(program, place, wanted, search, pace)
         for n, one in enumerate(files):
             if n % 100 == 0:
                 pace.told(pace.count + n, None, f"{search.files} files with {len(search.hits)} lines")
@@ -159,8 +168,9 @@ def search_text(reach: Reach, place: Place, wanted: Wanted, pace: Pace) -> Hits:
 
 
 def _program(wanted: Wanted) -> str | None:
-    """Where ripgrep is, if it is installed and knows this pattern: its patterns and ours are alike, and not the same."""
-    program = shutil.which("rg")
+    """Where ripgrep is, if it is installed, can be started in an opened folder, and knows this pattern: its patterns and ours are
+    alike, and not the same."""
+    program = shutil.which("rg") if os.path.isdir(OPENED) else None
     if program is not None and wanted.regex:
         tried = [program, "--no-config", "--quiet", f"--regexp={wanted.text}", "--", os.devnull]
         if subprocess.run(tried, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode > 1:
@@ -168,26 +178,30 @@ def _program(wanted: Wanted) -> str | None:
     return program
 
 
-def _walked(place: Place, wanted: Wanted, limits: Limits, pace: Pace) -> Iterator[Place]:
+def _walked(place: Place, wanted: Wanted, search: _Search, pace: Pace) -> Iterator[Place]:
     """The files below a folder, found by walking."""
-    fits = Pattern(wanted.glob).fits if wanted.glob else None
+    fits, limits = Pattern(wanted.glob).fits if wanted.glob else None, search.reach.limits
     fd = place.open_folder()
     try:
-        for found in Walk(place.folder, limits, pace, hidden=wanted.hidden).below(fd):
+        walk = Walk(place.folder, limits, pace, hidden=wanted.hidden)
+        for found in walk.below(fd):
             if stat.S_ISREG(found.stat.st_mode) and (fits is None or fits(found.steps)):
                 yield Place(place.folder, (*place.parts, *found.steps), found.parent, "/".join(found.steps), limits)
+        search.cut = walk.cut
     finally:
         os.close(fd)
 
 
-def _asked(program: str, place: Place, wanted: Wanted, limits: Limits, pace: Pace) -> Iterator[Place]:
+def _asked(program: str, place: Place, wanted: Wanted, search: _Search, pace: Pace) -> Iterator[Place]:
     """The files below a folder that ripgrep names: opened here, by their names, whatever stands there by now."""
-    fits = Pattern(wanted.glob).fits if wanted.glob else None
+    fits, limits = Pattern(wanted.glob).fits if wanted.glob else None, search.reach.limits
     fd = place.open_folder()
     try:
         for name in _ripgrep(program, fd, wanted, limits, pace):
             steps = tuple(part for part in name.split("/") if part != ".")
-            if (fits is None or fits(steps)) and ".." not in steps:
+            if len(steps) > limits.depth:
+                search.cut = True
+            elif (fits is None or fits(steps)) and ".." not in steps:
                 with contextlib.suppress(ToolError), descend(place.folder, (*place.parts, *steps), name, limits, follow=False) as found:
                     yield found
     finally:
@@ -195,17 +209,20 @@ def _asked(program: str, place: Place, wanted: Wanted, limits: Limits, pace: Pac
 
 
 def _ripgrep(program: str, fd: int, wanted: Wanted, limits: Limits, pace: Pace) -> Iterator[str]:
-    """The names of the files that hold what is wanted, as ripgrep has them, in order. No configuration of the user's is read."""
+    """The names of the files that hold what is wanted, as ripgrep has them, in order. No configuration of the user's is read.
+
+    Neither size nor depth is bounded there: what is too large or too deep for us shall be known, so that the answer can say so.
+    """
     options = [
         "--no-config", "--files-with-matches", "--null", "--no-messages", "--no-follow", "--no-ignore", "--sort=path", "--text",
-        f"--max-filesize={limits.searched}", f"--max-depth={limits.depth}", "--color=never",
+        "--color=never",
         *(["--hidden"] if wanted.hidden else []), *(["--ignore-case"] if wanted.ignore_case else []),
         *([] if limits.mounts else ["--one-file-system"]), *([] if wanted.regex else ["--fixed-strings"]),
     ]  # fmt: skip
     # The folder is entered by its descriptor, before the program begins; what is looked for can be no option after `--regexp=`.
     process = subprocess.Popen(
         [program, *options, f"--regexp={wanted.text}", "--", "."],
-        cwd=f"/proc/self/fd/{fd}", pass_fds=(fd,), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        cwd=f"{OPENED}/{fd}", pass_fds=(fd,), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env={"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"},
     )  # fmt: skip
     assert process.stdout is not None
@@ -234,30 +251,25 @@ def _chunk(pipe: IO[bytes], pace: Pace) -> bytes:
 def _literal(wanted: Wanted, most: int) -> Callable[[bytes], list[int]]:
     """What finds the lines that hold a text as it stands."""
     pattern = re.compile(wanted.pattern, re.IGNORECASE if wanted.ignore_case else 0)
-    plain = wanted.text.encode("utf-8", "surrogatepass")
+    bare = wanted.text.encode("utf-8", "surrogatepass")
 
     def find(data: bytes) -> list[int]:
-        return [] if not wanted.ignore_case and plain not in data else grep.answer(data, pattern, most + 1)
+        return [] if not wanted.ignore_case and bare not in data else grep.answer(data, pattern, most + 1)
 
     return find
 
 
 @contextlib.contextmanager
 def _by_process(wanted: Wanted, pace: Pace, most: int) -> Iterator[Callable[[bytes], list[int]]]:
-    """What finds the lines that hold a pattern: a process, which is ended when its time is over."""
+    """What finds the lines that hold a pattern: a process, which is ended when its time is over. Raises ToolError for what is none."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", grep.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
     )
     assert process.stdin is not None
     assert process.stdout is not None
     given, told_ = process.stdin, process.stdout
-    given.write(json.dumps({"pattern": wanted.text, "ignore_case": wanted.ignore_case, "most": most + 1}).encode() + b"\n")
 
-    def find(data: bytes) -> list[int]:
-        given.write(len(data).to_bytes(8, "big"))
-        view = memoryview(data)
-        while view:
-            view = view[given.write(view) :]
+    def answer() -> bytes:
         line = b""
         with selectors.DefaultSelector() as selector:
             selector.register(told_, selectors.EVENT_READ)
@@ -271,9 +283,20 @@ def _by_process(wanted: Wanted, pace: Pace, most: int) -> Iterator[Callable[[byt
                 if not chunk:
                     raise ToolError("This pattern could not be looked for.")
                 line += chunk
-        return msgspec.json.decode(line, type=list[int])
+        return line
+
+    def find(data: bytes) -> list[int]:
+        given.write(len(data).to_bytes(8, "big"))
+        view = memoryview(data)
+        while view:
+            view = view[given.write(view) :]
+        return msgspec.json.decode(answer(), type=list[int])
 
     try:
+        given.write(json.dumps({"pattern": wanted.text, "ignore_case": wanted.ignore_case, "most": most + 1}).encode() + b"\n")
+        bad = msgspec.json.decode(answer(), type=str | None)
+        if bad is not None:
+            raise ToolError(f"That is no pattern: {bad}.")
         yield find
     finally:
         process.kill()

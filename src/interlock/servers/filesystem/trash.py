@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from interlock import ToolError
+from interlock.store import lock
 
 from .answers import Trash, Trashed, when
 from .doors import FOLDER, again, rename_new, step
@@ -40,7 +41,7 @@ def throw_away(place: Place, limits: Limits) -> tuple[str, str]:
         _made(place.folder)
         with _opened(TRASH, place.folder.fd) as trash:
             os.mkdir(id_, 0o700, dir_fd=trash)
-            with _opened(id_, trash) as box:
+            with _opened(id_, trash) as box, locked(box, limits):
                 info = {"path": list(place.parts), "kind": kind, "trashed": time.time()}
                 fd = step(_INFO, os.O_WRONLY | os.O_CREAT | os.O_EXCL, box, mode=0o600)
                 try:
@@ -92,6 +93,8 @@ def list_trash(reach: Reach) -> Trash:
         for id_ in _ids(folder):
             try:
                 info = _info(folder, id_)
+            except NotThere:
+                continue  # somebody is at it, or was killed at it
             except (ToolError, OSError, ValueError, KeyError, TypeError):
                 problems.append(f"{id_} in {told(folder.path)} cannot be read.")
                 continue
@@ -117,6 +120,8 @@ def _ids(folder: Folder) -> list[str]:
 def _info(folder: Folder, id_: str) -> dict[str, Any]:
     """What is written down of something in the trash. Raises what says that it is not so."""
     with _opened(TRASH, folder.fd) as trash, _opened(id_, trash) as box:
+        if not _is_full(box):
+            raise NotThere(f"There is nothing in {id_} of the trash.")
         fd = step(_INFO, os.O_RDONLY, box)
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -124,7 +129,6 @@ def _info(folder: Folder, id_: str) -> dict[str, Any]:
             info = json.loads(whole(fd, _MOST_INFO, _INFO))
         finally:
             os.close(fd)
-        os.stat(_ITEM, dir_fd=box, follow_symlinks=False)
     path = info["path"]
     if (
         not isinstance(path, list)
@@ -170,6 +174,26 @@ def restore(reach: Reach, id_: str, target: str | None) -> str:
         except OSError as bad:
             raise ToolError(f"{plain(shown[:200])} cannot be brought back: {in_words(bad)}.") from None
         return reach.shown(place.folder, place.parts)
+
+
+def sweep(reach: Reach) -> None:
+    """Take away what is left of those who were killed while they threw something away or brought it back: boxes with nothing in them."""
+    for folder in reach.folders:
+        with contextlib.suppress(OSError), _opened(TRASH, folder.fd) as trash:
+            for id_ in _ids(folder):
+                with contextlib.suppress(OSError), _opened(id_, trash) as box:
+                    if lock(box) and not _is_full(box):  # else somebody is at it
+                        with contextlib.suppress(FileNotFoundError):
+                            os.unlink(_INFO, dir_fd=box)
+                        os.rmdir(id_, dir_fd=trash)
+
+
+def _is_full(box: int) -> bool:
+    try:
+        os.stat(_ITEM, dir_fd=box, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def empty(reach: Reach, ids: list[str], pace: Pace) -> list[str]:

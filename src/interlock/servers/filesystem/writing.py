@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from interlock import ToolError
+from interlock.store import lock
 
 from .answers import version_of
 from .doors import again, rename_new, step
@@ -29,27 +30,26 @@ Fill = Callable[[int], None]  # writes into a descriptor
 @contextlib.contextmanager
 def locked(folder: int, limits: Limits) -> Iterator[None]:
     """Hold a folder for writing, among all processes that use this server. Raises ToolError where others hold it too long."""
-    import fcntl  # late: Windows has none, and is refused in words before it comes to this
-
     own = again(folder)  # a lock belongs to an opening, so that it counts among threads too
     try:
         end, pause = time.monotonic() + limits.waiting, 0.0005
-        while True:
-            try:
-                fcntl.flock(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise ToolError("Somebody else writes into this folder all the time. Try again later.") from None
-                time.sleep(pause)
-                pause = min(pause * 2, 0.01)
-            except OSError as bad:
-                if bad.errno not in _NO_LOCKS:
-                    raise ToolError(f"The folder cannot be locked: {in_words(bad)}.") from None
-                break
+        while not _has(own):
+            if time.monotonic() > end:
+                raise ToolError("Somebody else writes into this folder all the time. Try again later.")
+            time.sleep(pause)
+            pause = min(pause * 2, 0.01)
         yield
     finally:
         os.close(own)
+
+
+def _has(folder: int) -> bool:
+    try:
+        return lock(folder)
+    except OSError as bad:
+        if bad.errno in _NO_LOCKS:
+            return True
+        raise ToolError(f"The folder cannot be locked: {in_words(bad)}.") from None
 
 
 def put(place: Place, fill: Fill, limits: Limits, *, new: bool = False, like: os.stat_result | None = None) -> os.stat_result:

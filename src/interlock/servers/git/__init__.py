@@ -17,8 +17,10 @@ from interlock import Server, ToolAnnotations
 
 from .branches import git_branches, git_create_branch, git_delete_branch, git_switch
 from .changing import git_add, git_commit, git_restore, git_unstage
+from .engine import Git
 from .history import git_blame, git_log, git_search, git_search_history
 from .library import add_library
+from .limits import Limits, limits_of
 from .places import VARIABLE, Repositories
 from .reading import git_diff, git_show, git_status
 from .stashes import git_apply_stash, git_drop_stash, git_show_stash, git_stash, git_stashes
@@ -27,7 +29,6 @@ from .worktrees import git_add_worktree, git_remove_worktree, git_worktrees
 WORKTREES, AUTHOR = "INTERLOCK_GIT_WORKTREES", "INTERLOCK_GIT_AUTHOR"
 INSTRUCTIONS = """Begin with git_status. Paths are those below the top of a repository; revisions are branches, tags, ids or HEAD~2.
 Long answers come in pages: call again with `cursor`. What deletes or throws away asks the person first. Hooks are never run."""
-_SECONDS = 180.0  # for a call, which may run git several times
 _READS: tuple[tuple[Callable[..., Any], str], ...] = (
     (git_status, "Status"),
     (git_diff, "Differences"),
@@ -60,14 +61,21 @@ _LOSES: tuple[tuple[Callable[..., Any], str, bool], ...] = (
 
 
 def git_server(
-    *repositories: str | os.PathLike[str], worktrees: str | os.PathLike[str] | None = None, author: str | None = None, park: bool = True
+    *repositories: str | os.PathLike[str],
+    worktrees: str | os.PathLike[str] | None = None,
+    author: str | None = None,
+    limits: Limits | None = None,
+    park: bool = True,
 ) -> Server:
     """A server over the repositories at these paths; of a path inside of one its whole.
 
     `worktrees` is the folder in which new worktrees are made, beside the repository where none is named; `author` ("Name <address>") is
-    who commits; `park` is as for Server. Raises ValueError or OSError for a path that is none of a repository.
+    who commits; `limits` are those of the environment unless they are given; `park` is as for Server. Raises ValueError or OSError for a
+    path that is none of a repository, and ValueError for a limit of the environment that is none.
     """
-    given = Repositories([os.fspath(one) for one in repositories], Path(worktrees) if worktrees else None, author=author)
+    limits = limits or limits_of()
+    paths = [os.fspath(one) for one in repositories]
+    given = Repositories(paths, Path(worktrees) if worktrees else None, Git(limits=limits), author)
 
     @asynccontextmanager
     async def lifespan(made: Server) -> AsyncIterator[Repositories]:
@@ -78,11 +86,11 @@ def git_server(
         lifespan=lifespan, park=park,
     )  # fmt: skip
     for tool, title in _READS:
-        made.add_tool(tool, title=title, annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False), timeout=_SECONDS)
+        made.add_tool(tool, title=title, annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False), timeout=limits.call)
     for tools, loses in ((_ADDS, False), (_LOSES, True)):
         for tool, title, again in tools:
             hints = ToolAnnotations(read_only_hint=False, destructive_hint=loses, idempotent_hint=again, open_world_hint=False)
-            made.add_tool(tool, title=title, annotations=hints, timeout=_SECONDS)
+            made.add_tool(tool, title=title, annotations=hints, timeout=limits.call)
     add_library(made, given)
     return made
 

@@ -33,7 +33,11 @@ async def git_branches(
     """
     place = place_of(cursor) if cursor is not None else Place([], 0)
     opened = await ctx.state.open(repository)
-    listed = await opened.ask("for-each-ref", f"--format={_FORMAT}", "--sort=refname", "refs/remotes" if remote else "refs/heads")
+    most = place.skip + limit + 1
+    where = "refs/remotes" if remote else "refs/heads"
+    listed = await opened.ask("for-each-ref", f"--format={_FORMAT}", "--sort=refname", f"--count={most}", where)
+    if listed.cut:
+        raise ToolError("There are too many branches to be listed up to there.")
     values = read(listed.output).split("\0")
     rows = [values[n : n + len(_FIELDS)] for n in range(0, len(values) - len(_FIELDS), len(_FIELDS))]
     found = [_info(row) for row in rows[place.skip : place.skip + limit]]

@@ -17,15 +17,13 @@ from typing import NamedTuple
 
 from interlock import ToolError
 
+from .limits import Limits
 from .words import line, read
 
 NEEDED = (2, 36)  # the first git whose `worktree list` has -z; GIT_CONFIG_GLOBAL came with 2.32
-SECONDS = 60.0  # for one run of git
 GRACE = 2.0  # seconds that git gets to end by itself when it is told to
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
-MOST_OUTPUT = 16 * 1024 * 1024
 MOST_ERRORS = 16 * 1024
-MOST_MEMORY = 2 * 1024**3  # that one git may allocate
 MOST_AT_ONCE = "512m"  # in one piece: an object that says it is larger is not unpacked
 ROOT = os.path.abspath(os.sep)  # where git stands when it is asked about no repository
 _CHUNK = 64 * 1024
@@ -121,9 +119,9 @@ class Window(NamedTuple):
 class Git:
     """The git of this machine."""
 
-    def __init__(self, program: str | None = None) -> None:
+    def __init__(self, program: str | None = None, limits: Limits | None = None) -> None:
         """`program` is the path of git; without one it is looked for when it is first needed."""
-        self._program = program
+        self._program, self.limits = program, limits or Limits()
         self._checked = False
         self._own: dict[str, str] | None = None
 
@@ -135,7 +133,7 @@ class Git:
             raise ToolError("This server needs the program git, and there is none on the PATH. Install git (2.36 or later) and try again.")
         if not self._checked:
             try:
-                async with asyncio.timeout(SECONDS), _started([self._program, "version"], ROOT, environment(), None) as process:
+                async with self._briefly([self._program, "version"], environment()) as process:
                     said = await _all(process, 1000)
             except OSError as bad:  # of which TimeoutError is one
                 raise ToolError(f"Git cannot be run: {bad.strerror or 'it does not answer'}.") from None
@@ -158,12 +156,18 @@ class Git:
                     del env[name]
             command = [await self.program(), "config", "--global", "--includes", "--null", "--list"]
             try:
-                async with asyncio.timeout(SECONDS), _started(command, ROOT, env, None) as process:
+                async with self._briefly(command, env) as process:
                     listed = read(await _all(process, 1024 * 1024))
             except TimeoutError:
                 raise ToolError("Git took too long to read the configuration of the person who runs this server.") from None
             self._own = {name.lower(): value for name, _, value in (entry.partition("\n") for entry in listed.split("\0"))}
         return self._own.get(key)
+
+    @asynccontextmanager
+    async def _briefly(self, command: Sequence[str], env: Mapping[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
+        """A process that is asked about no repository. Raises TimeoutError."""
+        async with asyncio.timeout(self.limits.seconds), _started(command, ROOT, env, None, self.limits.memory) as process:
+            yield process
 
     async def _excludes(self) -> str:
         """The person's own list of files to ignore."""
@@ -177,16 +181,16 @@ class Git:
         settings: Settings = (),
         variables: Mapping[str, str] | None = None,
         feed: bytes | None = None,
-        most: int = MOST_OUTPUT,
-        seconds: float = SECONDS,
+        most: int | None = None,
+        seconds: float | None = None,
         tell: Tell | None = None,
     ) -> Ended:
         """Run git to its end, or until it has written `most` bytes; `feed` is its input, `tell` hears how far it is.
 
         Raises ToolError where it takes too long. Whoever cancels this ends git, and whatever git has started.
         """
-        errors = bytearray()
-        async with self._running(arguments, cwd, settings, variables, feed, seconds) as process:
+        errors, most = bytearray(), most or self.limits.output
+        async with self._running(arguments, cwd, settings, variables, feed, seconds or self.limits.seconds) as process:
             complaints = asyncio.ensure_future(_complaints(process, errors, tell))
             try:
                 output = await _all(process, most + 1)
@@ -213,7 +217,7 @@ class Git:
         Raises ToolError where `digest` is not that of what was skipped: it is no longer what it was.
         """
         errors = bytearray()
-        async with self._running(arguments, cwd, settings, variables, None, SECONDS) as process:
+        async with self._running(arguments, cwd, settings, variables, None, self.limits.seconds) as process:
             complaints = asyncio.ensure_future(_complaints(process, errors, None))
             try:
                 seen = hashlib.sha256()
@@ -250,7 +254,7 @@ class Git:
         env = {**environment((*SETTINGS, *excludes, *settings)), **(variables or {})}
         limit = asyncio.timeout(seconds)
         try:
-            async with limit, _started([program, "--no-pager", *arguments], cwd, env, feed) as process:
+            async with limit, _started([program, "--no-pager", *arguments], cwd, env, feed, self.limits.memory) as process:
                 yield process
         except TimeoutError:
             if not limit.expired():
@@ -324,7 +328,7 @@ def environment(settings: Settings = ()) -> dict[str, str]:
 
 @asynccontextmanager
 async def _started(
-    command: Sequence[str], cwd: Path | str, env: Mapping[str, str], feed: bytes | None
+    command: Sequence[str], cwd: Path | str, env: Mapping[str, str], feed: bytes | None, memory: int
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """A process in a group of its own; however the block is left, nothing of the group stays."""
     pipe = asyncio.subprocess.PIPE
@@ -339,7 +343,7 @@ async def _started(
         with contextlib.suppress(OSError):
             await _end(await asyncio.shield(starting))
         raise
-    _bound(process.pid)
+    _bound(process.pid, memory)
     feeding = asyncio.ensure_future(_feed(process, feed)) if feed is not None else None
     try:
         yield process
@@ -372,13 +376,13 @@ def _signal(process: asyncio.subprocess.Process, number: int) -> None:
             process.kill()
 
 
-def _bound(pid: int) -> None:
+def _bound(pid: int, memory: int) -> None:
     """Limit what a process may take, where the platform lets another process do that."""
     if sys.platform == "linux":
         import resource  # not on every platform, and only here
 
         with contextlib.suppress(OSError, ValueError):
-            resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+            resource.prlimit(pid, resource.RLIMIT_DATA, (memory, memory))
             resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -20,8 +20,8 @@ from .words import AnyPaths, Cursor, Path, Place, Revision, Text, When, cursor_o
 MOST_HITS = 100
 MOST_BLAMED = 1_000  # lines
 MOST_TEXT = 500  # characters of a line that was found
-MOST_BLOB = 4 * 1024 * 1024  # bytes of a file whose lines are asked about
 CHUNK = 2_000  # commits that are looked through at once
+LISTED = 100_000  # commits that are listed at once
 _MOST_GREP = 8 * 1024 * 1024
 Page = Annotated[int, Meta(ge=1, le=200)]
 Number = Annotated[int, Meta(ge=1, le=100_000_000)]
@@ -95,9 +95,8 @@ async def git_search_history(
     end = min(total, place.skip + commits_to_look_at)
     found: list[str] = []
     at = place.skip
-    while at < end and len(found) <= limit:
+    async for ids in _chunks(opened, tip, where, at, end):
         ctx.progress(at - place.skip, end - place.skip, f"{at} of {total} commits")
-        ids = read((await opened.ask("rev-list", f"--skip={at}", f"--max-count={min(CHUNK, end - at)}", tip, "--", *where)).output).split()
         hits = await _changing(opened, ids, wanted, where)
         if len(found) + len(hits) > limit:  # go on right after the last that there is room for
             hits = hits[: limit - len(found)]
@@ -106,6 +105,18 @@ async def git_search_history(
         at, found = at + len(ids), found + hits
     log = Log(await commits_of(opened, found) if found else [], cursor_of(Place([tip], at)) if at < total else None, at)
     return said(_words(log, f"None of the {at - place.skip} commits that were looked at added or removed it."), log)
+
+
+async def _chunks(repository: Repository, tip: str, where: Sequence[str], begin: int, end: int) -> AsyncIterator[list[str]]:
+    """The commits that lead to one, from a place in their list to another, some at a time; many are listed at once, for each time git
+    lists those before the place anew."""
+    at = begin
+    while at < end:
+        ended = await repository.ask("rev-list", f"--skip={at}", f"--max-count={min(LISTED, end - at)}", tip, "--", *where)
+        ids = read(ended.output).split()
+        for n in range(0, len(ids), CHUNK):
+            yield ids[n : n + CHUNK]
+        at += len(ids) or end
 
 
 async def _changing(repository: Repository, ids: Sequence[str], text: str, where: Sequence[str]) -> list[str]:
@@ -135,8 +146,8 @@ async def git_blame(
     opened = await ctx.state.open(repository)
     commit = await opened.object_of(revision)
     _, size = await blob_at(opened, commit, inside(path))
-    if size > MOST_BLOB:
-        raise ToolError(f"{line(path)} has more than {MOST_BLOB} bytes, and is not looked into.")
+    if size > opened.limits.blamed:
+        raise ToolError(f"{line(path)} has more than {opened.limits.blamed} bytes, and is not looked into.")
     last = last if last is not None else first + 199
     if not first <= last < first + MOST_BLAMED:
         raise ToolError(f"Ask for {MOST_BLAMED} lines at the most, from the first to the last.")

@@ -16,7 +16,6 @@ from .words import inside, line, read
 
 # The revision is no segment of the path: the names of branches have slashes.
 FILE, LOG_OF = "git://{repository}/file/{+path}{?revision}", "git://{repository}/log{?revision}"
-MOST_FILE = 1024 * 1024  # bytes
 _MOST_LOG = 50
 _MOST_SUGGESTED = 100
 _MOST_PROMPT = 96 * 1024
@@ -56,8 +55,8 @@ def _add_resources(made: Server, repositories: Repositories) -> None:
             blob, size = await blob_at(opened, await opened.object_of(revision), inside(path))
         except ToolError:
             return None
-        if size > MOST_FILE:
-            raise McpError(types.INVALID_PARAMS, f"{line(path)} has {size} bytes there, and no more than {MOST_FILE} are read.")
+        if size > opened.limits.file:
+            raise McpError(types.INVALID_PARAMS, f"{line(path)} has {size} bytes there, and no more than {opened.limits.file} are read.")
         data = (await opened.ask("cat-file", "blob", blob)).output
         return File(data=data, name=path.rpartition("/")[2], mime_type=_type_of(path, data))
 

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from interlock import ToolError
 
-from .engine import MOST_OUTPUT, SECONDS, Ended, Git, Settings, Tell, Window, failed
+from .engine import Ended, Git, Settings, Tell, Window, failed
 from .fences import check_links, disarmed
+from .limits import Limits
 from .words import is_commit, line, phrase, read
 
 VARIABLE = "INTERLOCK_GIT_REPOSITORIES"
@@ -44,7 +45,7 @@ class Repository:
         return self.folders.top
 
     async def ask(
-        self, *arguments: str, feed: bytes | None = None, most: int = MOST_OUTPUT, seconds: float = SECONDS,
+        self, *arguments: str, feed: bytes | None = None, most: int | None = None, seconds: float | None = None,
         variables: Mapping[str, str] | None = None, tell: Tell | None = None, fine: Sequence[int] = (0,),
     ) -> Ended:  # fmt: skip
         """Run git in it. Raises ToolError with git's complaint for any other exit code than those that are fine."""
@@ -63,6 +64,11 @@ class Repository:
         return await self._git.window(
             arguments, cwd=self.top, settings=self._settings, variables=self._variables(variables), skip=skip, digest=digest, most=most
         )
+
+    @property
+    def limits(self) -> Limits:
+        """How much is done at most."""
+        return self._git.limits
 
     def _variables(self, more: Mapping[str, str] | None) -> dict[str, str]:
         # Named outright, so that git looks nowhere itself and `core.worktree` says nothing.

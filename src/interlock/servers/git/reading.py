@@ -20,7 +20,6 @@ from .places import Repositories, Repository
 from .records import KINDS, Change, Diff, FileDiff, Shown, Status
 from .words import Cursor, Paths, Place, Revision, cursor_of, inside, line, place_of, read, visible
 
-MOST_LISTED = 1_000  # files
 MOST_PATCH = 48 * 1024  # bytes of a page
 MOST_MESSAGE = 20_000  # characters
 Bytes = Annotated[int, Meta(ge=1_000, le=512 * 1024)]
@@ -129,10 +128,10 @@ async def status_of(repository: Repository, untracked: bool = True) -> Status:
         "status", "--porcelain=v2", "--branch", "-z", "--no-ahead-behind" if not untracked else "--ahead-behind",
         f"--untracked-files={'normal' if untracked else 'no'}", "--ignore-submodules=dirty", "--find-renames",
     )  # fmt: skip
-    return _status(repository.name, ended.output, ended.cut)
+    return _status(repository.name, ended.output, ended.cut, repository.limits.listed)
 
 
-def _status(name: str, output: bytes, cut: bool) -> Status:
+def _status(name: str, output: bytes, cut: bool, most: int) -> Status:
     found = Status(name, None, None, clean=False, complete=not cut)
     entries = iter(read(output).split("\0")[: -1 if not cut else -2])
     listed = 0
@@ -154,8 +153,8 @@ def _status(name: str, output: bytes, cut: bool) -> Status:
                     there.append(Change(parts[-1], KINDS.get(mark, "changed"), old if mark in "RC" else None))
     found.clean = listed == 0 and not cut
     for files in (found.staged, found.unstaged, found.conflicts, found.untracked):
-        found.complete = found.complete and len(files) <= MOST_LISTED
-        del files[MOST_LISTED:]
+        found.complete = found.complete and len(files) <= most
+        del files[most:]
     return found
 
 
@@ -215,8 +214,9 @@ async def compare(
     with own_index(repository, needed=after == WORK_TREE) as variables:
         counted = await repository.ask("diff", "--raw", "--numstat", "-z", "--no-abbrev", *PLAIN, *command, *where, variables=variables)
         files, complete = files_of(counted.output)
-        diff = Diff(before, after, files[:MOST_LISTED], sum(f.added or 0 for f in files), sum(f.deleted or 0 for f in files))
-        diff.complete = complete and not counted.cut and len(files) <= MOST_LISTED
+        listed = files[: repository.limits.listed]
+        diff = Diff(before, after, listed, sum(f.added or 0 for f in files), sum(f.deleted or 0 for f in files))
+        diff.complete = complete and not counted.cut and len(listed) == len(files)
         if not most:
             return said(words_of_diff(diff), diff)
         window = await repository.window(

@@ -44,13 +44,14 @@ async def git_stash(
     options += ["--include-untracked"] * untracked
     # Without paths git cleans up by one of its own, `:/`, which it has to read as it means it.
     magic = {} if paths else {"GIT_LITERAL_PATHSPECS": "0"}
-    before = await _newest(opened)
     async with ctx.state.lock(opened):
+        before = await _newest(opened)
         await opened.ask(
             "stash", "push", "--quiet", "--no-keep-index", *options, "--", *map(inside, paths or ()), variables={**_SOMEBODY, **magic}
         )
+        made = await _newest(opened) != before
     done = await done_in(opened)
-    if await _newest(opened) == before:
+    if not made:
         return said("There is nothing to put aside.", done)
     touched(ctx, opened, commits=False)
     return said("Put aside as stash 0. The numbers of the others have grown by one.", done)
