@@ -6,105 +6,24 @@ import email
 import email.policy
 import json
 import re
-import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import icalendar
 import pytest
 
-from interlock.schema import compile as compile_schema
 from interlock.servers.travel.ledger import bookings
 from interlock.servers.travel.records import Records
-from tests.interop.driver import Driver, Step, command_of, led
+from tests.interop.walking import WAYS, Walk, accepted, walk_by
 from tests.servers.travel_desk import BACK, CONTACT, HOTEL, OUT, STAY, TRIP, WAY, YES
 
 pytestmark = pytest.mark.interop
-
-# The newest that each speaks; of those that speak both eras, the handshake too.
-WAYS = [("python-2", "auto"), ("python-2", "legacy"), ("python-1", "legacy"), ("typescript-2", "auto"), ("typescript-1", "legacy")]
-SNAPSHOTS = Path(__file__).parent.parent / "servers"
-# The peers give a server next to nothing of their environment, so the program makes its own.
-PROGRAM = "import os; os.environ.update({env!r}); from interlock.cli import main; main(['serve', {name!r}])"
-
-Walk = Callable[..., AbstractAsyncContextManager["Walker"]]
-
-
-class Walker:
-    """A client in conversation with one server; every structured result is checked against the schema that the server gave."""
-
-    def __init__(self, client: Driver, name: str) -> None:
-        self.client, self._name = client, name
-        self._schemas: dict[str, Any] = {}
-
-    async def list_all(self) -> None:
-        """What is listed is what the snapshot has: nothing is lost on the way to this client."""
-        known = json.loads((SNAPSHOTS / f"{self._name}_catalogue.json").read_text(encoding="utf-8"))
-        tools = (await self.client.do("list_tools")).result["tools"]
-        assert {tool["name"] for tool in tools} == known["tools"].keys()
-        self._schemas = {tool["name"]: tool["outputSchema"] for tool in tools if "outputSchema" in tool}
-        for tool in tools:
-            assert tool["inputSchema"] == known["tools"][tool["name"]]["inputSchema"], tool["name"]
-        templates = (await self.client.do("list_resource_templates")).result["resourceTemplates"]
-        assert {template["uriTemplate"] for template in templates} == known["templates"].keys()
-        prompts = (await self.client.do("list_prompts")).result["prompts"] if known["prompts"] else []
-        assert {prompt["name"] for prompt in prompts} == known["prompts"].keys()
-
-    async def uris(self) -> set[str]:
-        """The resources that are listed."""
-        return {resource["uri"] for resource in (await self.client.do("list_resources")).result["resources"]}
-
-    async def use(self, tool: str, arguments: dict[str, Any], answers: dict[str, Any] | None = None) -> Any:
-        """The structured result of a tool, which fits its schema."""
-        value, _ = await self.asked(tool, arguments, answers or {})
-        return value
-
-    async def asked(self, tool: str, arguments: dict[str, Any], answers: dict[str, Any]) -> tuple[Any, Step]:
-        """As `use`, and what the client saw on the way."""
-        step = await self.client.call(tool, arguments, answers=answers)
-        assert not step.result.get("isError"), step.text
-        value = step.result["structuredContent"]
-        assert compile_schema(self._schemas[tool]).check(value) == []
-        return value, step
-
-    async def read(self, uri: str) -> str:
-        """The text of a resource."""
-        (contents,) = (await self.client.do("read", uri=uri)).result["contents"]
-        assert contents["uri"] == uri
-        return str(contents["text"])
-
-    async def complete(self, argument: str, value: str, **of: str) -> list[str]:
-        """Suggestions for an argument of a prompt or a template."""
-        values = (await self.client.do("complete", argument=argument, value=value, **of)).result["completion"]["values"]
-        return [str(each) for each in values]
-
-    async def prompt(self, name: str, **arguments: str) -> str:
-        """The text of a prompt of one message."""
-        (message,) = (await self.client.do("prompt", name=name, arguments=arguments)).result["messages"]
-        return str(message["content"]["text"])
 
 
 @pytest.fixture(params=WAYS, ids=" ".join)
 def walk(request: pytest.FixtureRequest, installed: Callable[[str], Path]) -> Walk:
     """Begins a conversation of this way's client with a server, under an environment."""
-    maker, mode = request.param
-
-    @asynccontextmanager
-    async def begin(name: str, env: dict[str, str]) -> AsyncIterator[Walker]:
-        server = [sys.executable, "-P", "-c", PROGRAM.format(env=env, name=name)]
-        async with led(command_of("client", maker, installed), command=server, mode=mode) as client:
-            walker = Walker(client, name)
-            await walker.list_all()
-            yield walker
-
-    return begin
-
-
-def accepted(content: dict[str, Any]) -> dict[str, Any]:
-    """A form that is filled in and sent."""
-    return {"action": "accept", "content": content}
+    return walk_by(request.param, installed)
 
 
 async def test_travel(walk: Walk, tmp_path: Path) -> None:
