@@ -12,11 +12,11 @@ PIP   = $(PY) -m pip --disable-pip-version-check --python $(BIN)/python
 # Nothing is built, and nothing comes in that the lock does not know by its hash.
 LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 
-# Tests take two cores, a file at a time.
-PARALLEL := -n 2 --dist loadfile
+# Tests take two cores; three at once, as one of them often waits for a program that it started (tests/lanes.py deals them out).
+PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test check conformance types lint format bench lock clean
+.PHONY: help install dev demo test check conformance compiled peers types lint format bench lock clean
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
@@ -33,14 +33,22 @@ dev: $(VENV)/.dev
 demo: install
 	@$(BIN)/interlock demo
 
-test: dev
+test: dev compiled peers
 	@$(BIN)/python -m pytest $(PARALLEL)
 
-check: lint types
+check: lint types compiled
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not slow and not interop'
 
-conformance: dev
+conformance: dev compiled
 	@$(BIN)/python -m scripts.conformance
+
+# The tests start hundreds of programs, and each would compile what it imports where Python may write no bytecode by itself.
+compiled: dev
+	@$(BIN)/python -m compileall -q -j 2 -x /test_ src tests scripts
+
+# All that the tests need of other makers; a test that misses something says so itself.
+peers: dev
+	@$(BIN)/python scripts/peers.py || true
 
 types: dev
 	@$(BIN)/mypy

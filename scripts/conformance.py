@@ -160,6 +160,7 @@ class Suite:
     def run(self, results: Path, *arguments: str, follow: Callable[[str], object] | None = None) -> subprocess.CompletedProcess[str]:
         """Run the suite; whatever it has started ends with it. `follow` is given each line that it prints, as it prints it."""
         environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+        environment["NODE_COMPILE_CACHE"] = str(peers.PEERS / "compiled")  # the suite starts anew for each scenario
         limit = [] if arguments[0] == "authorization" else ["--timeout", str(SCENARIO_SECONDS * 1000)]  # that leg has no such option
         command = [*self.command, *arguments, *limit, "--output-dir", str(results)]
         with subprocess.Popen(

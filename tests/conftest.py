@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.ports import free_port
 
-pytest_plugins = ["tests.peers_in_place"]
+pytest_plugins = ["tests.peers_in_place", "tests.lanes"]
 
 # A shared machine stalls now and then: no deadline for one example, and no complaint about slow generation.
 settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -59,19 +60,76 @@ def test_what_fails_leaves_nothing_behind(made: list[Path], tmp_path: Path) -> N
 
 
 def test_a_second_maker_takes_what_the_first_has_made(made: list[Path], tmp_path: Path) -> None:
-    """Two at once: whoever comes second leaves in place what may be in use already."""
+    """Two at once: whoever comes second waits, makes nothing, and leaves in place what may be in use already."""
     (tmp_path / "lock").write_text("a")
+    second = threading.Thread(target=make_in, args=(made, tmp_path))
 
     def make(place: Path) -> None:
-        make_in(made, tmp_path)  # the first, who is quicker
+        second.start()
+        second.join(0.2)  # time enough to make something, if it did not wait
         place.mkdir()
+        (place / "it").write_text("the first's")
 
     place = peers.once(tmp_path / "peers" / "one", [tmp_path / "lock"], make)
-    assert (place / "it").exists()
+    second.join()
+    assert (place / "it").read_text() == "the first's"
+    assert made == []
     assert [path.name for path in (tmp_path / "peers").iterdir()] == ["one"]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, made: list[Path], tmp_path: Path) -> Path:
+    """A machine whose only programs are in the folder that comes back, and whose apt-get installs `browser-shell` and nothing else."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    place_program(
+        programs / "apt-get",
+        f"""case $* in *install*browser-shell) echo >> {tmp_path}/done; echo > {programs}/browser-shell; /bin/chmod +x {programs}/browser-shell;; *update) ;; *) exit 1;; esac""",
+    )
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.setattr(peers.os, "geteuid", lambda: 0)
+    (tmp_path / "peers").mkdir()
+    return programs
+
+
+def place_program(place: Path, script: str = "") -> Path:
+    """Put a program in its place."""
+    place.write_text(f"#!/bin/sh\n{script}\n")
+    place.chmod(0o755)
+    return place
+
+
+def test_a_program_of_the_machine_is_taken_as_it_is(machine: Path, tmp_path: Path) -> None:
+    """Under any of its names, the first before the second; nothing is installed."""
+    second = place_program(machine / "second")
+    assert peers.install_debian("nothing", "first", "second", "third") == second
+    assert not (tmp_path / "done").exists()
+
+
+def test_a_program_that_debian_has_is_installed_once(machine: Path, tmp_path: Path) -> None:
+    """Also where another one would do: that is for when it cannot be installed."""
+    place_program(machine / "browser")
+    for _ in range(2):
+        assert peers.install_debian("browser-shell", "browser-shell", instead=("browser",)) == machine / "browser-shell"
+    assert (tmp_path / "done").read_text() == "\n"
+
+
+def test_a_program_that_cannot_be_installed(machine: Path) -> None:
+    """Another one of the machine is taken, where it has one; else the words say what failed."""
+    with pytest.raises(peers.NotInstalled, match="apt-get -qq install"):
+        peers.install_debian("no-browser", "no-browser", instead=("browser",))
+    place_program(machine / "browser")
+    assert peers.install_debian("no-browser", "no-browser", instead=("browser",)) == machine / "browser"
+
+
+def test_a_program_for_whoever_may_not_install(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only root installs; who is not is told what to install."""
+    monkeypatch.setattr(peers.os, "geteuid", lambda: 1000)
+    with pytest.raises(peers.NotInstalled, match="apt-get install browser-shell"):
+        peers.install_debian("browser-shell", "browser-shell")
 
 
 def test_a_peer_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     """The program names those that there are."""
     assert peers.main(["nonsense"]) == 2
-    assert "python-2, python-1, fastmcp, typescript" in capsys.readouterr().err
+    assert ", ".join(peers.INSTALLERS) in capsys.readouterr().err
