@@ -1,0 +1,54 @@
+"""The tool that changes a database, for those that whoever started the server lets be changed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+from interlock import CallToolResult, Context, ToolError
+
+from .asking import Sql, statement_of
+from .databases import Databases
+from .engine import Page, Rows
+from .records import Done, Outcome
+from .telling import rows_in_words, said, told
+
+
+class Change(Struct):
+    """One statement of SQL, with values for its parameters in their order or by name."""
+
+    sql: Sql
+    parameters: list[Any] | dict[str, Any] = field(default_factory=list)
+
+
+Changes = Annotated[list[Change], Meta(min_length=1)]
+
+
+async def execute(
+    statements: Changes, ctx: Context[Databases], database: str | None = None, dry_run: bool = False
+) -> Done | CallToolResult:
+    """Run statements of SQL that may change data or tables, in one transaction: all of them happen, or none.
+
+    Args:
+        statements: each is one statement; what it returns (RETURNING) comes back.
+        database: its name, where there are several.
+        dry_run: try them, say what they would do, and keep nothing of it.
+    """
+    engine, limits = ctx.state.find(database), ctx.state.limits
+    if len(statements) > limits.statements:
+        raise ToolError(f"There are more than {limits.statements} statements. Send them in several calls.")
+    given = [statement_of(one.sql, one.parameters, limits.statement) for one in statements]
+    page = Page(0, limits.rows, max(1, limits.bytes // len(given)), limits.cell)
+    async with told(ctx, limits.seconds, limits.telling):
+        results = await engine.execute(given, page, keep=not dry_run)
+    done = Done(engine.name, not dry_run, [Outcome(one.changed, one.columns, one.rows, one.ended == "all") for one in results])
+    if not dry_run:
+        await ctx.state.look()
+    words = "Done." if done.kept else "Tried, and nothing of it was kept."
+    return said("\n".join(filter(None, [words, *map(_in_words, results)])), done)
+
+
+def _in_words(rows: Rows) -> str:
+    changed = "" if rows.changed is None else f"{rows.changed} row{'s' * (rows.changed != 1)} changed."
+    return "\n".join(filter(None, [changed, rows_in_words(rows.columns, rows.rows) if rows.columns else ""]))

@@ -1,0 +1,86 @@
+"""What the database server's tools give, as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from .engine import PlanStep, ResultColumn, Table, TableName
+
+
+class Database(Struct, omit_defaults=True):
+    """A database: its name here, the product, whether it may be changed, and what it is; `problem` says why it cannot be reached."""
+
+    name: str
+    kind: str
+    writable: bool
+    version: str = ""
+    place: str = ""
+    schema: str = ""
+    size: int | None = None
+    problem: str = ""
+
+
+class DatabaseList(Struct):
+    """The databases that there are, and the limits that hold for all of them."""
+
+    databases: list[Database]
+    limits: dict[str, Any]
+
+
+class Tables(Struct):
+    """Tables and views; `next` is the cursor of the page after."""
+
+    database: str
+    tables: list[TableName]
+    next: str | None = None
+
+
+class Described(Struct):
+    """Tables with their columns, keys, indexes and foreign keys."""
+
+    database: str
+    tables: list[Table]
+
+
+class Result(Struct):
+    """Rows of a result, each a list of values in the order of `columns`, from the one with the number `first` (counted from 0).
+
+    `next` is the cursor of the page after, where there is one. `ended` says why this page ends: "all" rows were there, or it has as many
+    "rows" as were asked for, or as many "bytes" as an answer may have. Whole numbers beyond 2**53 and decimals are texts. Bytes are an
+    object with `base64` and the number of `bytes`, a text that was cut one with `text` and the number of `characters`.
+    """
+
+    database: str
+    columns: list[ResultColumn]
+    rows: list[list[Any]]
+    first: int
+    ended: str
+    seconds: float
+    next: str | None = None
+
+
+class Explained(Struct):
+    """The steps by which the engine carries a statement out, from the top down; `depth` says what belongs to what."""
+
+    database: str
+    steps: list[PlanStep]
+    seconds: float | None = None
+
+
+class Outcome(Struct, omit_defaults=True):
+    """What a statement did: how many rows it changed, and those that it returned; `complete` is false where there were more of them."""
+
+    changed: int | None = None
+    columns: list[ResultColumn] = field(default_factory=list)
+    rows: list[list[Any]] = field(default_factory=list)
+    complete: bool = True
+
+
+class Done(Struct):
+    """What statements did together; `kept` is false where it was a trial, and nothing is changed."""
+
+    database: str
+    kept: bool
+    outcomes: list[Outcome]

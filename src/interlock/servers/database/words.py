@@ -1,0 +1,64 @@
+"""Texts of databases, made harmless to look at; names as SQL has them; and the cursors that lead to a next page."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from typing import Any
+
+import msgspec
+
+from interlock import ToolError
+
+# What a terminal obeys, and what turns the direction of text or cannot be seen: shown as escapes.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_MOST_SKIPPED = 10**12
+
+
+def visible(text: str) -> str:
+    """A text in which nothing is left that a terminal would obey or a reader could not see; lines and tabs stay."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}" if ord(found[0]) > 255 else f"\\x{ord(found[0]):02x}", text)
+
+
+def line(text: str, most: int = 200) -> str:
+    """The same in one line, and not longer than `most` characters."""
+    flat = visible(text[: most * 2].replace("\n", "\\n").replace("\t", " "))
+    return flat if len(flat) <= most and len(text) <= most * 2 else f"{flat[: most - 4]} ..."
+
+
+def quoted(name: str) -> str:
+    """A name of a table or column as SQL has it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+class Place(msgspec.Struct, array_like=True):
+    """Where a next page begins: the digest of the call it belongs to, how many rows are before it, and the digest of the last of them."""
+
+    call: str
+    skip: int
+    last: str
+
+
+def digest(*parts: Any) -> str:
+    """A short digest of JSON values."""
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:24]
+
+
+def cursor_of(place: Place) -> str:
+    """A place as callers hold it."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+
+
+def place_of(cursor: str, call: str) -> Place:
+    """The place of a cursor that belongs to a call. It is the caller's, and says nothing but numbers. Raises ToolError."""
+    try:
+        place = msgspec.json.decode(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True), type=Place)
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        raise ToolError("This is no cursor. Take the `next` of the page before, or none to begin anew.") from None
+    if place.call != call:
+        raise ToolError("This cursor belongs to another call. Repeat the call that gave it, with the same arguments.")
+    if not 0 < place.skip <= _MOST_SKIPPED:
+        raise ToolError("This is no cursor. Take the `next` of the page before, or none to begin anew.")
+    return place
