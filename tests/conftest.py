@@ -41,7 +41,9 @@ SLOW_ROOMS = (
     "tests/store/test_likeness.py", "tests/interop/test_everything.py", "tests/transport/test_http_server_fuzz.py",
     "tests/demo/", "tests/host/hub/test_processes.py", "tests/host/hub/test_web.py", "tests/host/hostile/", "tests/host/models/test_talking.py",
     "tests/servers/git/test_limits.py", "tests/servers/git/test_programs.py", "tests/servers/filesystem/test_races.py",
-    "tests/servers/test_calendar_files.py", "tests/servers/test_mail_post.py",
+    "tests/servers/test_calendar_files.py", "tests/servers/test_mail_post.py", "tests/servers/git/test_escapes.py",
+    "tests/servers/database/test_stopping.py", "tests/servers/database/postgres/test_limits.py",
+    "tests/servers/database/postgres/test_attacks.py", "tests/host/config/test_fuzz.py",
     "tests/house/test_tools.py",  # which `make check` has run by itself
     "tests/transport/test_http_deployment.py", "tests/transport/test_http_client_roads.py", "tests/transport/test_http_audit_hosted.py",
     "tests/transport/test_http_mounted.py", "tests/transport/test_own_streams.py", "tests/transport/test_http_listening.py",
