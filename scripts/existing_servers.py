@@ -50,10 +50,17 @@ def command(name: str, folder: Path) -> list[str]:
     return [str(peers.node()), str(script), *options.get(name, ())]
 
 
-def started(name: str, folder: Path) -> Stdio:
-    """How a client reaches a server of others that keeps its data in a folder. Raises NotInstalled."""
+def environment(name: str, folder: Path) -> dict[str, str]:
+    """The environment of a server of others that keeps its data in a folder."""
+    if name == "fetch":
+        return {"PATH": str(folder)}  # where it found npm, it would install what no lock of ours names, at its first page
     graph = {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")} if name == "memory" else {}
-    return Stdio(command(name, folder), env={"PATH": os.environ["PATH"], **graph})
+    return {"PATH": os.environ["PATH"], **graph}
+
+
+def started(name: str, folder: Path, *options: str) -> Stdio:
+    """How a client reaches a server of others that keeps its data in a folder. Raises NotInstalled."""
+    return Stdio([*command(name, folder), *options], env=environment(name, folder))
 
 
 async def offer(name: str, folder: Path) -> Offer:
