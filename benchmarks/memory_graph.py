@@ -63,7 +63,8 @@ async def _measured() -> None:
             for what, words in (
                 ("a name", "karo_1"), ("one word of many", "number49000"), ("a frequent word", "person"), ("every entity", "number"),
                 ("two words", "kami number12"), ("the middle of words", "umber4900"), ("a beginning", "ka"), ("no spaces", "記録42"),
-                ("nothing", "xyzzy"), ("some of three", "xyzzy number7 plugh"),
+                ("nothing", "xyzzy"), ("some of three", "xyzzy number7 plugh"), ("one letter", "k"), ("two frequent", "person number"),
+                ("the middle of all", "umber"), ("a sign", "_"), ("a sign at a word", "n-"), ("eight letters", "k n p r s t a e"),
             ):  # fmt: skip
                 for limit in (10, 50):
                     times, work = [], []

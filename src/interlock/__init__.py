@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .transport.fetching import HttpFetch
     from .transport.http import Http
     from .transport.limits import Limits, Rate
-    from .transport.public import PublicFetch
+    from .transport.public import NotAsked, PublicFetch
     from .transport.sockets import Socket
     from .transport.stdio import Stdio
     from .transport.webserver import listening_socket
@@ -83,7 +83,7 @@ _ROOMS = {
     ".transport.fetching": ("HttpFetch",),
     ".transport.http": ("Http",),
     ".transport.limits": ("Limits", "Rate"),
-    ".transport.public": ("PublicFetch",),
+    ".transport.public": ("NotAsked", "PublicFetch"),
     ".transport.sockets": ("Socket",),
     ".transport.stdio": ("Stdio",),
     ".types": (
@@ -150,6 +150,7 @@ __all__ = [
     "Lost",
     "McpError",
     "Middleware",
+    "NotAsked",
     "Principal",
     "Progress",
     "ProtocolError",

@@ -1,12 +1,21 @@
-"""The weather service on loopback, for the tests that need one."""
+"""What the tests of several servers need: a client of the one that a file's `server` gives, and the weather service on loopback."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from interlock import Client, Server
 from tests.servers.weather_site import WeatherSite
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[Client]:
+    """A client that checks results against the output schemas, with a person who agrees to everything."""
+    async with Client(server, elicit=lambda question: {"confirm": True}) as opened:
+        await opened.list_tools()
+        yield opened
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from interlock import Client, McpError, Server, Watch, types
 from interlock.servers.calendar import calendar_server
 from interlock.testing import EVERY_WAY, ScriptedAnswers, Way, connect
 from tests.servers.calendars import FOREIGN, TODAY, bytes_of, calendar
+from tests.servers.calls import done, refusal, words
 
 TRIP = {"title": "Barcelona Trip", "start_date": "2024-06-15", "end_date": "2024-06-22"}
 JUNE = {"from": "2024-06-01", "to": "2024-06-30"}
@@ -32,35 +32,14 @@ def server(folder: Path) -> Server:
     return calendar_server(folder, lambda: TODAY)
 
 
-@pytest.fixture
-async def client(server: Server) -> AsyncIterator[Client]:
-    """A client that checks results against the output schemas, and has a person who says yes."""
-    async with Client(server, elicit=lambda params: {"confirm": True}) as opened:
-        await opened.list_tools()
-        yield opened
-
-
 async def made(client: Client, **arguments: Any) -> dict[str, Any]:
     """An event that was created, as data."""
-    result = await client.call_tool("create_event", arguments)
-    assert not result.is_error, result.text
-    found = result.structured_content
-    assert isinstance(found, dict)
-    return found
+    return await done(client, "create_event", **arguments)
 
 
 async def listed(client: Client, **arguments: Any) -> list[tuple[str, str, str]]:
     """What list_events finds: title, start and end."""
-    result = await client.call_tool("list_events", {**JUNE, **arguments})
-    assert not result.is_error, result.text
-    return [(one["title"], one["start"], one["end"]) for one in result.structured_content["events"]]
-
-
-async def refusal(client: Client, tool: str, **arguments: Any) -> str:
-    """The words of a call that fails."""
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error, result.text
-    return result.text
+    return [(one["title"], one["start"], one["end"]) for one in (await done(client, "list_events", **{**JUNE, **arguments}))["events"]]
 
 
 # -- what it offers -------------------------------------------------------------------------------------------------------
@@ -453,9 +432,8 @@ async def test_completion(client: Client, folder: Path) -> None:
 async def test_older_clients_read_it_in_words(server: Server) -> None:
     """A peer that knows no structured content finds the ids and times in the text (`TOL-11`)."""
     async with Client(server, revision="2024-11-05") as client:
-        result = await client.call_tool("create_event", TRIP)
-        assert result.text.startswith("Created: 2024-06-15 to 2024-06-22: Barcelona Trip [my-calendar; id ")
-        event = result.text.rpartition("id ")[2].rstrip("]")
-        changed = await client.call_tool("update_event", {"event": event, "title": "Trip"})
-        assert "Trip" in changed.text
-        assert event in (await client.call_tool("list_events", JUNE)).text
+        created = await words(client, "create_event", **TRIP)
+        assert created.startswith("Created: 2024-06-15 to 2024-06-22: Barcelona Trip [my-calendar; id ")
+        event = created.rpartition("id ")[2].rstrip("]")
+        assert "Trip" in await words(client, "update_event", event=event, title="Trip")
+        assert event in await words(client, "list_events", **JUNE)

@@ -103,7 +103,9 @@ async def test_what_is_not_read(client: Client, path: str, words: str) -> None:
 
 async def test_search(client: Client) -> None:
     """Lines with their places, from text that may be seen, whatever the case."""
-    found = (await client.call_tool("search_files", {"text": "NEEDLE"})).value()
+    result = await client.call_tool("search_files", {"text": "NEEDLE"})
+    assert result.text == "README.md:2: A needle here.\nsrc/a.py:1: needle = 1"
+    found = result.value()
     assert found == {
         "hits": [
             {"path": "README.md", "line": 2, "text": "A needle here."},

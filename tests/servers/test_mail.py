@@ -7,7 +7,6 @@ import json
 import mailbox
 import os
 import sys
-from collections.abc import AsyncIterator
 from email import policy
 from email.parser import BytesParser
 from pathlib import Path
@@ -25,6 +24,7 @@ from interlock.servers.mail.letters import MOST_BODY, addresses, letter_of, writ
 from interlock.servers.mail.post import Post
 from interlock.store import lock
 from tests.servers.calendars import bytes_of
+from tests.servers.calls import done, refusal, words
 
 TOP = Path(__file__).parents[2]
 AWAY = {"to": "team@work.com", "subject": "Out of Office", "body": "I am away from 15 to 22 June.\n"}
@@ -41,29 +41,6 @@ def folder(tmp_path: Path) -> Path:
 def server(folder: Path) -> Server:
     """A server over that Maildir, with no SMTP server."""
     return mail_server(folder, SENDER)
-
-
-@pytest.fixture
-async def client(server: Server) -> AsyncIterator[Client]:
-    """A client that checks results against the output schemas."""
-    async with Client(server) as opened:
-        await opened.list_tools()
-        yield opened
-
-
-async def done(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """What a tool gives, as data."""
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.text
-    assert isinstance(result.structured_content, dict)
-    return result.structured_content
-
-
-async def refusal(client: Client, tool: str, **arguments: Any) -> str:
-    """The words of a call that fails."""
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error, result.text
-    return result.text
 
 
 async def ids(client: Client, tool: str, **arguments: Any) -> list[str]:
@@ -335,12 +312,12 @@ async def test_letters_of_other_programs(client: Client, folder: Path) -> None:
     assert (sent["to"], sent["from"]) == (["bob@example.com"], "Ann Lee <ann@example.com>")
     assert "names nobody to send it to" in await refusal(client, "send_draft", draft=nobody)
     many = ", ".join(f"a{n}@b.example" for n in range(51)).encode()
-    for headers, words in (
+    for headers, why in (
         (b"Bcc: " + many, "50 people at the most"),
         (b"To: a@b.example\nFrom: eve@example.com", "not from eve@example.com"),
     ):
         odd = drafts.add(headers + b"\n\nhm")
-        assert words in await refusal(client, "send_draft", draft=odd)
+        assert why in await refusal(client, "send_draft", draft=odd)
         assert odd in await ids(client, "list_drafts")
 
 
@@ -397,8 +374,7 @@ async def test_two_processes_lose_nothing(folder: Path, tmp_path: Path) -> None:
 async def test_older_clients_read_it_in_words(server: Server) -> None:
     """A peer that knows no structured content finds ids, and how a letter was sent, in the text (`TOL-11`)."""
     async with Client(server, revision="2024-11-05") as client:
-        assert "[" in (await client.call_tool("create_draft", AWAY)).text
-        listed = (await client.call_tool("list_drafts")).text
-        draft = listed.rpartition("id ")[2].rstrip("]")
-        assert "Not sent to anybody" in (await client.call_tool("send_draft", {"draft": draft})).text
-        assert ", local; id " in (await client.call_tool("list_sent")).text
+        assert "[" in await words(client, "create_draft", **AWAY)
+        draft = (await words(client, "list_drafts")).rpartition("id ")[2].rstrip("]")
+        assert "Not sent to anybody" in await words(client, "send_draft", draft=draft)
+        assert ", local; id " in await words(client, "list_sent")

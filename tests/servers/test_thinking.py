@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from interlock import REVISIONS, Caller, Client, Exchange, Http, McpError, Principal, Server, ToolError, listening_socket, types
+from interlock import REVISIONS, Caller, Client, Exchange, McpError, Principal, Server, Stdio, ToolError, types
 from interlock.servers.thinking import CHAIN, server_of, thinking_server
 from interlock.servers.thinking.answers import drawing, outline
-from interlock.servers.thinking.chains import Chain, Limits, Shelf, Thought, limits_of
+from interlock.servers.thinking.chains import Chain, Limits, Shelf, Thought
 from interlock.store import MemoryVault, SqliteVault
-from interlock.transport.webserver import serve_http
+from tests.servers.calls import done, refusal, words
+from tests.servers.roads import over, serving
 
 ELSEWHERE = "A" * 22  # an id of the right form that nothing has
 
 
 @pytest.fixture
-async def client() -> AsyncIterator[Client]:
-    """A client that checks results against the output schemas."""
-    async with Client(thinking_server()) as opened:
-        await opened.list_tools()
-        yield opened
+def server() -> Server:
+    """A server that keeps thoughts in memory."""
+    return thinking_server()
 
 
 def step(number: int, thought: str = "", *, more: bool = True, total: int = 5, **others: Any) -> dict[str, Any]:
@@ -40,17 +37,7 @@ def step(number: int, thought: str = "", *, more: bool = True, total: int = 5, *
 
 async def think(client: Client, *arguments: Any, **others: Any) -> dict[str, Any]:
     """What became of a thought."""
-    result = await client.call_tool("sequentialthinking", step(*arguments, **others))
-    assert not result.is_error, result.text
-    found: Any = result.structured_content
-    return dict(found)
-
-
-async def refusal(client: Client, tool: str, given: dict[str, Any]) -> str:
-    """The words of a call that fails."""
-    result = await client.call_tool(tool, given)
-    assert result.is_error, result.text
-    return result.text
+    return await done(client, "sequentialthinking", **step(*arguments, **others))
 
 
 # -- what it offers -------------------------------------------------------------------------------------------------------
@@ -61,24 +48,14 @@ async def test_nobody_who_uses_it_is_broken(interlock_catalogue: Any) -> None:
     assert not (await interlock_catalogue(thinking_server(), "thinking_catalogue.json")).breaking
 
 
-async def test_every_tool_says_what_it_does(client: Client) -> None:
-    """Titles, descriptions, output schemas, and all hints (`TOL-02`, `TOL-04`, `TOL-05`)."""
-    for tool in await client.list_tools():
-        assert all((tool.title, tool.description, tool.output_schema, tool.annotations)), tool.name
-        hints = tool.annotations
-        assert hints is not None
-        assert None not in (hints.read_only_hint, hints.open_world_hint, hints.idempotent_hint, hints.destructive_hint), tool.name
-        assert all("description" in argument for argument in tool.input_schema.get("properties", {}).values()), tool.name
-
-
 @pytest.mark.parametrize("name", ["sequentialthinking", "list_chains", "review_chain", "forget_chain"])
 async def test_annotations_are_true(client: Client, name: str) -> None:
     """A tool that only reads changes nothing, an idempotent one may be repeated, one that is not destructive loses nothing (`TOL-04`)."""
     chain = (await think(client, 1))["chain"]
 
     async def seen() -> list[Any]:
-        listed: Any = (await client.call_tool("list_chains", {})).structured_content
-        return [(await client.call_tool("review_chain", {"chain": one["chain"]})).structured_content for one in listed["chains"]]
+        listed = await done(client, "list_chains")
+        return [await done(client, "review_chain", chain=one["chain"]) for one in listed["chains"]]
 
     arguments = {"sequentialthinking": step(1, "another"), "list_chains": {}}.get(name, {"chain": chain})
     hints = {tool.name: tool.annotations for tool in await client.list_tools()}[name]
@@ -96,43 +73,34 @@ async def test_annotations_are_true(client: Client, name: str) -> None:
 @pytest.mark.parametrize("road", ["memory", "http"])
 async def test_every_revision(revision: str, road: str) -> None:
     """A chain with a revision and a branch, in memory and over HTTP, in all revisions."""
-    served = thinking_server()
-    sock = listening_socket("127.0.0.1", 0)
-    serving = asyncio.create_task(serve_http(served.http_app(), sock, grace=1.0))
-    try:
-        target: Any = served if road == "memory" else Http(f"http://127.0.0.1:{sock.getsockname()[1]}/mcp")
-        async with Client(target, revision=revision) as client:
-            said = (await client.call_tool("sequentialthinking", step(1))).text
-            chain = said.rpartition("Send chain ")[2].partition(" ")[0]
-            for given in (
-                step(2),
-                step(3, isRevision=True, revisesThought=1),
-                step(3, branchFromThought=2, branchId="b"),
-                step(4, more=False),
-            ):
-                assert "Thought" in (await client.call_tool("sequentialthinking", {**given, "chain": chain})).text
-            assert "There is no thought 9" in await refusal(client, "sequentialthinking", {**step(5, revisesThought=9), "chain": chain})
-            text = (await client.read_resource(f"thinking://chains/{chain}")).contents[0].text or ""
-            assert "revised by 3" in text
-            assert "## Branch b, from thought 2 of the main line" in text
-            with pytest.raises(McpError):
-                await client.read_resource(f"thinking://chains/{ELSEWHERE}")
-            assert "sequentialthinking" in str((await client.get_prompt("think_through", {"problem": "Why?"})).messages[0].content)
-    finally:
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
+    async with over(road, thinking_server()) as target, Client(target, revision=revision) as client:
+        said = await words(client, "sequentialthinking", **step(1))
+        chain = said.rpartition("Send chain ")[2].partition(" ")[0]
+        for given in (
+            step(2),
+            step(3, isRevision=True, revisesThought=1),
+            step(3, branchFromThought=2, branchId="b"),
+            step(4, more=False),
+        ):
+            assert "Thought" in (await client.call_tool("sequentialthinking", {**given, "chain": chain})).text
+        assert "There is no thought 9" in await refusal(client, "sequentialthinking", **{**step(5, revisesThought=9), "chain": chain})
+        text = (await client.read_resource(f"thinking://chains/{chain}")).contents[0].text or ""
+        assert "revised by 3" in text
+        assert "## Branch b, from thought 2 of the main line" in text
+        with pytest.raises(McpError):
+            await client.read_resource(f"thinking://chains/{ELSEWHERE}")
+        assert "sequentialthinking" in str((await client.get_prompt("think_through", {"problem": "Why?"})).messages[0].content)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_from_the_command_line(revision: str, tmp_path: Path) -> None:
     """`interlock serve thinking` over stdio; a client that knows no `chain` can think as it always did."""
     env = {"INTERLOCK_THINKING_THOUGHT": "20", "INTERLOCK_THINKING_STORE": f"sqlite:{tmp_path}/thoughts.db"}
-    command = {"command": sys.executable, "args": ["-m", "interlock", "serve", "thinking"], "env": env}
-    async with Client(command, revision=revision) as client:
+    async with Client(Stdio(serving("thinking"), env=env), revision=revision) as client:
         for number in (1, 2, 3):
             assert not (await client.call_tool("sequentialthinking", step(number))).is_error
-        assert "20 are the most" in await refusal(client, "sequentialthinking", step(4, "x" * 21))
-        assert "(3 thoughts)" in (await client.call_tool("list_chains", {})).text
+        assert "20 are the most" in await refusal(client, "sequentialthinking", **step(4, "x" * 21))
+        assert "(3 thoughts)" in await words(client, "list_chains")
 
 
 # -- thinking ---------------------------------------------------------------------------------------------------------------
@@ -190,8 +158,8 @@ async def test_what_does_not_fit_is_said_in_words(client: Client, given: dict[st
     chain = (await think(client, 1))["chain"]
     for one in (step(2), step(3), step(3, branchFromThought=2, branchId="b")):
         await client.call_tool("sequentialthinking", {**one, "chain": chain})
-    assert words in await refusal(client, "sequentialthinking", {"chain": chain, **given})
-    told: Any = (await client.call_tool("review_chain", {"chain": chain})).structured_content
+    assert words in await refusal(client, "sequentialthinking", chain=chain, **given)
+    told = await done(client, "review_chain", chain=chain)
     assert (len(told["thoughts"]), told["branches"]) == (4, ["b"])
 
 
@@ -224,9 +192,9 @@ async def test_what_models_send_is_understood(client: Client, given: dict[str, A
 )
 async def test_what_nobody_understands_is_refused(client: Client, given: dict[str, Any]) -> None:
     """And a thought that only looks like a number stays what it is."""
-    assert next(iter(given)) in await refusal(client, "sequentialthinking", {**step(1), **given})
+    assert next(iter(given)) in await refusal(client, "sequentialthinking", **{**step(1), **given})
     told = await think(client, 1, "7")
-    review: Any = (await client.call_tool("review_chain", {"chain": told["chain"]})).structured_content
+    review = await done(client, "review_chain", chain=told["chain"])
     assert review["thoughts"][0]["thought"] == "7"
 
 
@@ -243,7 +211,7 @@ async def test_several_conversations_in_one_process(client: Client) -> None:
     assert (await think(client, 2, chain=one))["thoughtHistoryLength"] == 2
     assert (await think(client, 3))["chain"] == one
     assert (await think(client, 2, chain=two))["thoughtHistoryLength"] == 2
-    listed: Any = (await client.call_tool("list_chains", {})).structured_content
+    listed = await done(client, "list_chains")
     assert [(known["chain"], known["begins"], known["thoughts"]) for known in listed["chains"]] == [(two, "two", 2), (one, "one", 3)]
 
 
@@ -258,11 +226,11 @@ async def test_reading_completing_watching_and_forgetting(client: Client) -> Non
         async with asyncio.timeout(30):
             assert (await anext(changes)).uri == f"thinking://chains/{chain}"
     for forgotten in (True, False):
-        told: Any = (await client.call_tool("forget_chain", {"chain": chain})).structured_content
+        told = await done(client, "forget_chain", chain=chain)
         assert told["forgotten"] is forgotten
     assert (await client.complete(CHAIN, "chain", "")).values == [other]
-    assert "There is no chain" in await refusal(client, "review_chain", {"chain": chain})
-    assert "There is no chain" in await refusal(client, "sequentialthinking", step(3, chain=chain))
+    assert "There is no chain" in await refusal(client, "review_chain", chain=chain)
+    assert "There is no chain" in await refusal(client, "sequentialthinking", **step(3, chain=chain))
 
 
 async def test_the_drawing(client: Client) -> None:
@@ -270,7 +238,7 @@ async def test_the_drawing(client: Client) -> None:
     chain = (await think(client, 1, 'a"] --> b; click t0 "javascript:"'))["chain"]
     await think(client, 2, chain=chain, revisesThought=1)
     await think(client, 2, chain=chain, branchFromThought=1, branchId="b|x")
-    text = (await client.call_tool("review_chain", {"chain": chain, "form": "mermaid"})).text
+    text = await words(client, "review_chain", chain=chain, form="mermaid")
     assert text.splitlines() == [
         "flowchart TD",
         '    t0["1: a#34;#93; --#62; b#59; click t0 #34;javascript#58;#34;"]',
@@ -439,7 +407,7 @@ async def test_branches_are_bounded() -> None:
         for name in ("a", "b"):
             await think(client, 2, chain=chain, branchFromThought=1, branchId=name)
         given = step(2, chain=chain, branchFromThought=1, branchId="c")
-        assert await refusal(client, "sequentialthinking", given) == "This chain has 2 branches already. Go on with one of them: a, b."
+        assert await refusal(client, "sequentialthinking", **given) == "This chain has 2 branches already. Go on with one of them: a, b."
         assert (await think(client, 3, chain=chain, branchId="a"))["branches"] == ["a", "b"]
 
 
@@ -450,7 +418,7 @@ async def test_the_chain_used_longest_ago_goes_first() -> None:
         await think(client, 2, chain=one)
         three = (await think(client, 1))["chain"]
         assert (await client.complete(CHAIN, "chain", "")).values == [three, one]
-        assert "There is no chain" in await refusal(client, "review_chain", {"chain": two})
+        assert "There is no chain" in await refusal(client, "review_chain", chain=two)
 
 
 async def test_chains_end() -> None:
@@ -500,14 +468,6 @@ async def test_a_store_that_is_named_outlives_the_server(monkeypatch: pytest.Mon
         server_of()
     with pytest.raises(ValueError, match="takes no arguments"):
         server_of("sqlite:thoughts.db")
-
-
-def test_limits_are_read_from_the_environment() -> None:
-    """Each by its name; what is no limit is named."""
-    assert limits_of({"INTERLOCK_THINKING_CHAINS": " 7 "}) == Limits(chains=7)
-    for bad in ("many", "0", "-1", "1.5"):
-        with pytest.raises(ValueError, match=f"INTERLOCK_THINKING_SIZE={bad}"):
-            limits_of({"INTERLOCK_THINKING_SIZE": bad})
 
 
 def test_the_page_has_the_limits() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import struct
 import sys
 import zoneinfo
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from importlib import resources
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from interlock import REVISIONS, Client, Http, McpError, ToolError, listening_socket
+from interlock import REVISIONS, Client, McpError, Server, Stdio, ToolError
 from interlock.servers.time import CHANGES, NOW, server_of, time_server
 from interlock.servers.time.answers import moment_of
 from interlock.servers.time.moments import (
@@ -33,7 +32,8 @@ from interlock.servers.time.moments import (
     settled,
 )
 from interlock.servers.time.zones import Zones, own_zone
-from interlock.transport.webserver import serve_http
+from tests.servers.calls import done, refusal, words
+from tests.servers.roads import over, serving
 
 THEN = datetime(2024, 6, 15, 13, 30, 0, 987654, tzinfo=UTC)  # a Saturday
 ZONES = Zones()
@@ -44,26 +44,9 @@ spans = st.builds(Span, st.integers(0, 1200), st.integers(0, 5000), st.timedelta
 
 
 @pytest.fixture
-async def client() -> AsyncIterator[Client]:
-    """A client of a server whose clock stands still, for a person in Madrid; it checks results against the output schemas."""
-    async with Client(time_server("Europe/Madrid", lambda: THEN)) as opened:
-        await opened.list_tools()
-        yield opened
-
-
-async def done(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """The data of a call that works."""
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.text
-    found: Any = result.structured_content
-    return dict(found)
-
-
-async def refusal(client: Client, tool: str, **arguments: Any) -> str:
-    """The words of a call that fails."""
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error, result.text
-    return result.text
+def server() -> Server:
+    """A server whose clock stands still, for a person in Madrid."""
+    return time_server("Europe/Madrid", lambda: THEN)
 
 
 # -- what it offers -------------------------------------------------------------------------------------------------------
@@ -98,42 +81,24 @@ async def test_annotations_are_there_and_true(client: Client, tmp_path: Path, mo
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("road", ["memory", "http"])
-async def test_every_revision(revision: str, road: str) -> None:
+async def test_every_revision(server: Server, revision: str, road: str) -> None:
     """Telling, converting, refusing, reading and prompting, in memory and over HTTP, in all revisions."""
-    served = time_server("Europe/Madrid", lambda: THEN)
-    sock = listening_socket("127.0.0.1", 0)
-    serving = asyncio.create_task(serve_http(served.http_app(), sock, grace=1.0))
-    try:
-        target: Any = served if road == "memory" else Http(f"http://127.0.0.1:{sock.getsockname()[1]}/mcp")
-        async with Client(target, revision=revision) as client:
-            assert (
-                await client.call_tool("get_current_time", {})
-            ).text == "Europe/Madrid: Saturday, 2024-06-15T15:30:00+02:00 (CEST, week 2024-W24)"
-            assert (
-                "+05:45" in (await client.call_tool("convert_time", {"time": "12:00", "target_timezone": ["UTC", "Asia/Kathmandu"]})).text
-            )
-            assert "Did you mean Europe/Madrid" in await refusal(client, "get_current_time", timezone="Europe/Madird")
-            assert (
-                json.loads((await client.read_resource("time://now/Asia/Tokyo")).contents[0].text or "")["datetime"]
-                == "2024-06-15T22:30:00+09:00"
-            )
-            assert "+07:00 ahead" in str((await client.get_prompt("plan_meeting", {"zone": "Asia/Tokyo"})).messages[0].content)
-    finally:
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
+    async with over(road, server) as target, Client(target, revision=revision) as client:
+        assert await words(client, "get_current_time") == "Europe/Madrid: Saturday, 2024-06-15T15:30:00+02:00 (CEST, week 2024-W24)"
+        assert "+05:45" in await words(client, "convert_time", time="12:00", target_timezone=["UTC", "Asia/Kathmandu"])
+        assert "Did you mean Europe/Madrid" in await refusal(client, "get_current_time", timezone="Europe/Madird")
+        tokyo = json.loads((await client.read_resource("time://now/Asia/Tokyo")).contents[0].text or "")
+        assert tokyo["datetime"] == "2024-06-15T22:30:00+09:00"
+        assert "+07:00 ahead" in str((await client.get_prompt("plan_meeting", {"zone": "Asia/Tokyo"})).messages[0].content)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_from_the_command_line(revision: str) -> None:
     """`interlock serve time` over stdio; the environment says where the person is, and an argument says it louder."""
     for arguments, zone in (([], "Asia/Tokyo"), (["Asia/Kathmandu"], "Asia/Kathmandu")):
-        command = {
-            "command": sys.executable,
-            "args": ["-m", "interlock", "serve", "time", *arguments],
-            "env": {"INTERLOCK_TIME_ZONE": "Asia/Tokyo"},
-        }
-        async with Client(command, revision=revision) as client:
-            assert (await client.call_tool("get_current_time", {})).text.startswith(f"{zone}: ")
+        program = Stdio(serving("time", *arguments), env={"INTERLOCK_TIME_ZONE": "Asia/Tokyo"})
+        async with Client(program, revision=revision) as client:
+            assert (await words(client, "get_current_time")).startswith(f"{zone}: ")
 
 
 def test_a_zone_that_is_none_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

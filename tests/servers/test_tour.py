@@ -12,7 +12,6 @@ import pytest
 
 from interlock import Client, types
 from interlock.servers.everything import server
-from interlock.servers.weather import ADDRESS_VARIABLE
 from interlock.tour import main
 from interlock.tour.person import AtTerminal
 from interlock.tour.stage import Messages, Stage, short
@@ -30,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_all_goes_well(site: WeatherSite, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Three servers as children, six conversations in both eras, two over HTTP; every message is shown with direction and revision."""
-    monkeypatch.setenv(ADDRESS_VARIABLE, site.url)
+    monkeypatch.setenv("INTERLOCK_WEATHER_URL", site.url)
     assert main(["--folder", str(folder)]) == 0
     shown = capsys.readouterr().out
     assert re.search(r"✓ All \d+ steps went well, in \d+ messages\.", shown)
@@ -51,7 +50,7 @@ def test_all_goes_well(site: WeatherSite, folder: Path, monkeypatch: pytest.Monk
 
 def test_without_network(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The weather says in clear words that it cannot be had, and the rest goes on: no failure."""
-    monkeypatch.setenv(ADDRESS_VARIABLE, NOBODY)
+    monkeypatch.setenv("INTERLOCK_WEATHER_URL", NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     assert main(["--folder", str(folder)]) == 0
     shown = capsys.readouterr().out
@@ -61,7 +60,7 @@ def test_without_network(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_without_the_extra_for_http(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The part is left out, with the words to install it: no failure."""
-    monkeypatch.setenv(ADDRESS_VARIABLE, NOBODY)
+    monkeypatch.setenv("INTERLOCK_WEATHER_URL", NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["--folder", str(folder)]) == 0
@@ -72,7 +71,7 @@ def test_without_the_extra_for_http(folder: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_failure_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A server that cannot be started costs its part and the exit code, and no other part."""
-    monkeypatch.setenv(ADDRESS_VARIABLE, NOBODY)
+    monkeypatch.setenv("INTERLOCK_WEATHER_URL", NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr("interlock.tour.walk.NEWEST", "2024-11-05")  # under which a question cannot be asked
     assert main(["--folder", str(folder)]) == 1
@@ -84,7 +83,7 @@ def test_a_failure_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys
 
 def test_an_empty_folder_and_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A folder without files is remarked on; one that there is not is a usage error."""
-    monkeypatch.setenv(ADDRESS_VARIABLE, NOBODY)
+    monkeypatch.setenv("INTERLOCK_WEATHER_URL", NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     assert main(["--folder", str(tmp_path)]) == 0
     assert "There are no files in" in capsys.readouterr().out

@@ -128,6 +128,7 @@ async def test_a_no_books_nothing(
     assert (done["booked"], done["booking"]) == (False, None)
     assert words in done["message"]
     assert done["message"].endswith("nothing was booked.")
+    assert result.text == done["message"]
     assert kept(path) == []
 
 

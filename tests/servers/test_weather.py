@@ -10,7 +10,7 @@ import pytest
 
 from interlock import Client, McpError
 from interlock.servers import weather
-from interlock.servers.weather import ADDRESS_VARIABLE, MOST_BYTES, SECONDS_VARIABLE, weather_server
+from interlock.servers.weather import MOST_BYTES, weather_server
 from tests.servers.weather_site import WeatherSite
 
 HERE = {"latitude": 38.58, "longitude": -121.49}
@@ -61,8 +61,9 @@ async def test_no_alerts(site: WeatherSite) -> None:
 
 async def test_a_forecast(site: WeatherSite) -> None:
     """Five periods as data, which the client checks against the schema; redirections of the service are followed (`TOL-10`)."""
-    failed, _, data = await call(site.url, "get_forecast", HERE)
+    failed, text, data = await call(site.url, "get_forecast", HERE)
     assert not failed
+    assert text.splitlines()[::2][:2] == ["Sacramento, CA:", "Tonight: 61 °F, wind 5 to 10 mph NW, rain 10 %. Forecast number 1."]
     assert (data["place"], len(data["periods"])) == ("Sacramento, CA", 5)
     assert data["periods"][1] == {
         "name": "Tonight",
@@ -166,7 +167,7 @@ async def test_without_the_extra(site: WeatherSite, monkeypatch: pytest.MonkeyPa
 
 async def test_as_a_program(site: WeatherSite) -> None:
     """The module runs over stdio, and takes its address from the environment."""
-    env = {ADDRESS_VARIABLE: site.url, SECONDS_VARIABLE: "5", "NO_PROXY": "127.0.0.1"}
+    env = {"INTERLOCK_WEATHER_URL": site.url, "INTERLOCK_WEATHER_SECONDS": "5", "NO_PROXY": "127.0.0.1"}
     entry = {"command": sys.executable, "args": ["-m", "interlock.servers.weather"], "env": env}
     async with Client(entry) as client:
         assert [tool.name for tool in await client.list_tools()] == ["get_alerts", "get_forecast", "check_weather"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from interlock import Unreachable
 from interlock.addresses import peculiarity
 from interlock.transport.proxies import Proxies
-from interlock.transport.public import PublicFetch, Refused
+from interlock.transport.public import NotAsked, PublicFetch
 from tests.transport.http_peers import get, once, serving
 from tests.transport.internet import OTHER, PUBLIC, SIX, Internet
 
@@ -69,7 +69,7 @@ async def outcome(url: str, answers: Sequence[str] = (PUBLIC,), **settings: Any)
 async def refused(url: str, answers: Sequence[str] = (PUBLIC,), **settings: Any) -> str:
     """Why it is refused; it must be, before anything is dialled."""
     internet, bad = await outcome(url, answers, **settings)
-    assert isinstance(bad, Refused), f"{url} {bad!r}"
+    assert isinstance(bad, NotAsked), f"{url} {bad!r}"
     assert not internet.dialled
     return str(bad)
 
@@ -94,7 +94,7 @@ async def test_public_addresses_are_asked(address: str):
     """Those of the IPv4 internet in an IPv6 form that is routed, too; what was resolved is what is dialled (SEC-14)."""
     for url in (f"https://{bracketed(address)}/", "https://a.example/"):
         internet, bad = await outcome(url, [address])
-        assert not isinstance(bad, Refused)
+        assert not isinstance(bad, NotAsked)
         assert [ipaddress.ip_address(host) for host, _ in internet.dialled] == [ipaddress.ip_address(address)]
 
 
@@ -239,7 +239,7 @@ async def test_names_in_other_spellings_are_judged_by_what_they_resolve_to(host:
     fetch = internet.fetch()
     with pytest.raises(Unreachable, match="Nobody listens"):
         await fetch(get(f"https://{host}/"))
-    with pytest.raises(Refused, match="a private address"):
+    with pytest.raises(NotAsked, match="a private address"):
         await fetch(get(f"https://{host}/"))
     await fetch.aclose()
     assert (internet.asked, internet.dialled) == ([name, name], [(PUBLIC, 443)])
@@ -263,7 +263,7 @@ async def test_names_without_an_address():
     """Not found is not refused; an answer that is no address is."""
     _, bad = await outcome("https://a.example/", [])
     assert "The host a.example was not found" in str(bad)
-    assert not isinstance(bad, Refused)
+    assert not isinstance(bad, NotAsked)
     assert "something that is no address" in await refused("https://a.example/", ["a.example"])
 
 
@@ -287,7 +287,7 @@ async def test_networks_of_ones_own():
     for url, answers in (("https://10.1.2.3/", []), ("https://idp.corp.example/", ["10.1.2.3", PUBLIC]), ("https://[fd00:1::1]/", [])):
         internet, bad = await outcome(url, answers, **settings)
         assert internet.dialled
-        assert not isinstance(bad, Refused)
+        assert not isinstance(bad, NotAsked)
     assert "networks=" in await refused("https://idp.corp.example/", ["10.2.0.1"], **settings)
     for address in ("169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254"):
         assert "metadata" in await refused("https://a.example/", [address], **settings)
@@ -301,7 +301,7 @@ async def test_hosts_that_alone_are_asked():
     for host in ("idp.example", "a.keys.example", "a.b.keys.example", "xn--bcher-kva.example", OTHER, "IDP.example."):
         internet, bad = await outcome(f"https://{host}/", **settings)
         assert internet.dialled
-        assert not isinstance(bad, Refused)
+        assert not isinstance(bad, NotAsked)
     for host in ("keys.example", "evil-keys.example", "a.idp.example", "idp.example.evil.example", PUBLIC):
         assert "not among the hosts" in await refused(f"https://{host}/", **settings)
     assert "a private address" in await refused("https://idp.example/", ["10.0.0.1"], **settings)
@@ -320,7 +320,7 @@ async def test_through_an_egress_proxy(monkeypatch: pytest.MonkeyPatch):
                 await fetch(get(url))
         for url in ("https://10.0.0.1/", "https://[fd00:ec2::254]/", "https://metadata.google.internal/", "https://intranet/", "https://a.local/",
                     "https://nas.home.arpa/", "https://a.localhost/", "http://a.example/", "https://0x7f000001/"):  # fmt: skip
-            with pytest.raises(Refused):
+            with pytest.raises(NotAsked):
                 await fetch(get(url))
         for url in ("https://a.internal/", "https://intranet/"):
             with pytest.raises(Unreachable, match="403"):

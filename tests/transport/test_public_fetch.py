@@ -13,7 +13,7 @@ import pytest
 from interlock import ProtocolError, TimedOut, Unreachable
 from interlock.fetch import Lost, Request
 from interlock.transport.proxies import Proxies
-from interlock.transport.public import PublicFetch, Refused
+from interlock.transport.public import NotAsked, PublicFetch
 from tests.transport.certificates import Authority
 from tests.transport.http_peers import Script, Talk, always, both_loops, get, ok, once, post, serving, whole
 from tests.transport.internet import OTHER, PUBLIC, SIX, Internet
@@ -72,7 +72,7 @@ async def test_rebinding_between_check_and_connect(authority: Authority):
         with pytest.raises(Unreachable, match="Nobody listens"):
             await fetch(get(victim.url))
         assert (internet.asked, internet.dialled) == (["evil.example"], [(PUBLIC, victim.port)])
-        with pytest.raises(Refused, match="leads to a loopback address"):
+        with pytest.raises(NotAsked, match="leads to a loopback address"):
             await fetch(get(victim.url))
         assert len(internet.dialled) == 1
         await fetch.aclose()
@@ -85,7 +85,7 @@ async def test_rebinding_in_development(authority: Authority):
         internet = Internet({"evil.example": [["127.0.0.1", PUBLIC], ["::1"], ["127.0.0.1"]]}, routed=["127.0.0.1", "::1"])
         fetch = internet.fetch(ca=authority.file, loopback=True)
         for url in (victim.url, victim.url, victim.url.replace("https:", "http:"), victim.url):
-            with pytest.raises(Refused):
+            with pytest.raises(NotAsked):
                 await fetch(get(url))
         await fetch.aclose()
     assert (victim.opened, internet.dialled) == (0, [])
@@ -102,7 +102,7 @@ async def test_this_machine_in_development(authority: Authority):
     for tls, name in ((None, "localhost"), (None, "127.0.0.1"), (authority.server("a.localhost"), "a.localhost")):
         async with serving(once(ok(b"{}")), tls, name) as peer:
             assert await whole(fetch, get(peer.url)) == (200, b"{}")
-            with pytest.raises(Refused, match="this machine itself, .* loopback=True"):
+            with pytest.raises(NotAsked, match="this machine itself, .* loopback=True"):
                 await strict(get(peer.url))
         assert peer.opened == 1
     await fetch.aclose()
@@ -298,7 +298,7 @@ async def test_redirects_are_not_followed(authority: Authority, target: str, sta
     async with serving(redirecting(target, status), authority.server("auth.example"), "auth.example") as peer:
         internet = Internet({"auth.example": [[PUBLIC]]})
         fetch = internet.fetch(ca=authority.file)
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(NotAsked) as caught:
             await fetch(get(peer.url))
         await fetch.aclose()
     assert f"redirects to {TARGETS[target].format(port=peer.port)!r} (status {status}), which is not followed" in str(caught.value)
@@ -314,7 +314,7 @@ async def test_each_hop_is_judged_anew(authority: Authority, target: str):
         for loopback in (False, True):
             internet = Internet({"auth.example": [[PUBLIC]], "inside.example": [["127.0.0.1"]]}, routed=[PUBLIC, "127.0.0.1"])
             fetch = internet.fetch(ca=authority.file, most_redirects=5, loopback=loopback)
-            with pytest.raises(Refused):
+            with pytest.raises(NotAsked):
                 await fetch(get(peer.url))
             await fetch.aclose()
             assert internet.dialled == [(PUBLIC, peer.port)]
@@ -342,10 +342,10 @@ async def test_redirects_that_are_followed(authority: Authority):
         assert [seen.header("authorization") for seen in peer.requests] == ["Bearer s3cret", "Bearer s3cret", None]
         assert [(seen.header("accept"), seen.header("dpop")) for seen in peer.requests][2] == ("application/json", None)
         assert {host for host, _ in internet.dialled} == {PUBLIC, OTHER}
-        with pytest.raises(Refused, match="redirects to 'https://other.example:.*/c'.* one too many"):
+        with pytest.raises(NotAsked, match="redirects to 'https://other.example:.*/c'.* one too many"):
             await short(get(first))
         for request in (post(first), Request("DELETE", first)):
-            with pytest.raises(Refused, match="redirects to"):
+            with pytest.raises(NotAsked, match="redirects to"):
                 await fetch(request)
         await fetch.aclose()
         await short.aclose()
@@ -356,7 +356,7 @@ async def test_redirects_that_lead_round_and_round():
     """End with the number that was allowed; those within this machine may be followed in development."""
     fetch = here(most_redirects=3)
     async with serving(always(moved("/again"))) as peer:
-        with pytest.raises(Refused, match="one too many"):
+        with pytest.raises(NotAsked, match="one too many"):
             await fetch(get(peer.url))
         await fetch.aclose()
     assert len(peer.requests) == 4
@@ -370,7 +370,7 @@ async def test_no_redirect_from_https_to_http(authority: Authority):
         serving(always(ok())) as plain,
         serving(redirecting(f"http://127.0.0.1:{plain.port}/"), authority.server("127.0.0.1")) as peer,
     ):
-        with pytest.raises(Refused, match="less safe than where it comes from"):
+        with pytest.raises(NotAsked, match="less safe than where it comes from"):
             await fetch(get(peer.url))
         await fetch.aclose()
     assert plain.opened == 0
@@ -400,7 +400,7 @@ async def test_plain_http_where_it_is_allowed():
     internet = Internet({"old.example": [[PUBLIC]], "inside.example": [["10.0.0.7"]], "rebound.example": [[PUBLIC], ["127.0.0.1"]]})
     fetch, strict = internet.fetch(plain=True), internet.fetch()
     async with serving(once(ok(b"hello")), name="old.example") as peer:
-        with pytest.raises(Refused, match="only https is safe") as caught:
+        with pytest.raises(NotAsked, match="only https is safe") as caught:
             await strict(get(peer.url))
         assert (caught.value.rule, caught.value.advice) == ("plain", "Use its https address.")
         assert await whole(fetch, get(peer.url)) == (200, b"hello")
@@ -416,13 +416,13 @@ async def test_plain_http_where_it_is_allowed():
             ("http://0x7f.1/", "name"),
             ("ftp://old.example/", "url"),
         ):
-            with pytest.raises(Refused) as caught:
+            with pytest.raises(NotAsked) as caught:
                 await fetch(get(url))
             assert caught.value.rule == rule, url
             assert str(caught.value).startswith(caught.value.words)
         rebound = f"http://rebound.example:{peer.port}/"
         assert await whole(fetch, get(rebound)) == (200, b"hello")
-        with pytest.raises(Refused, match="loopback"):
+        with pytest.raises(NotAsked, match="loopback"):
             await fetch(get(rebound))
         assert {host for host, _ in internet.dialled} == {PUBLIC}
         await fetch.aclose()
@@ -435,7 +435,7 @@ async def test_redirects_of_plain_http_are_judged(target: str):
     async with serving(redirecting(target), name="old.example") as peer:
         internet = Internet({"old.example": [[PUBLIC]], "inside.example": [["127.0.0.1"]]}, routed=[PUBLIC, "127.0.0.1"])
         fetch = internet.fetch(plain=True, most_redirects=3)
-        with pytest.raises(Refused):
+        with pytest.raises(NotAsked):
             await fetch(get(peer.url))
         await fetch.aclose()
         assert internet.dialled == [(PUBLIC, peer.port)]
@@ -454,11 +454,11 @@ async def test_redirects_that_are_given(authority: Authority):
         assert (same.url, same.headers) == (peer.url.replace("/mcp", "/b"), request.headers)
         assert (other.url, other.headers) == ("https://other.example/c", (("Accept", "text/html"),))
         for target in ("http://auth.example/", "https://127.0.0.1/", "https://10.0.0.1/", "https://user@other.example/"):
-            with pytest.raises(Refused, match="redirects to") as caught:
+            with pytest.raises(NotAsked, match="redirects to") as caught:
                 fetch.onward(request, 301, target)
             assert caught.value.status == 301
         for target in ("https://127.0.0.1/", "https://10.0.0.1/", "https://user@other.example/", "nothing"):
-            with pytest.raises(Refused):
+            with pytest.raises(NotAsked):
                 fetch.examine(target)
         fetch.examine("http://auth.example/")
         await fetch.aclose()
@@ -468,12 +468,39 @@ async def test_hosts_that_are_never_asked():
     """By name, by all below a name and by address; also where a redirect leads to them, and where `hosts` would have them."""
     fetch = here(never=["ads.example", "*.tracker.example", "8.8.8.8"], hosts=["*.example", "8.8.8.8"])
     for url in ("https://ads.example/", "https://ADS.example./", "https://a.tracker.example/", "https://8.8.8.8/"):
-        with pytest.raises(Refused, match="never asked") as caught:
+        with pytest.raises(NotAsked, match="never asked") as caught:
             await fetch(get(url))
         assert caught.value.rule == "never"
-    with pytest.raises(Refused, match="never asked"):
+    with pytest.raises(NotAsked, match="never asked"):
         fetch.onward(get("https://fine.example/"), 302, "https://ads.example/")
     await fetch.aclose()
+
+
+@pytest.mark.parametrize(
+    "never, url",
+    [
+        ("8.8.4.4", "https://[::ffff:8.8.4.4]/"),
+        ("8.8.4.4", "https://[64:ff9b::8.8.4.4]/"),
+        ("8.8.4.4", "https://other.example/"),
+        ("::ffff:8.8.4.4", "https://8.8.4.4/"),
+        ("2606:4700::1111", "https://[2606:4700:0:0:0:0:0:1111]/"),
+        ("2606:4700:0::1111", "https://[2606:4700::1111]/"),
+        ("bücher.example", "https://xn--bcher-kva.example/"),
+        ("ads.example", "https://ａds。example./"),
+    ],
+)
+async def test_one_host_in_several_spellings(never: str, url: str):
+    """An address that is never asked is not asked in another of its forms, nor by a name that leads to it; and so with names."""
+    internet = Internet({"other.example": [["8.8.4.4"]]})
+    fetch = internet.fetch(never=[never])
+    with pytest.raises(NotAsked, match="never asked") as caught:
+        await fetch(get(url))
+    assert (caught.value.rule, internet.dialled) == ("never", [])
+    await fetch.aclose()
+    allowed = internet.fetch(hosts=[never])
+    if "other" not in url:
+        allowed.examine(url)
+    await allowed.aclose()
 
 
 async def test_plain_http_through_a_proxy_that_stands_inside():
@@ -488,10 +515,10 @@ async def test_plain_http_through_a_proxy_that_stands_inside():
         assert await whole(fetch, get("http://old.example/page")) == (200, b"through")
         assert peer.requests[0].line == "GET http://old.example/page HTTP/1.1"
         for url in (proxy, "http://intranet/", "http://10.0.0.1/"):
-            with pytest.raises(Refused):
+            with pytest.raises(NotAsked):
                 await fetch(get(url))
         await fetch.aclose()
     fetch = PublicFetch(plain=True, resolve=resolve, proxies=Proxies(http="http://proxy.corp:3128", but_for="proxy.corp"))
-    with pytest.raises(Refused, match="the proxy itself"):
+    with pytest.raises(NotAsked, match="the proxy itself"):
         await fetch(get("http://proxy.corp:3128/"))
     await fetch.aclose()

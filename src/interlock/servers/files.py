@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from msgspec import Meta, Struct
 
-from interlock import Context, McpError, ResourceLink, Server, ToolAnnotations, ToolError, types
+from interlock import Context, McpError, ResourceLink, Server, ToolAnnotations, ToolError, ToolResult, types
 
 ROOT_VARIABLE = "INTERLOCK_FILES_ROOT"
 MOST_BYTES = 256 * 1024  # of one file
@@ -97,6 +97,7 @@ def folder_server(root: str | Path | None = None) -> Server:
         "files",
         "1.0.0",
         title=f"The files of {folder.root.name}",
+        description="The text files of one folder, to be read and searched.",
         instructions="Find files with list_files and search_files, and read them as resources: file:///path, below the folder.",
         page_size=200,
     )
@@ -119,7 +120,7 @@ def _add_tools(made: Server, folder: Folder) -> None:
         return [ResourceLink(uri=_uri(path), name=path, size=(folder.root / path).stat().st_size) for path in islice(found, MOST_HITS)]
 
     @made.tool(title="Search files", annotations=only_reads, timeout=20.0)
-    def search_files(text: Annotated[str, Meta(min_length=1, max_length=200)], ctx: Context, pattern: Pattern = "*") -> Found:
+    def search_files(text: Annotated[str, Meta(min_length=1, max_length=200)], ctx: Context, pattern: Pattern = "*") -> ToolResult[Found]:
         """The lines that hold a text, whatever its case.
 
         Args:
@@ -134,7 +135,9 @@ def _add_tools(made: Server, folder: Folder) -> None:
             if number % 50 == 0:
                 ctx.progress(number, len(paths), path)
             hits += _hits(folder, path, wanted)
-        return Found(hits[:MOST_HITS], complete=len(hits) <= MOST_HITS)
+        found = Found(hits[:MOST_HITS], complete=len(hits) <= MOST_HITS)
+        lines = [f"{hit.path}:{hit.line}: {hit.text}" for hit in found.hits] or ["No line holds it."]
+        return ToolResult(found, "\n".join([*lines, *([] if found.complete else ["There are more."])]))
 
 
 def _add_reading(made: Server, folder: Folder) -> None:

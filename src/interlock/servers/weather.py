@@ -8,7 +8,7 @@ long one answer may take.
 from __future__ import annotations
 
 import datetime
-import os
+import sys
 from calendar import month_name, monthrange
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct, field
 
-from interlock import CallToolResult, Context, McpError, Server, TextContent, ToolAnnotations, ToolError, types
+from interlock import Context, McpError, Server, ToolAnnotations, ToolError, ToolResult, settings_of, types
 
 from .climate import Unheard, cities_like, climates, find_city, month_of
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from httpx2 import AsyncClient
 
 NWS = "https://api.weather.gov"
-ADDRESS_VARIABLE, SECONDS_VARIABLE = "INTERLOCK_WEATHER_URL", "INTERLOCK_WEATHER_SECONDS"
-SECONDS = 20.0
+PREFIX = "INTERLOCK_WEATHER_"
 MOST_BYTES = 8 * 1024 * 1024
 MOST_PERIODS = 5
 FORECAST, YEAR = "weather://forecast/{city}/{date}", "weather://forecast/{city}"
@@ -36,6 +35,13 @@ MOST_DATES = 100
 NO_ALERTS = "There are no active weather alerts for {state}."
 
 T = TypeVar("T")
+
+
+class Settings(Struct, frozen=True):
+    """Whom the server asks, and for how long: INTERLOCK_WEATHER_URL sets `url`, INTERLOCK_WEATHER_SECONDS `seconds`."""
+
+    url: str = NWS
+    seconds: float = 20.0  # that one answer may take
 
 
 # -- what the service answers, as far as it is needed ----------------------------------------------------------
@@ -162,7 +168,7 @@ class WeatherService:
     Every misfortune is raised as a ToolError in words for the model.
     """
 
-    def __init__(self, address: str = NWS, seconds: float = SECONDS) -> None:
+    def __init__(self, address: str, seconds: float) -> None:
         self.address, self.seconds = address.rstrip("/"), seconds
         self._client: AsyncClient | None = None
 
@@ -248,7 +254,7 @@ async def get_alerts(state: State, ctx: Context[WeatherService]) -> str:
     return "\n\n---\n\n".join(alerts) if alerts else NO_ALERTS.format(state=state)
 
 
-async def get_forecast(latitude: Latitude, longitude: Longitude, ctx: Context[WeatherService]) -> Forecast:
+async def get_forecast(latitude: Latitude, longitude: Longitude, ctx: Context[WeatherService]) -> ToolResult[Forecast]:
     """The weather of the next days at a place in the USA.
 
     Args:
@@ -265,15 +271,12 @@ async def get_forecast(latitude: Latitude, longitude: Longitude, ctx: Context[We
         words = f"There is no forecast for {where}: the National Weather Service covers the USA and its territories only. {bad.words}"
         raise ToolError(words.strip()) from None
     city = point.relative_location.properties if point.relative_location is not None else None
-    return Forecast(
-        place=f"{city.city}, {city.state}" if city is not None else None,
-        latitude=latitude,
-        longitude=longitude,
-        periods=[_period(period) for period in answer.properties.periods[:MOST_PERIODS]],
-    )
+    place = f"{city.city}, {city.state}" if city is not None else None
+    periods = [_period(period) for period in answer.properties.periods[:MOST_PERIODS]]
+    return ToolResult(Forecast(place, latitude, longitude, periods), "\n".join([f"{place or where}:", *map(_words, periods)]))
 
 
-async def check_weather(city: City, date: datetime.date) -> Normals | CallToolResult:
+async def check_weather(city: City, date: datetime.date) -> ToolResult[Normals]:
     """What the weather is mostly like in a city at a time of the year: climate normals of the month, not a forecast.
 
     Args:
@@ -286,7 +289,7 @@ async def check_weather(city: City, date: datetime.date) -> Normals | CallToolRe
         f"{found.city}, {found.country}, in {found.month}: mostly {found.low_celsius} to {found.high_celsius} °C "
         f"({found.low_fahrenheit} to {found.high_fahrenheit} °F), and rain on {found.rain_days} of {days} days. {NORMALS}"
     )
-    return CallToolResult(content=[TextContent(words)], structured_content=found)
+    return ToolResult(found, words)
 
 
 def _normals(city: str, day: datetime.date, *, dated: bool = True) -> Normals:
@@ -366,6 +369,11 @@ def _alert(alert: _Alert) -> str:
     return "\n".join([*lines, *(f"\n{text.strip()}" for text in (alert.description, alert.instruction) if text)])
 
 
+def _words(period: Period) -> str:
+    rain = f", rain {period.rain_percent:g} %" if period.rain_percent else ""
+    return f"{period.name}: {period.temperature:g} °{period.unit}, wind {period.wind or 'none'}{rain}. {period.words}".strip()
+
+
 def _period(period: _Period) -> Period:
     rain = period.probability_of_precipitation
     return Period(
@@ -387,8 +395,8 @@ def weather_server(address: str | None = None, seconds: float | None = None) -> 
 
     @asynccontextmanager
     async def lifespan(_: Server) -> AsyncIterator[WeatherService]:
-        given = os.environ.get
-        service = WeatherService(address or given(ADDRESS_VARIABLE) or NWS, seconds or float(given(SECONDS_VARIABLE) or SECONDS))
+        known = settings_of(Settings, PREFIX)
+        service = WeatherService(address or known.url, seconds or known.seconds)
         try:
             yield service
         finally:
@@ -398,6 +406,7 @@ def weather_server(address: str | None = None, seconds: float | None = None) -> 
         "weather",
         "1.0.0",
         title="Weather",
+        description="Alerts and forecasts for the USA, and what the weather is mostly like elsewhere.",
         instructions=(
             "Forecasts (by latitude and longitude) and alerts (by state) are for the USA. For other places and for days far away "
             "check_weather says what the weather is mostly like: climate normals of the month, no forecast. Say so."
@@ -412,7 +421,15 @@ def weather_server(address: str | None = None, seconds: float | None = None) -> 
     return made
 
 
+def server_of(*arguments: str) -> Server:
+    """The server for the command line. Raises ValueError for arguments, of which it takes none, and for settings that are none."""
+    if arguments:
+        raise ValueError(f"weather takes no arguments; {PREFIX}URL and {PREFIX}SECONDS configure it.")
+    settings_of(Settings, PREFIX)
+    return server
+
+
 server = weather_server()
 
 if __name__ == "__main__":
-    server.run()
+    server_of(*sys.argv[1:]).run()

@@ -14,6 +14,7 @@ from ..lazily import lazily
 if TYPE_CHECKING:
     from ..protocol.sessions import Board, EventLog, RateStore, Replay, Session, SessionStore, Store, StoreError, WorkerStore
     from .files import lock, put_whole, turn, write_new
+    from .folders import own_path
     from .memory import MemoryStore
     from .places import open_store
     from .redis import RedisStore
@@ -42,6 +43,7 @@ _ROOMS = {
         "WorkerStore",
     ),
     ".files": ("lock", "put_whole", "turn", "write_new"),
+    ".folders": ("own_path",),
     ".memory": ("MemoryStore",),
     ".places": ("open_store",),
     ".redis": ("RedisStore",),
@@ -82,6 +84,7 @@ __all__ = [
     "lock",
     "open_store",
     "open_vault",
+    "own_path",
     "put_whole",
     "turn",
     "write_new",

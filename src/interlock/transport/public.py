@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import re
 import socket
@@ -41,7 +42,7 @@ Rule = Literal[
 """What forbids a request."""
 
 
-class Refused(t.Unreachable):
+class NotAsked(t.Unreachable):
     """A rule of ours forbids the request, or to follow where it led; nothing was sent there. `status` is a redirect's.
 
     `rule` says which, and `words` is the message without `advice`, for who reaches authors by other words.
@@ -70,7 +71,8 @@ class PublicFetch:
       to, while TLS and `Host` keep the name: to change the name's addresses in between gains nothing. Hosts in odd spellings of an
       address are refused, all others are judged as the system will read them.
     - `networks` ("10.1.0.0/16") are your own that may be reached as well; the metadata of a cloud never is. `hosts`, where it is
-      given, are the only ones to be asked: names, "*.example.com" for all below one, addresses. `never` are those that are not.
+      given, are the only ones to be asked: names, "*.example.com" for all below one, addresses. `never` are those that are not, nor
+      is a name that leads to such an address.
     - At most `limit` bytes of body, also once it is unpacked, within `seconds` from the call to the end of the body.
     - No redirect is followed unless `most_redirects` says how many; then only of GET and HEAD, each judged anew, never from https to
       http, and without the request's headers but `Accept` where it leads to another site. `give_redirects=True` returns them like any
@@ -110,7 +112,7 @@ class PublicFetch:
     async def __call__(self, request: Request) -> Response:
         """Send a request; return once the head of the answer is there.
 
-        Raises Refused where a rule forbids it, Unreachable, Lost and TimedOut as any Fetch, and ValueError for headers that cannot be
+        Raises NotAsked where a rule forbids it, Unreachable, Lost and TimedOut as any Fetch, and ValueError for headers that cannot be
         sent. Reading the body raises ProtocolError over the limit, and TimedOut.
         """
         place = self._judged(request.url)
@@ -123,7 +125,7 @@ class PublicFetch:
                 hops += 1
                 if hops > self.most_redirects or request.method not in ("GET", "HEAD"):
                     rule = "which is not followed" if not self.most_redirects else "which is one too many"
-                    raise Refused(
+                    raise NotAsked(
                         f"{place} redirects to {_shown(_joined(request.url, location))} (status {answer.status}), {rule}.", "redirect",
                         "The document must stand at the address that was given for it.", status=answer.status,
                     )  # fmt: skip
@@ -131,13 +133,13 @@ class PublicFetch:
         return Document(answer, self.limit, until, words)
 
     def examine(self, url: str) -> None:
-        """Raises Refused where the words of a URL alone forbid to ask it; the addresses of its host are judged when it is asked."""
+        """Raises NotAsked where the words of a URL alone forbid to ask it; the addresses of its host are judged when it is asked."""
         self._judged(url)
 
     def onward(self, request: Request, status: int, location: str) -> Request:
         """The request to where a redirect leads: what `most_redirects` does by itself, for one hop of who looks at each.
 
-        `status` and `location` are those of the answer to `request`, a GET or HEAD. Raises Refused where it is not to be followed.
+        `status` and `location` are those of the answer to `request`, a GET or HEAD. Raises NotAsked where it is not to be followed.
         """
         return self._onward(request, self._judged(request.url), location, status)[0]
 
@@ -146,35 +148,35 @@ class PublicFetch:
         await self._http.aclose()
 
     def _judged(self, url: str) -> Place:
-        """Where a URL leads, as the HTTP client reads it too. Raises Refused where its words alone forbid it."""
+        """Where a URL leads, as the HTTP client reads it too. Raises NotAsked where its words alone forbid it."""
         try:
             place = target(url, _NO_PROXY, "").place
         except ValueError:
-            raise Refused(f"{_shown(url)} is no {'http or ' if self.plain else ''}https URL that can be asked.", "url") from None
+            raise NotAsked(f"{_shown(url)} is no {'http or ' if self.plain else ''}https URL that can be asked.", "url") from None
         if "@" in urlsplit(url).netloc:
-            raise Refused(f"{place} is not asked with a user or a password in its URL.", "user", "Leave them out.")
+            raise NotAsked(f"{place} is not asked with a user or a password in its URL.", "user", "Leave them out.")
         here = is_here(place.host)
         if here and not self.loopback:
-            raise Refused(f"{place} is this machine itself, which is not asked.", "here", "In development, loopback=True allows it.")
+            raise NotAsked(f"{place} is this machine itself, which is not asked.", "here", "In development, loopback=True allows it.")
         if not place.secure and not here and not self.plain:
-            raise Refused(f"{place} is not asked, as only https is safe on the way.", "plain", "Use its https address.")
+            raise NotAsked(f"{place} is not asked, as only https is safe on the way.", "plain", "Use its https address.")
         if place.port in _SHUNNED or (place.port < 1024 and place.port != (443 if place.secure else 80)):
             usual = 443 if place.secure else 80
-            raise Refused(f"{place} is not asked, as no web server has that port.", "port", f"Use {usual}, or one from 1024 on.")
+            raise NotAsked(f"{place} is not asked, as no web server has that port.", "port", f"Use {usual}, or one from 1024 on.")
         if self._hosts is not None and not any(_covers(entry, place.host) for entry in self._hosts):
-            raise Refused(f"{place} is not among the hosts that may be asked.", "hosts", "Name it in hosts= if it should be.")
+            raise NotAsked(f"{place} is not among the hosts that may be asked.", "hosts", "Name it in hosts= if it should be.")
         if any(_covers(entry, place.host) for entry in self._never):
-            raise Refused(f"{place} is among the hosts that are never asked.", "never", "They are those of never=.")
+            raise _never(place)
         if (address := _address(place.host)) is not None:
             self._judge(address, place)
         elif _ALMOST_ADDRESS.fullmatch(place.host) or not _NAME.fullmatch(place.host):
-            raise Refused(f"{place} is not asked, as its host is neither a name nor an address in its usual spelling.", "name")
+            raise NotAsked(f"{place} is not asked, as its host is neither a name nor an address in its usual spelling.", "name")
         elif self._hosts is None and ("." not in place.host or place.host.endswith(_INSIDE)) and self._way_to(place) is not None:
-            raise Refused(  # it is known by its name only, which nobody vouches for, as a proxy resolves it
+            raise NotAsked(  # it is known by its name only, which nobody vouches for, as a proxy resolves it
                 f"{place} is not asked of the proxy, as no public host has such a name.", "blind", "Name it in hosts= if it is yours."
             )
         if self._is_proxy(place) and self._way_to(place) is None:
-            raise Refused(f"{place} is not asked, as it is the proxy itself.", "proxy")
+            raise NotAsked(f"{place} is not asked, as it is the proxy itself.", "proxy")
         return place
 
     def _way_to(self, place: Place) -> str | None:
@@ -185,20 +187,22 @@ class PublicFetch:
         return self._proxy is not None and (place.host, place.port) == (self._proxy.host, self._proxy.port)
 
     def _judge(self, address: Address, place: Place) -> None:
-        """Raises Refused for an address at which this place may not be."""
+        """Raises NotAsked for an address at which this place may not be."""
+        if any(_covers(entry, str(address)) for entry in self._never):
+            raise _never(place)
         if is_here(place.host):
             if not is_loopback(address):
-                raise Refused(f"{place} should be this machine and is not.", "address", "Look into its hosts file.")
+                raise NotAsked(f"{place} should be this machine and is not.", "address", "Look into its hosts file.")
             return
         kind = peculiarity(address)
         if kind is None or (not is_metadata(address) and any(meant(address) in network for network in self._networks)):
             return
         secret = is_metadata(address)
         advice = "" if secret else "If it is your own network, allow that by networks=."
-        raise Refused(f"{place} is not asked, as it leads to {kind}.", "metadata" if secret else "address", advice)
+        raise NotAsked(f"{place} is not asked, as it leads to {kind}.", "metadata" if secret else "address", advice)
 
     async def _addresses(self, place: Place) -> list[str]:
-        """The addresses to connect to, each of them judged. Raises Refused and OSError."""
+        """The addresses to connect to, each of them judged. Raises NotAsked and OSError."""
         if self._is_proxy(place):  # which may stand inside; it is never what was asked for, as `_judged` says
             return [place.host]
         literal = _address(place.host)
@@ -207,20 +211,20 @@ class PublicFetch:
             raise socket.gaierror(socket.EAI_NONAME, "it has no address")
         for address in found:
             if address is None:
-                raise Refused(f"{place} is not asked, as it leads to something that is no address.", "address")
+                raise NotAsked(f"{place} is not asked, as it leads to something that is no address.", "address")
             self._judge(address, place)
         return list(dict.fromkeys(map(str, found)))
 
     def _onward(self, request: Request, place: Place, location: str, status: int) -> tuple[Request, Place]:
-        """The request to where a redirect leads, and its place. Raises Refused."""
+        """The request to where a redirect leads, and its place. Raises NotAsked."""
         url = _joined(request.url, location)
         words = f"{place} redirects to {_shown(url)} (status {status})"
         try:
             onward = self._judged(url)
-        except Refused as bad:
-            raise Refused(f"{words}. {bad.words}", bad.rule, bad.advice, status=status) from None
+        except NotAsked as bad:
+            raise NotAsked(f"{words}. {bad.words}", bad.rule, bad.advice, status=status) from None
         if (place.secure and not onward.secure) or (is_here(onward.host) and not is_here(place.host)):
-            raise Refused(f"{words}, which is less safe than where it comes from, and not followed.", "downgrade", status=status)
+            raise NotAsked(f"{words}, which is less safe than where it comes from, and not followed.", "downgrade", status=status)
         headers = request.headers if onward == place else tuple(one for one in request.headers if one[0].lower() == "accept")
         return replace(request, url=url, headers=headers), onward
 
@@ -278,7 +282,9 @@ def _redirect(answer: Response) -> str | None:
 
 
 def _joined(url: str, location: str) -> str:
-    """Where a redirect leads."""
+    """Where a redirect leads. Its bytes came as Latin-1; where they are UTF-8, as sites write umlauts, that is what they mean."""
+    with contextlib.suppress(UnicodeError):
+        location = location.encode("latin-1").decode()
     try:
         return urljoin(url, location)
     except ValueError:
@@ -295,11 +301,21 @@ def _address(text: str) -> Address | None:
 def _entry(host: str) -> str:
     """A host of an allow-list as it will be compared, with a dot ahead for all below it. Raises ValueError for what is none."""
     name = host.removeprefix("*.")
-    return host[1 : len(host) - len(name)] + target(f"https://{bracketed(name)}/", _NO_PROXY, "").place.host
+    return host[1 : len(host) - len(name)] + _usual(target(f"https://{bracketed(name)}/", _NO_PROXY, "").place.host)
 
 
 def _covers(entry: str, host: str) -> bool:
-    return host.endswith(entry) if entry.startswith(".") else host == entry
+    return host.endswith(entry) if entry.startswith(".") else _usual(host) == entry
+
+
+def _usual(host: str) -> str:
+    """A host in the one spelling in which it is compared: an address has several, and forms of IPv6 for those of IPv4."""
+    address = _address(host)
+    return host if address is None else str(meant(address))
+
+
+def _never(place: Place) -> NotAsked:
+    return NotAsked(f"{place} is among the hosts that are never asked.", "never", "They are those of never=.")
 
 
 def _shown(url: str) -> str:

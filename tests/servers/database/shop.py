@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock import Client
+from tests.servers.calls import done
 
 SCHEMA = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT UNIQUE, country TEXT DEFAULT 'de');
@@ -42,21 +43,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-async def data(client: Client, tool: str, **arguments: Any) -> Any:
-    """What a call gives, as data."""
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.text
-    return result.structured_content
-
-
 async def rows(client: Client, sql: str, *parameters: Any, **arguments: Any) -> list[list[Any]]:
     """The rows of a query."""
-    found: list[list[Any]] = (await data(client, "query", sql=sql, parameters=list(parameters), **arguments))["rows"]
+    found: list[list[Any]] = (await done(client, "query", sql=sql, parameters=list(parameters), **arguments))["rows"]
     return found
-
-
-async def refusal(client: Client, tool: str, **arguments: Any) -> str:
-    """The words of a call that fails."""
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error, result.text
-    return result.text

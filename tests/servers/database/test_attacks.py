@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from interlock import Client
 from interlock.servers.database import Limits, database_server
 from interlock.servers.database.engine import Page, Statement
-from interlock.servers.database.sqlite_fences import Fence, opened
+from interlock.servers.database.sqlite_fences import Fence, Mode, opened
 from interlock.servers.database.sqlite_work import FAILURES, Job, Work
-from tests.servers.database.shop import SCHEMA, data, files, refusal, rows, shop
+from tests.servers.calls import done, refusal
+from tests.servers.database import shop as shops
+from tests.servers.database.shop import SCHEMA, files, rows
 
 # What would change the file, whatever else: the authorizer refuses it, and a read-only connection does by itself.
 WRITES = [
@@ -47,6 +49,11 @@ WRITES = [
     "REINDEX",
     "ANALYZE",
     "INSERT INTO notes (notes) VALUES ('optimize')",
+    "SELECT optimize(older) FROM older",  # a function of FTS4 that writes
+    "INSERT INTO tree_node VALUES (1)",  # a table of somebody's, called like those behind an R*Tree
+    "INSERT INTO tree_node SELECT value FROM json_each('[1]')",
+    "WITH one AS (SELECT * FROM places, json_each('[1]')) INSERT INTO tree_node SELECT 1 FROM one",
+    "DELETE FROM tree_parent WHERE x NOT IN (SELECT id + 7 FROM places)",
     "INSERT INTO notes VALUES ('x')",
     "DELETE FROM places",
     "DELETE FROM places_node",
@@ -131,6 +138,20 @@ FINE = [
 ]
 
 
+@pytest.fixture
+def shop(shop: Path) -> Path:
+    """With tables that only look as if they belonged to something else."""
+    connection = sqlite3.connect(shop)
+    connection.executescript(
+        """
+        CREATE TABLE tree_node (x); CREATE TABLE tree_parent (x); INSERT INTO tree_parent VALUES (1);
+        CREATE VIRTUAL TABLE older USING fts4(x); INSERT INTO older VALUES ('a'); INSERT INTO older VALUES ('b');
+        """
+    )
+    connection.close()
+    return shop
+
+
 async def test_nothing_that_writes_is_run(client: Client, shop: Path, tmp_path: Path) -> None:
     """No statement that would change a byte, of this file or another, is run by the tool that reads; nor is it by explain (`TOL-04`)."""
     secret = tmp_path / "secret.db"
@@ -180,10 +201,16 @@ NO_MEMORY = Limits(memory=0)  # SQLite's limit would be that of all tests in thi
 
 
 @pytest.fixture
-def walled(shop: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that could write, behind the authorizer alone."""
-    connection = opened(shop, Fence(), NO_MEMORY, write=True)
-    yield connection
+def walled(shop: Path) -> Iterator[Callable[[str], sqlite3.Cursor]]:
+    """What runs a statement on a connection that could write, behind the authorizer alone, as for a caller who reads."""
+    fence = Fence()
+    connection = opened(shop, fence, NO_MEMORY, write=True)
+
+    def run(sql: str) -> sqlite3.Cursor:
+        fence.begin("read")
+        return connection.execute(sql)
+
+    yield run
     connection.close()
 
 
@@ -199,21 +226,19 @@ def bare(shop: Path) -> Iterator[sqlite3.Connection]:
 BY_THE_CORE = {
     "UPDATE sqlite_master SET sql = 'x'",
     "DELETE FROM sqlite_master",
-    "DELETE FROM places_node",
-    "INSERT INTO places_rowid VALUES (7, 7)",
 }
 
 
-def test_the_authorizer_alone(walled: sqlite3.Connection, shop: Path, tmp_path: Path) -> None:
+def test_the_authorizer_alone(walled: Callable[[str], sqlite3.Cursor], shop: Path, tmp_path: Path) -> None:
     """SQLite refuses all of it when it reads the statement, also on a connection that may write."""
     before = files(shop.parent)
     for sql in [*WRITES, *ESCAPES]:
         if sql in BY_THE_CORE or not sql:
             continue
         with pytest.raises((sqlite3.Error, sqlite3.Warning, ValueError)):
-            walled.execute(sql.format(folder=shop.parent, secret=tmp_path / "secret.db") if "{" in sql else sql).fetchall()
+            walled(sql.format(folder=shop.parent, secret=tmp_path / "secret.db") if "{" in sql else sql).fetchall()
         assert files(shop.parent) == before, sql
-        assert not walled.in_transaction, sql
+    assert walled("SELECT count(*) FROM orders").connection.in_transaction is False
 
 
 def test_the_read_only_connection_alone(bare: sqlite3.Connection, shop: Path) -> None:
@@ -238,6 +263,15 @@ def test_no_other_file_without_the_authorizer(bare: sqlite3.Connection, shop: Pa
     with pytest.raises(sqlite3.OperationalError, match="not authorized"):
         bare.execute("SELECT load_extension('libc.so.6')")
     assert files(shop.parent) == before
+
+
+def test_the_bytes_of_the_file_are_no_table() -> None:
+    """Where a SQLite has its pages as a table, nobody writes to them, by no right."""
+    fence = Fence()
+    for mode in get_args(Mode):
+        fence.begin(mode)
+        for action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE):
+            assert fence(action, "SQLite_dbpage", None, "main", None) == sqlite3.SQLITE_DENY
 
 
 def test_what_a_reading_connection_is(bare: sqlite3.Connection) -> None:
@@ -267,7 +301,7 @@ async def test_who_may_write_still_stays_in_the_file(writer: Client, shop: Path,
 
 async def test_our_own_statements_are_not_the_callers(writer: Client) -> None:
     """What was allowed to us a moment ago on the same connection is not allowed to a caller with the same text."""
-    await data(writer, "execute", statements=[{"sql": "DELETE FROM orders WHERE id = 4"}])
+    await done(writer, "execute", statements=[{"sql": "DELETE FROM orders WHERE id = 4"}])
     for sql in ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"):
         assert "refuses TRANSACTION" in await refusal(writer, "execute", statements=[{"sql": sql}])
         assert "refuses TRANSACTION" in await refusal(writer, "query", sql=sql)
@@ -283,7 +317,7 @@ async def test_reading_reads_also_where_writing_is_allowed(writer: Client, shop:
 
 async def test_a_transaction_that_a_statement_ends(tmp_path: Path) -> None:
     """A trigger or a conflict clause may roll back; nothing after that happens outside of the transaction."""
-    file = shop(tmp_path / "t.db", "CREATE TABLE t (x UNIQUE); INSERT INTO t VALUES (1)")
+    file = shops.shop(tmp_path / "t.db", "CREATE TABLE t (x UNIQUE); INSERT INTO t VALUES (1)")
     async with Client(database_server([file], write=True)) as client:
         statements = [
             {"sql": "INSERT INTO t VALUES (2)"},
@@ -292,7 +326,7 @@ async def test_a_transaction_that_a_statement_ends(tmp_path: Path) -> None:
         ]
         assert "Statement 2 of 3" in await refusal(client, "execute", statements=statements)
         assert await rows(client, "SELECT * FROM t") == [[1]]
-        assert (await data(client, "execute", statements=[{"sql": "INSERT INTO t VALUES (4)"}]))["kept"]
+        assert (await done(client, "execute", statements=[{"sql": "INSERT INTO t VALUES (4)"}]))["kept"]
 
 
 # -- hostile files ------------------------------------------------------------------------------------------------------
@@ -300,7 +334,7 @@ async def test_a_transaction_that_a_statement_ends(tmp_path: Path) -> None:
 
 async def test_a_hostile_schema(tmp_path: Path) -> None:
     """Views and columns of a file that calls for trouble: it is refused when they are read, and tables beside them can be used."""
-    file = shop(
+    file = shops.shop(
         tmp_path / "hostile.db",
         """
         CREATE TABLE good (x); INSERT INTO good VALUES (1);
@@ -327,7 +361,7 @@ async def test_a_hostile_schema(tmp_path: Path) -> None:
 
 def test_functions_that_a_schema_may_not_use(tmp_path: Path) -> None:
     """A function that nobody vouches for runs for whoever calls it, and not from a view of the file."""
-    file = shop(tmp_path / "v.db", "CREATE VIEW v AS SELECT danger() AS x")
+    file = shops.shop(tmp_path / "v.db", "CREATE VIEW v AS SELECT danger() AS x")
     connection = opened(file, Open(), NO_MEMORY, write=False)
     connection.create_function("danger", 0, lambda: "ran")
     assert connection.execute("SELECT danger()").fetchone() == ("ran",)
@@ -346,7 +380,7 @@ async def test_a_file_that_is_none(tmp_path: Path, content: bytes) -> None:
     async with Client(database_server([file])) as client:
         assert "no SQLite database" in await refusal(client, "query", sql="SELECT * FROM t")
         assert "no SQLite database" in await refusal(client, "list_tables")
-        assert "no SQLite database" in (await data(client, "list_databases"))["databases"][0]["problem"]
+        assert "no SQLite database" in (await done(client, "list_databases"))["databases"][0]["problem"]
     assert file.read_bytes() == content
 
 
@@ -377,7 +411,7 @@ def files_of(folder: Path) -> bytes:
     """The bytes of a shop that is whole."""
     whole = folder / "whole.db"
     if not whole.exists():
-        shop(whole, SCHEMA)
+        shops.shop(whole, SCHEMA)
     return whole.read_bytes()
 
 
@@ -415,5 +449,5 @@ async def test_an_answer_has_an_end(client: Client) -> None:
     assert 100_000 < len(str(wide["rows"])) < 400_000
     assert wide["rows"][0][0].keys() == {"text", "characters"}
     sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) SELECT i, hex(zeroblob(1000)) FROM n"
-    page = await data(client, "query", sql=sql, limit=1000)
+    page = await done(client, "query", sql=sql, limit=1000)
     assert (page["ended"], 100 < len(page["rows"]) < 140) == ("bytes", True)

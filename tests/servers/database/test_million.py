@@ -10,7 +10,8 @@ import pytest
 
 from interlock import Client
 from interlock.servers.database import Limits, database_server
-from tests.servers.database.shop import data, refusal, rows
+from tests.servers.calls import done, refusal
+from tests.servers.database.shop import rows
 
 pytestmark = pytest.mark.slow
 MANY = 1_000_000
@@ -49,7 +50,7 @@ async def test_found_by_an_index(sales: Client) -> None:
     assert await rows(sales, "SELECT id FROM sales WHERE cents = ?", 765_432) == [[765_432]]
     assert "USING INDEX sales_by_cents" in (await sales.call_tool("explain", {"sql": "SELECT note FROM sales WHERE cents = 1"})).text
     assert (await sales.call_tool("explain", {"sql": "SELECT * FROM sales WHERE note = 'x'"})).text == "SCAN sales"
-    assert [one.get("rows") for one in (await data(sales, "list_tables"))["tables"]] == [MANY, 10]
+    assert [one.get("rows") for one in (await done(sales, "list_tables"))["tables"]] == [MANY, 10]
 
 
 async def test_added_up(sales: Client) -> None:
@@ -63,16 +64,16 @@ async def test_added_up(sales: Client) -> None:
 async def test_read_through_in_pages(sales: Client) -> None:
     """By cursors from anywhere, and by the key through all of it."""
     sql = "SELECT id FROM sales ORDER BY id"
-    page = await data(sales, "query", sql=sql, limit=1000)
+    page = await done(sales, "query", sql=sql, limit=1000)
     for first in (1000, 2000):
-        page = await data(sales, "query", sql=sql, limit=1000, cursor=page["next"])
+        page = await done(sales, "query", sql=sql, limit=1000, cursor=page["next"])
         assert page["rows"] == [[n] for n in range(first, first + 1000)]
     last, seen = -1, 0
     for _ in range(20):
         found = await rows(sales, "SELECT id FROM sales WHERE id > ? ORDER BY id", last, limit=1000)
         last, seen = found[-1][0], seen + len(found)
     assert (last, seen) == (19_999, 20_000)
-    late = await data(sales, "query", sql="SELECT id FROM sales WHERE id >= ? ORDER BY id", parameters=[MANY - 2], limit=1000)
+    late = await done(sales, "query", sql="SELECT id FROM sales WHERE id >= ? ORDER BY id", parameters=[MANY - 2], limit=1000)
     assert (late["rows"], late["next"]) == ([[MANY - 2], [MANY - 1]], None)
 
 

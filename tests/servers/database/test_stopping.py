@@ -17,7 +17,8 @@ from interlock import Client, Server, ToolError
 from interlock.servers.database import Databases, Limits, database_server
 from interlock.servers.database.engine import Page, Statement
 from interlock.servers.database.sqlite_worker import Call, Opening, Worker
-from tests.servers.database.shop import data, files, refusal, rows
+from tests.servers.calls import done, refusal
+from tests.servers.database.shop import files, rows
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 # One call of one function: SQLite looks neither at the clock nor at anything else before it has ended, in an hour or so.
@@ -138,6 +139,21 @@ async def test_several_at_once(shop: Path) -> None:
         await asyncio.gather(second, return_exceptions=True)
 
 
+async def test_many_at_once(shop: Path) -> None:
+    """Twenty callers over two connections all get what they asked for, page by page, and no third process is begun."""
+    made = database_server([shop], limits=Limits(connections=2))
+    async with Client(made) as client:
+
+        async def ask(number: int) -> list[Any]:
+            call = {"sql": "SELECT ?, id FROM orders ORDER BY id", "parameters": [number], "limit": 3}
+            page = await done(client, "query", **call)
+            return [*page["rows"], *(await done(client, "query", **call, cursor=page["next"]))["rows"]]
+
+        found = await asyncio.gather(*map(ask, range(20)))
+        assert found == [[[number, id] for id in (1, 2, 3, 4)] for number in range(20)]
+        assert len(pids(made)) == 2
+
+
 async def test_how_long_it_takes_is_told(shop: Path) -> None:
     """The seconds that have gone, of those that it may run (`PRG-02`)."""
     told: list[tuple[float, float | None]] = []
@@ -152,7 +168,7 @@ async def test_the_end_of_the_server(shop: Path) -> None:
     """It ends what still runs, and leaves no process."""
     made = database_server([shop], write=True, limits=EAGER)
     async with Client(made) as client:
-        await data(client, "execute", statements=[{"sql": "DELETE FROM orders WHERE id = 1"}])
+        await done(client, "execute", statements=[{"sql": "DELETE FROM orders WHERE id = 1"}])
         await rows(client, "SELECT 1")
         call = await begun(client, "query", sql=STUBBORN)
         started = pids(made) | pids(made, "_writers")
@@ -220,6 +236,22 @@ async def test_a_reader_that_ends_by_itself(shop: Path) -> None:
         assert pid not in pids(made)
 
 
+async def test_a_reader_that_nobody_needs(shop: Path) -> None:
+    """It is ended after a while, but not one that is at work; the next call has another."""
+    made = database_server([shop], limits=Limits(telling=0.02, idle=0.1, seconds=600))
+    async with Client(made) as client:
+        call = await begun(client, "query", sql=ENDLESS)
+        (busy,) = pids(made)
+        await rows(client, "SELECT 1")
+        (spare,) = pids(made) - {busy}
+        async with asyncio.timeout(60):
+            await gone(spare)
+        assert is_alive(busy)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        assert await rows(client, "SELECT 1") == [[1]]
+
+
 async def test_what_the_processes_know(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They get nothing of the environment that could be secret: one who takes over SQLite by a hostile file finds no passwords."""
     monkeypatch.setenv("INTERLOCK_DATABASE_URLS", "postgresql://ada:hidden@host/x")
@@ -251,7 +283,7 @@ async def test_a_change_that_is_cancelled(shop: Path, then: str) -> None:
         with pytest.raises(asyncio.CancelledError):
             await call
         assert await rows(client, "SELECT count(*) FROM orders") == [[4]]
-        assert (await data(client, "execute", statements=[{"sql": "UPDATE orders SET total = 1"}]))["outcomes"] == [{"changed": 4}]
+        assert (await done(client, "execute", statements=[{"sql": "UPDATE orders SET total = 1"}]))["outcomes"] == [{"changed": 4}]
     assert set(files(shop.parent)) == set(before)
 
 

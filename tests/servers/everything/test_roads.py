@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,37 +9,35 @@ import pytest
 
 from interlock import REVISIONS, Client, Fetch, Http, HttpFetch, McpError, Request, Response
 from interlock.servers.everything import COUNTER, everything_server
-from interlock.transport.webserver import listening_socket, serve_http
+from tests.servers.calls import refusal, words
 from tests.servers.everything.desk import model, person, soon
+from tests.servers.roads import over_http, serving
 
 
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
     """Where the server is served."""
-    sock = listening_socket("127.0.0.1", 0)
-    serving = asyncio.create_task(serve_http(everything_server().http_app(), sock, grace=1.0))
-    yield f"http://127.0.0.1:{sock.getsockname()[1]}/mcp"
-    serving.cancel()
-    await asyncio.gather(serving, return_exceptions=True)
+    async with over_http(everything_server()) as address:
+        yield address
 
 
 async def round_trip(client: Client) -> None:
     """What each revision can do: results, failures, progress, logs, questions, changes."""
     seen: list[float] = []
-    assert (await client.call_tool("measure", {"place": "Rome"})).text == "Rome: 4 °C, cloudy."
-    assert (await client.call_tool("list_primes", {"most": 5})).text == "2, 3, 5"
-    assert (await client.call_tool("fail")).is_error
+    assert await words(client, "measure", place="Rome") == "Rome: 4 °C, cloudy."
+    assert await words(client, "list_primes", most=5) == "2, 3, 5"
+    assert "meant to fail" in await refusal(client, "fail")
     assert (await client.call_tool("work", {"steps": 2}, on_progress=lambda p: seen.append(p.progress))).text == "Done in 2 steps."
     assert seen == [1, 2]
-    assert (await client.call_tool("ask_model", {"question": "Well?"})).text == "Yes."
-    assert (await client.call_tool("list_roots")).text == "srv: file:///srv"
+    assert await words(client, "ask_model", question="Well?") == "Yes."
+    assert await words(client, "list_roots") == "srv: file:///srv"
     if client.revision >= "2025-06-18":
         assert (await client.call_tool("book_table", {"day": "Friday"})).text.startswith("Booked for Guest: 4 on Friday")
     else:
         assert (await client.call_tool("book_table", {"day": "Friday"})).is_error
     if client.revision >= "2025-11-25":
         assert (await client.call_tool("ask_model_with_tools", {"question": "Well?"})).value()["rounds"] == 2
-    assert (await client.call_tool("mirror", {"region": "eu-west", "shard": 3})).text == "Taken: region, shard."
+    assert await words(client, "mirror", region="eu-west", shard=3) == "Taken: region, shard."
     async with client.watch(tools=True, resources=[COUNTER]) as changes:
         await client.call_tool("tick")
         assert (await soon(changes)).uri == COUNTER
@@ -53,8 +49,7 @@ async def round_trip(client: Client) -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_over_stdio(revision: str) -> None:
     """`interlock serve everything`, as a host starts it."""
-    command = [sys.executable, "-m", "interlock", "serve", "everything"]
-    async with Client(command, revision=revision, elicit=person, sample=model, roots=["/srv"]) as client:
+    async with Client(serving("everything"), revision=revision, elicit=person, sample=model, roots=["/srv"]) as client:
         assert client.revision == revision
         await round_trip(client)
 

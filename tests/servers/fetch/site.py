@@ -89,24 +89,9 @@ async def running() -> AsyncIterator[Site]:
         yield made[0]
 
 
-async def done(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """What a tool gives, as data."""
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.text
-    assert isinstance(result.structured_content, dict)
-    return result.structured_content
-
-
 async def text(client: Client, url: str, **arguments: Any) -> str:
     """The page alone, without what stands beside it."""
     result = await client.call_tool("fetch", {"url": url, **arguments})
     assert not result.is_error, result.text
     block: Any = result.content[0]
     return str(block.text)
-
-
-async def refusal(client: Client, tool: str, **arguments: Any) -> str:
-    """The words of a call that fails."""
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error, result.text
-    return result.text

@@ -14,8 +14,9 @@ import pytest
 from interlock import McpError, ToolError
 from interlock.servers.fetch import converting
 from interlock.servers.fetch.converting import Workbench
+from tests.servers.calls import done, refusal
 from tests.servers.fetch.papers import pdf
-from tests.servers.fetch.site import HTML, PLAIN, Site, done, moved, refusal, running, text
+from tests.servers.fetch.site import HTML, PLAIN, Site, moved, running, text
 from tests.transport.http_peers import Talk, ok
 from tests.transport.internet import OTHER, PUBLIC
 
@@ -190,7 +191,11 @@ async def test_bodies_that_lie_or_never_end(site: Site) -> None:
         await talk.gone()
         closed.set()
 
-    for script in (large, endless, silent, archive):
+    async def stopping(talk: Talk) -> None:
+        await talk.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\nbegin")
+        await talk.gone()
+
+    for script in (large, endless, silent, stopping, archive):
         name = script.__name__
         script.__name__ = "script"
         site.pages[f"/{name}"] = script
@@ -200,7 +205,8 @@ async def test_bodies_that_lie_or_never_end(site: Site) -> None:
         assert "a file of 3.73 GiB of the type application/zip" in await refusal(client, "fetch", url=site.url("/archive"))
         async with asyncio.timeout(10):
             await closed.wait()  # at once, and not when the server ends
-        assert "0.5 seconds" in await refusal(client, "fetch", url=site.url("/silent"))
+        for path in ("/silent", "/stopping"):
+            assert "0.5 seconds" in await refusal(client, "fetch", url=site.url(path))
 
 
 SLOW = "<p " + " ".join(f'a{n}="1"' for n in range(400_000)) + ">x"  # to read it takes the square of its length
@@ -295,6 +301,16 @@ async def test_pdfs_that_are_bombs(site: Site, content: bytes) -> None:
         result = await client.call_tool("fetch", {"url": site.url("/bomb")})
         assert result.is_error or "cannot be read" in result.text or len(result.text) < 300_000
         assert await text(client, site.url()) == "words"
+
+
+async def test_half_characters(begun: Begun) -> None:
+    """A PDF may say that a glyph is half a character, and a page can hold one: nothing that reads them breaks on it."""
+    half = "<</Type/CMap>> begincmap 1 begincodespacerange <00> <ff> endcodespacerange 1 beginbfchar <41> <d800> endbfchar endcmap"
+    bench = Workbench(30.0, 2**30)
+    made = pdf("A", unicode=half.encode())
+    (words,) = (await bench.of_pdf(made, 1, 1)).texts
+    assert "\ud800" not in words
+    assert words.strip()
 
 
 async def test_who_gives_up_ends_the_conversion(site: Site, begun: Begun) -> None:

@@ -11,19 +11,20 @@ from typing import Any
 
 import pytest
 
-from interlock import Caller, McpError, Principal
+from interlock import Caller, Client, McpError, Principal
 from interlock.servers.fetch import Settings
 from interlock.servers.fetch.reading import Desk
 from interlock.servers.fetch.web import Web
+from tests.servers.calls import done, refusal
 from tests.servers.fetch.papers import pdf
-from tests.servers.fetch.site import HTML, PLAIN, Site, done, moved, refusal, text
+from tests.servers.fetch.site import HTML, PLAIN, Site, moved, text
 from tests.transport.http_peers import Talk, ok
 
 PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 ARTICLE = """<!doctype html><html lang="de-AT"><head><title> Roses
  &amp; beans </title><meta name="description" content="How to grow both."><base href="/garden/"></head><body>
 <nav><a href="/">Home</a></nav><header><h1>Roses</h1></header><main><p>Plant them in <a href="spring#may">spring</a>,
-<b>deep</b>.</p><p hidden>not to be seen</p><p style="display:none">nor this</p><script>evil()</script>
+<b>deep</b>.</p><p hidden>not to be seen</p><p style="display:none">nor this</p><script>evil()</script><datalist><option>for old ones</datalist>
 <pre><code class="language-py">if x:
     y()</code></pre><table><tr><th>bed</th><th>rows</th></tr><tr><td>one</td><td>2</td></tr></table>
 <h2>Beans</h2><p>Grüße <img src="data:image/png;base64,AAAA" alt="a bean"></p></main><footer>imprint</footer></body></html>"""
@@ -47,7 +48,7 @@ async def test_a_page_as_markdown(site: Site) -> None:
             "a bean",
         ):
             assert part in page, part
-        for part in ("Home", "imprint", "seen", "nor this", "evil", "base64"):
+        for part in ("Home", "imprint", "seen", "nor this", "evil", "base64", "for old ones"):
             assert part not in page, part
         data: Any = result.structured_content
         assert data == {
@@ -79,9 +80,10 @@ async def test_a_page_that_stands_in_what_is_left_out(site: Site) -> None:
     site.pages["/none"] = ok(b"", PLAIN)
     async with site.client() as client:
         assert await text(client, site.url()) == "all there is\n"
-        for path in ("/empty", "/none"):
+        scripts = "(There is nothing, or only what scripts would put there, which are not run.)"
+        for path, words in (("/empty", scripts), ("/none", "(There is nothing.)")):
             result = await client.call_tool("fetch", {"url": site.url(path)})
-            assert result.text == "(There is nothing.)"
+            assert result.text == words
             assert (result.structured_content or {})["kind"] in ("markdown", "text")
 
 
@@ -264,6 +266,16 @@ async def test_links_of_a_page(site: Site) -> None:
         assert "is no HTML page" in await refusal(client, "fetch_links", url=site.url("/text"))
 
 
+async def test_a_page_with_more_links_than_are_looked_at(site: Site) -> None:
+    """It is said, so that nobody takes what is not listed for what is not there."""
+    site.pages["/few"] = ok(b"<a href=/x>x</a>", HTML)
+    site.pages["/many"] = ok("".join(f"<a href=/{n}>n</a>" for n in range(5_001)).encode(), HTML)
+    async with site.client() as client:
+        for path, said in (("/few", False), ("/many", True)):
+            result = await client.call_tool("fetch_links", {"url": site.url(path)})
+            assert ("has more links than are looked at" in result.text) == said
+
+
 async def test_the_outline_of_a_page(site: Site) -> None:
     """Its headings, each with the place at which to read on."""
     body = "".join(f"<h2>Part {n}</h2><p>{'words ' * 50}</p><h3>Of {n}</h3><p>more</p>" for n in range(300))
@@ -298,6 +310,14 @@ async def test_redirects_are_told(site: Site) -> None:
         assert f"[Redirects: {site.url('/a')} -> (301) {site.url('/b')} -> (307) {last}.]" in result.text
 
 
+async def test_redirects_in_letters_of_other_languages(site: Site) -> None:
+    """Many sites write them as they are, in UTF-8, and nobody's browser minds."""
+    site.pages["/a"] = ok(b"", "Location: /Grüße?w=日", status="302 Moved")
+    site.pages["/Gr%C3%BC%C3%9Fe?w=%E6%97%A5"] = ok(b"words", PLAIN)
+    async with site.client() as client:
+        assert await text(client, site.url("/a")) == "words"
+
+
 # What goes wrong.
 
 
@@ -320,6 +340,9 @@ async def test_redirects_are_told(site: Site) -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nshort", "closed the connection"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "is not HTTP/1.1"),
         (ok(b"x", "Content-Encoding: br", PLAIN), "encoding 'br'"),
+        (ok(b"x", "Content-Encoding: gzip, gzip", PLAIN), "encoding 'gzip, gzip'"),
+        (ok(b"x", "Content-Encoding: gzip", "Content-Encoding: gzip", PLAIN), "encoding 'gzip, gzip'"),
+        (ok(b"x", PLAIN, *[f"X-{n}: {'y' * 4000}" for n in range(300)]), "bytes of headers"),
     ],
 )
 async def test_what_a_server_says_wrong(site: Site, answer: bytes, words: str) -> None:
@@ -476,13 +499,37 @@ async def test_addresses_are_completed(site: Site) -> None:
         assert (await client.complete("fetch", "url", "http://other")).values == []
 
 
+class Asks:
+    """A call of somebody, as far as the desk looks at it."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.caller, self.principal = caller, caller.principal
+
+    def progress(self, *told: object) -> None:
+        """Nobody listens."""
+
+
+async def test_nobody_learns_from_the_cache_what_others_read(site: Site) -> None:
+    """Each has their own, of answers and of documents; those who come without a name share one, for what is nobody's in particular."""
+    site.pages["/page"] = ok(LONG.encode(), PLAIN, "Cache-Control: max-age=60")
+    site.pages["/own"] = ok(b"words", PLAIN, "Cache-Control: private, max-age=60")
+    server = site.server()
+    async with Client(server):
+        desk: Any = server.state
+        ada, eve = [Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c"))) for name in ("ada", "eve")]
+        stranger = Asks(Caller("2026-07-28", stranger=True))
+        for path in ("/page", "/own"):
+            for who, cached in ((ada, False), (ada, True), (eve, False), (stranger, False), (stranger, path == "/page")):
+                got, _ = await desk.got(site.url(path), who)
+                assert got.cached == cached, (path, who)
+        reading = await desk.read(site.url(), ada)
+        digest = reading.document.digest
+        assert desk.readings.get(desk.key(ada, site.url(), digest)) is reading
+        assert desk.readings.get(desk.key(eve, site.url(), digest)) is None
+
+
 async def test_nobody_reads_what_others_fetched(site: Site) -> None:
     """Over a network, where anybody could ask, no address is suggested."""
-
-    class Asks:
-        def __init__(self, caller: Caller) -> None:
-            self.caller, self.principal = caller, caller.principal
-
     settings = Settings()
     desk: Any = Desk(settings, Web(settings, site.fetcher(settings)))
     ada, eve = (Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c"))) for name in ("ada", "eve"))

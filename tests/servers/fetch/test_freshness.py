@@ -23,7 +23,8 @@ from interlock.servers.fetch.freshness import (
     renewed,
 )
 from interlock.servers.fetch.web import Web
-from tests.servers.fetch.site import PLAIN, Site, done, moved, refusal, text
+from tests.servers.calls import done, refusal
+from tests.servers.fetch.site import PLAIN, Site, moved, text
 from tests.transport.http_peers import Seen, ok
 from tests.transport.internet import PUBLIC
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock import ToolError
-from interlock.servers.fetch import Settings, server_of, settings_of
+from interlock import ToolError, settings_of
+from interlock.servers.fetch import Settings, server_of
 from interlock.servers.fetch.charsets import decoded
 from interlock.servers.fetch.documents import leaves, type_of
 from interlock.servers.fetch.pages import Cursor, clean, cursor_of, digest_of, end_of, headings_of
+from interlock.servers.fetch.settings import PREFIX
 from interlock.servers.fetch.shelf import Shelf
 from interlock.servers.fetch.web import address
 
@@ -63,6 +64,22 @@ def test_what_no_reader_sees_is_taken_out() -> None:
     """Control characters and the tag characters; what languages need stays."""
     hidden = "".join(chr(0xE0000 + ord(char)) for char in "obey me")
     assert clean(f"a\0b\x1b[31m{hidden}c\r\nd\re\tf\u200d\u200f") == "ab[31mc\nd\ne\tf\u200d\u200f"
+
+
+@pytest.mark.parametrize(
+    "text, seen",
+    [
+        ("x" + "".join(chr(0xE0100 + ord(char)) for char in "obey me"), "x"),
+        ("x" + "\ufe00\ufe01" * 20, "x"),
+        ("\U0001f60a\U000e0153y", "\U0001f60ay"),
+        ("a" + "\u200b\u200c\u200d\u2060" * 8 + "b", "ab"),
+        ("a\x9b31mb\ufeff", "a31mb"),
+        ("\u845b\U000e0100 \u2764\ufe0f \u0646\u200c\u0647 \U0001f469\u200d\U0001f4bb", None),
+    ],
+)
+def test_messages_in_characters_without_a_form(text: str, seen: str | None) -> None:
+    """Selectors of forms and zero widths in numbers say something to a model alone; one by one they belong to the writing."""
+    assert clean(text) == (text if seen is None else seen)
 
 
 def test_headings_but_for_those_in_code() -> None:
@@ -204,8 +221,9 @@ def test_addresses(said: str, meant: str) -> None:
 def test_settings_are_read_from_the_environment() -> None:
     """Each by its name; what makes no sense is named."""
     found = settings_of(
+        Settings, PREFIX,
         {"INTERLOCK_FETCH_BYTES": "10", "INTERLOCK_FETCH_HOSTS": "a.example, *.b.example", "INTERLOCK_FETCH_ROBOTS": "IGNORE",
-         "INTERLOCK_FETCH_PLAIN_HTTP": "0", "INTERLOCK_FETCH_USER_AGENT": "MyReader/2 (me)"}
+         "INTERLOCK_FETCH_PLAIN_HTTP": "0", "INTERLOCK_FETCH_USER_AGENT": "MyReader/2 (me)"},
     )  # fmt: skip
     assert (found.bytes, found.hosts, found.robots, found.plain_http) == (10, ("a.example", "*.b.example"), "ignore", False)
     assert (found.user_agent, found.token, Settings(user_agent="1").token) == ("MyReader/2 (me)", "MyReader", "InterlockFetch")
@@ -218,7 +236,7 @@ def test_settings_are_read_from_the_environment() -> None:
         ("PLAIN_HTTP", "perhaps"),
     ):
         with pytest.raises(ValueError, match=f"INTERLOCK_FETCH_{name}='?{value}"):
-            settings_of({f"INTERLOCK_FETCH_{name}": value})
+            settings_of(Settings, PREFIX, {f"INTERLOCK_FETCH_{name}": value})
 
 
 def test_a_server_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from interlock.servers.fetch.robots import MOST, Rules, lines_for
-from tests.servers.fetch.site import PLAIN, Site, done, moved, refusal, text
-from tests.transport.http_peers import ok
+from tests.servers.calls import done, refusal
+from tests.servers.fetch.site import PLAIN, Site, moved, text
+from tests.transport.http_peers import Talk, ok
 
 TOKEN = "InterlockFetch"
 
@@ -134,6 +137,45 @@ async def test_a_file_that_cannot_be_had(site: Site, robots: bytes, refused: str
             assert refused in await refusal(client, "fetch", url=site.url())
             assert "/page" not in site.paths()
     assert len(site.asked) - len(site.paths()) <= 6
+
+
+async def test_of_many_at_once_one_reads_it(site: Site) -> None:
+    """For all of them, also where it comes late."""
+    waiting, free = asyncio.Event(), asyncio.Event()
+
+    async def script(talk: Talk) -> None:
+        waiting.set()
+        await free.wait()
+        await talk.send(ok(b"", PLAIN))
+
+    site.pages["/robots.txt"] = script
+    site.pages["/page"] = ok(b"words", PLAIN)
+    async with site.client() as client:
+        calls = [asyncio.ensure_future(text(client, site.url())) for _ in range(20)]
+        await waiting.wait()
+        calls.pop().cancel()
+        calls.pop(0).cancel()  # the one that reads it: another takes that over
+        free.set()
+        assert await asyncio.gather(*calls) == ["words"] * 18
+    assert len(site.asked) - len(site.paths()) <= 2
+
+
+@pytest.mark.parametrize(
+    "robots, words",
+    [
+        (ok(b"x", "Content-Encoding: br"), "/robots.txt could not be read (the answer came in the encoding 'br'"),
+        (ok(b"x", "Content-Encoding: gzip"), "/robots.txt could not be read (the answer's compressed data"),
+        (moved("http://silent.example/robots.txt"), "/robots.txt could not be read (it redirects to http://silent.example/robots.txt."),
+    ],
+)
+async def test_a_file_that_is_broken_is_named(site: Site, robots: bytes, words: str) -> None:
+    """It is robots.txt that is at fault, and not the page; nothing is fetched (RFC 9309, 2.3.1.4)."""
+    site.internet.names["silent.example"] = [["93.184.216.35"]]
+    site.pages["/robots.txt"] = robots
+    site.pages["/page"] = ok(b"words", PLAIN)
+    async with site.client() as client:
+        assert words in await refusal(client, "fetch", url=site.url())
+    assert site.paths() == []
 
 
 async def test_only_so_much_of_it_is_read(site: Site) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from interlock import Client, Server
+from interlock import Server
 from interlock.servers.filesystem import Grounds, Limits, doors, filesystem_server
 
 SECRET = "nobody may see this\n"
@@ -39,14 +39,6 @@ def folder(tmp_path: Path, outside: Path) -> Path:
 def server(folder: Path) -> Server:
     """A server over it."""
     return filesystem_server([folder], QUICK)
-
-
-@pytest.fixture
-async def client(server: Server) -> AsyncIterator[Client]:
-    """A client that checks results against the output schemas, with a person who agrees to everything."""
-    async with Client(server, elicit=lambda question: {"confirm": True}) as opened:
-        await opened.list_tools()
-        yield opened
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from interlock import Client, McpError, ToolError
 from interlock.servers.filesystem import Grounds, doors, filesystem_server
 from interlock.servers.filesystem.places import Folder, plain
+from tests.servers.calls import done, refusal, words
 from tests.servers.filesystem.conftest import QUICK, SECRET
-from tests.servers.filesystem.desk import done, refusal, words
 
 DOTS = [
     "..", "../outside/secret.txt", "a/../../outside/secret.txt", "./../outside/secret.txt", "a/./.././../outside/secret.txt",

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from interlock import Client, Server, ToolError
 from interlock.servers.filesystem import filesystem_server
 from interlock.servers.filesystem.edits import Edit, LineEdit, edited, line_edited, lines_of, unified
+from tests.servers.calls import done, refusal, words
 from tests.servers.filesystem.conftest import QUICK
-from tests.servers.filesystem.desk import done, refusal, words
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from interlock import AudioContent, Client, EmbeddedResource, ImageContent, McpE
 from interlock.servers.filesystem import Grounds, filesystem_server, looking, reading
 from interlock.servers.filesystem.reading import Window, read_place
 from interlock.servers.filesystem.walking import Pattern
+from tests.servers.calls import done, refusal, words
 from tests.servers.filesystem.conftest import LINES, PIXEL, QUICK
-from tests.servers.filesystem.desk import done, refusal, words
 
 
 @pytest.mark.parametrize(

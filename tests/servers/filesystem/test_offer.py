@@ -12,29 +12,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock import REVISIONS, Client, Http, McpError, Server
-from interlock.servers.filesystem import Limits, doors, filesystem_server, grounds, limits_of, server_of
-from interlock.transport.webserver import listening_socket, serve_http
+from interlock import REVISIONS, Client, McpError, Server
+from interlock.servers.filesystem import Limits, doors, filesystem_server, grounds, server_of
+from tests.servers.calls import done, refusal, words
 from tests.servers.filesystem.conftest import QUICK
-from tests.servers.filesystem.desk import done, refusal, words
+from tests.servers.roads import over, serving
 
 
 async def test_nobody_who_uses_it_is_broken(server: Server, folder: Path, interlock_catalogue: Any) -> None:
     """Tools, resources and templates are those of the snapshot (`TOL-02`, `RES-02`)."""
     async with Client(filesystem_server([], QUICK)) as client:
         assert not (await interlock_catalogue(client, "filesystem_catalogue.json")).breaking
-
-
-async def test_every_tool_says_what_it_does(client: Client) -> None:
-    """Titles, descriptions of tools and arguments, output schemas and annotations, all of them there (`TOL-02`, `TOL-04`, `TOL-10`)."""
-    for tool in await client.list_tools():
-        assert tool.title, tool.name
-        assert tool.description, tool.name
-        assert tool.output_schema is not None, tool.name
-        assert tool.annotations is not None, tool.name
-        hints = tool.annotations
-        assert None not in (hints.read_only_hint, hints.open_world_hint, hints.idempotent_hint, hints.destructive_hint), tool.name
-        assert all("description" in argument for argument in tool.input_schema.get("properties", {}).values()), tool.name
 
 
 # tool -> arguments of a call that works
@@ -103,32 +91,24 @@ async def test_annotations_are_true(client: Client, folder: Path, name: str) -> 
 async def test_every_revision(folder: Path, revision: str, road: str) -> None:
     """Reading, writing, refusing and asking, in memory and over HTTP, in all revisions."""
     served = filesystem_server([folder], QUICK)
-    sock = listening_socket("127.0.0.1", 0)
-    serving = asyncio.create_task(serve_http(served.http_app(), sock, grace=1.0))
-    try:
-        target: Any = served if road == "memory" else Http(f"http://127.0.0.1:{sock.getsockname()[1]}/mcp")
-        person: Any = lambda question: {"confirm": True}  # noqa: E731 - as short as it is
-        async with Client(target, revision=revision, elicit=person) as client:
-            await client.list_tools()
-            assert "was created" in await words(client, "write_file", path="f", text="one\n")
-            assert await words(client, "read_file", path="f") == "one\n"
-            assert await refusal(client, "read_file", path="../outside/secret.txt")
-            assert "in the trash" in await words(client, "trash_file", path="f")
-            emptied = await client.call_tool("empty_trash")
-            assert bool(emptied.is_error) == (revision < "2025-06-18")  # before it nobody could be asked
-            (folder / "g").write_text("g")
-            assert (await client.read_resource(f"file://{folder}/g")).contents[0].text == "g"
-    finally:
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
+    person: Any = lambda question: {"confirm": True}  # noqa: E731 - as short as it is
+    async with over(road, served) as target, Client(target, revision=revision, elicit=person) as client:
+        await client.list_tools()
+        assert "was created" in await words(client, "write_file", path="f", text="one\n")
+        assert await words(client, "read_file", path="f") == "one\n"
+        assert await refusal(client, "read_file", path="../outside/secret.txt")
+        assert "in the trash" in await words(client, "trash_file", path="f")
+        emptied = await client.call_tool("empty_trash")
+        assert bool(emptied.is_error) == (revision < "2025-06-18")  # before it nobody could be asked
+        (folder / "g").write_text("g")
+        assert (await client.read_resource(f"file://{folder}/g")).contents[0].text == "g"
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_from_the_command_line(folder: Path, tmp_path: Path, revision: str) -> None:
     """`interlock serve filesystem FOLDER...` over stdio; the environment names folders where no arguments do."""
     (tmp_path / "more").mkdir()
-    command = [sys.executable, "-m", "interlock", "serve", "filesystem", str(folder), str(tmp_path / "more")]
-    async with Client(command, revision=revision) as client:
+    async with Client(serving("filesystem", folder, tmp_path / "more"), revision=revision) as client:
         assert await words(client, "list_allowed_folders") == f"{folder}\n{tmp_path}/more"
         await words(client, "write_file", path=f"{tmp_path}/more/f", text="x")
         assert "has to begin with one of them" in await refusal(client, "read_file", path="f")
@@ -146,15 +126,6 @@ async def test_without_a_folder_nothing_is_allowed(monkeypatch: pytest.MonkeyPat
         assert (await done(client, "list_allowed_folders"))["folders"] == [str(folder)]
     with pytest.raises(NotADirectoryError, match="no folder"):
         server_of("/nowhere/at/all")
-
-
-def test_limits_are_read_from_the_environment() -> None:
-    """Each by its name; what is no limit is named."""
-    found = limits_of({"INTERLOCK_FILESYSTEM_READ": "10", "INTERLOCK_FILESYSTEM_HARD_LINKS": "read", "INTERLOCK_FILESYSTEM_MOUNTS": "1"})
-    assert (found.read, found.hard_links, found.mounts) == (10, "read", True)
-    for name, value in (("READ", "many"), ("SECONDS", "0"), ("DEPTH", "-1"), ("HARD_LINKS", "follow")):
-        with pytest.raises(ValueError, match=f"INTERLOCK_FILESYSTEM_{name}={value}"):
-            limits_of({f"INTERLOCK_FILESYSTEM_{name}": value})
 
 
 @pytest.mark.parametrize("limit", [known.name for known in msgspec.structs.fields(Limits)])

@@ -13,8 +13,8 @@ import pytest
 
 from interlock import Client, TimedOut
 from interlock.servers.filesystem import filesystem_server, searching
+from tests.servers.calls import done, refusal
 from tests.servers.filesystem.conftest import QUICK
-from tests.servers.filesystem.desk import done, refusal
 
 
 @pytest.mark.parametrize(

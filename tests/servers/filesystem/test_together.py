@@ -15,9 +15,9 @@ import pytest
 
 from interlock import Client
 from interlock.servers.filesystem import filesystem_server
+from tests.servers.calls import done, words
 from tests.servers.checkout import clone
 from tests.servers.filesystem.conftest import QUICK
-from tests.servers.filesystem.desk import done, words
 from tests.servers.filesystem.worker import SIZE
 
 WORKER = Path(__file__).with_name("worker.py")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from interlock import Client, Server
+from interlock import Server
 from interlock.servers.git import git_server
 from tests.servers.git.repos import AUTHOR, repository
 
@@ -30,11 +29,3 @@ def repo(tmp_path: Path) -> Path:
 def server(repo: Path) -> Server:
     """A server over that repository."""
     return git_server(repo, author=AUTHOR)
-
-
-@pytest.fixture
-async def client(server: Server) -> AsyncIterator[Client]:
-    """A client that checks results against the output schemas, and has a person who says yes."""
-    async with Client(server, elicit=lambda params: {"confirm": True}) as opened:
-        await opened.list_tools()
-        yield opened

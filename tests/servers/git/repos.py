@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 AUTHOR = "Ada Lovelace <ada@example.com>"
 PEOPLE = {
@@ -69,3 +70,8 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_symlink() or path.is_file()
     }
+
+
+def paths(changes: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """What changed how."""
+    return [(one["change"], one["path"]) for one in changes]

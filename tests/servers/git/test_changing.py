@@ -10,21 +10,21 @@ import pytest
 
 from interlock import Client, McpError, Server
 from interlock.servers.git import git_server
-from tests.servers.git.calls import data, paths, refusal
-from tests.servers.git.repos import AUTHOR, bytes_of, commit, git, repository, write
+from tests.servers.calls import done, refusal
+from tests.servers.git.repos import AUTHOR, bytes_of, commit, git, paths, repository, write
 
 
 async def test_staging_and_committing(client: Client, repo: Path) -> None:
     """New, changed, gone and odd files; what is ignored stays out; the commit has the author and the message (`TOL-09`)."""
     write(repo, {"a.txt": "changed\n", "new name/ü.txt": "n\n", ".gitignore": "*.log\n", "x.log": "x"})
     (repo / "src" / "b.py").unlink()
-    status = await data(client, "git_add", paths=["a.txt", "src/b.py", "new name"])
+    status = await done(client, "git_add", paths=["a.txt", "src/b.py", "new name"])
     assert paths(status["staged"]) == [("modified", "a.txt"), ("added", "new name/ü.txt"), ("deleted", "src/b.py")]
     assert "ignored" in await refusal(client, "git_add", paths=["x.log"])
     assert "did not match" in await refusal(client, "git_add", paths=["nothing"])
-    done = await data(client, "git_commit", message="Subject\n\n# not a comment\nBody", author="Bob <bob@example.com>")
+    made = await done(client, "git_commit", message="Subject\n\n# not a comment\nBody", author="Bob <bob@example.com>")
     assert git(repo, "log", "-1", "--format=%H|%an|%ae|%cn|%B").strip() == (
-        f"{done['commit']}|Bob|bob@example.com|Ada Lovelace|Subject\n\n# not a comment\nBody"
+        f"{made['commit']}|Bob|bob@example.com|Ada Lovelace|Subject\n\n# not a comment\nBody"
     )
     assert "Nothing is staged" in await refusal(client, "git_commit", message="Again")
     assert "empty" in await refusal(client, "git_commit", message=" \n ")
@@ -36,7 +36,7 @@ async def test_who_commits(repo: Path, tmp_path: Path) -> None:
     """Who is said, else who is configured in the repository, else by the person; nobody is made up."""
     write(repo, {"a.txt": "1\n"})
     async with Client(git_server(repo)) as client:
-        await data(client, "git_add", paths=["a.txt"])
+        await done(client, "git_add", paths=["a.txt"])
         assert "Who is the author?" in await refusal(client, "git_commit", message="x")
     home = tmp_path / "home"
     write(
@@ -47,29 +47,29 @@ async def test_who_commits(repo: Path, tmp_path: Path) -> None:
         },
     )
     async with Client(git_server(repo)) as client:
-        await data(client, "git_commit", message="1")
+        await done(client, "git_commit", message="1")
         write(repo, {"x.tmp": "ignored by the person's own list"})
-        assert (await data(client, "git_status"))["untracked"] == []
+        assert (await done(client, "git_status"))["untracked"] == []
         git(repo, "config", "user.name", "Here")
         git(repo, "config", "user.email", "here@example.com")
         write(repo, {"a.txt": "2\n"})
-        await data(client, "git_add", paths=["a.txt"])
-        await data(client, "git_commit", message="2")
+        await done(client, "git_add", paths=["a.txt"])
+        await done(client, "git_commit", message="2")
     assert git(repo, "log", "-2", "--format=%an <%ae>").splitlines() == ["Here <here@example.com>", "Person <person@example.com>"]
 
 
 async def test_branches(client: Client, repo: Path) -> None:
     """New ones at any revision, listed by name in pages, deleted when the person agrees."""
     second = commit(repo, {"a.txt": "2\n"}, "Second")
-    await data(client, "git_create_branch", name="feature/x")
-    await data(client, "git_create_branch", name="old", revision="HEAD~1")
-    found = await data(client, "git_branches")
+    await done(client, "git_create_branch", name="feature/x")
+    await done(client, "git_create_branch", name="old", revision="HEAD~1")
+    found = await done(client, "git_branches")
     assert [(one["name"], one.get("current", False), one["subject"]) for one in found["branches"]] == [
         ("feature/x", False, "Second"), ("main", True, "Second"), ("old", False, "First"),
     ]  # fmt: skip
     assert found["current"] == "main"
-    page = await data(client, "git_branches", limit=2)
-    assert [one["name"] for one in (await data(client, "git_branches", limit=2, cursor=page["next"]))["branches"]] == ["old"]
+    page = await done(client, "git_branches", limit=2)
+    assert [one["name"] for one in (await done(client, "git_branches", limit=2, cursor=page["next"]))["branches"]] == ["old"]
     assert "already" in await refusal(client, "git_create_branch", name="old")
     for name in ("HEAD", "a..b", "a b", "x.lock", "@{-1}", "a\\b", "/x", "x/", ".x", "refs/heads/../x"):
         assert "cannot be" in await refusal(client, "git_create_branch", name=name)
@@ -93,13 +93,13 @@ async def test_switching_loses_nothing(client: Client, repo: Path) -> None:
         if name != "a.txt":
             (repo / name).unlink()
     write(repo, {"src/b.py": "kept\n"})
-    assert (await data(client, "git_switch", to="side"))["branch"] == "side"
+    assert (await done(client, "git_switch", to="side"))["branch"] == "side"
     assert (repo / "src/b.py").read_text() == "kept\n"
     steps: list[tuple[float, float | None]] = []
     await client.call_tool("git_switch", {"to": "main"}, on_progress=lambda p: steps.append((p.progress, p.total)))
     assert steps[-1][0] == steps[-1][1]
-    assert (await data(client, "git_switch", to="side~1", detach=True))["branch"] is None
-    assert (await data(client, "git_switch", to="new", create=True))["branch"] == "new"
+    assert (await done(client, "git_switch", to="side~1", detach=True))["branch"] is None
+    assert (await done(client, "git_switch", to="new", create=True))["branch"] == "new"
     assert "There is no branch" in await refusal(client, "git_switch", to="origin/side")
     assert "There is no branch" in await refusal(client, "git_switch", to="a.txt")
     assert "not both" in await refusal(client, "git_switch", to="y", create=True, detach=True)
@@ -109,6 +109,7 @@ LOSING: list[tuple[str, dict[str, Any]]] = [
     ("git_restore", {"paths": ["a.txt"]}),
     ("git_restore", {"paths": ["a.txt"], "revision": "HEAD"}),
     ("git_unstage", {"paths": ["src/b.py"]}),
+    ("git_unstage", {}),
     ("git_delete_branch", {"name": "side"}),
     ("git_drop_stash", {}),
     ("git_remove_worktree", {"name": "tree"}),
@@ -123,8 +124,9 @@ async def full(repo: Path, server: Server) -> Path:
     git(repo, "stash", "--quiet", "-m", "a \x1b[31mstash")
     write(repo, {"a.txt": "changed\n", "src/b.py": "staged\n"})
     git(repo, "add", "src/b.py")
+    write(repo, {"src/b.py": "changed again\n"})
     async with Client(server) as client:
-        await data(client, "git_add_worktree", name="tree", revision="side")
+        await done(client, "git_add_worktree", name="tree", revision="side")
     return repo
 
 
@@ -149,7 +151,7 @@ async def test_what_is_lost_is_asked_about(full: Path, server: Server, tool: str
             await client.call_tool(tool, arguments)
     assert bytes_of(full) == before
     async with Client(server, elicit=answer({"confirm": True})) as client:
-        await data(client, tool, **arguments)
+        await done(client, tool, **arguments)
     assert bytes_of(full) != before
     assert len(asked) == 3
     assert "\x1b" not in asked[0]
@@ -162,57 +164,113 @@ async def test_only_single_files_are_put_back(client: Client, repo: Path) -> Non
     assert "is a folder" in await refusal(client, "git_restore", paths=["src"])
     assert "Name the files" in await refusal(client, "git_restore", paths=["."])
     git(repo, "add", ".")
-    assert "is a folder" in await refusal(client, "git_unstage", paths=["src"])
-    await data(client, "git_unstage", paths=["src/b.py"])
+    await done(client, "git_unstage", paths=["src/b.py"])
     assert git(repo, "status", "--porcelain") == "M  a.txt\n M src/b.py\n"
-    await data(client, "git_restore", paths=["a.txt", "src/b.py"], revision="HEAD")
+    await done(client, "git_restore", paths=["a.txt", "src/b.py"], revision="HEAD")
     assert git(repo, "status", "--porcelain") == ""
+
+
+async def test_what_is_staged_is_taken_back_without_a_question(repo: Path, server: Server) -> None:
+    """All of it, or a folder, by clients that cannot ask: where the files have it too, or nothing of it, none of it is lost (`ELI-01`)."""
+    write(repo, {"a.txt": "changed\n", "new ü.txt": "new\n", "src/c.py": "c\n", "other.txt": "o\n"})
+    (repo / "src" / "b.py").unlink()
+    git(repo, "add", "--all")
+    files = {name: data for name, data in bytes_of(repo).items() if not name.startswith(".git/")}
+    async with Client(server) as client:
+        status = await done(client, "git_unstage", paths=["src"])
+        assert paths(status["staged"]) == [("modified", "a.txt"), ("added", "new ü.txt"), ("added", "other.txt")]
+        status = await done(client, "git_unstage")
+        assert (status["staged"], status["untracked"]) == ([], ["new ü.txt", "other.txt", "src/c.py"])
+        assert paths(status["unstaged"]) == [("modified", "a.txt"), ("deleted", "src/b.py")]
+        assert (await client.call_tool("git_unstage", {})).text == "Nothing of this is staged."
+        assert {name: data for name, data in bytes_of(repo).items() if not name.startswith(".git/")} == files
+        git(repo, "add", "a.txt")
+        write(repo, {"a.txt": "changed again\n"})
+        with pytest.raises(McpError, match="elicitation"):  # what was staged of this one stands nowhere else
+            await client.call_tool("git_unstage", {})
+
+
+async def test_what_is_staged_may_change_while_the_person_thinks(repo: Path, server: Server) -> None:
+    """What they agreed to lose is lost, and nothing else."""
+    write(repo, {"a.txt": "staged\n"})
+    git(repo, "add", "a.txt")
+    write(repo, {"a.txt": "changed\n"})
+
+    def meanwhile(params: Any) -> Any:
+        write(repo, {"src/b.py": "staged too\n"})
+        git(repo, "add", "src/b.py")
+        write(repo, {"src/b.py": "and changed\n"})
+        return {"confirm": True}
+
+    async with Client(server, elicit=meanwhile) as client:
+        assert "changed meanwhile" in await refusal(client, "git_unstage")
+    assert git(repo, "diff", "--cached", "--name-only").split() == ["a.txt", "src/b.py"]
+
+
+async def test_before_the_first_commit_what_is_staged_is_taken_back(tmp_path: Path) -> None:
+    """There is no HEAD to take it back to."""
+    repo = tmp_path / "new"
+    repo.mkdir()
+    git(repo, "init", "--quiet")
+    write(repo, {"a.txt": "a\n"})
+    git(repo, "add", "a.txt")
+    async with Client(git_server(repo)) as client:
+        assert (await done(client, "git_unstage"))["untracked"] == ["a.txt"]
+
+
+async def test_a_pattern_is_no_path(client: Client, repo: Path) -> None:
+    """Whoever means one is told that paths are not taken so."""
+    write(repo, {"a.txt": "changed\n"})
+    assert "no patterns" in await refusal(client, "git_add", paths=["*.txt"])
+    assert "no patterns" not in await refusal(client, "git_add", paths=["nothing"])
+    write(repo, {"*.md": "a strange name\n"})
+    assert paths((await done(client, "git_add", paths=["*.md"]))["staged"]) == [("added", "*.md")]
 
 
 async def test_stashes(client: Client, repo: Path) -> None:
     """Put aside with or without what git does not know, listed, shown, applied, popped and dropped; conflicts keep the stash."""
     assert "nothing to put aside" in (await client.call_tool("git_stash", {})).text
     write(repo, {"a.txt": "one\nmine\nthree\n", "new.txt": "n\n", "src/b.py": "other\n"})
-    await data(client, "git_stash", message="first", paths=["src"])
+    await done(client, "git_stash", message="first", paths=["src"])
     assert git(repo, "status", "--porcelain") == " M a.txt\n?? new.txt\n"
-    await data(client, "git_stash", message="second", untracked=True)
+    await done(client, "git_stash", message="second", untracked=True)
     assert git(repo, "status", "--porcelain") == ""
-    found = await data(client, "git_stashes")
+    found = await done(client, "git_stashes")
     assert [(one["number"], one["subject"]) for one in found["stashes"]] == [(0, "On main: second"), (1, "On main: first")]
-    page = await data(client, "git_stashes", limit=1)
-    assert [one["number"] for one in (await data(client, "git_stashes", cursor=page["next"]))["stashes"]] == [1]
-    assert paths((await data(client, "git_show_stash", stash=1))["files"]) == [("modified", "src/b.py")]
+    page = await done(client, "git_stashes", limit=1)
+    assert [one["number"] for one in (await done(client, "git_stashes", cursor=page["next"]))["stashes"]] == [1]
+    assert paths((await done(client, "git_show_stash", stash=1))["files"]) == [("modified", "src/b.py")]
     assert "+mine" in (await client.call_tool("git_show_stash", {})).text
-    done = await data(client, "git_apply_stash", stash=1)
-    assert done["paths"] == ["src/b.py"]
-    await data(client, "git_apply_stash", drop=True)
+    applied = await done(client, "git_apply_stash", stash=1)
+    assert applied["paths"] == ["src/b.py"]
+    await done(client, "git_apply_stash", drop=True)
     assert (repo / "new.txt").read_text() == "n\n"
     git(repo, "checkout", "--quiet", "--force", "HEAD")
     write(repo, {"a.txt": "one\nmine\nthree\n"})
-    await data(client, "git_stash")
+    await done(client, "git_stash")
     commit(repo, {"a.txt": "one\nyours\nthree\n"}, "Yours")
-    assert (await data(client, "git_apply_stash", drop=True))["conflicts"] == ["a.txt"]
-    assert len((await data(client, "git_stashes"))["stashes"]) == 2
+    assert (await done(client, "git_apply_stash", drop=True))["conflicts"] == ["a.txt"]
+    assert len((await done(client, "git_stashes"))["stashes"]) == 2
     assert "There is no stash 7" in await refusal(client, "git_drop_stash", stash=7)
 
 
 async def test_worktrees(client: Client, repo: Path, tmp_path: Path) -> None:
     """Made at one place only, used by path, kept where something would be lost, removed when the person agrees."""
-    made = await data(client, "git_add_worktree", name="tree", branch="side")
+    made = await done(client, "git_add_worktree", name="tree", branch="side")
     path = Path(made["path"])
     assert path == tmp_path / "repo.worktrees" / "tree"
     assert (path / "a.txt").read_text() == "one\ntwo\nthree\n"
-    found = await data(client, "git_worktrees", repository=str(path / "src"))
+    found = await done(client, "git_worktrees", repository=str(path / "src"))
     assert [(one["path"], one["branch"], one["usable"]) for one in found["worktrees"]] == [
         (str(repo), "main", True),
         (str(path), "side", True),
     ]
     write(path, {"a.txt": "changed\n"})
-    status = await data(client, "git_add", repository=str(path), paths=["a.txt"])
+    status = await done(client, "git_add", repository=str(path), paths=["a.txt"])
     assert (status["branch"], paths(status["staged"])) == ("side", [("modified", "a.txt")])
     assert git(repo, "status", "--porcelain") == ""
     assert "modified or untracked" in await refusal(client, "git_remove_worktree", name="tree")
-    await data(client, "git_remove_worktree", name="tree", discard=True)
+    await done(client, "git_remove_worktree", name="tree", discard=True)
     assert not path.exists()
     for name in ("../x", "a/b", "-f", ".git", "GIT~1", "x\n", ""):
         assert await refusal(client, "git_add_worktree", name=name)
@@ -230,8 +288,8 @@ async def test_a_worktree_or_submodule_can_be_given(repo: Path, tmp_path: Path) 
     other = repository(tmp_path / "other")
     git(repo, "submodule", "--quiet", "add", str(other), "sub")
     async with Client(git_server(tmp_path / "tree", repo, repo / "sub", author=AUTHOR)) as client:
-        assert (await data(client, "git_status", repository="tree"))["branch"] == "tree"
-        assert (await data(client, "git_status", repository="sub"))["repository"] == "sub"
+        assert (await done(client, "git_status", repository="tree"))["branch"] == "tree"
+        assert (await done(client, "git_status", repository="sub"))["repository"] == "sub"
         assert "Which repository?" in await refusal(client, "git_status")
     async with Client(git_server(repo / "sub")) as client:
         assert "not given" in await refusal(client, "git_status")
@@ -261,4 +319,4 @@ async def test_two_at_once_take_turns(client: Client, repo: Path) -> None:
     write(repo, {f"f{n}": "x\n" for n in range(8)})
     results = await asyncio.gather(*(client.call_tool("git_add", {"paths": [f"f{n}"]}) for n in range(8)))
     assert not any(result.is_error for result in results), [result.text for result in results]
-    assert len((await data(client, "git_status"))["staged"]) == 8
+    assert len((await done(client, "git_status"))["staged"]) == 8

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from interlock import Client, McpError, ToolError
 from interlock.servers.git import git_server
 from interlock.servers.git.words import inside, place_of, visible
-from tests.servers.git.calls import refusal
+from tests.servers.calls import refusal
 from tests.servers.git.repos import AUTHOR, bytes_of, commit, git, repository, write
 
 SECRET = "the secret"

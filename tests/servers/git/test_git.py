@@ -11,8 +11,8 @@ import pytest
 from interlock import Client, McpError, Server
 from interlock.servers.git import git_server
 from interlock.testing import EVERY_WAY, ScriptedAnswers, Way, connect
-from tests.servers.git.calls import data, paths, refusal
-from tests.servers.git.repos import AUTHOR, bytes_of, commit, git, repository, write
+from tests.servers.calls import done, refusal
+from tests.servers.git.repos import AUTHOR, bytes_of, commit, git, paths, repository, write
 
 # -- what it offers -------------------------------------------------------------------------------------------------------
 
@@ -20,16 +20,6 @@ from tests.servers.git.repos import AUTHOR, bytes_of, commit, git, repository, w
 async def test_nobody_who_uses_it_is_broken(server: Server, interlock_catalogue: Any) -> None:
     """Tools, prompts, resources and templates are those of the snapshot (`TOL-02`, `RES-02`)."""
     assert not (await interlock_catalogue(server, "git_catalogue.json")).breaking
-
-
-async def test_every_tool_says_what_it_does(client: Client) -> None:
-    """Titles, descriptions, output schemas, and hints by which a host may decide (`TOL-04`, `TOL-05`)."""
-    for tool in await client.list_tools():
-        assert all((tool.title, tool.description, tool.output_schema, tool.annotations)), tool.name
-        assert tool.annotations is not None
-        assert tool.annotations.open_world_hint is False
-        if not tool.annotations.read_only_hint:
-            assert None not in (tool.annotations.destructive_hint, tool.annotations.idempotent_hint)
 
 
 async def test_what_only_reads_changes_nothing(client: Client, repo: Path) -> None:
@@ -42,6 +32,7 @@ async def test_what_only_reads_changes_nothing(client: Client, repo: Path) -> No
     before = bytes_of(repo)
     needed = {
         "git_show": {"revision": "HEAD"},
+        "git_read_file": {"path": "a.txt"},
         "git_blame": {"path": "a.txt"},
         "git_search": {"text": "x"},
         "git_search_history": {"text": "x"},
@@ -50,9 +41,9 @@ async def test_what_only_reads_changes_nothing(client: Client, repo: Path) -> No
     for tool in await client.list_tools():
         if tool.annotations and tool.annotations.read_only_hint:
             for arguments in (needed.get(tool.name, {}), *([{"what": "all"}, {"what": "staged"}] if tool.name == "git_diff" else [])):
-                await data(client, tool.name, **arguments)
+                await done(client, tool.name, **arguments)
                 called += 1
-    assert called == 13
+    assert called == 14
     for uri in ("status", "log", "log?revision=HEAD", "file/a.txt"):
         await client.read_resource(f"git://repo/{uri}")
     await client.complete("git://{repository}/log{?revision}", "revision", "m")
@@ -70,9 +61,9 @@ async def test_what_may_be_repeated(client: Client, repo: Path) -> None:
     assert idempotent == set(needed)
     for tool in ("git_add", "git_unstage", "git_restore", "git_switch"):
         write(repo, {"new.txt": "new\n", "a.txt": "changed\n" if tool == "git_restore" else "one\ntwo\nthree\n"})
-        first = await data(client, tool, **needed[tool])
+        first = await done(client, tool, **needed[tool])
         before = {name: value for name, value in bytes_of(repo).items() if "logs/" not in name}
-        assert await data(client, tool, **needed[tool]) == first
+        assert await done(client, tool, **needed[tool]) == first
         assert {name: value for name, value in bytes_of(repo).items() if "logs/" not in name} == before, tool
 
 
@@ -81,17 +72,17 @@ async def test_what_may_be_repeated(client: Client, repo: Path) -> None:
 
 async def test_status(client: Client, repo: Path) -> None:
     """What is staged, changed, moved, gone, in conflict and not known, with the branch (`TOL-09`)."""
-    status = await data(client, "git_status")
+    status = await done(client, "git_status")
     assert (status["branch"], status["clean"], len(status["commit"])) == ("main", True, 40)
     commit(repo, {"c.txt": "c\n" * 20, "d.txt": "d\n", ".gitignore": "ignored\n"}, "More")
     git(repo, "mv", "c.txt", "moved to.txt")
     (repo / "d.txt").unlink()
     write(repo, {"a.txt": "changed\n", "new/x": "x", "ignored": "x"})
-    status = await data(client, "git_status")
+    status = await done(client, "git_status")
     assert (paths(status["staged"]), status["staged"][0]["old_path"]) == ([("renamed", "moved to.txt")], "c.txt")
     assert paths(status["unstaged"]) == [("modified", "a.txt"), ("deleted", "d.txt")]
     assert (status["untracked"], status["clean"], status["complete"]) == (["new/"], False, True)
-    assert (await data(client, "git_status", untracked=False))["untracked"] == []
+    assert (await done(client, "git_status", untracked=False))["untracked"] == []
 
 
 async def test_before_the_first_commit(tmp_path: Path) -> None:
@@ -101,12 +92,12 @@ async def test_before_the_first_commit(tmp_path: Path) -> None:
     git(repo, "init", "--quiet")
     write(repo, {"a.txt": "a\n"})
     async with Client(git_server(repo, author=AUTHOR)) as client:
-        assert (await data(client, "git_status"))["commit"] is None
-        await data(client, "git_add", paths=["a.txt"])
-        assert paths((await data(client, "git_diff", what="staged"))["files"]) == [("added", "a.txt")]
+        assert (await done(client, "git_status"))["commit"] is None
+        await done(client, "git_add", paths=["a.txt"])
+        assert paths((await done(client, "git_diff", what="staged"))["files"]) == [("added", "a.txt")]
         assert "There is no commit" in await refusal(client, "git_log")
-        assert (await data(client, "git_stashes"))["stashes"] == []
-        assert (await data(client, "git_commit", message="First"))["branch"] == "main"
+        assert (await done(client, "git_stashes"))["stashes"] == []
+        assert (await done(client, "git_commit", message="First"))["branch"] == "main"
     assert git(repo, "log", "--format=%an %s") == "Ada Lovelace First\n"
 
 
@@ -122,10 +113,10 @@ async def test_differences(client: Client, repo: Path) -> None:
         "old": "index", "new": "work tree", "files": [{"path": "a.txt", "change": "modified", "added": 1, "deleted": 1}],
         "added": 1, "deleted": 1, "complete": True, "next": None,
     }  # fmt: skip
-    assert paths((await data(client, "git_diff", what="staged"))["files"]) == [("modified", "src/b.py")]
-    assert paths((await data(client, "git_diff", what="all"))["files"]) == [("modified", "a.txt"), ("modified", "src/b.py")]
-    assert paths((await data(client, "git_diff", what="all", paths=["src"]))["files"]) == [("modified", "src/b.py")]
-    between = await data(client, "git_diff", old=first, new="HEAD")
+    assert paths((await done(client, "git_diff", what="staged"))["files"]) == [("modified", "src/b.py")]
+    assert paths((await done(client, "git_diff", what="all"))["files"]) == [("modified", "a.txt"), ("modified", "src/b.py")]
+    assert paths((await done(client, "git_diff", what="all", paths=["src"]))["files"]) == [("modified", "src/b.py")]
+    between = await done(client, "git_diff", old=first, new="HEAD")
     assert (between["old"], between["new"]) == (first, second)
     assert between["files"] == [{"path": "bin", "change": "added"}, {"path": "src/b.py", "change": "modified", "added": 1, "deleted": 1}]
     assert (await client.call_tool("git_diff", {"old": first, "what": "staged", "patch": False})).text.endswith("2 files, +1 -1")
@@ -149,11 +140,11 @@ async def test_a_long_patch_comes_in_pages(client: Client, repo: Path) -> None:
             assert len(result.text.encode()) < 6000
         assert len(pages) > 5
         assert "".join(pages) == git(repo, "diff", "--full-index", *(["--cached"] if what == "staged" else [])).encode().decode()
-    first = await data(client, "git_diff", most=5000)
+    first = await done(client, "git_diff", most=5000)
     write(repo, {"a.txt": text.replace("line 3 ", "other ")})
     assert "changed meanwhile" in await refusal(client, "git_diff", most=5000, cursor=first["next"])
     git(repo, "commit", "--quiet", "--allow-empty", "-m", "Second")
-    log = await data(client, "git_log", limit=1)
+    log = await done(client, "git_log", limit=1)
     assert "another comparison" in await refusal(client, "git_diff", cursor=log["next"])
 
 
@@ -166,7 +157,7 @@ async def test_log(client: Client, repo: Path) -> None:
         )  # fmt: skip
 
     async def subjects(**arguments: Any) -> list[str]:
-        return [one["subject"] for one in (await data(client, "git_log", **arguments))["commits"]]
+        return [one["subject"] for one in (await done(client, "git_log", **arguments))["commits"]]
 
     assert await subjects(limit=2) == ["Change [4].*", "Change [3].*"]
     assert await subjects(author="BOB") == ["Change [3].*", "Change [1].*"]
@@ -175,9 +166,9 @@ async def test_log(client: Client, repo: Path) -> None:
     assert await subjects(since="2026-03-02", until="2026-03-03") == ["Change [2].*", "Change [1].*"]
     assert await subjects(since="2026-03-05T13:00:00+01:00") == ["Change [4].*"]
     assert await subjects(revision="HEAD~4") == ["Change [0].*", "First"]
-    page = await data(client, "git_log", limit=4)
+    page = await done(client, "git_log", limit=4)
     commit(repo, {"z": "z"}, "Later")
-    rest = await data(client, "git_log", limit=4, cursor=page["next"])
+    rest = await done(client, "git_log", limit=4, cursor=page["next"])
     assert [one["subject"] for one in rest["commits"]] == ["Change [0].*", "First"]
     assert rest["next"] is None
     assert page["commits"][0]["refs"] == ["HEAD -> main"]
@@ -194,7 +185,7 @@ async def test_show(client: Client, repo: Path) -> None:
     commit(repo, {"main.txt": "m\n"}, "Main")
     git(repo, "merge", "--quiet", "-m", "Merge", "side")
     git(repo, "tag", "-a", "v1", "-m", "one")
-    shown = await data(client, "git_show", revision="v1")
+    shown = await done(client, "git_show", revision="v1")
     assert (shown["commit"]["subject"], len(shown["commit"]["parents"]), paths(shown["diff"]["files"])) == (
         "Merge",
         2,
@@ -204,7 +195,7 @@ async def test_show(client: Client, repo: Path) -> None:
     assert "With a body." in result.text
     assert "+s\n" in result.text
     assert result.structured_content["message"] == "Side\n\nWith a body."
-    assert paths((await data(client, "git_show", revision="main~2"))["diff"]["files"]) == [("added", "a.txt"), ("added", "src/b.py")]
+    assert paths((await done(client, "git_show", revision="main~2"))["diff"]["files"]) == [("added", "a.txt"), ("added", "src/b.py")]
     assert "There is no commit" in await refusal(client, "git_show", revision="nothing")
 
 
@@ -212,14 +203,14 @@ async def test_blame(client: Client, repo: Path) -> None:
     """Lines with the commits they come from, in ranges; what is in the work tree only is not asked about."""
     second = commit(repo, {"a.txt": "one\nTWO\nthree\nfour\n"}, "Second")
     write(repo, {"a.txt": "not committed\n"})
-    blame = await data(client, "git_blame", path="a.txt")
+    blame = await done(client, "git_blame", path="a.txt")
     assert [(part["first"], part["lines"], part["subject"]) for part in blame["parts"]] == [
         (1, ["one"], "First"), (2, ["TWO"], "Second"), (3, ["three"], "First"), (4, ["four"], "Second"),
     ]  # fmt: skip
     assert (blame["next"], blame["commit"]) == (None, second)
-    part = await data(client, "git_blame", path="a.txt", first=2, last=3)
+    part = await done(client, "git_blame", path="a.txt", first=2, last=3)
     assert ([one["lines"] for one in part["parts"]], part["next"]) == ([["TWO"], ["three"]], 4)
-    assert [one["lines"] for one in (await data(client, "git_blame", path="a.txt", revision="HEAD~1", first=2))["parts"]] == [
+    assert [one["lines"] for one in (await done(client, "git_blame", path="a.txt", revision="HEAD~1", first=2))["parts"]] == [
         ["two", "three"]
     ]
     assert "fewer lines" in await refusal(client, "git_blame", path="a.txt", first=50)
@@ -236,7 +227,7 @@ async def test_search(client: Client, repo: Path) -> None:
     )
 
     async def hits(**arguments: Any) -> list[tuple[str, int]]:
-        return [(hit["path"], hit["line"]) for hit in (await data(client, "git_search", **arguments))["hits"]]
+        return [(hit["path"], hit["line"]) for hit in (await done(client, "git_search", **arguments))["hits"]]
 
     assert await hits(text="needle 3.") == [("many.txt", 4)]
     assert await hits(text="needle [25].", regex=True) == [("many.txt", 3), ("many.txt", 6)]
@@ -247,8 +238,8 @@ async def test_search(client: Client, repo: Path) -> None:
     assert ("a.txt", 1) not in await hits(text="needle", staged=True)
     git(repo, "add", "a.txt")
     assert ("a.txt", 1) in await hits(text="needle", staged=True)
-    page = await data(client, "git_search", text="needle", limit=5)
-    rest = await data(client, "git_search", text="needle", limit=5, cursor=page["next"])
+    page = await done(client, "git_search", text="needle", limit=5)
+    rest = await done(client, "git_search", text="needle", limit=5, cursor=page["next"])
     assert (len(page["hits"]), len(rest["hits"]), rest["next"]) == (5, 3, None)
     assert await refusal(client, "git_search", text="(", regex=True)
 
@@ -263,14 +254,14 @@ async def test_search_of_the_history(client: Client, repo: Path) -> None:
     result = await client.call_tool("git_search_history", {"text": "needle"}, on_progress=lambda p: seen.append(p.progress))
     assert [one["id"] for one in result.structured_content["commits"]] == [taken, added]
     assert (result.structured_content["next"], result.structured_content["looked_at"], seen) == (None, 6, [0])
-    first = await data(client, "git_search_history", text="needle", limit=1)
+    first = await done(client, "git_search_history", text="needle", limit=1)
     assert [one["id"] for one in first["commits"]] == [taken]
-    second = await data(client, "git_search_history", text="needle", limit=1, cursor=first["next"])
+    second = await done(client, "git_search_history", text="needle", limit=1, cursor=first["next"])
     assert [one["id"] for one in second["commits"]] == [added]
-    few = await data(client, "git_search_history", text="needle", commits_to_look_at=3, cursor=first["next"])
+    few = await done(client, "git_search_history", text="needle", commits_to_look_at=3, cursor=first["next"])
     assert (few["commits"], few["looked_at"]) == ([], 4)
-    assert [one["id"] for one in (await data(client, "git_search_history", text="needle", cursor=few["next"]))["commits"]] == [added]
-    assert (await data(client, "git_search_history", text="needle", paths=["src"]))["commits"] == []
+    assert [one["id"] for one in (await done(client, "git_search_history", text="needle", cursor=few["next"]))["commits"]] == [added]
+    assert (await done(client, "git_search_history", text="needle", paths=["src"]))["commits"] == []
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------------

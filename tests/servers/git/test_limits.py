@@ -16,16 +16,17 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from interlock import REVISIONS, Client, Http, McpError, ToolError
+from interlock import REVISIONS, Client, McpError, ToolError
 from interlock.cli.serving import serve
 from interlock.servers import git as package
-from interlock.servers.git import engine, git_server
+from interlock.servers.git import git_server, processes
 from interlock.servers.git.engine import Git
-from interlock.servers.git.limits import Limits, limits_of
+from interlock.servers.git.limits import Limits
 from interlock.servers.git.places import Repositories
+from tests.servers.calls import done, refusal, words
 from tests.servers.checkout import clone
-from tests.servers.git.calls import data, refusal
 from tests.servers.git.repos import AUTHOR, PEOPLE, git, repository, write
+from tests.servers.roads import over, serving
 
 ANSWER = 'for one in version config; do [ "$1" = $one ] && echo git version 9.9 && exit; done'
 
@@ -85,6 +86,7 @@ async def test_cancelling_while_git_is_being_started(tmp_path: Path, monkeypatch
             await known.wait()
         return process
 
+    monkeypatch.setattr(processes, "_AT_ONCE", False)  # where processes are begun in the background
     monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
     running = asyncio.create_task(Git(program).run(["status"], cwd=tmp_path))
     await begun.wait()
@@ -100,7 +102,7 @@ async def test_cancelling_while_git_is_being_started(tmp_path: Path, monkeypatch
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux shows them")
 async def test_git_may_clean_up_before_it_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes its lock away, so that nobody else is kept from the repository; who does not heed that is ended all the same (`CAN-02`)."""
-    monkeypatch.setattr(engine, "GRACE", 0.2)
+    monkeypatch.setattr(processes, "GRACE", 0.2)
     started, lock = tmp_path / "started", tmp_path / "lock"
     os.mkfifo(started)
     for heeds in (True, False):
@@ -128,15 +130,6 @@ async def test_time_and_output_are_bounded(tmp_path: Path) -> None:
         await silent.run(["log"], cwd=tmp_path, seconds=0.05)
 
 
-def test_limits_are_read_from_the_environment() -> None:
-    """Each by its name; what is no limit is named."""
-    found = limits_of({"INTERLOCK_GIT_SECONDS": "0.5", "INTERLOCK_GIT_LISTED": "7"})
-    assert (found.seconds, found.listed, found.file) == (0.5, 7, 1024 * 1024)
-    for name, value in (("FILE", "many"), ("SECONDS", "0"), ("CALL", "nan"), ("LISTED", "-1")):
-        with pytest.raises(ValueError, match=f"INTERLOCK_GIT_{name}={value}"):
-            limits_of({f"INTERLOCK_GIT_{name}": value})
-
-
 @pytest.mark.parametrize("limit", [known.name for known in msgspec.structs.fields(Limits)])
 def test_limits_are_as_stated(limit: str) -> None:
     """The page has each of them with what it is unless told otherwise."""
@@ -150,21 +143,21 @@ async def test_each_limit_holds(repo: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name, value in (("LISTED", 7), ("FILE", 5), ("BLAMED", 5)):
         monkeypatch.setenv(f"INTERLOCK_GIT_{name}", str(value))
     async with Client(git_server(repo, author=AUTHOR)) as client:
-        status = await data(client, "git_status")
+        status = await done(client, "git_status")
         assert (len(status["untracked"]), status["complete"]) == (7, False)
         assert "more than 5 bytes" in await refusal(client, "git_blame", path="a.txt")
         with pytest.raises(McpError, match="no more than 5"):
             await client.read_resource("git://repo/file/a.txt")
-        await data(client, "git_add", paths=["."])
-        diff = await data(client, "git_diff", what="staged")
+        await done(client, "git_add", paths=["."])
+        diff = await done(client, "git_diff", what="staged")
         assert (len(diff["files"]), diff["added"], diff["complete"]) == (7, 9, False)
-    for limits, words in (
+    for limits, why in (
         (Limits(output=60), "too large"),
         (Limits(seconds=1e-6), "does not answer"),
         (Limits(call=1e-6), "1e-06"),
     ):
         async with Client(git_server(repo, limits=limits)) as client:
-            assert words in await refusal(client, "git_log")
+            assert why in await refusal(client, "git_log")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there can another process be bounded")
@@ -233,15 +226,15 @@ async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
     git(repo, "fast-import", "--quiet", "--done", feed=b"".join(fast_import(count)))
     git(repo, "reset", "--quiet", "--hard")
     async with Client(git_server(repo, author=AUTHOR), timeout=300) as client:
-        page = await data(client, "git_log", limit=200)
+        page = await done(client, "git_log", limit=200)
         assert page["commits"][0]["subject"] == f"Commit {count - 1}"
-        assert (await data(client, "git_log", grep="Commit 17", until="2017-07-14T03:00:00Z", limit=5))["commits"][-1][
+        assert (await done(client, "git_log", grep="Commit 17", until="2017-07-14T03:00:00Z", limit=5))["commits"][-1][
             "subject"
         ] == "Commit 17"
-        assert (await data(client, "git_log", author="nobody"))["commits"] == []
-        assert [one["subject"] for one in (await data(client, "git_log", paths=["dir0/f100"], limit=1))["commits"]] == ["Commit 600"]
+        assert (await done(client, "git_log", author="nobody"))["commits"] == []
+        assert [one["subject"] for one in (await done(client, "git_log", paths=["dir0/f100"], limit=1))["commits"]] == ["Commit 600"]
         first = git(repo, "rev-list", "--max-parents=0", "HEAD").strip()
-        diff = await data(client, "git_diff", old=first, new="HEAD", most=2000)
+        diff = await done(client, "git_diff", old=first, new="HEAD", most=2000)
         assert (len(diff["files"]), diff["next"] is not None) == (499, True)
         seen: list[float] = []
         found: list[str] = []
@@ -255,8 +248,8 @@ async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
                 break
         assert found == ["Commit 600", "Commit 100"]
         assert len(seen) >= 50
-        assert (await data(client, "git_blame", path="dir0/f0"))["parts"]
-        assert (await data(client, "git_status"))["clean"]
+        assert (await done(client, "git_blame", path="dir0/f0"))["parts"]
+        assert (await done(client, "git_status"))["clean"]
         searching = asyncio.create_task(client.call_tool("git_search_history", {"text": "nothing", "commits_to_look_at": count}))
         await asyncio.sleep(0)
         searching.cancel()
@@ -267,27 +260,13 @@ async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_over_stdio_and_http(repo: Path, revision: str) -> None:
+@pytest.mark.parametrize("road", ["http", "stdio"])
+async def test_every_revision(repo: Path, revision: str, road: str) -> None:
     """`interlock serve git REPOSITORY` over stdio, and the same server over HTTP, under every revision."""
-    async with Client([sys.executable, "-m", "interlock", "serve", "git", str(repo)], revision=revision) as client:
-        assert (await client.call_tool("git_status", {})).text.startswith("repo: on main")
+    async with over(road, git_server(repo), serving("git", repo)) as target, Client(target, revision=revision) as client:
+        assert (await words(client, "git_status")).startswith("repo: on main")
+        assert await words(client, "git_diff", old="HEAD", what="staged") == "Nothing differs."
         assert (await client.read_resource("git://repo/file/a.txt")).contents[0].text == "one\ntwo\nthree\n"
-
-
-async def test_over_http(repo: Path) -> None:
-    """On loopback, under each revision."""
-    program = [sys.executable, "-m", "interlock", "serve", "git", str(repo), "--http", ":0"]
-    process = await asyncio.create_subprocess_exec(*program, stderr=asyncio.subprocess.PIPE)
-    try:
-        assert process.stderr is not None
-        address = (await asyncio.wait_for(process.stderr.readline(), 60)).decode().split()[-1]
-        for revision in REVISIONS:
-            async with Client(Http(address), revision=revision) as client:
-                result = await client.call_tool("git_diff", {"old": "HEAD", "what": "staged"})
-                assert result.text == "Nothing differs."
-    finally:
-        process.terminate()
-        await process.wait()
 
 
 def test_what_is_given(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,16 +278,16 @@ def test_what_is_given(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("INTERLOCK_GIT_REPOSITORIES")
     monkeypatch.chdir(repo / "src")
     assert package.server.info.name == "git"
-    for wrong, words in (
+    for wrong, why in (
         (str(tmp_path), "no git repository"),
         (str(tmp_path / "none"), "No such file"),
         (str(repo / ".git"), "no git repository"),
     ):
-        done = CliRunner().invoke(serve, ["git", wrong])
-        assert done.exit_code == 1
-        assert words in done.output
-    done = CliRunner().invoke(serve, ["weather", "x"])
-    assert (done.exit_code, "takes no arguments" in done.output) == (2, True)
+        ended = CliRunner().invoke(serve, ["git", wrong])
+        assert ended.exit_code == 1
+        assert why in ended.output
+    ended = CliRunner().invoke(serve, ["mail", "x"])
+    assert (ended.exit_code, "takes no arguments" in ended.output) == (2, True)
 
 
 async def test_this_repository(tmp_path: Path) -> None:
@@ -316,14 +295,14 @@ async def test_this_repository(tmp_path: Path) -> None:
     repo = clone(tmp_path / "clone")
     git(repo, "switch", "--quiet", "-C", "main")
     async with Client(git_server(repo, author=AUTHOR), elicit=lambda params: {"confirm": True}) as client:
-        (hit, *_) = (await data(client, "git_search", text="The Model Context Protocol", paths=["README.md"]))["hits"]
-        blame = await data(client, "git_blame", path="README.md", first=hit["line"], last=hit["line"])
-        shown = await data(client, "git_show", revision=blame["parts"][0]["commit"], paths=["README.md"])
+        (hit, *_) = (await done(client, "git_search", text="The Model Context Protocol", paths=["README.md"]))["hits"]
+        blame = await done(client, "git_blame", path="README.md", first=hit["line"], last=hit["line"])
+        shown = await done(client, "git_show", revision=blame["parts"][0]["commit"], paths=["README.md"])
         assert [one["path"] for one in shown["diff"]["files"]] == ["README.md"]
-        await data(client, "git_switch", to="work", create=True)
+        await done(client, "git_switch", to="work", create=True)
         write(repo, {"README.md": "# Changed\n", "new.md": "new\n"})
-        await data(client, "git_add", paths=["new.md"])
-        await data(client, "git_commit", message="New")
-        await data(client, "git_restore", paths=["README.md"])
-        assert (await data(client, "git_status"))["clean"]
-        assert len((await data(client, "git_log", limit=200))["commits"]) == min(200, int(git(repo, "rev-list", "--count", "HEAD")))
+        await done(client, "git_add", paths=["new.md"])
+        await done(client, "git_commit", message="New")
+        await done(client, "git_restore", paths=["README.md"])
+        assert (await done(client, "git_status"))["clean"]
+        assert len((await done(client, "git_log", limit=200))["commits"]) == min(200, int(git(repo, "rev-list", "--count", "HEAD")))

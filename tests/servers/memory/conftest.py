@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from interlock import Client, Server
+from interlock import Server
 from interlock.servers.memory import Graph, Limits, memory_server
 
 QUICK = Limits(sync=False, polling=0.02)
@@ -30,14 +30,6 @@ def path(tmp_path: Path) -> Path:
 def server(path: Path) -> Server:
     """A server over it."""
     return memory_server(path, QUICK)
-
-
-@pytest.fixture
-async def client(server: Server) -> AsyncIterator[Client]:
-    """A client that checks results against the output schemas, with a person who agrees to everything."""
-    async with Client(server, elicit=lambda question: {"confirm": True}) as opened:
-        await opened.list_tools()
-        yield opened
 
 
 @pytest.fixture

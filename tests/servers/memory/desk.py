@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,34 +11,13 @@ from typing import Any
 import msgspec
 
 from interlock import Client
-from interlock.servers.memory import Graph
+from interlock.servers.memory import Graph, tables
 from interlock.servers.memory.graph import Pace
 from interlock.servers.memory.lines import export_lines
-from interlock.servers.memory.texts import folded, words_of
+from interlock.servers.memory.texts import folded, signs_of, words_of
+from tests.servers.calls import done
 
-NO_HURRY = Pace(None, 600.0)
-
-
-async def done(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """What a tool gives, as data."""
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.text
-    assert isinstance(result.structured_content, dict)
-    return result.structured_content
-
-
-async def words(client: Client, tool: str, **arguments: Any) -> str:
-    """What a tool gives, as text."""
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.text
-    return result.text
-
-
-async def refusal(client: Client, tool: str, **arguments: Any) -> str:
-    """The words of a call that fails."""
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error, result.text
-    return result.text
+NO_HURRY = Pace(None, math.inf)
 
 
 def entity(name: str, kind: str = "thing", *observations: str) -> dict[str, Any]:
@@ -65,7 +45,7 @@ def check_file(path: Path) -> None:
     """The file is whole: SQLite's own check, that of its index, and the index has what the tables have, to the word."""
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        for table in ("words", "pieces"):
+        for table in tables.INDEXES:
             db.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
         assert db.execute("SELECT count(*) FROM stale").fetchall() == [(0,)]
         assert db.execute("SELECT count(*) FROM observations WHERE entity NOT IN (SELECT id FROM entities)").fetchall() == [(0,)]
@@ -74,6 +54,8 @@ def check_file(path: Path) -> None:
             texts = [text for (text,) in db.execute("SELECT text FROM observations WHERE entity = ? ORDER BY id", (id_,))]
             wanted[id_] = "\n".join(map(folded, (name, kind, *texts)))
         assert dict(db.execute("SELECT rowid, text FROM pieces").fetchall()) == wanted
+        signs = {id_: {bytes.fromhex(one).decode() for one in text.split()} for id_, text in db.execute("SELECT rowid, text FROM signs")}
+        assert signs == {id_: signs_of(text) for id_, text in wanted.items()}
         found = {id_: " ".join(parts).replace(" ¶ ", " ") for id_, *parts in db.execute("SELECT rowid, name, kind, texts FROM words")}
         assert {id_: text.split() for id_, text in found.items()} == {id_: words_of(text) for id_, text in wanted.items()}
         steps = db.execute("SELECT change, count(*) FROM steps GROUP BY change").fetchall()

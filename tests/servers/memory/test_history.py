@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ import pytest
 
 from interlock import Client, McpError
 from interlock.servers.memory import Graph, memory_server
+from interlock.servers.memory.__main__ import main
+from tests.servers.calls import done, refusal, words
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import NO_HURRY, check_file, done, entity, refusal, relation, words
+from tests.servers.memory.desk import NO_HURRY, check_file, entity, relation
 
 # what is done after two entities and a relation were made (changes 1 and 2) -> whether these can be undone then
 LATER: list[tuple[str, dict[str, Any], bool, bool]] = [
@@ -124,6 +128,56 @@ async def test_what_is_forgotten_is_gone(pair: Client, path: Path) -> None:
     check_file(path)
 
 
+async def test_an_entity_is_forgotten_with_all_that_it_ever_was(pair: Client, path: Path) -> None:
+    """By its name, under which it may not be there any more; the changes of others stay."""
+    await done(pair, "create_entities", entities=[entity("Secret", "t", "plughxyzzy")])
+    await done(pair, "create_relations", relations=[relation("a", "knows", "Secret")])
+    await done(pair, "rename_entity", name="Secret", to="Hidden")
+    await done(pair, "delete_entities", entityNames=["Hidden"])
+    assert (await done(pair, "forget_changes", name="Hidden")) == {"changes": 4}
+    held = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert not [word for word in (b"plughxyzzy", b"Secret", b"Hidden") if word in held]
+    assert [one["id"] for one in (await done(pair, "list_changes"))["changes"]] == [2, 1]
+    assert (await done(pair, "forget_changes", name="a", changes=[1])) == {"changes": 2}
+
+
+async def test_what_a_reader_holds_is_not_called_gone(path: Path) -> None:
+    """While another program reads, traces stay beside the file: that is said, and asked for again they go."""
+    limits = msgspec.structs.replace(QUICK, waiting=0.05)
+    async with Client(memory_server(path, limits), elicit=lambda question: {"confirm": True}) as client:
+        await done(client, "create_entities", entities=[entity("a", "t", "xyzzyplugh")])
+        with contextlib.closing(sqlite3.connect(path)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM entities").fetchall()
+            await done(client, "delete_entities", entityNames=["a"])
+            result = await client.call_tool("forget_changes", {})
+            assert result.structured_content == {"changes": 2, "clean": False}
+            assert "traces of it are left" in result.text
+        assert (await done(client, "forget_changes")) == {"changes": 0}
+        assert not [file.name for file in path.parent.iterdir() if b"xyzzyplugh" in file.read_bytes()]
+
+
+@pytest.mark.parametrize("which, gone, left", [(["--all"], 5, []), (["--name", "b"], 3, [4, 3]), (["3", "99"], 1, [5, 4, 2, 1])])
+async def test_forgetting_by_the_command(
+    pair: Client, path: Path, capsys: pytest.CaptureFixture[str], which: list[str], gone: int, left: list[int]
+) -> None:
+    """Whoever owns the file needs nobody's leave, and no client that can ask."""
+    await done(pair, "create_entities", entities=[entity("c")])
+    await done(pair, "create_entities", entities=[entity("d")])
+    await done(pair, "rename_entity", name="b", to="e")
+    assert await asyncio.to_thread(main, ["--graph", str(path), "forget", *which]) == 0
+    assert f"{gone} change" in capsys.readouterr().out
+    assert [one["id"] for one in (await done(pair, "list_changes"))["changes"]] == left
+
+
+async def test_to_and_fro_is_told_in_few_words(pair: Client) -> None:
+    """Who undoes an undoing reads what that was, and not all that went before."""
+    number = 2
+    for _ in range(6):
+        number = (await done(pair, "undo", change=number))["change"]
+    assert (await done(pair, "list_changes", limit=1))["changes"][0]["words"] == "change 7 undone (which undid change 6)"
+
+
 async def test_nothing_is_forgotten_unasked(server: Any) -> None:
     """Neither where the person says no, nor where there is nobody to ask."""
     for person in ({"elicit": lambda question: {"confirm": False}}, {"elicit": lambda question: {}}, {}):
@@ -149,6 +203,16 @@ async def test_the_history_has_an_end(path: Path) -> None:
             await done(client, "create_entities", entities=[entity(str(number), "t", "one", "two")])
         assert [one["id"] for one in (await done(client, "list_changes"))["changes"]] == [96]
     check_file(path)
+
+
+def test_who_reads_can_change_nothing(graph: Graph) -> None:
+    """SQLite itself sees to it, whatever a tool that only looks would ask for; and the connection is one that writes again."""
+    with graph.reading(NO_HURRY) as db, pytest.raises(sqlite3.OperationalError, match="readonly"):
+        db.execute("INSERT INTO entities VALUES (1, 'a', 't', '')")
+    with graph.changing(NO_HURRY, "test") as change:
+        change.add_entity("a", "t")
+    with graph.reading(NO_HURRY) as db:
+        assert db.execute("SELECT name FROM entities").fetchall() == [("a",)]
 
 
 def test_a_change_that_fails_leaves_nothing(graph: Graph, path: Path) -> None:

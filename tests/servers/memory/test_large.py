@@ -12,8 +12,9 @@ from benchmarks.memory_graph import ENTITIES, KINDS, graph_lines
 from interlock import Client
 from interlock.servers.memory import Graph, history, memory_server
 from interlock.servers.memory.lines import export_lines, import_lines
+from tests.servers.calls import done
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import NO_HURRY, check_file, done, names
+from tests.servers.memory.desk import NO_HURRY, check_file, names
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,9 @@ from interlock import Client
 from interlock.servers.memory import Graph, memory_server
 from interlock.servers.memory.__main__ import main
 from interlock.servers.memory.lines import import_lines
+from tests.servers.calls import done, refusal, words
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import NO_HURRY, check_file, done, entity, lines_in, refusal, relation, words
+from tests.servers.memory.desk import NO_HURRY, check_file, entity, lines_in, relation
 
 FILE = (
     '{"type":"entity","name":"Ada","entityType":"person","observations":["wrote a program","likes Zürich"]}\n'

@@ -16,11 +16,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock import REVISIONS, Client, Http, Server
-from interlock.servers.memory import Graph, Limits, limits_of, memory_server, server_of
-from interlock.transport.webserver import listening_socket, serve_http
+from interlock import REVISIONS, Client, Server
+from interlock.servers.memory import Graph, Limits, memory_server, server_of
+from tests.servers.calls import done, refusal, words
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import NO_HURRY, check_file, done, entity, refusal, relation, words
+from tests.servers.memory.desk import NO_HURRY, check_file, entity, relation
+from tests.servers.roads import over, serving
 
 TOP = Path(__file__).parents[3]
 PAGE = (TOP / "docs" / "servers" / "memory.md").read_text(encoding="utf-8")
@@ -29,19 +30,6 @@ PAGE = (TOP / "docs" / "servers" / "memory.md").read_text(encoding="utf-8")
 async def test_nobody_who_uses_it_is_broken(server: Server, interlock_catalogue: Any) -> None:
     """Tools, resources and templates are those of the snapshot (`TOL-02`, `RES-02`)."""
     assert not (await interlock_catalogue(server, "memory_catalogue.json")).breaking
-
-
-async def test_every_tool_says_what_it_does(client: Client) -> None:
-    """Titles, descriptions of tools and arguments, output schemas and annotations, all of them there (`TOL-02`, `TOL-04`, `TOL-10`)."""
-    tools = await client.list_tools()
-    for tool in tools:
-        assert all((tool.title, tool.description, tool.output_schema, tool.annotations)), tool.name
-        hints = tool.annotations
-        assert hints is not None
-        assert None not in (hints.read_only_hint, hints.open_world_hint, hints.idempotent_hint, hints.destructive_hint), tool.name
-        assert all("description" in argument for argument in tool.input_schema.get("properties", {}).values()), tool.name
-    assert [tool.name for tool in tools if f"`{tool.name}`" not in PAGE] == []
-    assert client.server_capabilities.completions is not None
 
 
 # tool -> arguments of a call that works; and whether it may be repeated to no further effect
@@ -89,27 +77,18 @@ async def test_annotations_are_true(client: Client, path: Path, name: str) -> No
 @pytest.mark.parametrize("road", ["memory", "http", "stdio"])
 async def test_every_revision(path: Path, revision: str, road: str) -> None:
     """Writing, finding, undoing, refusing and asking, in memory, over HTTP and over stdio, in all revisions."""
-    served = memory_server(path, QUICK)
-    sock = listening_socket("127.0.0.1", 0)
-    serving = asyncio.create_task(serve_http(served.http_app(), sock, grace=1.0))
-    try:
-        roads: dict[str, Any] = {
-            "memory": served,
-            "http": Http(f"http://127.0.0.1:{sock.getsockname()[1]}/mcp"),
-            "stdio": [sys.executable, "-m", "interlock", "serve", "memory", str(path)],
-        }
-        async with Client(roads[road], revision=revision, elicit=lambda question: {"confirm": True}) as client:
-            await client.list_tools()
-            assert "[change 1]" in await words(client, "create_entities", entities=[entity("Ada", "person", "likes maths")])
-            assert await words(client, "search_nodes", query="maths") == "Ada (person)\n- likes maths"
-            assert "Change 1 is undone" in await words(client, "undo", change=1)
-            assert "no entity Ada" in await refusal(client, "set_entity_type", name="Ada", type="x")
-            forgotten = await client.call_tool("forget_changes")
-            assert bool(forgotten.is_error) == (revision < "2025-06-18")  # before it nobody could be asked
-            assert "entities" in (await client.read_resource("memory://statistics")).contents[0].text
-    finally:
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
+    async with (
+        over(road, memory_server(path, QUICK), serving("memory", path)) as target,
+        Client(target, revision=revision, elicit=lambda question: {"confirm": True}) as client,
+    ):
+        await client.list_tools()
+        assert "[change 1]" in await words(client, "create_entities", entities=[entity("Ada", "person", "likes maths")])
+        assert await words(client, "search_nodes", query="maths") == "Ada (person)\n- likes maths"
+        assert "Change 1 is undone" in await words(client, "undo", change=1)
+        assert "no entity Ada" in await refusal(client, "set_entity_type", name="Ada", type="x")
+        forgotten = await client.call_tool("forget_changes")
+        assert bool(forgotten.is_error) == (revision < "2025-06-18")  # before it nobody could be asked
+        assert "entities" in (await client.read_resource("memory://statistics")).contents[0].text
 
 
 # -- resources ----------------------------------------------------------------------------------------------------------------
@@ -265,15 +244,6 @@ async def test_what_takes_too_long_is_given_up(path: Path) -> None:
 
 
 # -- limits -----------------------------------------------------------------------------------------------------------------------
-
-
-def test_limits_are_read_from_the_environment() -> None:
-    """Each by its name; what is no limit is named."""
-    found = limits_of({"INTERLOCK_MEMORY_PAGE": "10", "INTERLOCK_MEMORY_SYNC": "0"})
-    assert (found.page, found.sync) == (10, False)
-    for name, value in (("PAGE", "many"), ("SECONDS", "0"), ("ITEMS", "-1")):
-        with pytest.raises(ValueError, match=f"INTERLOCK_MEMORY_{name}={value}"):
-            limits_of({f"INTERLOCK_MEMORY_{name}": value})
 
 
 async def test_a_wrong_limit_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

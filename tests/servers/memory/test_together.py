@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sys
 from collections import defaultdict
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from interlock.servers.memory import Graph
+from interlock.servers.memory.lines import import_lines
 from tests.servers.memory.conftest import QUICK
 from tests.servers.memory.desk import NO_HURRY, check_file, lines_in
 from tests.servers.memory.worker import PARTS
@@ -128,3 +131,62 @@ async def test_killed_processes_tear_nothing(shared: Graph) -> None:
     with shared.changing(NO_HURRY, "test") as change:  # and whoever comes then writes at once
         change.add_entity("after", "thing")
     check_file(shared.path)
+
+
+async def test_an_import_that_is_killed(graph: Graph, tmp_path: Path) -> None:
+    """`kill -9` when much of it is written already: nothing of it is there, and it may simply be begun again."""
+    with graph.changing(NO_HURRY, "test") as change:
+        change.add_entity("before", "t")
+    before = lines_in(graph)
+    lines = [
+        msgspec.json.encode({"type": "entity", "name": f"e{number}", "entityType": "t", "observations": [f"{number} " + "x" * 2_000]})
+        for number in range(3_000)
+    ]
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "interlock.servers.memory", "--graph", str(graph.path), "import", str(fifo)]
+    importing = await asyncio.create_subprocess_exec(*command)
+    feeding = await asyncio.to_thread(fifo.open, "wb", 0)
+    for line in lines:
+        await asyncio.to_thread(feeding.write, line + b"\n")  # far more than a pipe holds: most of it was taken in
+    assert graph.path.with_name(f"{graph.path.name}-wal").stat().st_size > 1_000_000
+    importing.kill()
+    await importing.wait()
+    feeding.close()
+    assert lines_in(graph) == before
+    check_file(graph.path)
+    found, _ = import_lines(graph, lines, "test", NO_HURRY)
+    assert (found.entities, found.known) == (3_000, 0)
+    check_file(graph.path)
+
+
+FULL = """
+import asyncio, resource, sys
+from interlock import Client
+from interlock.servers.memory import memory_server
+
+async def main():
+    things = [{"name": f"e{n}", "entityType": "t", "observations": [f"{n} words " * 100]} for n in range(500)]
+    async with Client(memory_server(sys.argv[1])) as client:
+        print((await client.call_tool("create_entities", {"entities": [{"name": "first", "entityType": "t"}]})).text)
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, most[1]))
+        failed = await client.call_tool("create_entities", {"entities": things})
+        print(failed.is_error, failed.text)
+        print((await client.call_tool("read_graph", {})).text)
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+        print((await client.call_tool("create_entities", {"entities": things})).text)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_disk_that_is_full(path: Path) -> None:
+    """It is said, nothing is torn, reading goes on; and once there is room, writing does."""
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", FULL, str(path), stdout=asyncio.subprocess.PIPE)
+    said = (await process.communicate())[0].decode().splitlines()
+    assert said[0].startswith("1 entity was created")
+    assert said[1].startswith(f"True The memory {path} cannot be written: ")
+    assert said[2] == "first (t)"
+    assert said[3].startswith("500 entities were created")
+    check_file(path)

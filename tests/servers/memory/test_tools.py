@@ -11,8 +11,9 @@ import pytest
 
 from interlock import Client
 from interlock.servers.memory import Limits, memory_server
+from tests.servers.calls import done, refusal, words
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import check_file, done, entity, names, refusal, relation, words
+from tests.servers.memory.desk import check_file, entity, names, relation
 
 ADA = entity("Ada", "person", "wrote a program", "likes Zürich")
 ENGINE = entity("Engine", "machine")

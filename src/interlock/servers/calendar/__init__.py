@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from interlock import AnyResult, CallToolResult, Context, Exchange, Handler, Server, TextContent, ToolAnnotations, ToolError
+from interlock import AnyResult, Context, Exchange, Handler, Server, ToolAnnotations, ToolError, ToolResult
 
 from .answers import CalendarEvent, Events, FreeDays, event_of, events_in, free_days, line_of
 from .changes import Changed, add_event, change_event, find_event, remove_event
@@ -79,6 +79,7 @@ def calendar_server(folder: str | os.PathLike[str] | None = None, today: Callabl
         "calendar",
         "1.0.0",
         title="Calendar",
+        description="Calendars in iCalendar files.",
         instructions="Dates are ISO 8601, such as 2024-06-15. Look at list_events or find_free_days before creating an event.",
         lifespan=lifespan,
         middleware=[years_kept],
@@ -107,7 +108,7 @@ async def create_event(
     notes: Notes | None = None,
     time_zone: Words | None = None,
     calendar: Name = DEFAULT,
-) -> CalendarEvent | CallToolResult:
+) -> ToolResult[CalendarEvent]:
     """Put an event into a calendar.
 
     Args:
@@ -132,7 +133,7 @@ async def update_event(
     notes: Notes | None = None,
     time_zone: Words | None = None,
     calendar: Name | None = None,
-) -> CalendarEvent | CallToolResult:
+) -> ToolResult[CalendarEvent]:
     """Change an event; what is not given stays as it is.
 
     An event that repeats is changed in all its repetitions; its dates cannot be changed here.
@@ -154,7 +155,7 @@ async def update_event(
     return await _told(ctx, changed, "Changed")
 
 
-async def delete_event(event: Id, ctx: Context[Calendars], calendar: Name | None = None) -> CalendarEvent | CallToolResult:
+async def delete_event(event: Id, ctx: Context[Calendars], calendar: Name | None = None) -> ToolResult[CalendarEvent]:
     """Delete an event, once the person has agreed; of one that repeats all repetitions.
 
     Args:
@@ -170,33 +171,28 @@ async def delete_event(event: Id, ctx: Context[Calendars], calendar: Name | None
     return await _told(ctx, changed, "Deleted")
 
 
-def list_events(arguments: dict[str, Any], ctx: Context[Calendars]) -> Events | CallToolResult:
+def list_events(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolResult[Events]:
     """The events of some days, in order; repeated ones on each day on which they occur."""
     found = events_in(ctx.state, arguments["from"], arguments["to"], arguments.get("calendar"))
-    return _said(found.words(), found)
+    return ToolResult(found, found.words())
 
 
-def find_free_days(arguments: dict[str, Any], ctx: Context[Calendars]) -> FreeDays | CallToolResult:
+def find_free_days(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolResult[FreeDays]:
     """Where in a time there are enough days in a row on which there is nothing."""
     found = free_days(ctx.state, arguments["from"], arguments["to"], arguments["length"], arguments.get("calendar"))
-    return _said(found.words(), found)
+    return ToolResult(found, found.words())
 
 
 # -- what they have in common ------------------------------------------------------------------------------------------
 
 
-def _said(words: str, value: Any) -> CallToolResult:
-    """A result whose text is for reading; the data is in the structured content alone."""
-    return CallToolResult(content=[TextContent(words)], structured_content=value)
-
-
-async def _told(ctx: Context[Calendars], changed: Changed, verb: str) -> CallToolResult:
+async def _told(ctx: Context[Calendars], changed: Changed, verb: str) -> ToolResult[CalendarEvent]:
     """The result of a change, once those who watch have been told of it."""
     await _list_years(ctx.server, ctx.state)
     for uri in await asyncio.to_thread(touched, ctx.state, changed):
         ctx.updated(uri)
     answer = event_of((changed.after or changed.before)[0])
-    return _said(f"{verb}: {line_of(answer)}", answer)
+    return ToolResult(answer, f"{verb}: {line_of(answer)}")
 
 
 async def _list_years(server: Server, calendars: Calendars) -> None:

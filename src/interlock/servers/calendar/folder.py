@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from interlock import ToolError
-from interlock.store import StoreError, data_folder, put_whole, turn
+from interlock.store import StoreError, own_path, put_whole, turn
 
 from .documents import MOST_BYTES, Document, Unreadable, empty
 
@@ -56,11 +56,10 @@ class Calendars:
     def folder(self) -> Path:
         """Where the files lie: the folder given, that of the environment, or one among the user's data."""
         if self._folder is None:
-            named = os.environ.get(FOLDER_VARIABLE)
             try:
-                self._folder = Path(named) if named else data_folder().parent / "calendars"
-            except StoreError:
-                raise ToolError(f"This user has no folder for calendars. Name one in {FOLDER_VARIABLE}.") from None
+                self._folder = own_path(FOLDER_VARIABLE, "calendars")
+            except StoreError as bad:
+                raise ToolError(str(bad)) from None
         return self._folder
 
     def names(self) -> list[str]:

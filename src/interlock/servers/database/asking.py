@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from interlock import CallToolResult, Context, ToolError
+from interlock import Context, ToolError, ToolResult
 
 from .databases import Databases
 from .engine import Engine, Page, Parameters, Statement
 from .records import Database, DatabaseList, Described, Explained, Result, Tables
-from .telling import name_in_words, plan_in_words, rows_in_words, said, table_in_words, told
+from .telling import name_in_words, plan_in_words, rows_in_words, tables_in_words, told
 from .words import Place, cursor_of, digest, line, place_of
 
 Sql = Annotated[str, Meta(min_length=1, examples=["SELECT name FROM customers WHERE city = ?"])]
@@ -22,7 +22,7 @@ Names = Annotated[list[Annotated[str, Meta(min_length=1, max_length=500)]], Meta
 _MOST_NAMES = 500  # tables on a page
 
 
-async def list_databases(ctx: Context[Databases]) -> DatabaseList | CallToolResult:
+async def list_databases(ctx: Context[Databases]) -> ToolResult[DatabaseList]:
     """The databases that there are, which of them may be changed, and how much a call may ask for."""
     found = DatabaseList([await _about(engine) for engine in ctx.state.engines.values()], msgspec.to_builtins(ctx.state.limits))
     lines = [
@@ -30,7 +30,7 @@ async def list_databases(ctx: Context[Databases]) -> DatabaseList | CallToolResu
         f"{'may be changed' if one.writable else 'read only'}, {one.place}{one.problem}"
         for one in found.databases
     ]
-    return said("\n".join(lines) or "There is no database.", found)
+    return ToolResult(found, "\n".join(lines) or "There is no database.")
 
 
 async def _about(engine: Engine) -> Database:
@@ -43,7 +43,7 @@ async def _about(engine: Engine) -> Database:
 
 async def list_tables(
     ctx: Context[Databases], database: str | None = None, like: str = "", cursor: Cursor | None = None
-) -> Tables | CallToolResult:
+) -> ToolResult[Tables]:
     """The tables and views of a database, by name.
 
     Args:
@@ -59,10 +59,10 @@ async def list_tables(
     end = start + len(page)
     found = Tables(engine.name, [known[name] for name in page], cursor_of(Place(call, end, "")) if end < len(known) else None)
     lines = [name_in_words(name, known[name]) for name in page] or ["There is no such table." if like else "There is no table."]
-    return said("\n".join([*lines, *_more(found.next)]), found)
+    return ToolResult(found, "\n".join([*lines, *_more(found.next)]))
 
 
-async def describe_tables(tables: Names, ctx: Context[Databases], database: str | None = None) -> Described | CallToolResult:
+async def describe_tables(tables: Names, ctx: Context[Databases], database: str | None = None) -> ToolResult[Described]:
     """Tables and views in full: columns with their types, keys, foreign keys, indexes.
 
     Args:
@@ -71,13 +71,13 @@ async def describe_tables(tables: Names, ctx: Context[Databases], database: str 
     """
     engine = ctx.state.find(database)
     found = Described(engine.name, await ctx.state.described(engine, tables))
-    return said("\n\n".join(table_in_words(table, ctx.state.names(engine)) for table in found.tables), found)
+    return ToolResult(found, tables_in_words(found.tables, ctx.state.names(engine), ctx.state.limits.bytes))
 
 
 async def query(
     sql: Sql, ctx: Context[Databases], parameters: Given = None, database: str | None = None,
     limit: Annotated[int, Meta(ge=1)] | None = None, cursor: Cursor | None = None,
-) -> Result | CallToolResult:  # fmt: skip
+) -> ToolResult[Result]:  # fmt: skip
     """Run one statement of SQL that reads, and get its rows. Nothing can be changed by it.
 
     Pass values as `parameters` instead of writing them into the SQL. A next page runs the statement again and steps over what was seen:
@@ -104,7 +104,7 @@ async def query(
     result = Result(engine.name, found.columns, found.rows[seen:], before, found.ended, found.seconds)
     if found.ended != "all":
         result.next = cursor_of(Place(call, before + len(result.rows), digest(found.rows[-1])))
-    return said(_in_words(result), result)
+    return ToolResult(result, _in_words(result))
 
 
 def statement_of(sql: str, parameters: Parameters | None, most: int) -> Statement:
@@ -127,7 +127,7 @@ def _more(cursor: str | None) -> list[str]:
 
 async def explain(
     sql: Sql, ctx: Context[Databases], parameters: Given = None, database: str | None = None, analyze: bool = False
-) -> Explained | CallToolResult:
+) -> ToolResult[Explained]:
     """How the database would carry a statement out: which indexes it uses, and what it reads as a whole.
 
     Args:
@@ -141,7 +141,7 @@ async def explain(
         plan = await engine.explain(statement, analyze=analyze)
     words = plan_in_words(plan.steps) or "There is nothing to do for it that a plan would show."
     ran = f"\nIt ran for {plan.seconds:.3f} seconds." if plan.seconds is not None else ""
-    return said(line_by_line(words) + ran, Explained(engine.name, plan.steps, plan.seconds))
+    return ToolResult(Explained(engine.name, plan.steps, plan.seconds), line_by_line(words) + ran)
 
 
 def line_by_line(words: str) -> str:

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from interlock import CallToolResult, Context, ToolError
+from interlock import Context, ToolError, ToolResult
 
 from .asking import Sql, statement_of
 from .databases import Databases
 from .engine import Page, Rows
 from .records import Done, Outcome
-from .telling import rows_in_words, said, told
+from .telling import rows_in_words, told
 
 
 class Change(Struct):
@@ -25,9 +25,7 @@ class Change(Struct):
 Changes = Annotated[list[Change], Meta(min_length=1)]
 
 
-async def execute(
-    statements: Changes, ctx: Context[Databases], database: str | None = None, dry_run: bool = False
-) -> Done | CallToolResult:
+async def execute(statements: Changes, ctx: Context[Databases], database: str | None = None, dry_run: bool = False) -> ToolResult[Done]:
     """Run statements of SQL that may change data or tables, in one transaction: all of them happen, or none.
 
     Args:
@@ -46,7 +44,7 @@ async def execute(
     if not dry_run:
         await ctx.state.look()
     words = "Done." if done.kept else "Tried, and nothing of it was kept."
-    return said("\n".join(filter(None, [words, *map(_in_words, results)])), done)
+    return ToolResult(done, "\n".join(filter(None, [words, *map(_in_words, results)])))
 
 
 def _in_words(rows: Rows) -> str:

@@ -9,11 +9,11 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote, urlsplit
 
-from interlock import ToolError
+from interlock import ToolError, settings_of
 
 from . import sqlite
 from .engine import Engine, Table, TableName
-from .limits import Limits, limits_of
+from .limits import PREFIX, Limits
 from .words import line
 
 URLS, WRITE = "INTERLOCK_DATABASE_URLS", "INTERLOCK_DATABASE_WRITE"
@@ -31,7 +31,7 @@ class Databases:
 
         Raises ValueError for a target that can be none, for a name that comes twice and for one in `write` that there is not.
         """
-        self.limits = limits or limits_of()
+        self.limits = limits or settings_of(Limits, PREFIX)
         self.engines: dict[str, Engine] = {}
         self.look: Callable[[], Awaitable[None]] = _nothing  # tells at once whoever watches a schema that has changed
         self._schemas: dict[str, str] = {}

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from .engine import Column, ForeignKey, Table
-from .words import quoted
+from .words import line, quoted
 
 Names = Callable[[str, str], str]
+_LONGEST = 63  # characters of a name in an example
 _FEW = 20  # rows that an example asks for
 # Columns that have few values nearly everywhere, by their names; enumerated types and truth values have them by their nature.
 _GROUPS = frozenset(
@@ -27,13 +28,19 @@ class Example(NamedTuple):
 
 def examples_of(tables: Sequence[Table], names: Names) -> Iterator[Example]:
     """Examples of several kinds, from the tables that most others point to or that point to others."""
-    ranked = sorted((table for table in tables if table.columns), key=lambda table: -_weight(table, tables))
+    ranked = sorted((table for table in tables if table.columns and _can_be_shown(table)), key=lambda table: -_weight(table, tables))
     for make in (_count, _join, _group, _range):
         for table in ranked:
             made = make(table, tables, names)
             if made is not None:
                 yield made
                 break
+
+
+def _can_be_shown(table: Table) -> bool:
+    """Whether its names can stand in a line as they are, so that an example is what the engine has looked at."""
+    names = (table.schema, table.name, *(column.name for column in table.columns))
+    return all(len(name) <= _LONGEST and line(name) == name for name in names)
 
 
 def _weight(table: Table, tables: Sequence[Table]) -> int:
@@ -94,7 +101,8 @@ def _is_moment(column: Column) -> bool:
 
 
 def _target(key: ForeignKey, tables: Sequence[Table]) -> Table | None:
-    return next((other for other in tables if other.name == key.table and other.schema == key.schema), None)
+    found = next((other for other in tables if other.name == key.table and other.schema == key.schema), None)
+    return found if found is not None and _can_be_shown(found) else None
 
 
 def _telling(table: Table) -> Column:

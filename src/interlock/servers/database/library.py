@@ -7,12 +7,12 @@ from interlock import Context, McpError, Server, ToolError, types
 from .databases import Databases, schema_uri
 from .engine import Engine, Statement, Table
 from .examples import Example, examples_of
-from .telling import table_in_words
+from .telling import tables_in_words
 from .words import line
 
 TABLE = "database://{database}/tables/{+table}"  # what a table is called may have any sign in it
 _MOST_SUGGESTED = 100
-_MOST_TYPED = 300  # characters of an example's question and SQL
+_MOST_TYPED = 1_000  # characters of an example's question and SQL
 _MOST_SCHEMA = 64 * 1024  # characters of a schema in a prompt
 
 
@@ -74,9 +74,7 @@ def _databases(value: str, ctx: Context[Databases]) -> list[str]:
 
 async def _schema_of(databases: Databases, engine: Engine) -> str:
     tables, left = await _tables(databases, engine)
-    words = [table_in_words(table, databases.names(engine)) for table in tables]
-    more = [f"... and {left} more tables: list_tables names them, describe_tables describes them"] if left else []
-    return "\n\n".join([*words, *more]) or "There is no table."
+    return tables_in_words(tables, databases.names(engine), databases.limits.bytes, left) or "There is no table."
 
 
 async def _tables(databases: Databases, engine: Engine) -> tuple[list[Table], int]:

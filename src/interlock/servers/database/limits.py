@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-
-import msgspec
 from msgspec import Struct
 
 PREFIX = "INTERLOCK_DATABASE_"
@@ -26,23 +22,6 @@ class Limits(Struct, frozen=True, kw_only=True):
     seconds: float = 30.0  # that a statement may run
     waiting: float = 10.0  # for a free connection, and for others who have locked the database
     connections: int = 4  # to each database; as many statements run at once
+    idle: float = 60.0  # that a connection, or a process with one, is kept for the next call
     telling: float = 1.0  # between two notices of how far a statement is
     polling: float = 5.0  # between two looks at whether a schema has changed, while somebody wants to know
-
-
-def limits_of(environment: Mapping[str, str] = os.environ) -> Limits:
-    """The limits that an environment sets. Raises ValueError, which names the variable, for one that is no limit."""
-    given: dict[str, object] = {}
-    for known in msgspec.structs.fields(Limits):
-        variable = PREFIX + known.name.upper()
-        text = environment.get(variable)
-        if not text:
-            continue
-        try:
-            value = msgspec.convert(text.strip(), known.type, strict=False)
-        except msgspec.ValidationError as bad:
-            raise ValueError(f"{variable}={text}: {bad}") from None
-        if not 0 < value < float("inf"):
-            raise ValueError(f"{variable}={text}: it has to be more than 0")
-        given[known.name] = value
-    return Limits(**given)  # type: ignore[arg-type]  # each was converted to the type of its field

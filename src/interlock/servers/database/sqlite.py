@@ -28,8 +28,10 @@ def engine_of(target: str, name: str, limits: Limits, *, write: bool) -> SqliteE
     if target.startswith("sqlite:"):
         target = unquote(target.removeprefix("sqlite:").removeprefix("//"))
     path = Path(target).expanduser().absolute()
-    if not path.is_file():
-        raise ValueError(f"{line(target)} is no file." if path.exists() else f"There is no file {line(target)}.")
+    if not target or not path.is_file():
+        # Whole, since the folder that a host starts programs in is seldom the one that was meant.
+        where = line(str(path)) if target else "without a name"
+        raise ValueError(f"{where} is no file." if target and path.exists() else f"There is no file {where}.")
     return SqliteEngine(path, name, limits, write=write)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from pathlib import Path
 from typing import Literal
@@ -39,6 +40,7 @@ _FUNCTIONS = frozenset(
     {"load_extension", "readfile", "writefile", "lsmode", "fsdir", "edit", "fts3_tokenizer", "sqlite_log", "sqlite_rename_column",
      "sqlite_rename_table", "shell_add_schema", "shell_module_schema", "shell_putsnl", "zipfile", "zipfile_cds", "sqlar_compress"}
 )  # fmt: skip
+_RAW = frozenset({"sqlite_dbpage"})  # the bytes of the file as a table, behind the back of everything else
 _MODULES = frozenset({"fts3", "fts4", "fts5", "rtree", "rtree_i32", "geopoly"})  # of virtual tables that may be made
 
 
@@ -51,10 +53,11 @@ class Fence:
     def __init__(self) -> None:
         self.mode: Mode = "read"
         self.refused: str | None = None
+        self._declared = False  # whether a virtual table was declared over this statement
 
     def begin(self, mode: Mode) -> None:
         """From now on a statement of this mode is read."""
-        self.mode, self.refused = mode, None
+        self.mode, self.refused, self._declared = mode, None, False
 
     def __call__(self, action: int, first: str | None, second: str | None, database: str | None, _within: str | None) -> int:
         """SQLite's question: a kind of action, two words about it, and the database ("main", "temp") that it is about."""
@@ -68,8 +71,10 @@ class Fence:
     def _allows(self, action: int, first: str | None, second: str | None, database: str | None) -> bool:
         if action == sqlite3.SQLITE_FUNCTION:
             return (second or "").lower() not in _FUNCTIONS
-        if action in _READS or _of_a_virtual_table(action, first):
+        if action in _READS or self._of_a_virtual_table(action, first):
             return True
+        if action in _ROWS and (first or "").lower() in _RAW:
+            return False
         if action == sqlite3.SQLITE_PRAGMA:
             name = (first or "").lower()
             return name in _TELLING or (name in _READ_ONLY_WITHOUT and second is None)
@@ -83,16 +88,18 @@ class Fence:
             return self.mode == "write" and (second or "").lower() in _MODULES
         return self.mode == "write" and action in _CHANGES
 
+    def _of_a_virtual_table(self, action: int, table: str | None) -> bool:
+        """Whether this is what SQLite asks when it first looks at a virtual table (also json_each and the like), though nothing is written.
 
-def _of_a_virtual_table(action: int, table: str | None) -> bool:
-    """Whether this is what SQLite asks when it first looks at a virtual table (also json_each and the like), though nothing is written.
-
-    It reads the table's declaration as a CREATE TABLE, and R*Trees get their statements for writing ready. Who asks for these things
-    outright is refused by the core, which lets nobody change the schema's own table, and by a connection that is read-only.
-    """
-    if action == sqlite3.SQLITE_UPDATE:
-        return table in _SCHEMAS
-    return action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_DELETE) and (table or "").endswith(("_node", "_rowid", "_parent"))
+        It reads the table's declaration as a CREATE TABLE, and R*Trees get their statements for writing ready after that. Who asks for the
+        first outright is refused by the core, which lets nobody change the schema's own table. Who asks for the others outright, be it of
+        a table of their own that is called so, is asked about before anything is declared; and a connection that is read-only refuses.
+        """
+        if action == sqlite3.SQLITE_UPDATE and table in _SCHEMAS:
+            self._declared = True
+            return True
+        writes = action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_DELETE)
+        return writes and self._declared and (table or "").endswith(("_node", "_rowid", "_parent"))
 
 
 _WORDS = (
@@ -108,7 +115,7 @@ def opened(path: Path, fence: Fence, limits: Limits, *, write: bool) -> sqlite3.
 
     No statement is kept for another time: one that was allowed to us once would else be there for a caller who sends the same text.
     """
-    uri = f"file:{quote(str(path))}?mode={'rw' if write else 'ro'}"
+    uri = f"file:{quote(os.fsencode(path))}?mode={'rw' if write else 'ro'}"
     connection = sqlite3.connect(uri, uri=True, timeout=_BUSY, isolation_level=None, cached_statements=0)
     try:
         connection.text_factory = _text

@@ -14,10 +14,12 @@ import msgspec
 from interlock import ToolError
 
 from .limits import Limits
+from .spares import Spares
 from .sqlite_work import too_long
-from .sqlite_worker import GRACE, HEAD, Answer, Call, Opening, Stop
+from .sqlite_worker import GRACE, HEAD, MOST, Answer, Call, Opening, Stop
 
 _START = 20.0  # seconds that a process has to come up in, beside the time for the call
+_HEAD = 64 * 1024  # bytes around an answer
 _SLACK = 0.2  # seconds by which the process is late where it stops a statement itself
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")  # of the environment: no passwords
 # It finds what this process has found, and nothing of the current folder.
@@ -78,9 +80,12 @@ class Lane:
         self._send(call)
         try:
             (length,) = HEAD.unpack(await self._process.stdout.readexactly(HEAD.size))
+            if length > MOST + _HEAD:  # somebody else has taken it over
+                raise ConnectionError
             return msgspec.json.decode(await self._process.stdout.readexactly(length), type=Answer)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, msgspec.DecodeError):
             self.ended = True
+            self._kill()
             await self._process.wait()
             raise ToolError(
                 "The process that reads the database has ended over this: it took too much memory, or the file is damaged."
@@ -125,7 +130,7 @@ class Lanes:
     def __init__(self, path: Path, limits: Limits, count: int, *, write: bool) -> None:
         self._path, self._limits, self._write, self._count = path, limits, write, count
         self._free = asyncio.Semaphore(count)
-        self._idle: list[Lane] = []
+        self._idle = Spares(limits.idle, self._end)
         self._all: set[Lane] = set()
         self._closed = False
 
@@ -139,15 +144,15 @@ class Lanes:
         try:
             if self._closed:
                 raise ToolError("The server is ending.")
-            lane = self._idle.pop() if self._idle else await self._started()
+            lane = self._idle.take() or await self._started()
             try:
                 return await lane.ask(call)
             finally:
                 if lane.ended:
                     self._all.discard(lane)
                     await lane.end(0)
-                else:
-                    self._idle.append(lane)
+                elif not self._closed:
+                    self._idle.put(lane)
         finally:
             self._free.release()
 
@@ -162,9 +167,15 @@ class Lanes:
             raise ToolError("The server is ending.")
         return lane
 
+    async def _end(self, lane: Lane) -> None:
+        """Nobody has needed it for a while."""
+        await lane.end(GRACE)
+        self._all.discard(lane)
+
     async def close(self) -> None:
         """End all of them, also those that still do something or have not quite begun; calls that they do are told."""
         self._closed = True
         await asyncio.gather(*(lane.end(GRACE) for lane in self._all))
+        await self._idle.close()
         for _ in range(self._count):
             await self._free.acquire()

@@ -7,8 +7,12 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from .engine import Column, ForeignKey, Index, Table, TableKind, TableName
+from .values import WIDE
 
 _KINDS: dict[str, TableKind] = {"table": "table", "view": "view", "virtual": "virtual table"}
+_NAME = 500  # characters of a name; tables with longer ones are left out, since nobody could ask for them
+_SHORT = 200  # characters that every name, type and default of a column may have
+_LONG = 16 * 1024  # characters of a view's SQL
 _TABLE_LIST = (3, 37, 0)  # the first SQLite that tells the tables behind virtual tables from others
 
 
@@ -22,7 +26,7 @@ def tables_of(connection: sqlite3.Connection) -> list[TableName]:
     return [
         TableName(name, _KINDS.get(kind, "table"), rows=counted.get(name))
         for name, kind in sorted(listed)
-        if not name.lower().startswith("sqlite_")
+        if not name.lower().startswith("sqlite_") and len(name) <= _NAME
     ]
 
 
@@ -47,7 +51,7 @@ def _table(connection: sqlite3.Connection, found: TableName) -> Table:
     table = Table(found.name, _columns(connection, found.name), found.kind, rows=found.rows)
     if found.kind == "view":
         for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?", (found.name,)):
-            table.definition = sql
+            table.definition = _cut(sql, _LONG)
     elif found.kind == "table":
         table.foreign_keys = _foreign_keys(connection, found.name)
         table.indexes = list(_indexes(connection, found.name))
@@ -60,11 +64,15 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[Column]:
         rows = connection.execute('SELECT name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(?)', (table,)).fetchall()
     except sqlite3.OperationalError:
         return []
+    most = max(_SHORT, WIDE // max(1, len(rows)))  # SQLite itself bounds none of it
     return [
-        Column(name, kind, nullable=not (required or key), default=default, key=key, generated=hidden in (2, 3))
+        Column(
+            _cut(name, most), _cut(kind, most), nullable=not (required or key), default=default and _cut(default, most), key=key,
+            generated=hidden in (2, 3),
+        )
         for name, kind, required, default, key, hidden in rows
         if hidden != 1  # those of virtual tables that are none to look at
-    ]
+    ]  # fmt: skip
 
 
 def _foreign_keys(connection: sqlite3.Connection, table: str) -> list[ForeignKey]:
@@ -73,9 +81,9 @@ def _foreign_keys(connection: sqlite3.Connection, table: str) -> list[ForeignKey
         'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?) ORDER BY id, seq', (table,)
     ):
         _, columns, targets = found.setdefault(number, (other, [], []))
-        columns.append(column)
-        targets.append(to)
-    return [ForeignKey(columns, other, _targets(connection, other, targets)) for other, columns, targets in found.values()]
+        columns.append(_cut(column, _NAME))
+        targets.append(to if to is None else _cut(to, _NAME))
+    return [ForeignKey(columns, _cut(other, _NAME), _targets(connection, other, targets)) for other, columns, targets in found.values()]
 
 
 def _targets(connection: sqlite3.Connection, table: str, named: Iterable[str | None]) -> list[str]:
@@ -89,4 +97,9 @@ def _targets(connection: sqlite3.Connection, table: str, named: Iterable[str | N
 def _indexes(connection: sqlite3.Connection, table: str) -> Iterable[Index]:
     for name, unique, partial in connection.execute('SELECT name, "unique", partial FROM pragma_index_list(?) ORDER BY name', (table,)):
         columns = connection.execute("SELECT name FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno", (name,))
-        yield Index(name, [column if column is not None else "(expression)" for (column,) in columns], bool(unique), bool(partial))
+        named = [_cut(column, _NAME) if column is not None else "(expression)" for (column,) in columns]
+        yield Index(_cut(name, _NAME), named, bool(unique), bool(partial))
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]} ..."

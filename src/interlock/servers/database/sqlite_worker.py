@@ -9,6 +9,7 @@ import contextlib
 import os
 import queue
 import sqlite3
+import stat
 import struct
 import sys
 import threading
@@ -28,6 +29,7 @@ from .sqlite_work import FAILURES, Job, Work, has_journal, told
 
 GRACE = 1.0  # seconds that a statement has to end in once it was stopped
 HEAD = struct.Struct(">I")  # the length of what comes
+MOST = 16 * 1024 * 1024  # bytes of an answer, whatever the limits
 _PYTHON = 256 * 1024 * 1024  # bytes for Python itself, and for a row of SQLite's once more as Python values
 
 
@@ -109,7 +111,7 @@ class Worker:
             self._connection.set_progress_handler(job.over, OPCODES)
             work = Work(self._connection, self._fence, self._opening.limits, job)
             try:
-                return Answer(Raw(msgspec.json.encode(_done(work, call))))
+                return Answer(Raw(_within(msgspec.json.encode(_done(work, call)))))
             except FAILURES as bad:
                 return Answer(error=str(work.failure(bad)), journal=has_journal(bad))
         except ToolError as bad:
@@ -125,6 +127,8 @@ class Worker:
             found = self._path.stat()
         except OSError as bad:
             raise ToolError(f"The file of the database cannot be opened: {bad.strerror}.") from None
+        if not stat.S_ISREG(found.st_mode):  # to open a pipe would wait for whoever writes to it
+            raise ToolError("The file of the database cannot be opened: something else than a file is in its place.")
         if self._file == (found.st_dev, found.st_ino):
             return
         self.close()
@@ -155,6 +159,12 @@ def _done(work: Work, call: Call) -> Any:
     if call.what == "version":
         return str(work.connection.execute("PRAGMA schema_version").fetchone()[0])
     return work.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+
+def _within(answer: bytes) -> bytes:
+    if len(answer) > MOST:
+        raise ToolError("The answer is too large. Ask for fewer tables, or with fewer statements, at once.")
+    return answer
 
 
 def _frame(source: BinaryIO) -> bytes | None:

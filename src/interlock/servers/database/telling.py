@@ -10,18 +10,13 @@ from typing import Any
 
 import msgspec
 
-from interlock import CallToolResult, Context, TextContent
+from interlock import Context
 
 from .engine import Column, PlanStep, ResultColumn, Table, TableName
 from .words import line
 
 _MOST_CELL = 200  # characters of a value in a line
 _MOST_DEFINITION = 2_000
-
-
-def said(words: str, value: Any) -> CallToolResult:
-    """A result whose text is for reading; the data is in the structured content."""
-    return CallToolResult(content=[TextContent(words)], structured_content=value)
 
 
 @asynccontextmanager
@@ -57,6 +52,19 @@ def _cell(value: Any) -> str:
     if isinstance(value, dict) and value.keys() == {"base64", "bytes"}:
         return f"({value['bytes']:,} bytes)"
     return line(msgspec.json.encode(value).decode(), _MOST_CELL)
+
+
+def tables_in_words(tables: Sequence[Table], name: Callable[[str, str], str], most: int, left: int = 0) -> str:
+    """Tables with their columns, in about `most` characters; `left` is how many more there are."""
+    words: list[str] = []
+    for table in tables:
+        more = table_in_words(table, name)
+        most -= len(more)
+        if words and most < 0:
+            break
+        words.append(more)
+    left += len(tables) - len(words)
+    return "\n\n".join([*words, *[f"... and {left} more tables: list_tables names them, describe_tables describes them"] * (left > 0)])
 
 
 def table_in_words(table: Table, name: Callable[[str, str], str]) -> str:

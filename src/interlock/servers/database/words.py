@@ -13,7 +13,9 @@ import msgspec
 from interlock import ToolError
 
 # What a terminal obeys, and what turns the direction of text or cannot be seen: shown as escapes.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\U000e0000-\U000e0fff]"
+)
 _MOST_SKIPPED = 10**12
 
 

@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from interlock import Extension, Server
+from interlock import Extension, Server, settings_of
 
 from .. import dice
 from .answering import add_answering
 from .asking import add_asking
-from .board import CLOCK, COUNTER, Board, Limits, clear, limits_of
+from .board import CLOCK, COUNTER, PREFIX, Board, Limits, clear
 from .failing import add_failing
 from .giving import ICONS, add_giving
 from .growing import add_growing
@@ -28,7 +28,7 @@ from .taking import add_taking
 from .telling import add_telling
 from .visiting import add_visiting
 
-__all__ = ["CLOCK", "COUNTER", "ECHO", "Board", "Limits", "everything_server", "limits_of", "server", "server_of"]
+__all__ = ["CLOCK", "COUNTER", "ECHO", "Board", "Limits", "everything_server", "server", "server_of"]
 
 
 def everything_server(limits: Limits | None = None) -> Server:
@@ -36,7 +36,7 @@ def everything_server(limits: Limits | None = None) -> Server:
 
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[Board]:
-        board = Board(limits or limits_of())
+        board = Board(limits or settings_of(Limits, PREFIX))
         try:
             yield board
         finally:
@@ -77,7 +77,7 @@ def server_of(*arguments: str) -> Server:
     """The server for the command line. Raises ValueError for arguments, of which it takes none, and for limits that are none."""
     if arguments:
         raise ValueError("everything takes no arguments.")
-    return everything_server(limits_of())
+    return everything_server(settings_of(Limits, PREFIX))
 
 
 server = everything_server()

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Server, TextContent, ToolError, types
+from interlock import Server, TextContent, ToolError, ToolResult, types
 from interlock.schema import compile as compile_schema
 
-from .board import ASKS, MADE_BY, Ctx, said
+from .board import ASKS, MADE_BY, Ctx
 from .sampling import blocks_of
 
 CAPITALS = {"france": "Paris", "germany": "Berlin", "japan": "Tokyo", "peru": "Lima", "spain": "Madrid"}
@@ -99,7 +99,7 @@ async def run(block: types.ToolUseContent) -> tuple[Use, types.ToolResultContent
 
 async def ask_model_with_tools(
     question: Annotated[str, Meta(min_length=1, max_length=2000)], ctx: Ctx, choice: Literal["auto", "required", "none"] = "auto"
-) -> Answered | CallToolResult:
+) -> ToolResult[Answered]:
     """Ask the client's model, and give it tools: one knows capitals, one adds. What it calls is run here, several at once where it
     asks for several, and it is asked again with what they gave, until it answers in words. In the last round it has to.
 
@@ -119,7 +119,7 @@ async def ask_model_with_tools(
         wanted = [block for block in blocks if isinstance(block, types.ToolUseContent)]
         if not wanted:
             text = "\n".join(block.text for block in blocks if isinstance(block, TextContent))
-            return said(text, Answered(text, answer.model, number, uses))
+            return ToolResult(Answered(text, answer.model, number, uses), text)
         ctx.progress(number, most, f"the model uses {', '.join(block.name for block in wanted)}")
         done = await asyncio.gather(*map(run, wanted))
         uses += [use for use, _ in done]

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Cancelled, Declined, InputRequiredResult, Server, TextContent, ToolError, types
+from interlock import CallToolResult, Cancelled, Declined, InputRequiredResult, Server, TextContent, ToolError, ToolResult, types
 
-from .board import ASKS, CHANGES, Ctx, said
+from .board import ASKS, CHANGES, Ctx
 from .forms import form_of
 from .sampling import words_of
 
@@ -49,7 +49,7 @@ class Answer:
     content: dict[str, Any] = field(default_factory=dict)
 
 
-async def ask_form(ctx: Ctx, part: Literal["texts", "numbers", "switches", "choices", "several", "all"] = "all") -> Answer | CallToolResult:
+async def ask_form(ctx: Ctx, part: Literal["texts", "numbers", "switches", "choices", "several", "all"] = "all") -> ToolResult[Answer]:
     """Show the person a form with each kind of field that a form may have, and give back what they did with it.
 
     Args:
@@ -61,10 +61,10 @@ async def ask_form(ctx: Ctx, part: Literal["texts", "numbers", "switches", "choi
     try:
         content = await ctx.elicit("Please check what is filled in already.", form_of(part, several=several))
     except Declined:
-        return said("The person declined.", Answer("decline"))
+        return ToolResult(Answer("decline"), "The person declined.")
     except Cancelled:
-        return said("The person closed the form.", Answer("cancel"))
-    return said(f"The person filled in {', '.join(content) or 'nothing'}.", Answer("accept", content))
+        return ToolResult(Answer("cancel"), "The person closed the form.")
+    return ToolResult(Answer("accept", content), f"The person filled in {', '.join(content) or 'nothing'}.")
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Gathered:
     folders: int
 
 
-async def ask_together(ctx: Ctx) -> Gathered | CallToolResult:
+async def ask_together(ctx: Ctx) -> ToolResult[Gathered]:
     """Ask the person, the model and for the folders at once: in the stateless era the three questions travel in one result."""
     name, greeting, folders = await asyncio.gather(
         ctx.elicit("What is your name?", str, key="name"),
@@ -111,7 +111,7 @@ async def ask_together(ctx: Ctx) -> Gathered | CallToolResult:
         ctx.roots(key="folders"),
     )
     found = Gathered(name, words_of(greeting), len(folders))
-    return said(f"{found.greeting} {name} has {found.folders} folders.", found)
+    return ToolResult(found, f"{found.greeting} {name} has {found.folders} folders.")
 
 
 async def ask_in_a_hurry(ctx: Ctx, seconds: Annotated[float, Meta(ge=0.01, le=60)] = 5.0) -> str:
@@ -138,11 +138,11 @@ async def ask_by_hand(ctx: Ctx) -> CallToolResult | InputRequiredResult:
     return CallToolResult(content=[TextContent(f"The colour is {colour}, after {ctx.request_state}.")])
 
 
-async def list_roots(ctx: Ctx) -> list[str] | CallToolResult:
+async def list_roots(ctx: Ctx) -> ToolResult[list[str]]:
     """The folders that the client lets its servers work in, as they are now: they may change while it runs."""
     roots = await ctx.roots()
     words = "\n".join(f"{root.name}: {root.uri}" if root.name else root.uri for root in roots)
-    return said(words or "There are none.", {"result": [root.uri for root in roots]})
+    return ToolResult([root.uri for root in roots], words or "There are none.")
 
 
 def add_asking(server: Server) -> None:

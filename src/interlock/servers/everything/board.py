@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from msgspec import Struct, ValidationError, convert
-from msgspec.structs import fields
+from msgspec import Meta, Struct
 
-from interlock import CallToolResult, Context, Server, TextContent, ToolAnnotations
-from interlock.types import ContentBlock, JSONObject
+from interlock import Context, Server, ToolAnnotations
+from interlock.types import JSONObject
 
 PREFIX = "INTERLOCK_EVERYTHING_"
 COUNTER = "everything://counter"  # changes with each call of `tick`
@@ -30,25 +28,10 @@ MADE_BY: JSONObject = {"example.com/made-by": "everything"}
 class Limits(Struct, frozen=True):
     """How much the server does at most. `INTERLOCK_EVERYTHING_SECONDS` sets `seconds`, and so on."""
 
-    seconds: float = 60.0  # that a call waits or works
+    seconds: Annotated[float, Meta(gt=0, le=1_000_000)] = 60.0  # that a call waits or works
     extras: int = 20  # features that were added while it runs
     rounds: int = 5  # of asking a model that uses tools
     visits: int = 100  # of pages, that are remembered
-
-
-def limits_of(environment: Mapping[str, str] = os.environ) -> Limits:
-    """The limits that an environment sets. Raises ValueError, which names the variable, for one that is no limit."""
-    given: dict[str, int | float] = {}
-    for known in fields(Limits):
-        variable = PREFIX + known.name.upper()
-        if text := environment.get(variable):
-            try:
-                given[known.name] = convert(text.strip(), known.type, strict=False)
-            except ValidationError as bad:
-                raise ValueError(f"{variable}={text}: {bad}") from None
-            if not 0 < given[known.name] <= 1_000_000:
-                raise ValueError(f"{variable}={text}: it has to be more than 0, and a million at the most")
-    return Limits(**given)  # type: ignore[arg-type]  # each was converted to the type of its field
 
 
 @dataclass
@@ -66,11 +49,6 @@ class Board:
 
 
 Ctx = Context[Board]
-
-
-def said(words: str, value: object, *blocks: ContentBlock) -> CallToolResult:
-    """A result whose text is for reading; the data is in the structured content alone."""
-    return CallToolResult(content=[TextContent(words), *blocks], structured_content=value)
 
 
 def clear(server: Server, board: Board) -> None:

@@ -24,11 +24,12 @@ from interlock import (
     Server,
     TextContent,
     ToolError,
+    ToolResult,
     types,
 )
 
 from ..samples import DRAWN, PAINTED, png, wav
-from .board import COUNTER, MADE_BY, PURE, Ctx, said
+from .board import COUNTER, MADE_BY, PURE, Ctx
 
 ICONS = [
     Icon(src=DRAWN["light"], mime_type="image/svg+xml", sizes=["any"], theme="light"),
@@ -140,10 +141,10 @@ class Reading:
     sky: Literal["clear", "cloudy", "rain"] = "clear"
 
 
-async def measure(place: Annotated[str, "Where."]) -> Reading | CallToolResult:
+async def measure(place: Annotated[str, "Where."]) -> ToolResult[Reading]:
     """Return data under an output schema that comes from the type, and beside it words to be read."""
     reading = Reading(place, float(len(place)), "cloudy")
-    return said(f"{place}: {reading.celsius:g} °C, {reading.sky}.", reading)
+    return ToolResult(reading, f"{place}: {reading.celsius:g} °C, {reading.sky}.")
 
 
 async def measure_in_json(place: Annotated[str, "Where."]) -> Reading:
@@ -151,11 +152,11 @@ async def measure_in_json(place: Annotated[str, "Where."]) -> Reading:
     return Reading(place, float(len(place)), "cloudy")
 
 
-async def count_words(text: Annotated[str, "Words, with spaces between them."]) -> dict[str, int] | CallToolResult:
+async def count_words(text: Annotated[str, "Words, with spaces between them."]) -> ToolResult[dict[str, int]]:
     """Return a mapping: how often each word of a text comes."""
     words = text.lower().split()
     found = {word: words.count(word) for word in sorted(set(words))}
-    return said(", ".join(f"{word}: {count}" for word, count in found.items()), found)
+    return ToolResult(found, ", ".join(f"{word}: {count}" for word, count in found.items()))
 
 
 async def whole_result() -> CallToolResult:
@@ -176,14 +177,14 @@ class WhoAsks:
     capabilities: dict[str, Any]
 
 
-async def who_am_i(ctx: Ctx) -> WhoAsks | CallToolResult:
+async def who_am_i(ctx: Ctx) -> ToolResult[WhoAsks]:
     """What the server knows of the one who asks."""
     caller, info = ctx.caller, ctx.caller.info
     can = msgspec.to_builtins(caller.capabilities)
     name, version = (info.name, info.version) if info is not None else (None, None)
     known = WhoAsks(caller.revision, caller.era.value, name, version, caller.log_level, can)
     can_be_asked = ", ".join(sorted(can)) or "nothing"
-    return said(f"{name or 'Somebody'} speaks {caller.revision} and has: {can_be_asked}.", known)
+    return ToolResult(known, f"{name or 'Somebody'} speaks {caller.revision} and has: {can_be_asked}.")
 
 
 @dataclass
@@ -193,9 +194,9 @@ class Shown:
     meta: dict[str, Any]
 
 
-async def show_meta(ctx: Ctx) -> Shown | CallToolResult:
+async def show_meta(ctx: Ctx) -> ToolResult[Shown]:
     """Show the `_meta` of this very request: the keys of the protocol, trace context, and those of the client's own."""
-    return said(", ".join(sorted(ctx.meta)) or "The request has no _meta.", Shown(ctx.meta))
+    return ToolResult(Shown(ctx.meta), ", ".join(sorted(ctx.meta)) or "The request has no _meta.")
 
 
 def add_giving(server: Server) -> None:

@@ -1,6 +1,7 @@
 """Every kind of output schema: objects in all their forms, and, as 2026-07-28 allows it, arrays and single values.
 
-Older revisions want an object: to them the schemas of other kinds and their data are not sent, and the words stand alone.
+Older revisions want an object: to them the schemas of other kinds and their data are not sent. In the two oldest, which have no
+structured content, the data are a text behind the words.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Server
+from interlock import Server, ToolResult
 
-from .board import PURE, said
+from .board import PURE
 
 SEASONS = ("winter", "spring", "summer", "autumn")
 TREE = {
@@ -37,50 +38,50 @@ SHAPE = {
 Size = Annotated[float, Meta(gt=0, description="How large it is.")]
 
 
-async def list_primes(most: Annotated[int, Meta(ge=2, le=1000, description="The last number to look at.")] = 20) -> CallToolResult:
+async def list_primes(most: Annotated[int, Meta(ge=2, le=1000, description="The last number to look at.")] = 20) -> ToolResult[list[int]]:
     """Give an array: the prime numbers up to a number."""
     primes = [n for n in range(2, most + 1) if all(n % d for d in range(2, int(n**0.5) + 1))]
-    return said(", ".join(map(str, primes)), primes)
+    return ToolResult(primes, ", ".join(map(str, primes)))
 
 
-async def name_season(month: Annotated[int, Meta(ge=1, le=12, description="Of the year, in the northern half.")]) -> CallToolResult:
+async def name_season(month: Annotated[int, Meta(ge=1, le=12, description="Of the year, in the northern half.")]) -> ToolResult[str]:
     """Give one of a few strings: the season of a month."""
     season = SEASONS[month % 12 // 3]
-    return said(f"{season.title()}.", season)
+    return ToolResult(season, f"{season.title()}.")
 
 
-async def halve(number: Annotated[float, "Any number."]) -> CallToolResult:
+async def halve(number: Annotated[float, "Any number."]) -> ToolResult[float]:
     """Give a number: the half of another one."""
-    return said(f"{number / 2:g}", number / 2)
+    return ToolResult(number / 2, f"{number / 2:g}")
 
 
-async def is_leap_year(year: Annotated[int, Meta(ge=1, le=9999, description="Of the common calendar.")]) -> CallToolResult:
+async def is_leap_year(year: Annotated[int, Meta(ge=1, le=9999, description="Of the common calendar.")]) -> ToolResult[bool]:
     """Give true or false: whether a year has 366 days."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return said(f"{year} has {366 if leap else 365} days.", leap)
+    return ToolResult(leap, f"{year} has {366 if leap else 365} days.")
 
 
-async def middle_name(name: Annotated[str, "A whole name."]) -> CallToolResult:
+async def middle_name(name: Annotated[str, "A whole name."]) -> ToolResult[str | None]:
     """Give a string or null: what stands between the first and the last name."""
     middle = " ".join(name.split()[1:-1]) or None
-    return said(middle or "There is none.", middle)
+    return ToolResult(middle, middle or "There is none.")
 
 
-async def draw_shape(kind: Annotated[Literal["circle", "square"], "Which one."], size: Size = 1.0) -> CallToolResult:
+async def draw_shape(kind: Annotated[Literal["circle", "square"], "Which one."], size: Size = 1.0) -> ToolResult[dict[str, Any]]:
     """Give an object of one of two kinds, which its member `kind` tells apart."""
     shape: dict[str, Any] = {"kind": kind, "radius" if kind == "circle" else "side": size}
-    return said(f"A {kind} of {size:g}.", shape)
+    return ToolResult(shape, f"A {kind} of {size:g}.")
 
 
 async def draw_tree(
     depth: Annotated[int, Meta(ge=0, le=5, description="How many generations come after the first.")] = 2,
-) -> CallToolResult:
+) -> ToolResult[dict[str, Any]]:
     """Give an object that holds others of its kind: a family, by a schema with references to itself."""
 
     def person(name: str, left: int) -> dict[str, Any]:
         return {"name": name, "children": [person(f"{name}{n}", left - 1) for n in (1, 2)] if left else []}
 
-    return said(f"A family of {2 ** (depth + 1) - 1}.", {"root": person("A", depth)})
+    return ToolResult({"root": person("A", depth)}, f"A family of {2 ** (depth + 1) - 1}.")
 
 
 OUTPUTS: dict[str, tuple[Any, str, dict[str, Any]]] = {

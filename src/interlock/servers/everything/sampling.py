@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from interlock import AudioContent, CallToolResult, ImageContent, Server, TextContent, types
+from interlock import AudioContent, ImageContent, Server, TextContent, ToolResult, types
 
 from ..samples import png, wav
-from .board import ASKS, MADE_BY, Ctx, said
+from .board import ASKS, MADE_BY, Ctx
 
 CHEAP = types.ModelPreferences(
     hints=[types.ModelHint(name="haiku"), types.ModelHint(name="mini")],
@@ -53,7 +53,7 @@ async def ask_model_closely(
     temperature: Annotated[float, Meta(ge=0, le=2)] = 0.2,
     most: Annotated[int, Meta(ge=1, le=4096)] = 300,
     context: Whole = "thisServer",
-) -> Said | CallToolResult:
+) -> ToolResult[Said]:
     """Ask the client's model with all that a server may wish for: how it answers, which model, how much, and where it stops.
 
     Args:
@@ -73,7 +73,7 @@ async def ask_model_closely(
         metadata={"purpose": "a demonstration"},
     )
     heard = Said(words_of(answer), answer.model, answer.stop_reason)
-    return said(heard.text, heard)
+    return ToolResult(heard, heard.text)
 
 
 async def show_model(ctx: Ctx) -> str:

@@ -11,9 +11,9 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from interlock import CallToolResult, Server
+from interlock import Server, ToolResult
 
-from .board import PURE, said
+from .board import PURE
 from .schemas import DIALECTS, VARIANTS
 
 Code = Annotated[str, Meta(pattern="^[A-Z]{3}$", description="Three capital letters.", examples=["EUR"])]
@@ -26,11 +26,11 @@ class Taken:
     arguments: dict[str, Any]
 
 
-def taker(name: str, words: str) -> Callable[..., Coroutine[Any, Any, Taken | CallToolResult]]:
+def taker(name: str, words: str) -> Callable[..., Coroutine[Any, Any, ToolResult[Taken]]]:
     """A function that takes what a schema allows."""
 
-    async def take(arguments: dict[str, Any]) -> Taken | CallToolResult:
-        return said(f"Taken: {', '.join(arguments) or 'nothing'}.", Taken(arguments))
+    async def take(arguments: dict[str, Any]) -> ToolResult[Taken]:
+        return ToolResult(Taken(arguments), f"Taken: {', '.join(arguments) or 'nothing'}.")
 
     take.__name__, take.__doc__ = name, words
     return take
@@ -73,15 +73,15 @@ class Order:
     place: tuple[float, float] | str = "home"
 
 
-async def take_types(order: Annotated[Order, "What is ordered."]) -> Taken | CallToolResult:
+async def take_types(order: Annotated[Order, "What is ordered."]) -> ToolResult[Taken]:
     """Take what Python's types say: a class, a list, choices, a date, a time, a UUID, a mapping, a pair or a string."""
     count = sum(item.count for item in order.items)
-    return said(f"{count} ordered, {order.speed}.", Taken({"order": msgspec.to_builtins(order)}))
+    return ToolResult(Taken({"order": msgspec.to_builtins(order)}), f"{count} ordered, {order.speed}.")
 
 
-async def mirror(arguments: dict[str, Any]) -> Taken | CallToolResult:
+async def mirror(arguments: dict[str, Any]) -> ToolResult[Taken]:
     """Take arguments that clients over HTTP repeat in headers, so that what stands between can route by them."""
-    return said(f"Taken: {', '.join(arguments) or 'nothing'}.", Taken(arguments))
+    return ToolResult(Taken(arguments), f"Taken: {', '.join(arguments) or 'nothing'}.")
 
 
 MIRRORED: dict[str, Any] = {

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Progress, Server, ToolError, types
+from interlock import Progress, Server, ToolError, ToolResult, types
 
-from .board import CHANGES, PURE, Ctx, said
+from .board import CHANGES, PURE, Ctx
 
 Steps = Annotated[int, Meta(ge=1, le=100, description="How many.")]
 Seconds = Annotated[float, Meta(ge=0, le=3600, description="How long it takes.")]
@@ -90,7 +90,7 @@ def count_primes(ctx: Ctx, most: Annotated[int, Meta(ge=2, le=1_000_000)] = 50_0
     return sum(sieve)
 
 
-async def side_by_side(ctx: Ctx, tasks: Annotated[int, Meta(ge=1, le=20)] = 4) -> list[int] | CallToolResult:
+async def side_by_side(ctx: Ctx, tasks: Annotated[int, Meta(ge=1, le=20)] = 4) -> ToolResult[list[int]]:
     """Do several things at once, with progress as each is done.
 
     Args:
@@ -106,7 +106,7 @@ async def side_by_side(ctx: Ctx, tasks: Annotated[int, Meta(ge=1, le=20)] = 4) -
     async with asyncio.TaskGroup() as group:
         for number in range(1, tasks + 1):
             group.create_task(one(number))
-    return said(f"Done, in this order: {', '.join(map(str, done))}.", {"result": done})
+    return ToolResult(done, f"Done, in this order: {', '.join(map(str, done))}.")
 
 
 async def come_back_later(ctx: Ctx, seconds: Seconds = 0.1) -> str:

@@ -21,6 +21,7 @@ _AROUND = [
     "nav", "footer", "aside", "button", "select", "input", "dialog", "[role=navigation]", "[role=banner]", "[role=contentinfo]",
     "[role=complementary]", "[role=search]",
 ]  # fmt: skip
+_NEVER_SHOWN = ["datalist", "iframe"]  # what stands in them is for browsers that do not know them
 
 
 def main() -> None:
@@ -44,7 +45,8 @@ def html(page: str, job: dict[str, Any]) -> dict[str, Any]:
     def convert(source: str, leave_out: list[str], metadata: bool = False) -> Any:
         options = library.ConversionOptions(
             extract_metadata=metadata, base_url=job["url"], inline_data_media="alt_text_only", compact_tables=True,
-            output_format=job["format"], exclude_selectors=leave_out, preprocessing=library.PreprocessingOptions(enabled=False),
+            output_format=job["format"], exclude_selectors=[*_NEVER_SHOWN, *leave_out],
+            preprocessing=library.PreprocessingOptions(enabled=False),
         )  # fmt: skip
         return library.convert(source, options)
 
@@ -97,7 +99,8 @@ def _line(text: str | None) -> str | None:
 
 
 def _say(**what: Any) -> None:
-    sys.stdout.buffer.write(json.dumps(what).encode() + b"\n")
+    # Half characters, which a document may claim to have, are no Unicode, and the reader of these lines would take none of it.
+    sys.stdout.buffer.write(json.dumps(what, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
     sys.stdout.buffer.flush()
 
 

@@ -42,10 +42,10 @@ def directives(headers: Headers) -> dict[str, str]:
     return found
 
 
-def may_keep(status: int, headers: Headers) -> bool:
-    """Whether an answer to a GET may be kept (3)."""
+def may_keep(status: int, headers: Headers, *, shared: bool = False) -> bool:
+    """Whether an answer to a GET may be kept (3); `shared` says that several people would get it."""
     said = directives(headers)
-    if "no-store" in said or status not in _UNDERSTOOD or "*" in headers.get("vary", ""):
+    if (shared and "private" in said) or "no-store" in said or status not in _UNDERSTOOD or "*" in headers.get("vary", ""):
         return False
     return status in _HEURISTIC or "max-age" in said or "expires" in headers or bool({"public", "private"} & said.keys())
 

@@ -62,7 +62,7 @@ async def fetch(url: str, ctx: Context[Desk], pdf_pages: str | None = None) -> l
     content = shown(reading, 0, desk.settings.page).content
     if reading.document.medium is not None:
         return user(f"This is at {words.shown(reading.source.url)}:", *content)
-    text = "\n\n".join(block.text for block in content if isinstance(block, types.TextContent))
+    text = "\n\n".join(block for block in content if isinstance(block, str))
     fence = "~" * 4
     while fence in text:
         fence += "~"

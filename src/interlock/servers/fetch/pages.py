@@ -8,7 +8,12 @@ import unicodedata
 from typing import NamedTuple
 
 _CURSOR = re.compile(r"([0-9a-f]{16})\.(\d{1,12})")
-_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\U000e0000-\U000e007f]")
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u180e\u200b\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"  # one chooses a form of the letter before it; many of them are a message
+    "|(?<![\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
+    "|[\u200c\u200d]{2,}"
+)
 _JOINS = frozenset("\u200d\ufe0e\ufe0f")
 _CLUSTER = 32  # characters that a cut goes back at most, so as not to part a letter from its accents
 _HEADING = re.compile(r"(#{1,6}) (.{1,2000})")
@@ -34,7 +39,7 @@ class Heading(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """A text without what no reader sees: control characters, and the tag characters, in which whole sentences can be hidden."""
+    """A text without what no reader sees: control characters, and those without a form, in which sentences can be hidden."""
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 PREFIX = "INTERLOCK_FETCH_"
 
@@ -20,7 +17,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     addresses. `networks` ("10.1.0.0/16") are your own that may be reached. `loopback` lets this machine itself be asked, for development.
     """
 
-    user_agent: str = "InterlockFetch/1.0"
+    user_agent: Annotated[str, Meta(pattern=r"^[\x20-\x7e]+$")] = "InterlockFetch/1.0"
     robots: Literal["ask", "ignore"] = "ask"
     plain_http: bool = True
     loopback: bool = False
@@ -44,26 +41,3 @@ class Settings(Struct, frozen=True, kw_only=True):
         """The name under which robots.txt files know this server (RFC 9309, 2.2.1)."""
         found = re.match(r"[A-Za-z_-]+", self.user_agent)
         return found[0] if found else "InterlockFetch"
-
-
-def settings_of(environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of an environment. Raises ValueError, which names the variable, for a value that makes no sense."""
-    given: dict[str, object] = {}
-    for known in msgspec.structs.fields(Settings):
-        variable = PREFIX + known.name.upper()
-        text = environment.get(variable, "").strip()
-        if not text:
-            continue
-        if isinstance(known.default, tuple):
-            given[known.name] = tuple(text.replace(",", " ").split())
-            continue
-        try:
-            value = msgspec.convert(text if known.name == "user_agent" else text.lower(), known.type, strict=False)
-        except msgspec.ValidationError as bad:
-            raise ValueError(f"{variable}={text}: {bad}") from None
-        if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
-            raise ValueError(f"{variable}={text}: it has to be more than 0")
-        if known.name == "user_agent" and not (text.isascii() and text.isprintable()):
-            raise ValueError(f"{variable}={text!r}: it may have letters of ASCII only")
-        given[known.name] = value
-    return Settings(**given)  # type: ignore[arg-type]  # each was converted to the type of its field

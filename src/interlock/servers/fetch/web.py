@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import urldefrag, urlsplit
 from weakref import WeakValueDictionary
 
-from interlock import InterlockError, ProtocolError, PublicFetch, Request, Response, TimedOut, ToolError, Unreachable
+from interlock import InterlockError, NotAsked, ProtocolError, PublicFetch, Request, Response, TimedOut, ToolError, Unreachable
 
 from . import freshness, words
 from .answers import Hop, Robots
@@ -46,6 +46,19 @@ class Got(NamedTuple):
     age: float
 
 
+class _Call(NamedTuple):
+    """What goes with one call all the way: on whose behalf it is, and how it wants to be served."""
+
+    whose: str | None
+    fresh: bool
+    check: Check | None
+    tell: Tell | None
+
+    def place(self, url: str) -> str:
+        """Where an answer to this caller is kept; no URL has a space."""
+        return f"{self.whose or ''} {url}"
+
+
 class _Manners(NamedTuple):
     """What a site's robots.txt says: rules, or None and why it could not be read; `until` is when to look again."""
 
@@ -63,19 +76,25 @@ class Web:
         self._kept: Shelf[Kept] = Shelf(settings.kept, settings.kept_bytes)
         self._manners: Shelf[_Manners] = Shelf(_MOST_SITES, _MOST_SITES)
         self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # for a site's robots.txt
         self._headers = {"user-agent": settings.user_agent, "accept": _ACCEPT, "accept-encoding": "gzip, deflate"}
 
-    async def get(self, url: str, *, watched: bool, fresh: bool = False, check: Check | None = None, tell: Tell | None = None) -> Got:
+    async def get(
+        self, url: str, *, watched: bool, whose: str | None = None, fresh: bool = False,
+        check: Check | None = None, tell: Tell | None = None,
+    ) -> Got:  # fmt: skip
         """What stands at a URL. `watched` says that a person wants it, so that robots.txt is not asked; `fresh` passes the cache by.
 
+        `whose` is on whose behalf: each has a cache of their own, so that nobody can tell from it what others read. Nobody's is shared.
         Raises ToolError, in words that say what to do, for whatever is no page.
         """
+        call = _Call(whose, fresh, check, tell)
         robots: Robots = "not asked" if watched else "allowed" if self.settings.robots == "ask" else "ignored"
         hops: list[Hop] = []
         limit = asyncio.timeout(self.settings.seconds)
         try:
             async with limit:
-                return await self._followed(address(url), hops, robots, fresh, check, tell)
+                return await self._followed(address(url), hops, robots, call)
         except InterlockError as bad:
             raise bad if isinstance(bad, ToolError) else words.refusal(bad, hops, self.settings) from None
         except TimeoutError:
@@ -84,12 +103,12 @@ class Web:
             late = TimedOut(f"There was no whole answer within {self.settings.seconds:g} seconds. Try again, or something smaller.")
             raise words.refusal(late, hops, self.settings) from None
 
-    async def _followed(self, url: str, hops: list[Hop], robots: Robots, fresh: bool, check: Check | None, tell: Tell | None) -> Got:
+    async def _followed(self, url: str, hops: list[Hop], robots: Robots, call: _Call) -> Got:
         self._fetch.examine(url)
         while True:
             if robots == "allowed":
                 await self._ask_robots(url)
-            kept, how = await self._answer(url, fresh, check, tell)
+            kept, how = await self._answer(url, call)
             location = kept.headers.get("location")
             if kept.status not in REDIRECTS or location is None:
                 if not 200 <= kept.status < 300:
@@ -103,52 +122,59 @@ class Web:
                 raise words.too_many(hops, self.settings)
             url = onward
 
-    async def _answer(self, url: str, fresh: bool, check: Check | None, tell: Tell | None) -> tuple[Kept, str]:
+    async def _answer(self, url: str, call: _Call) -> tuple[Kept, str]:
         """One answer, and whether it is new, kept, or kept though it is stale."""
-        kept = self._kept.get(url)
+        kept = self._kept.get(call.place(url))
         if kept is not None and not freshness.is_for(kept, self._headers):
             kept = None
-        if kept is not None and not fresh and freshness.is_fresh(kept, self.now()):
-            self._look(kept.url, kept.status, kept.headers, check)
+        if kept is not None and not call.fresh and freshness.is_fresh(kept, self.now()):
+            self._look(kept.url, kept.status, kept.headers, call.check)
             return kept, "kept"
-        more = {"cache-control": "no-cache"} if fresh else freshness.conditions(kept) if kept is not None else {}
+        more = {"cache-control": "no-cache"} if call.fresh else freshness.conditions(kept) if kept is not None else {}
         try:
-            new = await self._asked(url, more, check, tell)
-        except Unreachable as bad:
-            if kept is None or getattr(bad, "rule", None) is not None or not freshness.holds_in_need(kept, self.now()):
+            new = await self._asked(url, more, call)
+        except NotAsked:
+            raise
+        except Unreachable:
+            if kept is None or not freshness.holds_in_need(kept, self.now()):
                 raise
             return kept, "stale"
         if new.status == 304 and kept is not None:
             kept = freshness.renewed(kept, new.headers, new.asked, new.came)
-            self._keep(kept)
+            self._keep(kept, call)
             return kept, "kept"
         if new.status >= 500 and kept is not None and freshness.holds_in_need(kept, self.now()):
             return kept, "stale"
-        self._keep(new)
+        self._keep(new, call)
         return new, "new"
 
-    def _keep(self, kept: Kept) -> None:
-        if freshness.may_keep(kept.status, kept.headers) and (freshness.lifetime(kept) or freshness.conditions(kept)):
+    def _keep(self, kept: Kept, call: _Call) -> None:
+        place = call.place(kept.url)
+        may = freshness.may_keep(kept.status, kept.headers, shared=call.whose is None)
+        if may and (freshness.lifetime(kept) or freshness.conditions(kept)):
             size = len(kept.body) + sum(len(name) + len(value) for name, value in kept.headers.items()) + 500
-            self._kept.put(kept.url, kept, size)
+            self._kept.put(place, kept, size)
         else:
-            self._kept.drop(kept.url)
+            self._kept.drop(place)
 
-    async def _asked(self, url: str, more: Mapping[str, str], check: Check | None, tell: Tell | None) -> Kept:
+    async def _asked(self, url: str, more: Mapping[str, str], call: _Call) -> Kept:
         """Ask the server itself."""
-        room = self._rooms.setdefault(_site(url), asyncio.Semaphore(self.settings.at_once))
-        async with room:
+        async with self._room(url):
             asked = self.now()
             answer = await self._fetch(Request("GET", url, tuple({**self._headers, **more}.items())))
             try:
                 headers, status = dict(answer.headers), answer.status
                 body = b""
                 if status < 300:
-                    self._look(url, status, headers, check)
-                    body = await _body(answer, self.settings.bytes, tell)
+                    self._look(url, status, headers, call.check)
+                    body = await _body(answer, self.settings.bytes, call.tell)
             finally:
                 await answer.aclose()
         return Kept(url, status, headers, body, {**self._headers, **more}, asked, self.now())
+
+    def _room(self, url: str) -> asyncio.Semaphore:
+        """Where those stand who ask one site at once; the others wait."""
+        return self._rooms.setdefault(_site(url), asyncio.Semaphore(self.settings.at_once))
 
     @staticmethod
     def _look(url: str, status: int, headers: Mapping[str, str], check: Check | None) -> None:
@@ -160,10 +186,11 @@ class Web:
     async def _ask_robots(self, url: str) -> None:
         """Raises ToolError where the site does not let programs have the page, or cannot say."""
         site = _site(url)
-        said = self._manners.get(site)
-        if said is None or said.until <= self.now():
-            said = await self._manners_of(site)
-            self._manners.put(site, said, 1)
+        async with self._asking.setdefault(site, asyncio.Lock()):  # of many who come at once, one reads it for all
+            said = self._manners.get(site)
+            if said is None or said.until <= self.now():
+                said = await self._manners_of(site)
+                self._manners.put(site, said, 1)
         if said.rules is None:
             raise words.robots_silent(url, site, said.why)
         line = await asyncio.to_thread(said.rules.forbids, url)
@@ -173,26 +200,37 @@ class Web:
     async def _manners_of(self, site: str) -> _Manners:
         """Read a site's robots.txt (RFC 9309, 2.3.1). Raises Unreachable where the site itself is out of reach."""
         url = f"{site}/robots.txt"
-        for _ in range(_ROBOTS_REDIRECTS + 1):
-            answer = await self._fetch(Request("GET", url, tuple(self._headers.items())))
+        for hop in range(_ROBOTS_REDIRECTS + 1):
             try:
-                headers = dict(answer.headers)
-                location = headers.get("location")
-                if answer.status in REDIRECTS and location is not None:
-                    try:
-                        url = tidy(self._fetch.onward(Request("GET", url), answer.status, location).url)
-                    except Unreachable as bad:
-                        return _Manners(None, f"it redirects to where nothing is asked: {getattr(bad, 'words', bad)}", self._later(_MINUTE))
+                async with self._room(url):
+                    status, headers, text = await self._robots_at(url)
+                if status in REDIRECTS and "location" in headers:
+                    url = tidy(self._fetch.onward(Request("GET", url), status, headers["location"]).url)
                     continue
-                if answer.status == 429 or answer.status >= 500:
-                    return _Manners(None, f"status {answer.status}", self._later(_MINUTE))
-                text = await _beginning(answer) if 200 <= answer.status < 300 else ""
-            finally:
-                await answer.aclose()
+            except NotAsked as bad:
+                if not hop and bad.status is None:  # the site itself is what may not be asked
+                    raise
+                return _Manners(None, f"it redirects to where nothing is asked: {bad.words}", self._later(_MINUTE))
+            except ProtocolError as bad:
+                return _Manners(None, str(bad), self._later(_MINUTE))
+            except Unreachable as bad:
+                if not hop:
+                    raise
+                return _Manners(None, f"it redirects to {words.shown(url)}. {bad}", self._later(_MINUTE))
+            if status == 429 or status >= 500:
+                return _Manners(None, f"status {status}", self._later(_MINUTE))
             rules = await asyncio.to_thread(Rules, text, self.settings.token)
-            kept = Kept(url, answer.status, headers, b"", {}, self.now(), self.now())
+            kept = Kept(url, status, headers, b"", {}, self.now(), self.now())
             return _Manners(rules, "", self._later(min(max(freshness.lifetime(kept), 10 * _MINUTE), _DAY)))
         return _Manners(await asyncio.to_thread(Rules, "", self.settings.token), "", self._later(_DAY))
+
+    async def _robots_at(self, url: str) -> tuple[int, dict[str, str], str]:
+        """What one address says: status, headers, and as much of the text as is read."""
+        answer = await self._fetch(Request("GET", url, tuple(self._headers.items())))
+        try:
+            return answer.status, dict(answer.headers), await _beginning(answer) if 200 <= answer.status < 300 else ""
+        finally:
+            await answer.aclose()
 
     def _later(self, seconds: float) -> float:
         return self.now() + seconds

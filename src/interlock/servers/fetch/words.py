@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from interlock import InterlockError, ProtocolError, ToolError
+from interlock import InterlockError, NotAsked, ProtocolError, ToolError
 
 from .answers import Hop
 from .robots import Line
@@ -63,13 +63,12 @@ def trail(hops: Sequence[Hop]) -> str:
 
 def refusal(bad: InterlockError, hops: Sequence[Hop], settings: Settings) -> ToolError:
     """Why there is no answer."""
-    rule = getattr(bad, "rule", None)  # of the guarded fetcher, whose advice is for authors
     if isinstance(bad, ProtocolError):
         words = f"It was not read: {bad}."
         if "more than" in words:
             words = f"It has more than {amount(settings.bytes)}, the most that is read ({PREFIX}BYTES)."
-    elif rule is not None:
-        words = f"{getattr(bad, 'words', bad)} {_ADVICE.get(rule, '')}".rstrip()
+    elif isinstance(bad, NotAsked):  # whose own advice is for authors
+        words = f"{bad.words} {_ADVICE.get(bad.rule, '')}".rstrip()
     else:
         words = str(bad)
     return ToolError(_with(words, hops))

@@ -12,17 +12,17 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from interlock import Server
+from interlock import Server, settings_of
 
 from .changing import add_changing
 from .doors import check_platform
 from .grounds import FOLDERS_VARIABLE, Grounds
-from .limits import Limits, limits_of
+from .limits import PREFIX, Limits
 from .looking import add_looking
 from .resources import add_folder, add_resources
 from .watching import Watcher
 
-__all__ = ["FOLDERS_VARIABLE", "Grounds", "Limits", "filesystem_server", "limits_of", "server", "server_of"]
+__all__ = ["FOLDERS_VARIABLE", "Grounds", "Limits", "filesystem_server", "server", "server_of"]
 
 
 def filesystem_server(folders: Sequence[str | os.PathLike[str]] | None = None, limits: Limits | None = None) -> Server:
@@ -55,6 +55,7 @@ def filesystem_server(folders: Sequence[str | os.PathLike[str]] | None = None, l
         "filesystem",
         "1.0.0",
         title="Files and folders",
+        description="Read, write, search and watch files in the folders that you name.",
         instructions=(
             "list_allowed_folders says where you may work. Paths are absolute, or relative where one folder is allowed. "
             "Read a file before you edit it, and send its version along. trash_file can be undone; nothing is removed for good unasked."
@@ -71,7 +72,7 @@ def filesystem_server(folders: Sequence[str | os.PathLike[str]] | None = None, l
 def server_of(*folders: str) -> Server:
     """The server over the folders that were named on the command line, or in the environment. Raises OSError or ValueError in words."""
     check_platform()
-    limits_of()
+    settings_of(Limits, PREFIX)
     for folder in folders:
         if not os.path.isdir(folder):
             raise NotADirectoryError(f"{folder} is no folder.")

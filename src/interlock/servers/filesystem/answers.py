@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
-from interlock import CallToolResult, TextContent
-from interlock.types import ContentBlock
-
 from .places import kind_of, plain
+
+Data = TypeVar("Data")
 
 
 class Entry(Struct, rename="camel", omit_defaults=True):
@@ -26,8 +27,9 @@ class Entry(Struct, rename="camel", omit_defaults=True):
 
     def line(self) -> str:
         """In one line."""
-        size = f"  {self.size:,} bytes" if self.size is not None else ""
-        return plain(self.path) + ("/" if self.kind == "folder" else f"  ({self.kind})" if self.kind != "file" else "") + size
+        if self.kind == "file":
+            return f"{plain(self.path)}  {self.size:,} bytes" if self.size is not None else plain(self.path)
+        return plain(self.path) + ("/" if self.kind == "folder" else f"  ({self.kind})")
 
 
 class Entries(Struct, rename="camel"):
@@ -184,13 +186,13 @@ class Allowed(Struct):
     problems: list[str] = field(default_factory=list)
 
 
-def said(words: str, value: Any, *blocks: ContentBlock) -> CallToolResult:
-    """A result whose text is for reading; the data is in the structured content alone."""
-    return CallToolResult(content=[TextContent(words), *blocks], structured_content=value)
-
-
 def when(seconds: float) -> str:
     """A time as ISO 8601."""
+    return _second(math.floor(seconds))
+
+
+@lru_cache(1024)  # the files of a folder often come from the same few
+def _second(seconds: int) -> str:
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):

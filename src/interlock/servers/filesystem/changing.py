@@ -8,9 +8,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Server, ToolAnnotations, ToolError
+from interlock import Server, ToolAnnotations, ToolError, ToolResult
 
-from .answers import Changed, Emptied, Moved, Trash, Trashed, said, version_of, when
+from .answers import Changed, Emptied, Moved, Trash, Trashed, version_of, when
 from .edits import Edit, LineEdit, edited, line_edited, unified
 from .grounds import Pace, Reach
 from .looking import READS, Ctx, Path
@@ -30,7 +30,7 @@ def _hints(*, destructive: bool, idempotent: bool) -> ToolAnnotations:
     return ToolAnnotations(read_only_hint=False, destructive_hint=destructive, idempotent_hint=idempotent, open_world_hint=False)
 
 
-def write_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8", version: Version | None = None) -> Changed | CallToolResult:
+def write_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8", version: Version | None = None) -> ToolResult[Changed]:
     """Write a file as a whole: a new one, or in place of one that is there, whose mode and owner stay.
 
     Args:
@@ -44,7 +44,7 @@ def write_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8", v
         return _written(ctx, reach, place, data, version=version)
 
 
-def create_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8") -> Changed | CallToolResult:
+def create_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8") -> ToolResult[Changed]:
     """Create a file that is not there yet; one that is there is left alone.
 
     Args:
@@ -57,7 +57,7 @@ def create_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8") 
         return _written(ctx, reach, place, data, new=True)
 
 
-def append_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding | None = None) -> Changed | CallToolResult:
+def append_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding | None = None) -> ToolResult[Changed]:
     """Put text at the end of a file, in its own encoding; a file that is not there is created.
 
     Args:
@@ -79,7 +79,7 @@ def edit_file(
     dry_run: bool = False,
     version: Version | None = None,
     encoding: Encoding | None = None,
-) -> Changed | CallToolResult:
+) -> ToolResult[Changed]:
     """Replace texts in a file. Each has to stand there exactly once, or as often as it says; else nothing is changed.
 
     Args:
@@ -99,7 +99,7 @@ def edit_lines(
     dry_run: bool = False,
     version: Version | None = None,
     encoding: Encoding | None = None,
-) -> Changed | CallToolResult:
+) -> ToolResult[Changed]:
     """Replace, insert or take away whole lines of a file. Send the version that was read, so that the numbers are right.
 
     Args:
@@ -112,7 +112,7 @@ def edit_lines(
     return _changed(path, ctx, lambda text: line_edited(text, edits, path), dry_run=dry_run, version=version, encoding=encoding)
 
 
-def create_folder(path: Path, ctx: Ctx) -> Changed | CallToolResult:
+def create_folder(path: Path, ctx: Ctx) -> ToolResult[Changed]:
     """Create a folder, and those above it that are missing; one that is there is left as it is.
 
     Args:
@@ -125,10 +125,10 @@ def create_folder(path: Path, ctx: Ctx) -> Changed | CallToolResult:
             if made:
                 ctx.updated(place.uri)
             answer = Changed(told(reach.shown(place.folder, place.parts)), place.uri, made, 0)
-    return said(f"{plain(answer.path)} {'was created' if made else 'was there already'}.", answer)
+    return ToolResult(answer, f"{plain(answer.path)} {'was created' if made else 'was there already'}.")
 
 
-def move_file(source: Path, target: Path, ctx: Ctx) -> Moved | CallToolResult:
+def move_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[Moved]:
     """Move or rename a file or a folder. Nothing that is there is replaced; a link is moved as a link.
 
     Args:
@@ -140,10 +140,10 @@ def move_file(source: Path, target: Path, ctx: Ctx) -> Moved | CallToolResult:
         ctx.updated(one.uri)
         ctx.updated(other.uri)
         answer = Moved(told(reach.shown(one.folder, one.parts)), told(reach.shown(other.folder, other.parts)))
-    return said(f"{plain(answer.source)} is now {plain(answer.target)}.", answer)
+    return ToolResult(answer, f"{plain(answer.source)} is now {plain(answer.target)}.")
 
 
-def copy_file(source: Path, target: Path, ctx: Ctx) -> Moved | CallToolResult:
+def copy_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[Moved]:
     """Copy a file, or a folder with all that is in it. Nothing that is there is replaced; links are left out.
 
     Args:
@@ -154,10 +154,11 @@ def copy_file(source: Path, target: Path, ctx: Ctx) -> Moved | CallToolResult:
         answer = Copy(reach, Pace(ctx, reach.limits)).make(one, other)
         ctx.updated(other.uri)
     left = f" Left out: {plain(', '.join(answer.left_out))}." if answer.left_out else ""
-    return said(f"{plain(answer.target)} is a copy of {plain(answer.source)}: {answer.files} files, {answer.bytes} bytes.{left}", answer)
+    words = f"{plain(answer.target)} is a copy of {plain(answer.source)}: {answer.files} files, {answer.bytes} bytes.{left}"
+    return ToolResult(answer, words)
 
 
-def trash_file(path: Path, ctx: Ctx) -> Trashed | CallToolResult:
+def trash_file(path: Path, ctx: Ctx) -> ToolResult[Trashed]:
     """Put a file or a folder into the trash of its allowed folder; restore_file brings it back.
 
     Args:
@@ -167,18 +168,18 @@ def trash_file(path: Path, ctx: Ctx) -> Trashed | CallToolResult:
         id_, kind = throw_away(place, reach.limits)
         ctx.updated(place.uri)
         answer = Trashed(id_, told(reach.shown(place.folder, place.parts)), kind, when(int(id_[:16], 16) / 1e9))
-    return said(f"{plain(answer.path)} is in the trash, as {id_}.", answer)
+    return ToolResult(answer, f"{plain(answer.path)} is in the trash, as {id_}.")
 
 
-def list_trashed(ctx: Ctx) -> Trash | CallToolResult:
+def list_trashed(ctx: Ctx) -> ToolResult[Trash]:
     """What is in the trash, the latest first, with where it was."""
     with ctx.state.reach(ctx) as reach:
         found = list_trash(reach)
     lines = [f"{one.id}  {plain(one.path)}  ({one.kind}, {one.trashed})" for one in found.items]
-    return said("\n".join([*(lines or ["The trash is empty."]), *map(plain, found.problems)]), found)
+    return ToolResult(found, "\n".join([*(lines or ["The trash is empty."]), *map(plain, found.problems)]))
 
 
-def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> Changed | CallToolResult:
+def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> ToolResult[Changed]:
     """Bring something back from the trash, to where it was or to another place. Nothing that is there is replaced.
 
     Args:
@@ -191,10 +192,10 @@ def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> Changed | Call
             found = place.stat()
             ctx.updated(place.uri)
             answer = Changed(told(path), place.uri, True, found.st_size if found is not None else 0)
-    return said(f"{plain(answer.path)} is back.", answer)
+    return ToolResult(answer, f"{plain(answer.path)} is back.")
 
 
-def empty_trash(ctx: Ctx, ids: Annotated[list[Id], Meta(min_length=1, max_length=1000)] | None = None) -> Emptied | CallToolResult:
+def empty_trash(ctx: Ctx, ids: Annotated[list[Id], Meta(min_length=1, max_length=1000)] | None = None) -> ToolResult[Emptied]:
     """Remove what is in the trash for good, once the person has agreed.
 
     Args:
@@ -208,18 +209,18 @@ def empty_trash(ctx: Ctx, ids: Annotated[list[Id], Meta(min_length=1, max_length
         if unknown:
             raise ToolError(f"There is no {plain(', '.join(unknown[:5]))} in the trash. list_trash has the ids.")
         if not items:
-            return said("The trash is empty.", Emptied([]))
+            return ToolResult(Emptied([]), "The trash is empty.")
         names = ", ".join(plain(one.path[-100:]) for one in items[:5]) + (", ..." if len(items) > 5 else "")
         if not ctx.wait(ctx.confirm(f"Remove {len(items)} from the trash for good ({names})? They cannot be brought back.")):
             raise ToolError("The person did not agree, and nothing was removed.")
         removed = empty(reach, [one.id for one in items], Pace(ctx, reach.limits))
-    return said(f"{len(removed)} are gone for good.", Emptied(removed))
+    return ToolResult(Emptied(removed), f"{len(removed)} are gone for good.")
 
 
 # -- what they have in common ------------------------------------------------------------------------------------------
 
 
-def _written(ctx: Ctx, reach: Reach, place: Place, data: bytes, *, version: str | None = None, new: bool = False) -> CallToolResult:
+def _written(ctx: Ctx, reach: Reach, place: Place, data: bytes, *, version: str | None = None, new: bool = False) -> ToolResult[Changed]:
     """The result of writing a whole file."""
     if place.name is None:
         raise ToolError(f"{plain(place.shown)} is an allowed folder and no file.")
@@ -242,7 +243,7 @@ def _changed(
     version: str | None = None,
     encoding: Encoding | None = None,
     missing: bool = False,
-) -> CallToolResult:
+) -> ToolResult[Changed]:
     """The result of changing the text of a file. Nobody else who uses this server writes between reading and writing."""
     with ctx.state.reach(ctx) as reach, reach.find(path) as place, locked(place.parent, reach.limits):
         before = place.stat()
@@ -262,7 +263,7 @@ def _changed(
         if dry_run:
             shown = told(reach.shown(place.folder, place.parts))
             answer = Changed(shown, place.uri, False, len(data), None, places, dry_run=True)
-            return said(diff or "Nothing would change.", answer)
+            return ToolResult(answer, diff or "Nothing would change.")
         found = put(place, filled(data), reach.limits, new=before is None)
     return _told(ctx, reach, place, found, created=before is None, diff=diff, places=places)
 
@@ -276,13 +277,13 @@ def _told(
     created: bool,
     diff: str | None = None,
     places: int | None = None,
-) -> CallToolResult:
+) -> ToolResult[Changed]:
     """The result of a change, once those who watch have been told of it."""
     ctx.updated(place.uri)
     shown = told(reach.shown(place.folder, place.parts))
     answer = Changed(shown, place.uri, created, found.st_size, version_of(found), places)
     words = f"{plain(shown)} was {'created' if created else 'written'}: {found.st_size} bytes."
-    return said(f"{words}\n{diff}" if diff else words, answer)
+    return ToolResult(answer, f"{words}\n{diff}" if diff else words)
 
 
 def add_changing(made: Server) -> None:

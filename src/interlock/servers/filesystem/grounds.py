@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator, Sequence
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from interlock import Context, ToolError
+from interlock import Context, ToolError, settings_of
 
 from .doors import again, check_platform
-from .limits import Limits, limits_of
+from .limits import PREFIX, Limits
 from .places import Folder, Outside, Place, checked_path, descend, in_words, parts_within, plain
 
 FOLDERS_VARIABLE = "INTERLOCK_FILESYSTEM_FOLDERS"
@@ -76,7 +76,7 @@ class Grounds:
         found: dict[str, Folder] = {}
         try:
             check_platform()
-            self.limits = self._limits or limits_of()
+            self.limits = self._limits or settings_of(Limits, PREFIX)
         except (OSError, ValueError) as bad:
             self.problems.append(str(bad))
             return

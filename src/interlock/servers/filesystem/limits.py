@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
 PREFIX = "INTERLOCK_FILESYSTEM_"
@@ -36,21 +33,3 @@ class Limits(Struct, frozen=True, kw_only=True):
     hard_links: Literal["refuse", "read", "allow"] = "refuse"
     mounts: bool = False
     sync: bool = True  # whether what was written is on the disk before the answer
-
-
-def limits_of(environment: Mapping[str, str] = os.environ) -> Limits:
-    """The limits that an environment sets. Raises ValueError, which names the variable, for one that is no limit."""
-    given: dict[str, object] = {}
-    for known in msgspec.structs.fields(Limits):
-        variable = PREFIX + known.name.upper()
-        text = environment.get(variable)
-        if not text:
-            continue
-        try:
-            value = msgspec.convert(text.strip().lower(), known.type, strict=False)
-        except msgspec.ValidationError as bad:
-            raise ValueError(f"{variable}={text}: {bad}") from None
-        if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
-            raise ValueError(f"{variable}={text}: it has to be more than 0")
-        given[known.name] = value
-    return Limits(**given)  # type: ignore[arg-type]  # each was converted to the type of its field

@@ -10,51 +10,53 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from interlock import CallToolResult, Context, Server, TextContent, ToolAnnotations, ToolError
+from interlock import Context, Server, TextContent, ToolAnnotations, ToolError, ToolResult
 from interlock.types import ContentBlock
 
-from .answers import Allowed, Entries, Hits, Info, Read, ReadMany, ReadOne, said, version_of, when
+from .answers import Allowed, Entries, Hits, Info, Read, ReadMany, ReadOne, version_of, when
 from .grounds import Grounds, Pace
 from .places import Place, kind_of, plain, told
 from .reading import Window, read_place
 from .searching import Wanted, find_names, search_text
 from .texts import Encoding, type_of
-from .walking import Branch, listed, tree_of
+from .walking import Branch, listed, tree_of, without
 
 Path = Annotated[str, Meta(min_length=1, max_length=4096, examples=["src/main.py"])]
 Line = Annotated[int, Meta(ge=1)]
+FirstLine = Annotated[int, Meta(ge=-1_000_000)]
 Bytes = Annotated[int, Meta(ge=0)]
 Glob = Annotated[str, Meta(min_length=1, max_length=500, examples=["*.py", "src/**/*.{ts,tsx}"])]
+Globs = Annotated[list[Glob], Meta(max_length=50, examples=[["node_modules", "build/**", "*.min.js"]])]
 Files = Annotated[list[Path], Meta(min_length=1, max_length=1000)]
 Ctx = Context[Grounds]
 
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
-def list_allowed_folders(ctx: Ctx) -> Allowed | CallToolResult:
+def list_allowed_folders(ctx: Ctx) -> ToolResult[Allowed]:
     """The folders that may be touched, and the limits of this server."""
     with ctx.state.reach(ctx) as reach:
         folders = [told(folder.path) for folder in reach.folders]
     problems = ctx.state.problems
-    return said("\n".join(map(plain, [*folders, *problems])), Allowed(folders, msgspec.to_builtins(ctx.state.limits), problems))
+    return ToolResult(Allowed(folders, msgspec.to_builtins(ctx.state.limits), problems), "\n".join(map(plain, [*folders, *problems])))
 
 
 def read_file(
     path: Path,
     ctx: Ctx,
-    first_line: Line | None = None,
+    first_line: FirstLine | None = None,
     last_line: Line | None = None,
     offset: Bytes | None = None,
     length: Bytes | None = None,
     encoding: Encoding | None = None,
-) -> Read | CallToolResult:
+) -> ToolResult[Read]:
     """Read a file: text as text, a picture or a sound as such, and anything else by bytes.
 
     A long text is cut; `complete` says whether there is more, and `nextLine` or `nextOffset` where to read on.
 
     Args:
         path: of the file.
-        first_line: the first line to read, from 1.
+        first_line: the first line to read, from 1; -20 is the last 20 lines.
         last_line: the last line to read, which belongs to it.
         offset: the first byte to read, from 0, in place of lines.
         length: how many bytes to read.
@@ -64,13 +66,13 @@ def read_file(
     with ctx.state.reach(ctx) as reach, reach.find(path) as place:
         answer, content = read_place(place, told(reach.shown(place.folder, place.parts)), window, encoding, reach.limits)
     if not answer.cut:
-        return CallToolResult(content=[content], structured_content=answer)
+        return ToolResult(answer, content)
     onward = f"first_line {answer.next_line}" if answer.next_line is not None else f"offset {answer.next_offset}, for the line is long"
     note = f"[cut in {plain(answer.path)}: read on with {onward}]"
-    return CallToolResult(content=[content, TextContent(note)], structured_content=answer)
+    return ToolResult(answer, content, note)
 
 
-def read_files(paths: Files, ctx: Ctx) -> ReadMany | CallToolResult:
+def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadMany]:
     """Read several files at once. One that cannot be read does not keep the others from being read.
 
     Args:
@@ -101,7 +103,7 @@ def read_files(paths: Files, ctx: Ctx) -> ReadMany | CallToolResult:
                 answers.append(ReadOne(path, answer))
                 blocks += [TextContent(f"== {plain(shown)}{'' if answer.complete else ' (the beginning of it)'}"), content]
                 left -= len(content.text.encode()) if isinstance(content, TextContent) else answer.size
-    return CallToolResult(content=blocks, structured_content=ReadMany(answers))
+    return ToolResult(ReadMany(answers), *blocks)
 
 
 def list_folder(
@@ -110,7 +112,7 @@ def list_folder(
     sort: Literal["name", "size", "modified"] = "name",
     hidden: bool = True,
     skip: Annotated[int, Meta(ge=0)] = 0,
-) -> Entries | CallToolResult:
+) -> ToolResult[Entries]:
     """What is in a folder: names, kinds, sizes and times. Links are shown as links, with what they point to.
 
     Args:
@@ -121,20 +123,23 @@ def list_folder(
     """
     with ctx.state.reach(ctx) as reach, reach.find(path) as place:
         found = listed(reach, place, Pace(ctx, reach.limits), hidden=hidden, sort=sort, skip=skip)
-    return said(found.words(), found)
+    return ToolResult(found, found.words())
 
 
-def show_tree(ctx: Ctx, path: Path = ".", depth: Annotated[int, Meta(ge=1, le=64)] = 3, hidden: bool = False) -> Branch | CallToolResult:
+def show_tree(
+    ctx: Ctx, path: Path = ".", depth: Annotated[int, Meta(ge=1, le=64)] = 3, hidden: bool = False, exclude: Globs | None = None
+) -> ToolResult[Branch]:
     """A folder and what is below it, as a tree.
 
     Args:
         path: of the folder; without it the allowed folder.
         depth: how many levels are shown.
         hidden: whether names that begin with a dot are shown.
+        exclude: patterns of what is left out with all that is in it, as for find_files.
     """
     with ctx.state.reach(ctx) as reach, reach.find(path) as place:
-        top, complete = tree_of(reach, place, Pace(ctx, reach.limits), depth, hidden=hidden)
-    return said("\n".join([*_drawn(top, ""), *([] if complete else ["... there is more: look at a part of it"])]), top)
+        top, complete = tree_of(reach, place, Pace(ctx, reach.limits), depth, hidden=hidden, without=without(exclude))
+    return ToolResult(top, "\n".join([*_drawn(top, ""), *([] if complete else ["... there is more: look at a part of it"])]))
 
 
 def _drawn(branch: Branch, indent: str) -> list[str]:
@@ -145,8 +150,13 @@ def _drawn(branch: Branch, indent: str) -> list[str]:
 
 
 def find_files(
-    pattern: Glob, ctx: Ctx, path: Path = ".", kind: Literal["file", "folder"] | None = None, hidden: bool = False
-) -> Entries | CallToolResult:
+    pattern: Glob,
+    ctx: Ctx,
+    path: Path = ".",
+    kind: Literal["file", "folder"] | None = None,
+    hidden: bool = False,
+    exclude: Globs | None = None,
+) -> ToolResult[Entries]:
     """Find files and folders by their names.
 
     Args:
@@ -154,10 +164,11 @@ def find_files(
         path: the folder to look in; without it the allowed folder.
         kind: only files, or only folders.
         hidden: whether to look at names that begin with a dot.
+        exclude: such patterns of what is left out; of a folder all that is in it.
     """
     with ctx.state.reach(ctx) as reach, reach.find(path) as place:
-        found = find_names(reach, place, pattern, kind, Pace(ctx, reach.limits), hidden=hidden)
-    return said(found.words(), found)
+        found = find_names(reach, place, pattern, kind, Pace(ctx, reach.limits), hidden=hidden, without=without(exclude))
+    return ToolResult(found, found.words())
 
 
 def search_files(
@@ -169,7 +180,8 @@ def search_files(
     glob: Glob | None = None,
     context: Annotated[int, Meta(ge=0, le=10)] = 0,
     hidden: bool = False,
-) -> Hits | CallToolResult:
+    exclude: Globs | None = None,
+) -> ToolResult[Hits]:
     """Find lines of text files by what is in them.
 
     Args:
@@ -180,14 +192,15 @@ def search_files(
         glob: only files whose name or way fits, as for find_files.
         context: how many lines before and after each are shown.
         hidden: whether to look at names that begin with a dot.
+        exclude: patterns of what is left out with all that is in it, as for find_files.
     """
-    wanted = Wanted(text, regex, ignore_case, glob, context, hidden)
+    wanted = Wanted(text, regex, ignore_case, glob, context, hidden, without(exclude))
     with ctx.state.reach(ctx) as reach, reach.find(path) as place:
         found = search_text(reach, place, wanted, Pace(ctx, reach.limits))
-    return said(found.words(), found)
+    return ToolResult(found, found.words())
 
 
-def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> Info | CallToolResult:
+def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> ToolResult[Info]:
     """What there is to know of a file or a folder; a link is told as a link.
 
     Args:
@@ -208,7 +221,7 @@ def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> Info | CallToolRe
             finally:
                 os.close(fd)
     members = msgspec.to_builtins(info)
-    return said("\n".join(f"{name}: {plain(str(value))}" for name, value in members.items()), info)
+    return ToolResult(info, "\n".join(f"{name}: {plain(str(value))}" for name, value in members.items()))
 
 
 def _info(place: Place, shown: str, found: os.stat_result) -> Info:

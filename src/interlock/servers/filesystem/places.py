@@ -40,7 +40,7 @@ def kind_of(mode: int) -> str:
 
 def plain(name: str) -> str:
     """A name as it may be shown in words: what a terminal would act upon, and bytes that are no text, are written out."""
-    return "".join(c if c.isprintable() else _escaped(c) for c in name)
+    return name if name.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in name)
 
 
 def _escaped(char: str) -> str:
@@ -52,7 +52,7 @@ def _escaped(char: str) -> str:
 
 def told(name: str) -> str:
     """A name as data: as it is, but for bytes that are no text, which are written out."""
-    return "".join(_escaped(c) if 0xDC80 <= ord(c) <= 0xDCFF else c for c in name)
+    return name if name.isprintable() else "".join(_escaped(c) if 0xDC80 <= ord(c) <= 0xDCFF else c for c in name)
 
 
 def in_words(bad: OSError) -> str:

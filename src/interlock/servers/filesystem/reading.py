@@ -13,6 +13,7 @@ from interlock.types import ContentBlock
 from .answers import Read, version_of
 from .limits import Limits
 from .places import Place, plain
+from .tails import last_lines
 from .texts import decoded, encoding_of, is_medium, no_text, type_of
 
 _HEAD = 4096
@@ -29,7 +30,11 @@ class Window:
         self.bytes = offset is not None or length is not None
         if self.lines and self.bytes:
             raise ToolError("Ask for lines (first_line, last_line) or for bytes (offset, length), not for both.")
+        if first_line == 0:
+            raise ToolError("Lines count from 1; with first_line -20 you get the last 20.")
         self.first, self.last = first_line or 1, last_line
+        if self.first < 0 and self.last is not None:
+            raise ToolError("The last lines (first_line below 0) end where the file does: leave last_line out.")
         if self.last is not None and self.last < self.first:
             raise ToolError(f"last_line {self.last} is before first_line {self.first}.")
         self.offset, self.length = offset or 0, length
@@ -47,7 +52,13 @@ def read_place(place: Place, shown: str, window: Window, encoding: str | None, l
             return _bytes(fd, answer, window, limits)
         if is_medium(mime) and encoding is None and not window.lines:
             return _medium(fd, answer, limits)
-        return _lines(fd, answer, window, encoding, head, limits)
+        name, mark = encoding_of(head, encoding, answer.path)
+        answer.encoding = f"{name} with a byte order mark" if mark else name
+        if window.first < 0:
+            return last_lines(fd, answer, -window.first, name, len(mark), limits)
+        if not window.lines and answer.size <= limits.read and (content := _at_once(fd, answer, name, mark, limits)) is not None:
+            return answer, content
+        return _lines(fd, answer, window, name, mark, limits)
     finally:
         os.close(fd)
 
@@ -98,9 +109,25 @@ def _cut(data: bytes) -> tuple[str | None, int]:
     return text, len(data) - len(decoder.getstate()[0])
 
 
-def _lines(fd: int, answer: Read, window: Window, encoding: str | None, head: bytes, limits: Limits) -> tuple[Read, ContentBlock]:
-    name, mark = encoding_of(head, encoding, answer.path)
-    answer.encoding = f"{name} with a byte order mark" if mark else name
+def _at_once(fd: int, answer: Read, name: str, mark: bytes, limits: Limits) -> TextContent | None:
+    """All of a text that an answer has room for; None where it has no room, or the file has grown since. Raises ToolError."""
+    data = os.pread(fd, answer.size + 1, 0)
+    if len(data) != answer.size:
+        return None
+    try:
+        text = data[len(mark) :].decode(name)
+    except UnicodeDecodeError as bad:
+        raise no_text(answer.path, name, len(mark) + bad.start) from None
+    if name not in ("utf-8", "ascii") and len(text.encode("utf-8", "surrogatepass")) > limits.read:
+        return None
+    breaks = text.count("\n")
+    answer.lines = breaks if text.endswith("\n") or not data else breaks + 1
+    if text:
+        answer.first_line, answer.last_line = 1, answer.lines
+    return TextContent(text)
+
+
+def _lines(fd: int, answer: Read, window: Window, name: str, mark: bytes, limits: Limits) -> tuple[Read, ContentBlock]:
     kept: list[str] = []
     room, number, ended, begin = limits.read, 1, True, 0
     texts = _texts(fd, name, len(mark), answer.path, limits)

@@ -28,9 +28,10 @@ from .grounds import Pace, Reach
 from .limits import Limits
 from .places import NotThere, Place, descend, plain, told
 from .reading import whole
-from .walking import Found, Pattern, Walk
+from .walking import Found, Pattern, Walk, Without
 
 OPENED = "/proc/self/fd"  # where a program finds the folders that it was given open; not on every system
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _MOST_LINE = 400  # characters of a line that is shown
 
 
@@ -43,6 +44,7 @@ class Wanted(NamedTuple):
     glob: str | None = None
     context: int = 0
     hidden: bool = False
+    without: Without | None = None
 
     @property
     def pattern(self) -> str:
@@ -50,13 +52,15 @@ class Wanted(NamedTuple):
         return self.text if self.regex else re.escape(self.text)
 
 
-def find_names(reach: Reach, place: Place, pattern: str, kind: str | None, pace: Pace, *, hidden: bool) -> Entries:
+def find_names(
+    reach: Reach, place: Place, pattern: str, kind: str | None, pace: Pace, *, hidden: bool, without: Without | None = None
+) -> Entries:
     """What fits a glob, below a folder. Raises ToolError."""
     fits, limits = Pattern(pattern).fits, reach.limits
     fd = place.open_folder()
     found: list[Found] = []
     try:
-        walk = Walk(place.folder, limits, pace, hidden=hidden)
+        walk = Walk(place.folder, limits, pace, hidden=hidden, without=without)
         for one in walk.below(fd):
             if fits(one.steps) and (kind is None or (kind == "folder") == one.is_folder):
                 if len(found) >= limits.entries:
@@ -183,7 +187,7 @@ def _walked(place: Place, wanted: Wanted, search: _Search, pace: Pace) -> Iterat
     fits, limits = Pattern(wanted.glob).fits if wanted.glob else None, search.reach.limits
     fd = place.open_folder()
     try:
-        walk = Walk(place.folder, limits, pace, hidden=wanted.hidden)
+        walk = Walk(place.folder, limits, pace, hidden=wanted.hidden, without=wanted.without)
         for found in walk.below(fd):
             if stat.S_ISREG(found.stat.st_mode) and (fits is None or fits(found.steps)):
                 yield Place(place.folder, (*place.parts, *found.steps), found.parent, "/".join(found.steps), limits)
@@ -201,6 +205,8 @@ def _asked(program: str, place: Place, wanted: Wanted, search: _Search, pace: Pa
             steps = tuple(part for part in name.split("/") if part != ".")
             if len(steps) > limits.depth:
                 search.cut = True
+            elif wanted.without is not None and wanted.without.holds(steps):
+                continue
             elif (fits is None or fits(steps)) and ".." not in steps:
                 with contextlib.suppress(ToolError), descend(place.folder, (*place.parts, *steps), name, limits, follow=False) as found:
                     yield found
@@ -217,6 +223,8 @@ def _ripgrep(program: str, fd: int, wanted: Wanted, limits: Limits, pace: Pace) 
         "--no-config", "--files-with-matches", "--null", "--no-messages", "--no-follow", "--no-ignore", "--sort=path", "--text",
         "--color=never",
         *(["--hidden"] if wanted.hidden else []), *(["--ignore-case"] if wanted.ignore_case else []),
+        # Names alone it understands as we do, and so need not look there; what else is left out is left out here.
+        *(f"--glob=!{one}" for one in (wanted.without.patterns if wanted.without else ()) if _NAME.fullmatch(one)),
         *([] if limits.mounts else ["--one-file-system"]), *([] if wanted.regex else ["--fixed-strings"]),
     ]  # fmt: skip
     # The folder is entered by its descriptor, before the program begins; what is looked for can be no option after `--regexp=`.

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import translate
 from typing import NamedTuple
 
@@ -44,9 +44,9 @@ class Walk:
         *,
         depth: int | None = None,
         hidden: bool = True,
-        enters: Callable[[Found], bool] = lambda found: True,
+        without: Without | None = None,
     ) -> None:
-        self._folder, self._limits, self._pace, self._hidden, self._enters = folder, limits, pace, hidden, enters
+        self._folder, self._limits, self._pace, self._hidden, self._without = folder, limits, pace, hidden, without
         self._depth = min(depth if depth is not None else limits.depth, limits.depth)
         self.cut = False
 
@@ -67,12 +67,26 @@ class Walk:
                     found = Found(here, name, (*way, name), os.stat(name, dir_fd=here, follow_symlinks=False))
                 except OSError:
                     continue  # gone since it was listed
+                if self._without is not None and self._without.fits(found.steps[len(steps) :]):
+                    continue
                 yield found
-                if found.is_folder and self._enters(found):
+                if found.is_folder:
                     self._enter(stack, found, len(found.steps) - len(steps))
         finally:
             for here, _, _ in stack:
                 os.close(here)
+
+    def here(self, fd: int) -> Iterator[tuple[str, os.stat_result]]:
+        """What is in an opened folder itself."""
+        for name in self._names(fd):
+            if not self._pace.step():
+                self.cut = True
+                return
+            try:
+                found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            except OSError:
+                continue  # gone since it was listed
+            yield name, found
 
     def _enter(self, stack: list[tuple[int, Iterator[str], tuple[str, ...]]], found: Found, depth: int) -> None:
         if depth >= self._depth:
@@ -104,8 +118,8 @@ def listed(reach: Reach, place: Place, pace: Pace, *, hidden: bool = True, sort:
     """What is in a folder itself. Raises ToolError."""
     limits, fd = reach.limits, place.open_folder()
     try:
-        walk = Walk(place.folder, limits, pace, depth=1, hidden=hidden, enters=lambda found: False)
-        every = [(found.name, found.stat, _target(found)) for found in walk.below(fd)]
+        walk = Walk(place.folder, limits, pace, hidden=hidden)
+        every = [(name, found, _target(name, fd, found)) for name, found in walk.here(fd)]
     finally:
         os.close(fd)
     if sort == "size":
@@ -113,17 +127,19 @@ def listed(reach: Reach, place: Place, pace: Pace, *, hidden: bool = True, sort:
     elif sort == "modified":
         every.sort(key=lambda one: -one[1].st_mtime)
     chosen = every[skip : skip + limits.entries]
-    entries = [entry_of(told(reach.shown(place.folder, (*place.parts, name))), found, target) for name, found, target in chosen]
+    own = told(reach.shown(place.folder, place.parts))
+    above = "" if own == "." else f"{own}/"
+    entries = [entry_of(above + told(name), found, target) for name, found, target in chosen]
     more = len(every) - skip - len(chosen)
     why = "the folder is too large to be read to its end" if walk.cut else f"{more} more: skip {skip + len(chosen)}" if more > 0 else None
-    return Entries(told(reach.shown(place.folder, place.parts)), entries, why is None, why)
+    return Entries(own, entries, why is None, why)
 
 
-def _target(found: Found) -> str | None:
-    if not stat.S_ISLNK(found.stat.st_mode):
+def _target(name: str, parent: int, found: os.stat_result) -> str | None:
+    if not stat.S_ISLNK(found.st_mode):
         return None
     with contextlib.suppress(OSError):
-        return told(os.readlink(found.name, dir_fd=found.parent))
+        return told(os.readlink(name, dir_fd=parent))
     return None
 
 
@@ -134,20 +150,20 @@ class Branch(Entry, rename="camel", omit_defaults=True):
     more: bool = False
 
 
-def tree_of(reach: Reach, place: Place, pace: Pace, depth: int, *, hidden: bool) -> tuple[Branch, bool]:
+def tree_of(reach: Reach, place: Place, pace: Pace, depth: int, *, hidden: bool, without: Without | None = None) -> tuple[Branch, bool]:
     """A folder and what is below it down to a depth, and whether nothing above that depth is missing. Raises ToolError."""
     fd = place.open_folder()
     top = Branch(told(reach.shown(place.folder, place.parts)), "folder", entries=[])
     branches, count = {place.parts: top}, 0
     try:
-        walk = Walk(place.folder, reach.limits, pace, depth=depth, hidden=hidden)
+        walk = Walk(place.folder, reach.limits, pace, depth=depth, hidden=hidden, without=without)
         for found in walk.below(fd, place.parts):
             if count >= reach.limits.entries:
                 top.more = True
                 return top, False
             count += 1
             size = found.stat.st_size if stat.S_ISREG(found.stat.st_mode) else None
-            entry = entry_of(told(found.name), found.stat, _target(found))
+            entry = entry_of(told(found.name), found.stat, _target(found.name, found.parent, found.stat))
             branch = Branch(entry.path, entry.kind, size, target=entry.target)
             above = branches[found.steps[:-1]]
             if above.entries is not None:
@@ -183,6 +199,27 @@ class Pattern:
     def fits(self, steps: Sequence[str]) -> bool:
         """Whether a way, from where one looks, fits."""
         return any(_fits(way, steps) for way in self._ways)
+
+
+class Without:
+    """What is left out, with all that is in it: whatever fits one of some patterns. Raises ToolError for what is no pattern."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = patterns
+        self._all = [Pattern(one) for one in patterns]
+
+    def fits(self, steps: Sequence[str]) -> bool:
+        """Whether something is left out, by the way to it from where one looks; what is above it is not looked at."""
+        return any(one.fits(steps) for one in self._all)
+
+    def holds(self, steps: Sequence[str]) -> bool:
+        """Whether something, or a folder on the way to it, is left out."""
+        return any(self.fits(steps[:n]) for n in range(1, len(steps) + 1))
+
+
+def without(patterns: Sequence[str] | None) -> Without | None:
+    """What some patterns leave out; None where there are none. Raises ToolError."""
+    return Without(patterns) if patterns else None
 
 
 def _fits(way: Sequence[re.Pattern[str] | None], steps: Sequence[str]) -> bool:

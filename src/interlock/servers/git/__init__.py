@@ -13,14 +13,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from interlock import Server, ToolAnnotations
+from interlock import Server, ToolAnnotations, settings_of
 
 from .branches import git_branches, git_create_branch, git_delete_branch, git_switch
 from .changing import git_add, git_commit, git_restore, git_unstage
 from .engine import Git
-from .history import git_blame, git_log, git_search, git_search_history
+from .history import git_blame, git_log, git_read_file, git_search, git_search_history
 from .library import add_library
-from .limits import Limits, limits_of
+from .limits import PREFIX, Limits
 from .places import VARIABLE, Repositories
 from .reading import git_diff, git_show, git_status
 from .stashes import git_apply_stash, git_drop_stash, git_show_stash, git_stash, git_stashes
@@ -34,6 +34,7 @@ _READS: tuple[tuple[Callable[..., Any], str], ...] = (
     (git_diff, "Differences"),
     (git_log, "Log"),
     (git_show, "Show a commit"),
+    (git_read_file, "Read a file at a revision"),
     (git_blame, "Who wrote a line"),
     (git_search, "Search files"),
     (git_search_history, "Search the history of a text"),
@@ -73,7 +74,7 @@ def git_server(
     who commits; `limits` are those of the environment unless they are given; `park` is as for Server. Raises ValueError or OSError for a
     path that is none of a repository, and ValueError for a limit of the environment that is none.
     """
-    limits = limits or limits_of()
+    limits = limits or settings_of(Limits, PREFIX)
     paths = [os.fspath(one) for one in repositories]
     given = Repositories(paths, Path(worktrees) if worktrees else None, Git(limits=limits), author)
 

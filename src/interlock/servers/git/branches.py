@@ -6,11 +6,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Context, ToolError
+from interlock import Context, ToolError, ToolResult
 
 from .changing import done_in, touched
 from .places import Repositories, Repository
-from .reading import said
+from .processes import both
 from .records import Branches, BranchInfo, Done
 from .words import Branch, Cursor, Place, Revision, cursor_of, line, phrase, place_of, read
 
@@ -23,28 +23,36 @@ async def git_branches(
     ctx: Context[Repositories],
     repository: str | None = None,
     remote: bool = False,
+    contains: Revision | None = None,
+    not_contains: Revision | None = None,
     limit: Annotated[int, Meta(ge=1, le=500)] = MOST_BRANCHES,
     cursor: Cursor | None = None,
-) -> Branches | CallToolResult:
+) -> ToolResult[Branches]:
     """The branches by name, each with its last commit.
 
     Args:
         remote: the branches of remotes, as they were known last, in place of one's own.
+        contains: only those in whose history this commit is.
+        not_contains: only those in whose history it is not.
     """
     place = place_of(cursor) if cursor is not None else Place([], 0)
     opened = await ctx.state.open(repository)
+    only = [f"--contains={await opened.object_of(contains)}"] if contains is not None else []
+    only += [f"--no-contains={await opened.object_of(not_contains)}"] if not_contains is not None else []
     most = place.skip + limit + 1
     where = "refs/remotes" if remote else "refs/heads"
-    listed = await opened.ask("for-each-ref", f"--format={_FORMAT}", "--sort=refname", f"--count={most}", where)
+    listed, current = await both(
+        opened.ask("for-each-ref", f"--format={_FORMAT}", "--sort=refname", f"--count={most}", *only, where), opened.branch()
+    )
     if listed.cut:
         raise ToolError("There are too many branches to be listed up to there.")
     values = read(listed.output).split("\0")
     rows = [values[n : n + len(_FIELDS)] for n in range(0, len(values) - len(_FIELDS), len(_FIELDS))]
     found = [_info(row) for row in rows[place.skip : place.skip + limit]]
-    branches = Branches(await opened.branch(), found, cursor_of(Place([], place.skip + limit)) if len(rows) > place.skip + limit else None)
+    branches = Branches(current, found, cursor_of(Place([], place.skip + limit)) if len(rows) > place.skip + limit else None)
     lines = [f"{'*' if one.current else ' '} {line(one.name)} {one.commit[:12]} {one.date[:10]} {line(one.subject)}" for one in found]
     more = [f"... and more: go on with cursor {branches.next}"] if branches.next else []
-    return said("\n".join([*(lines or ["There is no branch yet."]), *more]), branches)
+    return ToolResult(branches, "\n".join([*(lines or ["There is no such branch." if only else "There is no branch yet."]), *more]))
 
 
 def _info(row: list[str]) -> BranchInfo:
@@ -55,7 +63,7 @@ def _info(row: list[str]) -> BranchInfo:
 
 async def git_create_branch(
     name: Branch, ctx: Context[Repositories], repository: str | None = None, revision: Revision = "HEAD"
-) -> Done | CallToolResult:
+) -> ToolResult[Done]:
     """Create a branch at a revision; what is checked out stays."""
     opened = await ctx.state.open(repository, deep=True)
     ref = await new_ref(opened, name)
@@ -63,10 +71,10 @@ async def git_create_branch(
     async with ctx.state.lock(opened):
         await create(opened, ref, commit)
     touched(ctx, opened)
-    return said(f"Created {line(name)} at {commit[:12]}.", await done_in(opened))
+    return ToolResult(await done_in(opened), f"Created {line(name)} at {commit[:12]}.")
 
 
-async def git_delete_branch(name: Branch, ctx: Context[Repositories], repository: str | None = None) -> Done | CallToolResult:
+async def git_delete_branch(name: Branch, ctx: Context[Repositories], repository: str | None = None) -> ToolResult[Done]:
     """Delete a branch, once the person has agreed. One that is checked out anywhere stays."""
     opened = await ctx.state.open(repository, deep=True)
     commit = await commit_of(opened, name)
@@ -80,12 +88,12 @@ async def git_delete_branch(name: Branch, ctx: Context[Repositories], repository
             raise ToolError("The branch has changed meanwhile, and was not deleted.")
         await opened.ask("branch", "--delete", "--force", "--quiet", "--", name)
     touched(ctx, opened)
-    return said(f"Deleted {line(name)}, which was at {commit}.", await done_in(opened))
+    return ToolResult(await done_in(opened), f"Deleted {line(name)}, which was at {commit}.")
 
 
 async def git_switch(
     to: Revision, ctx: Context[Repositories], repository: str | None = None, create: bool = False, detach: bool = False
-) -> Done | CallToolResult:
+) -> ToolResult[Done]:
     """Check out a branch. Where changes, untracked or ignored files would be lost, nothing happens.
 
     Args:
@@ -109,7 +117,7 @@ async def git_switch(
         await opened.ask("switch", *options, *target, tell=lambda done, total: ctx.progress(done, total, "files"))
     touched(ctx, opened)
     done = await done_in(opened)
-    return said(f"Switched to {line(to)}, at {(done.commit or 'no commit yet')[:12]}.", done)
+    return ToolResult(done, f"Switched to {line(to)}, at {(done.commit or 'no commit yet')[:12]}.")
 
 
 # -- what they have in common ------------------------------------------------------------------------------------------

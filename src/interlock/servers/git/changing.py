@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Annotated
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Context, ToolError
+from interlock import Context, ToolError, ToolResult
 
+from .patches import files_of, own_index
 from .places import Repositories, Repository
-from .reading import empty_tree, files_of, own_index, said, status_of
+from .processes import both
+from .reading import status_of
 from .records import Done, Status
 from .words import WHOLE, Message, Paths, Revision, inside, line, phrase, read, stored
 
@@ -19,23 +22,29 @@ _AUTHOR = re.compile(r"\s*([^<>]*[^<>\s])\s*<([^<>\s]+)>\s*")
 _MOST_NAMED = 20  # files in a question
 
 
-async def git_add(paths: Paths, ctx: Context[Repositories], repository: str | None = None) -> Status | CallToolResult:
+async def git_add(paths: Paths, ctx: Context[Repositories], repository: str | None = None) -> ToolResult[Status]:
     """Stage files for the next commit, as they are now; of a file that is gone its going.
 
     Args:
         paths: files or folders; "." for everything. Files that are ignored are not staged.
     """
     opened = await ctx.state.open(repository, deep=True)
+    wanted = list(dict.fromkeys(map(inside, paths)))
     async with ctx.state.lock(opened):
-        await opened.ask("add", "--", *dict.fromkeys(map(inside, paths)))
+        try:
+            await opened.ask("add", "--", *wanted)
+        except ToolError as bad:
+            if not any(set(path) & set("*?[") for path in wanted):
+                raise
+            raise ToolError(f"{bad} Paths are taken as they are written, and are no patterns: name files or folders.") from None
     touched(ctx, opened, commits=False)
     status = await status_of(opened)
-    return said(f"Staged: {', '.join(line(one.path) for one in status.staged[:_MOST_NAMED]) or 'nothing'}", status)
+    return ToolResult(status, f"Staged: {', '.join(line(one.path) for one in status.staged[:_MOST_NAMED]) or 'nothing'}")
 
 
 async def git_commit(
     message: Message, ctx: Context[Repositories], repository: str | None = None, author: Author | None = None
-) -> Done | CallToolResult:
+) -> ToolResult[Done]:
     """Commit what is staged. Hooks are not run, and nothing is signed.
 
     Args:
@@ -56,34 +65,56 @@ async def git_commit(
         )
     touched(ctx, opened)
     done = await done_in(opened)
-    return said(
-        f"Committed {(done.commit or '')[:12]} on {line(done.branch or 'a detached HEAD')}: {line(message.strip().partition(chr(10))[0])}",
-        done,
-    )
+    branch, subject = line(done.branch or "a detached HEAD"), line(message.strip().partition("\n")[0])
+    return ToolResult(done, f"Committed {(done.commit or '')[:12]} on {branch}: {subject}")
 
 
-async def git_unstage(paths: Paths, ctx: Context[Repositories], repository: str | None = None) -> Status | CallToolResult:
-    """Take single files out of what is staged, once the person has agreed. The files themselves stay as they are.
+async def git_unstage(ctx: Context[Repositories], repository: str | None = None, paths: Paths | None = None) -> ToolResult[Status]:
+    """Take files out of what is staged; the files themselves stay as they are. The person is asked first where something is staged that
+    stands nowhere else, because the file has changed since.
 
     Args:
-        paths: the files, each by its whole path.
+        paths: only these files or folders; all without it.
     """
     opened = await ctx.state.open(repository, deep=True)
-    base = await opened.head() or await empty_tree(opened)
-    wanted = await _differing(opened, paths, ["--cached", base])
-    if wanted:
-        if not await ctx.confirm(f"Unstage {_named(wanted)} in {line(opened.name)}? What is staged of it is forgotten; the files stay."):
-            raise ToolError("The person did not agree, and nothing was changed.")
+    where = list(dict.fromkeys(map(inside, paths or ["."])))
+    staged = await _staged(opened, where)
+    lost = _named([path for path, is_lost in staged.items() if is_lost])
+    if lost and not await ctx.confirm(
+        f"Unstage {lost} in {line(opened.name)}? What is staged of it is lost: the files have changed since."
+    ):
+        raise ToolError("The person did not agree, and nothing was changed.")
+    if staged:
         async with ctx.state.lock(opened):
-            await opened.ask("reset", "--quiet", *([base] if await opened.head() else []), "--", *wanted)
+            if await _staged(opened, where) != staged:
+                raise ToolError("What is staged has changed meanwhile, and was left as it is. Look at git_status.")
+            base = [head] if (head := await opened.head()) else []
+            listed = "".join(f"{path}\0" for path in staged).encode("utf-8", "surrogateescape")
+            await opened.ask("reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul", *base, feed=listed)
         touched(ctx, opened, commits=False)
     status = await status_of(opened)
-    return said(f"Unstaged: {_named(wanted)}" if wanted else "None of these is staged.", status)
+    return ToolResult(status, f"Unstaged: {_named(list(staged))}" if staged else "Nothing of this is staged.")
+
+
+async def _staged(repository: Repository, where: list[str]) -> dict[str, bool]:
+    """The files that are staged, each with whether what is staged of it stands neither in HEAD nor in the file. Raises ToolError."""
+    options = ["--porcelain=v2", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=dirty"]
+    ended = await repository.ask("status", *options, "--", *where)
+    if ended.cut:
+        raise ToolError("There is too much that differs. Name the files, or fewer of them.")
+    found: dict[str, bool] = {}
+    for entry in os.fsdecode(ended.output).split("\0"):
+        kind, _, rest = entry.partition(" ")
+        if kind == "u":
+            found[rest.split(" ", 9)[9]] = True
+        elif kind == "1" and rest[0] != ".":
+            found[rest.split(" ", 7)[7]] = rest[0] != "D" and rest[1] != "."
+    return found
 
 
 async def git_restore(
     paths: Paths, ctx: Context[Repositories], repository: str | None = None, revision: Revision | None = None
-) -> Status | CallToolResult:
+) -> ToolResult[Status]:
     """Put single files of the work tree back to what is staged, or to a revision, once the person has agreed: their changes are lost.
 
     Args:
@@ -102,7 +133,7 @@ async def git_restore(
             await opened.ask("restore", *into, "--no-recurse-submodules", "--", *wanted)
         touched(ctx, opened, commits=False)
     status = await status_of(opened)
-    return said(f"Put back: {_named(wanted)}" if wanted else "None of these differs.", status)
+    return ToolResult(status, f"Put back: {_named(wanted)}" if wanted else "None of these differs.")
 
 
 async def _differing(repository: Repository, paths: list[str], command: list[str]) -> list[str]:
@@ -152,7 +183,8 @@ def _parsed(author: str) -> tuple[str, str]:
 
 async def done_in(repository: Repository, paths: list[str] | None = None) -> Done:
     """What is checked out after a change."""
-    return Done(repository.name, await repository.branch(), await repository.head(), paths or [])
+    branch, head = await both(repository.branch(), repository.head())
+    return Done(repository.name, branch, head, paths or [])
 
 
 def touched(ctx: Context[Repositories], repository: Repository, commits: bool = True) -> None:

@@ -11,31 +11,24 @@ from .records import Commit
 from .words import line, read
 
 # NUL ends each field and each commit: nothing in a commit can hold one where git prints it.
-_FORMAT = "--format=%H%x00%P%x00%an%x00%ae%x00%aI%x00%D%x00%s"
-_FIELDS = 7
+FORMAT = "--format=%H%x00%P%x00%an%x00%ae%x00%aI%x00%D%x00%s"
+FIELDS = 7
 _MOST_SUBJECT = 500
 _MOST_NAME = 200
-OUTPUT = ("-z", "--no-color", "--no-notes", "--no-show-signature", "--no-patch", "--decorate=short", _FORMAT)
+OUTPUT = ("-z", "--no-color", "--no-notes", "--no-show-signature", "--no-patch", "--decorate=short", FORMAT)
 
 
 def commits_in(output: bytes) -> list[Commit]:
     """The commits of an output in that format; what is cut off at its end is left out."""
     fields = read(output).split("\0")
-    found = []
-    for n in range(0, len(fields) - _FIELDS, _FIELDS):
-        id_, parents, author, email, when, refs, subject = fields[n : n + _FIELDS]
-        found.append(
-            Commit(
-                id_,
-                parents.split(),
-                author[:_MOST_NAME],
-                email[:_MOST_NAME],
-                when,
-                subject[:_MOST_SUBJECT],
-                refs.split(", ") if refs else [],
-            )
-        )
-    return found
+    return [commit_in(fields[n : n + FIELDS]) for n in range(0, len(fields) - FIELDS, FIELDS)]
+
+
+def commit_in(fields: Sequence[str]) -> Commit:
+    """The commit of these fields."""
+    id_, parents, author, email, when, refs, subject = fields
+    names = refs.split(", ") if refs else []
+    return Commit(id_, parents.split(), author[:_MOST_NAME], email[:_MOST_NAME], when, subject[:_MOST_SUBJECT], names)
 
 
 async def commits_of(repository: Repository, ids: Sequence[str]) -> list[Commit]:

@@ -1,36 +1,29 @@
-"""How git is run: no shell, a clean environment, its own process group, and bounds on time, memory and output."""
+"""How git is run: no shell, a clean environment, and bounds on time, memory and output."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import os
 import re
 import shutil
-import signal
-import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from interlock import ToolError
 
+from .known import Known
 from .limits import Limits
+from .processes import CHUNK, Front, Process, Tell, complaints_of, divided, output_of, skipped, started, whole_character
 from .words import line, read
 
 NEEDED = (2, 36)  # the first git whose `worktree list` has -z; GIT_CONFIG_GLOBAL came with 2.32
-GRACE = 2.0  # seconds that git gets to end by itself when it is told to
-KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
-MOST_ERRORS = 16 * 1024
 MOST_AT_ONCE = "512m"  # in one piece: an object that says it is larger is not unpacked
 ROOT = os.path.abspath(os.sep)  # where git stands when it is asked about no repository
-_CHUNK = 64 * 1024
-_STEPS = re.compile(rb"\((\d{1,12})/(\d{1,12})\)")
 
 Settings = Sequence[tuple[str, str]]
-Tell = Callable[[int, int], None]
 
 # What git is told besides, over whatever the repository's own configuration says. The names that a repository makes up itself
 # (filters, drivers) come with each run: see `fences`.
@@ -108,12 +101,17 @@ class Ended(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A part of what git wrote: its bytes, the digest of everything up to its end, where it ends, and whether there is more."""
+    """A part of what git wrote: its bytes, the digest of everything up to its end, where it ends, and whether there is more.
+
+    `front` is what stood before all that; where it was too long (`cut`), it is all there is here.
+    """
 
     data: bytes
     digest: str
     end: int
     more: bool
+    front: bytes = b""
+    cut: bool = False
 
 
 class Git:
@@ -124,6 +122,9 @@ class Git:
         self._program, self.limits = program, limits or Limits()
         self._checked = False
         self._own: dict[str, str] | None = None
+        self._excludes: str | None = None
+        self.disarmed: Known[Settings] = Known()  # by the digest of a configuration
+        self.links: Known[tuple[str, ...]] = Known()  # the submodules of an index, by its digest
 
     async def program(self) -> str:
         """The path of git. Raises ToolError where there is none, or an old one."""
@@ -134,7 +135,7 @@ class Git:
         if not self._checked:
             try:
                 async with self._briefly([self._program, "version"], environment()) as process:
-                    said = await _all(process, 1000)
+                    said = await output_of(process, 1000)
             except OSError as bad:  # of which TimeoutError is one
                 raise ToolError(f"Git cannot be run: {bad.strerror or 'it does not answer'}.") from None
             numbers = re.search(rb"(\d+)\.(\d+)", said)
@@ -157,21 +158,23 @@ class Git:
             command = [await self.program(), "config", "--global", "--includes", "--null", "--list"]
             try:
                 async with self._briefly(command, env) as process:
-                    listed = read(await _all(process, 1024 * 1024))
+                    listed = read(await output_of(process, 1024 * 1024))
             except TimeoutError:
                 raise ToolError("Git took too long to read the configuration of the person who runs this server.") from None
             self._own = {name.lower(): value for name, _, value in (entry.partition("\n") for entry in listed.split("\0"))}
         return self._own.get(key)
 
     @asynccontextmanager
-    async def _briefly(self, command: Sequence[str], env: Mapping[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def _briefly(self, command: Sequence[str], env: Mapping[str, str]) -> AsyncIterator[Process]:
         """A process that is asked about no repository. Raises TimeoutError."""
-        async with asyncio.timeout(self.limits.seconds), _started(command, ROOT, env, None, self.limits.memory) as process:
+        async with asyncio.timeout(self.limits.seconds), started(command, ROOT, env, None, self.limits.memory) as process:
             yield process
 
-    async def _excludes(self) -> str:
-        """The person's own list of files to ignore."""
-        return await asyncio.to_thread(_ignored_by_the_person, await self.own("core.excludesfile"))
+    async def _excluded(self) -> str:
+        """The person's own list of files to ignore; which one that is is found out once."""
+        if self._excludes is None:
+            self._excludes = await asyncio.to_thread(_ignored_by_the_person, await self.own("core.excludesfile"))
+        return self._excludes
 
     async def run(
         self,
@@ -191,9 +194,9 @@ class Git:
         """
         errors, most = bytearray(), most or self.limits.output
         async with self._running(arguments, cwd, settings, variables, feed, seconds or self.limits.seconds) as process:
-            complaints = asyncio.ensure_future(_complaints(process, errors, tell))
+            complaints = asyncio.ensure_future(complaints_of(process, errors, tell))
             try:
-                output = await _all(process, most + 1)
+                output = await output_of(process, most + 1)
                 if len(output) > most:
                     return Ended(0, output[:most], read(bytes(errors)), cut=True)
                 await complaints
@@ -211,33 +214,38 @@ class Git:
         skip: int = 0,
         most: int = 48 * 1024,
         digest: str = "",
+        front: Front | None = None,
     ) -> Window:
-        """A part of what git writes, ended at a line where it can be; what is before it goes by and is not kept.
+        """A part of what git writes, ended at a line where it can be; what is before it goes by and is not kept. With a `front` the part
+        is one of what comes after that.
 
         Raises ToolError where `digest` is not that of what was skipped: it is no longer what it was.
         """
-        errors = bytearray()
+        errors, head, begun = bytearray(), b"", bytearray()
         async with self._running(arguments, cwd, settings, variables, None, self.limits.seconds) as process:
-            complaints = asyncio.ensure_future(_complaints(process, errors, None))
+            complaints = asyncio.ensure_future(complaints_of(process, errors, None))
             try:
+                if front is not None:
+                    head, begun = await divided(process, front, self.limits.output)
+                    if len(head) > self.limits.output:
+                        return Window(b"", "", 0, more=True, front=head[: self.limits.output], cut=True)
                 seen = hashlib.sha256()
-                kept = await _skipped(process, skip, seen)
+                kept = await skipped(process, begun, skip, seen)
                 if skip and seen.hexdigest() != digest:
                     raise ToolError("What this cursor was of has changed meanwhile. Begin anew without a cursor.")
-                assert process.stdout is not None
-                while len(kept) <= most and (chunk := await process.stdout.read(_CHUNK)):
+                while len(kept) <= most and (chunk := await process.stdout.read(CHUNK)):
                     kept += chunk
                 if len(kept) <= most:
                     await complaints
                     code = await process.wait()
                     if code not in (0, 1):
                         raise failed(code, read(bytes(errors)))
-                    return Window(bytes(kept), "", skip + len(kept), more=False)
+                    return Window(bytes(kept), "", skip + len(kept), more=False, front=head)
             finally:
                 complaints.cancel()
-        end = kept.rfind(b"\n", 0, most) + 1 or _whole_character(kept, most)
+        end = kept.rfind(b"\n", 0, most) + 1 or whole_character(kept, most)
         seen.update(kept[:end])
-        return Window(bytes(kept[:end]), seen.hexdigest(), skip + end, more=True)
+        return Window(bytes(kept[:end]), seen.hexdigest(), skip + end, more=True, front=head)
 
     @asynccontextmanager
     async def _running(
@@ -248,13 +256,13 @@ class Git:
         variables: Mapping[str, str] | None,
         feed: bytes | None,
         seconds: float,
-    ) -> AsyncIterator[asyncio.subprocess.Process]:
+    ) -> AsyncIterator[Process]:
         program = await self.program()
-        excludes = (("core.excludesFile", await self._excludes()),)
+        excludes = (("core.excludesFile", await self._excluded()),)
         env = {**environment((*SETTINGS, *excludes, *settings)), **(variables or {})}
         limit = asyncio.timeout(seconds)
         try:
-            async with limit, _started([program, "--no-pager", *arguments], cwd, env, feed, self.limits.memory) as process:
+            async with limit, started([program, "--no-pager", *arguments], cwd, env, feed, self.limits.memory) as process:
                 yield process
         except TimeoutError:
             if not limit.expired():
@@ -279,7 +287,8 @@ def _ignored_by_the_person(told: str | None) -> str:
     if told is None:
         told = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.join("~", ".config"), "git", "ignore")
     path = os.path.expanduser(told)
-    return path if os.path.isabs(path) and os.path.isfile(path) else _NOTHING
+    # One that is not there yet may come; git goes without it until then.
+    return path if os.path.isabs(path) and (os.path.isfile(path) or not os.path.lexists(path)) else _NOTHING
 
 
 def search_path() -> str:
@@ -321,113 +330,3 @@ def environment(settings: Settings = ()) -> dict[str, str]:
         "GIT_PROGRESS_DELAY": "0",
         "GIT_ALLOC_LIMIT": MOST_AT_ONCE,
     }
-
-
-# -- processes -----------------------------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def _started(
-    command: Sequence[str], cwd: Path | str, env: Mapping[str, str], feed: bytes | None, memory: int
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A process in a group of its own; however the block is left, nothing of the group stays."""
-    pipe = asyncio.subprocess.PIPE
-    stdin = asyncio.subprocess.DEVNULL if feed is None else pipe
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(*command, cwd=cwd, env=dict(env), stdin=stdin, stdout=pipe, stderr=pipe, start_new_session=True)
-    )
-    try:
-        # It may have begun before this knows of it: whoever cancels now still has to end its whole group.
-        process = await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        with contextlib.suppress(OSError):
-            await _end(await asyncio.shield(starting))
-        raise
-    _bound(process.pid, memory)
-    feeding = asyncio.ensure_future(_feed(process, feed)) if feed is not None else None
-    try:
-        yield process
-    finally:
-        if feeding is not None:
-            feeding.cancel()
-        await _end(process)
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End a process and its group, and let go of its pipes; git first gets the time to take its lock files away."""
-    try:
-        if process.returncode is None:
-            _signal(process, signal.SIGTERM)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(process.wait()), GRACE)
-    finally:
-        _signal(process, KILL)
-        try:
-            await asyncio.shield(process.wait())
-        finally:
-            process._transport.close()  # type: ignore[attr-defined]  # nothing public closes pipes that nobody reads to their end
-
-
-def _signal(process: asyncio.subprocess.Process, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, number)
-        else:
-            process.kill()
-
-
-def _bound(pid: int, memory: int) -> None:
-    """Limit what a process may take, where the platform lets another process do that."""
-    if sys.platform == "linux":
-        import resource  # not on every platform, and only here
-
-        with contextlib.suppress(OSError, ValueError):
-            resource.prlimit(pid, resource.RLIMIT_DATA, (memory, memory))
-            resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-
-
-async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(data)
-        await process.stdin.drain()
-    process.stdin.close()
-
-
-async def _all(process: asyncio.subprocess.Process, most: int) -> bytes:
-    """What a process writes, up to so many bytes."""
-    assert process.stdout is not None
-    kept = bytearray()
-    while len(kept) < most and (chunk := await process.stdout.read(_CHUNK)):
-        kept += chunk
-    return bytes(kept[:most])
-
-
-async def _skipped(process: asyncio.subprocess.Process, skip: int, seen: hashlib._Hash) -> bytearray:
-    """Let so many bytes go by; what was read beyond them."""
-    assert process.stdout is not None
-    left = skip
-    while left and (chunk := await process.stdout.read(_CHUNK)):
-        seen.update(chunk[:left])
-        if len(chunk) > left:
-            return bytearray(chunk[left:])
-        left -= len(chunk)
-    return bytearray()
-
-
-async def _complaints(process: asyncio.subprocess.Process, errors: bytearray, tell: Tell | None) -> None:
-    """Keep the first of what a process complains of, without its progress, which is told."""
-    assert process.stderr is not None
-    while chunk := await process.stderr.read(_CHUNK):
-        if tell is not None:
-            for done, total in _STEPS.findall(chunk):
-                tell(int(done), int(total))
-            chunk = b"\n".join(part for part in re.split(rb"[\r\n]", chunk) if part and not _STEPS.search(part)) + b"\n"
-        errors += chunk[: MOST_ERRORS - len(errors)]
-
-
-def _whole_character(data: bytearray, end: int) -> int:
-    """The last place up to `end` at which no character of UTF-8 is cut in two."""
-    while end > 1 and data[end] & 0xC0 == 0x80:
-        end -= 1
-    return end

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from interlock import ToolError
 
@@ -16,6 +17,8 @@ from .words import line, read
 
 MOST_CONFIGURATION = 1024 * 1024  # bytes
 MOST_PROGRAMS = 1_000  # filters and drivers that a configuration names
+_MOST_KEYS = 16 * 1024 * 1024  # bytes of the names in a configuration, in which a long one may come again and again
+_CAREFUL = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _MOST_ENTRIES = 200_000  # of a .git folder, its objects left out
 _MOST_ALTERNATES = 50
 _UNWALKED = frozenset({"modules", "lfs", "annex"})  # other repositories' own, which git is not let into here
@@ -32,37 +35,73 @@ _PROGRAMS: tuple[tuple[re.Pattern[str], tuple[tuple[str, str], ...]], ...] = (
 )
 
 
-async def disarmed(git: Git, folders: Iterable[Path]) -> Settings:
-    """The settings that stand over the programs which the configurations in these git folders name.
+class Configuration(NamedTuple):
+    """A configuration of a repository: what its file is called, and all that stands in it."""
 
-    Raises ToolError for a configuration that includes other files, and for one that is no plain file.
+    name: str
+    text: bytes
+
+
+def configurations_in(folders: Iterable[Path]) -> list[Configuration]:
+    """The configurations in these git folders, as they are now. Raises ToolError for one that is no plain file."""
+    names = ((folder / name, name) for folder in dict.fromkeys(folders) for name in ("config", "config.worktree"))
+    return [Configuration(name, text) for path, name in names if (text := _plain(path)) is not None]
+
+
+async def disarmed(git: Git, configurations: Iterable[Configuration]) -> Settings:
+    """The settings that stand over the programs which these configurations name.
+
+    What was found out about one is remembered by all that stands in it, so that no clock of a file system has to be trusted.
+    Raises ToolError for a configuration that includes other files.
     """
     found: dict[tuple[str, str], None] = {}
-    for folder in dict.fromkeys(folders):
-        for name in ("config", "config.worktree"):
-            for key in await _keys(git, folder / name):
-                section = key.partition(".")[0]
-                if section in ("include", "includeif"):
-                    raise ToolError(
-                        f"The repository's {name} includes other files ({line(key)}), which is not followed. Take that out of it."
-                    )
-                for pattern, instead in _PROGRAMS:
-                    if match := pattern.fullmatch(key):
-                        found |= {(f"{section}.{match[1]}.{what}", value): None for what, value in instead}
+    for one in configurations:
+        digest = sha256(one.text).digest()
+        settings = git.disarmed.get(digest)
+        if settings is None:
+            settings = git.disarmed[digest] = _instead(one.name, await _keys(git, one))
+        found |= dict.fromkeys(settings)
     if len(found) > 4 * MOST_PROGRAMS:
         raise ToolError(f"The repository's configuration names more than {MOST_PROGRAMS} filters and drivers.")
     return tuple(found)
 
 
-async def _keys(git: Git, path: Path) -> list[str]:
+def _instead(name: str, keys: Iterable[str]) -> Settings:
+    """What stands over the programs of a configuration with these keys. Raises ToolError for one that includes other files."""
+    found: dict[tuple[str, str], None] = {}
+    for key in keys:
+        section = key.partition(".")[0]
+        if section in ("include", "includeif"):
+            raise ToolError(f"The repository's {name} includes other files ({line(key)}), which is not followed. Take that out of it.")
+        for pattern, instead in _PROGRAMS:
+            if match := pattern.fullmatch(key):
+                found |= {(f"{section}.{match[1]}.{what}", value): None for what, value in instead}
+    return tuple(found)
+
+
+async def _keys(git: Git, configuration: Configuration) -> list[str]:
     """The keys of a configuration, sections and variables in lower case."""
-    if not await asyncio.to_thread(_is_plain, path):
-        return []
-    command = ["config", "--file", str(path), "--no-includes", "--null", "--name-only", "--list"]
-    ended = await git.run(command, cwd=ROOT, variables={"GIT_DIR": os.devnull})
+    command = ["config", "--file", "-", "--no-includes", "--null", "--name-only", "--list"]
+    ended = await git.run(command, cwd=ROOT, variables={"GIT_DIR": os.devnull}, feed=configuration.text, most=_MOST_KEYS)
     if ended.code:
-        raise failed(ended.code, ended.errors)
+        raise failed(ended.code, ended.errors.replace("standard input", configuration.name))
+    if ended.cut:  # what comes after the cut would not be disarmed
+        raise ToolError(f"The repository's {configuration.name} has too many or too long names.")
     return [key for key in read(ended.output).split("\0") if key]
+
+
+def _plain(path: Path) -> bytes | None:
+    """All of a file; None where there is none. Raises ToolError where it is none that can be read without harm."""
+    if not _is_plain(path):
+        return None
+    fd = os.open(path, os.O_RDONLY | _CAREFUL)  # by now it may be another one
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise _no_plain(path)
+        text = file.read(MOST_CONFIGURATION + 1)
+    if len(text) > MOST_CONFIGURATION:
+        raise _no_plain(path)
+    return text
 
 
 def _is_plain(path: Path) -> bool:
@@ -72,18 +111,20 @@ def _is_plain(path: Path) -> bool:
     except FileNotFoundError:
         return False
     if not stat.S_ISREG(there.st_mode) or there.st_size > MOST_CONFIGURATION:
-        raise ToolError(f"{path.name} of the repository is no plain file, or too large.")
+        raise _no_plain(path)
     return True
+
+
+def _no_plain(path: Path) -> ToolError:
+    return ToolError(f"{path.name} of the repository is no plain file, or too large.")
 
 
 def check_links(folder: Path, allowed: Iterable[Path]) -> None:
     """Look through a git folder. Raises ToolError where a link of it or the objects that it borrows lie elsewhere than in `allowed`."""
     within = [folder, *allowed]
-    for entry in _entries(folder):
-        if entry.is_symlink() and not _lies_in(Path(entry.path), within):
-            raise ToolError(
-                f"The repository has a link that leads out of it ({line(os.path.relpath(entry.path, folder))}), and is not opened."
-            )
+    for link in _links(os.fspath(folder)):
+        if not _lies_in(Path(link), within):
+            raise ToolError(f"The repository has a link that leads out of it ({line(os.path.relpath(link, folder))}), and is not opened.")
     seen: set[Path] = set()
     waiting = [folder / "objects"]
     while waiting:
@@ -97,29 +138,32 @@ def check_links(folder: Path, allowed: Iterable[Path]) -> None:
             raise ToolError("The repository borrows objects from too many places.")
 
 
-def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """What lies in a git folder; of the objects only the folders and packs, for each of the others is named by what it holds."""
-    waiting = [(os.fspath(folder), 0, False)]
+def _links(folder: str) -> list[str]:
+    """The links in a git folder; of the objects only the folders and packs are looked at, for each of the others is named by what it
+    holds. Raises ToolError where there is too much. This is done for each call, and so has no step too many."""
+    found: list[str] = []
+    waiting = [(folder, 0, False)]
     left = _MOST_ENTRIES
     while waiting:
         where, depth, objects = waiting.pop()
-        with os.scandir(where) as found:
-            for entry in found:
+        with os.scandir(where) as entries:
+            for entry in entries:
                 left -= 1
                 if not left:
                     raise ToolError("The repository has too many files in its git folder to be looked through.")
-                yield entry
-                walked = entry.name in ("pack", "info") if objects else not (depth == 0 and entry.name in _UNWALKED)
-                if walked and entry.is_dir(follow_symlinks=False):
-                    waiting.append((entry.path, depth + 1, objects or (depth == 0 and entry.name == "objects")))
+                if entry.is_symlink():
+                    found.append(entry.path)
+                elif entry.is_dir(follow_symlinks=False):
+                    name = entry.name
+                    if name in ("pack", "info") if objects else depth or name not in _UNWALKED:
+                        waiting.append((entry.path, depth + 1, objects or (not depth and name == "objects")))
+    return found
 
 
 def _alternates(objects: Path) -> list[Path]:
     path = objects / "info" / "alternates"
     try:
-        if not _is_plain(path):
-            return []
-        names = path.read_bytes().splitlines()
+        names = (_plain(path) or b"").splitlines()
     except NotADirectoryError:
         return []
     # A name in quotes is one that git would unquote first: as it stands it lies nowhere, and is refused.

@@ -8,17 +8,19 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Context, ToolError
+from interlock import Context, ToolError, ToolResult
 
 from . import commits
 from .commits import commits_in, commits_of, line_of
+from .engine import Ended
+from .moments import When, moment
 from .places import Repositories, Repository
-from .reading import said
-from .records import Blame, Blamed, Hit, Hits, Log
-from .words import AnyPaths, Cursor, Path, Place, Revision, Text, When, cursor_of, inside, line, moment, phrase, place_of, read, visible
+from .records import Blame, Blamed, FileText, Hit, Hits, Log
+from .words import AnyPaths, Cursor, Path, Place, Revision, Text, cursor_of, inside, line, phrase, place_of, read, visible
 
 MOST_HITS = 100
 MOST_BLAMED = 1_000  # lines
+MOST_FILE = 48 * 1024  # characters of a file in one answer
 MOST_TEXT = 500  # characters of a line that was found
 CHUNK = 2_000  # commits that are looked through at once
 LISTED = 100_000  # commits that are listed at once
@@ -38,35 +40,41 @@ async def git_log(
     until: When | None = None,
     limit: Page = 30,
     cursor: Cursor | None = None,
-) -> Log | CallToolResult:
+) -> ToolResult[Log]:
     """The commits that lead to a revision, the newest first.
 
     Args:
         author: only those whose author's name or address holds this text, whatever its case.
         grep: only those whose message holds this text, whatever its case.
         paths: only those that change one of these files or folders.
-        since: only those made on this day or later, or from this time on.
+        since: only those made on this day or later, or from this time on: 2026-01-31, 2026-01-31T10:00:00+02:00, yesterday, 2 weeks ago.
         until: only those made up to this day or time.
         cursor: the `next` of the page before, with the same arguments otherwise.
     """
     opened = await ctx.state.open(repository)
-    place = await _place(opened, revision, cursor)
-    filters = ["--fixed-strings", "--regexp-ignore-case"]
-    filters += [f"--author={phrase(author, 'author')}"] if author else []
+    place = place_of(cursor) if cursor is not None else Place([], 0)
+    if cursor is not None and len(place.revisions) != 1:
+        raise ToolError("This cursor is of something else.")
+    filters = [f"--author={phrase(author, 'author')}"] if author else []
     filters += [f"--grep={phrase(grep, 'text')}"] if grep else []
     filters += [f"--max-age={moment(since)}"] if since else []
     filters += [f"--min-age={moment(until, end=True)}"] if until else []
-    ended = await opened.ask(
-        "log", f"--skip={place.skip}", f"--max-count={limit + 1}", *filters, *commits.OUTPUT, place.revisions[0], "--",
-        *map(inside, paths or ()),
-    )  # fmt: skip
+    where = [*map(inside, paths or ())]
+    if not place.revisions and (filters or where):  # which commit it begins at is not among what is listed then
+        place.revisions = [await opened.object_of(revision)]
+
+    async def listed(tip: str) -> Ended:
+        skipped = ["--fixed-strings", "--regexp-ignore-case", f"--skip={place.skip}", f"--max-count={limit + 1}"]
+        return await opened.ask("log", *skipped, *filters, *commits.OUTPUT, "--end-of-options", tip, "--", *where)
+
+    ended = await (listed(place.revisions[0]) if place.revisions else opened.run_at(revision, listed))
     found = commits_in(ended.output)
     if ended.cut and not found:
         raise ToolError("The commit is too large to be shown.")
     log = Log(found[:limit])
     if ended.cut or len(found) > limit:
-        log.next = cursor_of(Place(place.revisions, place.skip + len(log.commits)))
-    return said(_words(log, "There is no such commit."), log)
+        log.next = cursor_of(Place(place.revisions or [found[0].id], place.skip + len(log.commits)))
+    return ToolResult(log, _words(log, "There is no such commit."))
 
 
 async def git_search_history(
@@ -78,7 +86,7 @@ async def git_search_history(
     limit: Page = 20,
     commits_to_look_at: Annotated[int, Meta(ge=1, le=1_000_000)] = 20_000,
     cursor: Cursor | None = None,
-) -> Log | CallToolResult:
+) -> ToolResult[Log]:
     """The commits that added or removed a text, the newest first: those after which it occurs more or less often in a file.
 
     Args:
@@ -104,7 +112,7 @@ async def git_search_history(
             break
         at, found = at + len(ids), found + hits
     log = Log(await commits_of(opened, found) if found else [], cursor_of(Place([tip], at)) if at < total else None, at)
-    return said(_words(log, f"None of the {at - place.skip} commits that were looked at added or removed it."), log)
+    return ToolResult(log, _words(log, f"None of the {at - place.skip} commits that were looked at added or removed it."))
 
 
 async def _chunks(repository: Repository, tip: str, where: Sequence[str], begin: int, end: int) -> AsyncIterator[list[str]]:
@@ -129,6 +137,44 @@ async def _changing(repository: Repository, ids: Sequence[str], text: str, where
     return [one for one in dict.fromkeys(read(ended.output).split("\0")) if one in known]
 
 
+async def git_read_file(
+    path: Path,
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    revision: Revision = "HEAD",
+    first: Number = 1,
+    last: Number | None = None,
+) -> ToolResult[FileText]:
+    """A text file as it is at a revision; of a link where it leads to. A long one is cut, and `next` says where it goes on.
+
+    Args:
+        first: the first line to read.
+        last: the last one.
+    """
+    opened = await ctx.state.open(repository)
+    commit, wanted = await opened.object_of(revision), inside(path)
+    blob, size = await blob_at(opened, commit, wanted)
+    if size > opened.limits.file:
+        raise ToolError(f"{line(path)} has {size} bytes there, and no more than {opened.limits.file} are read.")
+    data = (await opened.ask("cat-file", "blob", blob)).output
+    if b"\0" in data:
+        raise ToolError(f"{line(path)} is no text there. The resources of this server have its bytes.")
+    lines = read(data).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if first > max(1, len(lines)) or (last is not None and last < first):
+        raise ToolError(f"{line(path)} has {len(lines)} lines there. Ask for some of these, from the first to the last.")
+    kept, room = list[str](), MOST_FILE
+    for text in lines[first - 1 : last]:
+        room -= len(text) + 1
+        if room < 0 and kept:
+            break
+        kept.append(text[:MOST_FILE])
+    end = first - 1 + len(kept)
+    found = FileText(wanted, commit, size, len(lines), first, end, end + 1 if end < min(len(lines), last or len(lines)) else None)
+    return ToolResult(found, visible("\n".join(one.removesuffix("\r") for one in kept)))
+
+
 async def git_blame(
     path: Path,
     ctx: Context[Repositories],
@@ -136,7 +182,7 @@ async def git_blame(
     revision: Revision = "HEAD",
     first: Number = 1,
     last: Number | None = None,
-) -> Blame | CallToolResult:
+) -> ToolResult[Blame]:
     """Who wrote which lines of a file last, as it is at a revision.
 
     Args:
@@ -165,7 +211,7 @@ async def git_blame(
         f"{number:>5} {part.commit[:12]} {part.date} {line(part.author, 20)}: {visible(text)}"
         for part in parts for number, text in enumerate(part.lines, part.first)
     ]  # fmt: skip
-    return said("\n".join(lines), blame)
+    return ToolResult(blame, "\n".join(lines))
 
 
 def _blamed(output: bytes) -> list[Blamed]:
@@ -208,7 +254,7 @@ async def git_search(
     paths: AnyPaths | None = None,
     limit: Annotated[int, Meta(ge=1, le=500)] = MOST_HITS,
     cursor: Cursor | None = None,
-) -> Hits | CallToolResult:
+) -> ToolResult[Hits]:
     """The lines that hold a text, in the files of a revision or of the index; files that are no text are left out.
 
     Args:
@@ -236,7 +282,7 @@ async def git_search(
     elif ended.cut:
         raise ToolError("Too many lines hold this. Search for more of it, or in fewer paths.")
     lines = [f"{line(hit.path)}:{hit.line}: {visible(hit.text)}" for hit in hits.hits] or ["It is nowhere."]
-    return said("\n".join([*lines, *([f"... and more: go on with cursor {hits.next}"] if hits.next else [])]), hits)
+    return ToolResult(hits, "\n".join([*lines, *([f"... and more: go on with cursor {hits.next}"] if hits.next else [])]))
 
 
 def _hits(output: bytes, prefix: str, most: int) -> list[Hit]:

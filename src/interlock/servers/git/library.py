@@ -10,8 +10,9 @@ from interlock import Context, File, McpError, Server, ToolError, types
 
 from .commits import OUTPUT, commits_in, line_of
 from .history import blob_at
+from .patches import compare
 from .places import Repositories, Repository
-from .reading import compare, status_of, words_of_status
+from .reading import status_of, words_of_status
 from .words import inside, line, read
 
 # The revision is no segment of the path: the names of branches have slashes.
@@ -188,12 +189,10 @@ async def _recent(repository: Repository) -> list[Any]:
 async def _patch(repository: Repository, command: list[str], what: str) -> str:
     """A difference between marks that nothing in it can imitate. Raises McpError where there is none."""
     compared = await compare(repository, [one for one in command if one], "", "", most=_MOST_PROMPT)
-    diff: Any = compared.structured_content
-    if not diff.files:
+    if not compared.data.files:
         raise McpError(types.INVALID_PARAMS, f"There is no difference: {what}.")
-    text = compared.content[0]
-    assert isinstance(text, types.TextContent)
+    (text,) = compared.content
     fence = "~" * 4
-    while fence in text.text:
+    while fence in text:
         fence += "~"
-    return f"{fence}diff\n{text.text}\n{fence}\n"
+    return f"{fence}diff\n{text}\n{fence}\n"

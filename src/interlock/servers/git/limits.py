@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-
-import msgspec
 from msgspec import Struct
 
 PREFIX = "INTERLOCK_GIT_"
@@ -21,21 +17,3 @@ class Limits(Struct, frozen=True, kw_only=True):
     file: int = 1024 * 1024  # of a file that is read as a resource
     blamed: int = 4 * 1024 * 1024  # of a file whose lines are asked about
     listed: int = 1_000  # files of one kind in one answer
-
-
-def limits_of(environment: Mapping[str, str] = os.environ) -> Limits:
-    """The limits that an environment sets. Raises ValueError, which names the variable, for one that is no limit."""
-    given: dict[str, object] = {}
-    for known in msgspec.structs.fields(Limits):
-        variable = PREFIX + known.name.upper()
-        text = environment.get(variable)
-        if not text:
-            continue
-        try:
-            value = msgspec.convert(text.strip(), known.type, strict=False)
-        except msgspec.ValidationError as bad:
-            raise ValueError(f"{variable}={text}: {bad}") from None
-        if not value > 0:
-            raise ValueError(f"{variable}={text}: it has to be more than 0")
-        given[known.name] = value
-    return Limits(**given)  # type: ignore[arg-type]  # each was converted to the type of its field

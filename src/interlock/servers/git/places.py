@@ -6,23 +6,27 @@ import asyncio
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from interlock import ToolError
 
-from .engine import Ended, Git, Settings, Tell, Window, failed
-from .fences import check_links, disarmed
+from .engine import Ended, Git, Settings, Window, failed
+from .fences import Configuration, check_links, configurations_in, disarmed
+from .index import digest_of, submodules_in
 from .limits import Limits
+from .processes import Front, Tell
 from .words import is_commit, line, phrase, read
 
 VARIABLE = "INTERLOCK_GIT_REPOSITORIES"
-_MOST_INDEX = 128 * 1024 * 1024  # bytes of the list of an index
 _MOST_SUBMODULES = 200
-# A part of a path that is empty, `.`, `..` or `.git`, in a list of an index: git takes the paths of an index as they are.
-_ASTRAY = re.compile(rb"[\t/](?:\.\.?|\.git)?[/\0]", re.IGNORECASE)
+# A revision that no git takes for an option, a range, several of them or a path.
+_SIMPLE = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@~^{}-]*")
 _MOST_POINTER = 4096  # bytes of a file that says where something lies
+
+
+Ran = TypeVar("Ran")
 
 
 class Folders(NamedTuple):
@@ -33,11 +37,24 @@ class Folders(NamedTuple):
     common: Path
 
 
+class Seen(NamedTuple):
+    """A repository as it lies there when it is opened: its configurations, and the digest of its index (see `index`)."""
+
+    folders: Folders
+    configurations: list[Configuration]
+    digest: bytes | None
+
+
+def _look(folders: Folders, deep: bool) -> Seen:
+    configurations = configurations_in([folders.common, folders.git])
+    return Seen(folders, configurations, digest_of(folders.git, configurations) if deep else None)
+
+
 class Repository:
     """A repository that may be worked in."""
 
     def __init__(self, name: str, folders: Folders, git: Git, settings: Settings = ()) -> None:
-        self.name, self.folders, self._git, self._settings = name, folders, git, settings
+        self.name, self.folders, self.git, self._settings = name, folders, git, settings
 
     @property
     def top(self) -> Path:
@@ -49,7 +66,7 @@ class Repository:
         variables: Mapping[str, str] | None = None, tell: Tell | None = None, fine: Sequence[int] = (0,),
     ) -> Ended:  # fmt: skip
         """Run git in it. Raises ToolError with git's complaint for any other exit code than those that are fine."""
-        ended = await self._git.run(
+        ended = await self.git.run(
             arguments, cwd=self.top, settings=self._settings, variables=self._variables(variables), feed=feed, most=most,
             seconds=seconds, tell=tell,
         )  # fmt: skip
@@ -58,17 +75,19 @@ class Repository:
         return ended
 
     async def window(
-        self, *arguments: str, skip: int = 0, digest: str = "", most: int, variables: Mapping[str, str] | None = None
-    ) -> Window:
+        self, *arguments: str, skip: int = 0, digest: str = "", most: int, variables: Mapping[str, str] | None = None,
+        front: Front | None = None,
+    ) -> Window:  # fmt: skip
         """A part of what git writes. Raises ToolError."""
-        return await self._git.window(
-            arguments, cwd=self.top, settings=self._settings, variables=self._variables(variables), skip=skip, digest=digest, most=most
-        )
+        return await self.git.window(
+            arguments, cwd=self.top, settings=self._settings, variables=self._variables(variables), skip=skip, digest=digest, most=most,
+            front=front,
+        )  # fmt: skip
 
     @property
     def limits(self) -> Limits:
         """How much is done at most."""
-        return self._git.limits
+        return self.git.limits
 
     def _variables(self, more: Mapping[str, str] | None) -> dict[str, str]:
         # Named outright, so that git looks nowhere itself and `core.worktree` says nothing.
@@ -76,7 +95,18 @@ class Repository:
 
     def beside(self, other: Repository) -> Repository:
         """This repository, with the settings that the other one needs too: git will look into it."""
-        return Repository(self.name, self.folders, self._git, tuple(dict.fromkeys([*self._settings, *other._settings])))
+        return Repository(self.name, self.folders, self.git, tuple(dict.fromkeys([*self._settings, *other._settings])))
+
+    async def run_at(self, revision: str, run: Callable[[str], Awaitable[Ran]]) -> Ran:
+        """Run something at the commit that a revision means. One that can be nothing else is left to git, which then runs once and not
+        twice. Raises ToolError where the revision means no commit."""
+        if not _SIMPLE.fullmatch(revision) or ".." in revision:
+            return await run(await self.object_of(revision))
+        try:
+            return await run(f"{revision}^{{commit}}")
+        except ToolError:
+            await self.object_of(revision)  # where this is the reason, it has better words
+            raise
 
     async def object_of(self, revision: str, kind: str = "commit") -> str:
         """The whole name of the object that a revision means. Raises ToolError where it means none, or is no single revision."""
@@ -148,33 +178,38 @@ class Repositories:
         Raises ToolError for one that was not given, and for one that leads elsewhere.
         """
         try:
-            folders, name = await asyncio.to_thread(self._found, word)
+            name, seen = await asyncio.to_thread(self._seen, word, deep)
         except OSError as bad:
             raise ToolError(f"The repository cannot be read: {bad.strerror or bad}.") from None
-        opened = Repository(name, folders, self.git, await disarmed(self.git, [folders.common, folders.git]))
+        opened = Repository(name, seen.folders, self.git, await disarmed(self.git, seen.configurations))
         if not deep:
             return opened
-        below = await self._submodules(opened)
-        return Repository(name, folders, self.git, await disarmed(self.git, [folders.common, folders.git, *below])) if below else opened
+        all_of_them = [*seen.configurations, *await self._of_submodules(opened, seen)]
+        return Repository(name, seen.folders, self.git, await disarmed(self.git, all_of_them))
 
-    async def _submodules(self, repository: Repository) -> list[Path]:
-        """The git folders of all submodules that are there, and of theirs."""
-        found: list[Path] = []
-        waiting = [repository]
+    def _seen(self, word: str | None, deep: bool) -> tuple[str, Seen]:
+        folders, name = self._found(word)
+        return name, _look(folders, deep)
+
+    async def _of_submodules(self, repository: Repository, seen: Seen) -> list[Configuration]:
+        """The configurations of all submodules that are there, and of theirs."""
+        found: list[Configuration] = []
+        waiting, count = [(repository, seen.digest)], 0
         while waiting:
-            one = waiting.pop()
-            listed = await one.ask("ls-files", "--stage", "-z", most=_MOST_INDEX)
-            if listed.cut or len(found) > _MOST_SUBMODULES:
-                raise ToolError("The repository is too large for its submodules to be looked through.")
-            if _ASTRAY.search(b"\0" + listed.output):
-                raise ToolError(f"The index of {line(one.name)} has paths that lead out of it or into .git, and is not used.")
-            links = [read(entry).partition("\t")[2] for entry in listed.output.split(b"\0") if entry.startswith(b"160000 ")]
-            for folders in await asyncio.to_thread(self._below, one, links):
-                found.append(folders.git)
-                waiting.append(Repository(folders.top.name, folders, self.git, await disarmed(self.git, [folders.git])))
+            one, index = waiting.pop()
+            links = await submodules_in(one, index)
+            if not links:
+                continue
+            for below in await asyncio.to_thread(self._below, one, links):
+                count += 1
+                if count > _MOST_SUBMODULES:
+                    raise ToolError("The repository is too large for its submodules to be looked through.")
+                found += below.configurations
+                settings = await disarmed(self.git, below.configurations)
+                waiting.append((Repository(below.folders.top.name, below.folders, self.git, settings), below.digest))
         return found
 
-    def _below(self, repository: Repository, links: Iterable[str]) -> list[Folders]:
+    def _below(self, repository: Repository, links: Iterable[str]) -> list[Seen]:
         """The submodules at these paths, where they are there. Raises ToolError for one that leads elsewhere."""
         found = []
         for link in links:
@@ -182,7 +217,7 @@ class Repositories:
             if os.path.lexists(top / ".git") and top.resolve() == top:
                 folders = folders_of(top, [repository.top, repository.folders.common, *self._given.values()])
                 check_links(folders.git, [repository.top, repository.folders.common, *self._given.values()])
-                found.append(folders)
+                found.append(_look(folders, True))
         return found
 
     def _found(self, word: str | None) -> tuple[Folders, str]:

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path as FilePath
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Context, TextContent, ToolError
+from interlock import Context, ToolError, ToolResult
 
-from . import words
-from .commits import commits_of
+from .commits import FIELDS, FORMAT, commit_in
+from .engine import Window
+from .patches import INDEX, LISTED, MOST_PATCH, WORK_TREE, compare, diff_of, page_of, patch_alone, patched, words_of_diff
 from .places import Repositories, Repository
-from .records import KINDS, Change, Diff, FileDiff, Shown, Status
-from .words import Cursor, Paths, Place, Revision, cursor_of, inside, line, place_of, read, visible
+from .processes import Front
+from .records import KINDS, Change, Diff, Shown, Status
+from .words import Cursor, Paths, Place, Revision, inside, line, place_of, read, visible
 
-MOST_PATCH = 48 * 1024  # bytes of a page
 MOST_MESSAGE = 20_000  # characters
 Bytes = Annotated[int, Meta(ge=1_000, le=512 * 1024)]
 Lines = Annotated[int, Meta(ge=0, le=100)]
 Which = Literal["unstaged", "staged", "all"]
 
-INDEX, WORK_TREE = "index", "work tree"
+# A commit with its committer and message, and then its differences as against its first parent; git ends what it says of a commit with
+# one NUL more.
+_DETAILS = (
+    "--no-notes", "--no-show-signature", "--decorate=short", "--diff-merges=first-parent", f"{FORMAT}%x00%cn <%ce>%x00%cI%x00%B%x00",
+)  # fmt: skip
+_FRONT = FIELDS + 4
 EMPTY_TREES = {40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904", 64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"}
-# Said with every comparison, for what a configuration says of these comes first otherwise.
-PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--submodule=short", "--find-renames", "-l400")
 
 
-async def git_status(ctx: Context[Repositories], repository: str | None = None, untracked: bool = True) -> Status | CallToolResult:
+async def git_status(ctx: Context[Repositories], repository: str | None = None, untracked: bool = True) -> ToolResult[Status]:
     """What is checked out, what is staged, what has changed since, and which files git does not know.
 
     Args:
@@ -40,7 +38,7 @@ async def git_status(ctx: Context[Repositories], repository: str | None = None, 
         untracked: also list files that git does not know and does not ignore.
     """
     status = await status_of(await ctx.state.open(repository, deep=True), untracked)
-    return said(words_of_status(status), status)
+    return ToolResult(status, words_of_status(status))
 
 
 async def git_diff(
@@ -54,7 +52,7 @@ async def git_diff(
     patch: bool = True,
     cursor: Cursor | None = None,
     most: Bytes = MOST_PATCH,
-) -> Diff | CallToolResult:
+) -> ToolResult[Diff]:
     """What differs: the files with their counts as data, and the patch as text, in pages.
 
     Args:
@@ -87,7 +85,7 @@ async def git_show(
     patch: bool = True,
     cursor: Cursor | None = None,
     most: Bytes = MOST_PATCH,
-) -> Shown | CallToolResult:
+) -> ToolResult[Shown]:
     """A commit: its message, which files it changes, and its patch as text, in pages; of a merge, as against its first parent.
 
     Args:
@@ -96,30 +94,38 @@ async def git_show(
     """
     place = place_of(cursor) if cursor is not None else Place([], 0)
     opened = await ctx.state.open(repository)
-    commit = place.revisions[0] if place.revisions else await opened.object_of(revision)
-    (found, *_) = await commits_of(opened, [commit])
-    details = await opened.ask(
-        "show", "--no-patch", "--no-notes", "--no-show-signature", "--format=%cn <%ce>%x00%cI%x00%B", commit, "--", most=8 * MOST_MESSAGE
-    )
-    committer, committed, message = [*read(details.output).split("\0", 2), "", ""][:3]
-    base = found.parents[0] if found.parents else EMPTY_TREES[len(commit)]
-    place.revisions = [commit]
-    compared = await compare(opened, [base, commit], base, commit, paths=paths, context=context, place=place, most=most if patch else 0)
-    diff = compared.structured_content
-    assert isinstance(diff, Diff)
-    shown = Shown(found, committer, committed, message.strip("\n")[:MOST_MESSAGE], diff)
-    head = f"commit {found.id}\nAuthor: {line(f'{found.author} <{found.email}>')}\nDate: {line(found.date)}\n\n{visible(shown.message)}\n\n"
-    text = compared.content[0]
-    assert isinstance(text, TextContent)
-    return said(("" if place.skip else head) + text.text, shown)
+    before, colon, path = revision.partition(":")
+    if colon and before and path and "{" not in revision:
+        raise ToolError(
+            f"{line(revision)} names a file and no commit. Call git_read_file with path {line(path)!r} and revision {line(before)!r}."
+        )
+    where = ["--", *dict.fromkeys(map(inside, paths or ["."]))]
+
+    async def show(commit: str) -> Window:
+        command = ["show", *_DETAILS, *LISTED, *(patched(context) if patch else ()), "--end-of-options", commit, *where]
+        if patch:
+            return await opened.window(*command, skip=place.skip, digest=place.digest, most=most, front=Front(_FRONT))
+        listed = await opened.ask(*command)
+        return Window(b"", "", 0, more=False, front=listed.output, cut=listed.cut)
+
+    window = await (show(place.revisions[0]) if place.revisions else opened.run_at(revision, show))
+    fields = window.front.split(b"\0", _FRONT)
+    if len(fields) <= _FRONT:
+        raise ToolError("The commit is too large to be shown.")
+    *about, committer, committed, message = map(read, fields[: _FRONT - 1])
+    commit = commit_in(about)
+    base = commit.parents[0] if commit.parents else EMPTY_TREES[len(commit.id)]
+    diff = diff_of(opened, base, commit.id, fields[_FRONT].removeprefix(b"\n"), window.cut)
+    if window.cut and patch:
+        window = await patch_alone(opened, [base, commit.id, *where], context, place, most)
+    text = page_of(diff, window, [commit.id]) if patch else words_of_diff(diff)
+    shown = Shown(commit, committer, committed, message.strip("\n")[:MOST_MESSAGE], diff)
+    author = line(f"{commit.author} <{commit.email}>")
+    head = f"commit {commit.id}\nAuthor: {author}\nDate: {line(commit.date)}\n\n{visible(shown.message)}\n\n"
+    return ToolResult(shown, ("" if place.skip else head) + text)
 
 
 # -- what they have in common ------------------------------------------------------------------------------------------
-
-
-def said(text: str, value: object) -> CallToolResult:
-    """A result whose text is for reading, and whose data is in the structured content."""
-    return CallToolResult(content=[TextContent(text)], structured_content=value)
 
 
 async def status_of(repository: Repository, untracked: bool = True) -> Status:
@@ -202,76 +208,3 @@ async def empty_tree(repository: Repository) -> str:
     """What there is before the first commit, by the repository's way to name objects."""
     found = await repository.ask("rev-parse", "--show-object-format")
     return EMPTY_TREES[64 if read(found.output).strip() == "sha256" else 40]
-
-
-async def compare(
-    repository: Repository, command: list[str], before: str, after: str, *, paths: list[str] | None = None, context: int = 3,
-    place: Place | None = None, most: int = MOST_PATCH,
-) -> CallToolResult:  # fmt: skip
-    """The differences between two states: all files as data, and a page of the patch as text. Raises ToolError."""
-    place = place or Place([], 0)
-    where = ["--", *dict.fromkeys(map(inside, paths or ["."]))]
-    with own_index(repository, needed=after == WORK_TREE) as variables:
-        counted = await repository.ask("diff", "--raw", "--numstat", "-z", "--no-abbrev", *PLAIN, *command, *where, variables=variables)
-        files, complete = files_of(counted.output)
-        listed = files[: repository.limits.listed]
-        diff = Diff(before, after, listed, sum(f.added or 0 for f in files), sum(f.deleted or 0 for f in files))
-        diff.complete = complete and not counted.cut and len(listed) == len(files)
-        if not most:
-            return said(words_of_diff(diff), diff)
-        window = await repository.window(
-            "diff", "--patch", f"--unified={context}", "--src-prefix=a/", "--dst-prefix=b/", "--full-index", *PLAIN, *command, *where,
-            skip=place.skip, digest=place.digest, most=most, variables=variables,
-        )  # fmt: skip
-    if window.more:
-        diff.next = cursor_of(Place(place.revisions or [one for one in command if words.is_commit(one)], window.end, window.digest))
-    end = f"\n... and more: go on with cursor {diff.next}" if diff.next else ""
-    return said((visible(read(window.data).replace("\r\n", "\n")) or words_of_diff(diff)) + end, diff)
-
-
-@contextmanager
-def own_index(repository: Repository, needed: bool) -> Iterator[Mapping[str, str]]:
-    """A copy of the index to compare the work tree with: `git diff` would write what it finds out into the real one."""
-    index = repository.folders.git / "index"
-    if not needed or not index.exists():
-        yield {}
-        return
-    with tempfile.TemporaryDirectory(prefix="interlock-git-") as folder:
-        copy = FilePath(folder, "index")
-        shutil.copyfile(index, copy)
-        there = index.stat()
-        os.utime(copy, ns=(there.st_atime_ns, there.st_mtime_ns))  # git goes by it where a file was changed in the same moment
-        yield {"GIT_INDEX_FILE": str(copy)}
-
-
-def files_of(output: bytes) -> tuple[list[FileDiff], bool]:
-    """The files that `git diff --raw --numstat -z` lists, and whether nothing is cut off of it."""
-    found: dict[str, FileDiff] = {}
-    parts = iter(read(output).split("\0"))
-    try:
-        for part in parts:
-            if part.startswith(":"):
-                mark = part.rpartition(" ")[2][:1]
-                path = next(parts)
-                old, path = (path, next(parts)) if mark in "RC" else (None, path)
-                found[path] = FileDiff(path, KINDS.get(mark, "changed"), old_path=old)
-            elif part:
-                added, deleted, path = part.split("\t", 2)
-                if not path:
-                    next(parts)
-                    path = next(parts)
-                if path in found and added != "-":
-                    found[path].added, found[path].deleted = int(added), int(deleted)
-    except (StopIteration, ValueError):
-        return list(found.values()), False
-    return list(found.values()), True
-
-
-def words_of_diff(diff: Diff) -> str:
-    """The files of a comparison in lines."""
-    if not diff.files:
-        return "Nothing differs."
-    lines = [
-        f"{one.change} {line(one.path)}{f' +{one.added} -{one.deleted}' if one.added is not None else ' (no text)'}" for one in diff.files
-    ]
-    return "\n".join([*lines, f"{len(diff.files)} files, +{diff.added} -{diff.deleted}", *["There are more files."] * (not diff.complete)])

@@ -121,6 +121,19 @@ class Blame(Struct):
     next: int | None = None
 
 
+class FileText(Struct):
+    """Lines of a file as it is at a commit, which stand beside this; `size` is in bytes, of the whole file. `next` is the line at which to
+    go on."""
+
+    path: str
+    commit: str
+    size: int
+    lines: int
+    first: int
+    last: int
+    next: int | None = None
+
+
 class Hit(Struct):
     """A line that was searched for."""
 

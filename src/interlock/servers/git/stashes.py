@@ -6,11 +6,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Context, ToolError
+from interlock import Context, ToolError, ToolResult
 
 from .changing import done_in, touched
+from .patches import MOST_PATCH, compare
 from .places import Repositories, Repository
-from .reading import MOST_PATCH, Bytes, compare, said, status_of
+from .reading import Bytes, status_of
 from .records import Diff, Done, Stash, Stashes
 from .words import AnyPaths, Cursor, Place, Text, cursor_of, inside, line, phrase, place_of, read
 
@@ -31,7 +32,7 @@ async def git_stash(
     message: Text | None = None,
     untracked: bool = False,
     paths: AnyPaths | None = None,
-) -> Done | CallToolResult:
+) -> ToolResult[Done]:
     """Put changes aside: the work tree and the index are then as HEAD has them.
 
     Args:
@@ -52,9 +53,9 @@ async def git_stash(
         made = await _newest(opened) != before
     done = await done_in(opened)
     if not made:
-        return said("There is nothing to put aside.", done)
+        return ToolResult(done, "There is nothing to put aside.")
     touched(ctx, opened, commits=False)
-    return said("Put aside as stash 0. The numbers of the others have grown by one.", done)
+    return ToolResult(done, "Put aside as stash 0. The numbers of the others have grown by one.")
 
 
 async def git_stashes(
@@ -62,13 +63,13 @@ async def git_stashes(
     repository: str | None = None,
     limit: Annotated[int, Meta(ge=1, le=200)] = 50,
     cursor: Cursor | None = None,
-) -> Stashes | CallToolResult:
+) -> ToolResult[Stashes]:
     """What was put aside, the newest first."""
     place = place_of(cursor) if cursor is not None else Place([], 0)
     found = await _stashes(await ctx.state.open(repository), place.skip, limit + 1)
     stashes = Stashes(found[:limit], cursor_of(Place([], place.skip + limit)) if len(found) > limit else None)
     lines = [f"{one.number}: {one.date[:10]} {line(one.subject)}" for one in stashes.stashes]
-    return said("\n".join(lines or ["Nothing was put aside."]), stashes)
+    return ToolResult(stashes, "\n".join(lines or ["Nothing was put aside."]))
 
 
 async def git_show_stash(
@@ -77,7 +78,7 @@ async def git_show_stash(
     stash: Number = 0,
     cursor: Cursor | None = None,
     most: Bytes = MOST_PATCH,
-) -> Diff | CallToolResult:
+) -> ToolResult[Diff]:
     """What a stash changes, as against the commit it was made at; files that git did not know are left out.
 
     Args:
@@ -96,7 +97,7 @@ async def git_show_stash(
 
 async def git_apply_stash(
     ctx: Context[Repositories], repository: str | None = None, stash: Number = 0, drop: bool = False
-) -> Done | CallToolResult:
+) -> ToolResult[Done]:
     """Make the changes of a stash again. Where they meet others, git marks the conflicts, and the stash stays.
 
     Args:
@@ -112,13 +113,13 @@ async def git_apply_stash(
     done.conflicts, done.paths = status.conflicts, [one.path for one in [*status.staged, *status.unstaged]]
     touched(ctx, opened, commits=False)
     if done.conflicts:
-        return said(f"Applied with conflicts in {', '.join(map(line, done.conflicts))}. The stash stays.", done)
+        return ToolResult(done, f"Applied with conflicts in {', '.join(map(line, done.conflicts))}. The stash stays.")
     if ended.code:
         raise ToolError(line(ended.errors.removeprefix("error: "), 500) or "The stash could not be applied.")
-    return said(f"Applied {line(found.subject)}{' and dropped it' if drop else ''}.", done)
+    return ToolResult(done, f"Applied {line(found.subject)}{' and dropped it' if drop else ''}.")
 
 
-async def git_drop_stash(ctx: Context[Repositories], repository: str | None = None, stash: Number = 0) -> Done | CallToolResult:
+async def git_drop_stash(ctx: Context[Repositories], repository: str | None = None, stash: Number = 0) -> ToolResult[Done]:
     """Drop a stash, once the person has agreed: its changes are lost.
 
     Args:
@@ -134,7 +135,7 @@ async def git_drop_stash(ctx: Context[Repositories], repository: str | None = No
         if (await _stash(opened, stash)).commit != found.commit:
             raise ToolError("The stashes have changed meanwhile, and none was dropped.")
         await opened.ask("stash", "drop", "--quiet", f"stash@{{{stash}}}")
-    return said(f"Dropped {line(found.subject)}, which was {found.commit}.", await done_in(opened))
+    return ToolResult(await done_in(opened), f"Dropped {line(found.subject)}, which was {found.commit}.")
 
 
 async def _newest(repository: Repository) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from datetime import UTC, date, datetime, time
 from typing import Annotated
 
 import msgspec
@@ -21,7 +20,6 @@ Branch = Annotated[str, Meta(min_length=1, max_length=200, examples=["feature/se
 Text = Annotated[str, Meta(min_length=1, max_length=500)]
 Message = Annotated[str, Meta(min_length=1, max_length=20_000)]
 Cursor = Annotated[str, Meta(min_length=1, max_length=2000)]
-When = Annotated[str, Meta(min_length=10, max_length=40, examples=["2026-01-31", "2026-01-31T10:00:00+02:00"])]
 
 WHOLE = frozenset({".", "./"})  # what stands for everything in the repository
 # What a terminal obeys, and what turns the direction of text or cannot be seen: shown as escapes.
@@ -85,18 +83,6 @@ def _storable(text: str, what: str) -> str:
     except UnicodeEncodeError:
         raise ToolError(f"The {what} is not Unicode.") from None
     return text
-
-
-def moment(text: str, *, end: bool = False) -> int:
-    """A day or a time as seconds since 1970; of a day its beginning or its end, UTC where it says no zone. Raises ToolError."""
-    try:
-        if len(text) == 10:
-            found = datetime.combine(date.fromisoformat(text), time.max if end else time.min)
-        else:
-            found = datetime.fromisoformat(text)
-        return max(0, int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()))
-    except (ValueError, OverflowError):
-        raise ToolError(f"{line(text)} is no date. Write 2026-01-31 or 2026-01-31T10:00:00+02:00.") from None
 
 
 def is_commit(text: str) -> bool:

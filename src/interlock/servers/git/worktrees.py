@@ -9,12 +9,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Context, ToolError
+from interlock import Context, ToolError, ToolResult
 
 from .branches import commit_of, create, ref_of
 from .changing import done_in, touched
 from .places import Repositories, Repository
-from .reading import said
 from .records import Done, Worktree, Worktrees
 from .words import Branch, Revision, line, read
 
@@ -22,7 +21,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-async def git_worktrees(ctx: Context[Repositories], repository: str | None = None) -> Worktrees | CallToolResult:
+async def git_worktrees(ctx: Context[Repositories], repository: str | None = None) -> ToolResult[Worktrees]:
     """The work trees of a repository, and where new ones are made."""
     opened = await ctx.state.open(repository)
     found = await worktrees_of(ctx.state, opened)
@@ -30,7 +29,7 @@ async def git_worktrees(ctx: Context[Repositories], repository: str | None = Non
         f"{line(one.path, 1000)}: {line(one.branch or 'detached')}, {(one.commit or '')[:12]}{', missing' * one.missing}"
         for one in found.worktrees
     ]
-    return said("\n".join([*lines, f"New ones are made in {line(found.place, 1000)}"]), found)
+    return ToolResult(found, "\n".join([*lines, f"New ones are made in {line(found.place, 1000)}"]))
 
 
 async def worktrees_of(state: Repositories, repository: Repository) -> Worktrees:
@@ -53,7 +52,7 @@ async def git_add_worktree(
     repository: str | None = None,
     branch: Branch | None = None,
     revision: Revision = "HEAD",
-) -> Worktree | CallToolResult:
+) -> ToolResult[Worktree]:
     """Make a work tree at the repository's place for them; its path is then the name of a repository for the other tools.
 
     Args:
@@ -83,7 +82,7 @@ async def git_add_worktree(
             await opened.ask("worktree", "remove", "--force", "--", str(path))
             raise
     touched(ctx, opened)
-    return said(f"Made {line(str(path), 1000)} at {commit[:12]}.", Worktree(str(path), usable=True, branch=branch, commit=commit))
+    return ToolResult(Worktree(str(path), usable=True, branch=branch, commit=commit), f"Made {line(str(path), 1000)} at {commit[:12]}.")
 
 
 def _free(place: Path, name: str) -> Path:
@@ -101,7 +100,7 @@ def _free(place: Path, name: str) -> Path:
 
 async def git_remove_worktree(
     name: Name, ctx: Context[Repositories], repository: str | None = None, discard: bool = False
-) -> Done | CallToolResult:
+) -> ToolResult[Done]:
     """Remove a work tree that lies at the place for them, once the person has agreed. Its branch stays.
 
     Args:
@@ -123,4 +122,4 @@ async def git_remove_worktree(
         # What the settings of its own configuration need goes with those of the main one.
         await opened.beside(there).ask("worktree", "remove", *(["--force"] if discard else []), "--", str(path))
     touched(ctx, opened)
-    return said(f"Removed {line(str(path), 1000)}.", await done_in(opened))
+    return ToolResult(await done_in(opened), f"Removed {line(str(path), 1000)}.")

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from interlock import CallToolResult, Context, McpError, Server, TextContent, ToolAnnotations, ToolError, types
+from interlock import Context, McpError, Server, ToolAnnotations, ToolError, ToolResult, types
 
 from .boxes import MOST_SEARCHED, Box, Boxes
 from .letters import MOST_RECIPIENTS, MOST_SUBJECT, ON_THE_WIRE, Letter, addresses, written
@@ -91,6 +91,7 @@ def mail_server(folder: str | os.PathLike[str] | None = None, post: Post | None 
         "mail",
         "1.0.0",
         title="Mail",
+        description="Letters to write, to keep and to send.",
         instructions="send_mail says whether a letter went out or was only put into the local Maildir; tell the person which.",
         lifespan=lifespan,
     )
@@ -114,20 +115,20 @@ def mail_server(folder: str | os.PathLike[str] | None = None, post: Post | None 
 # -- the tools: plain functions, for the post and the disk take their time ----------------------------------------------------
 
 
-def send_mail(arguments: dict[str, Any], ctx: Context[Desk]) -> Sent | CallToolResult:
+def send_mail(arguments: dict[str, Any], ctx: Context[Desk]) -> ToolResult[Sent]:
     """Send a letter. Without an SMTP server it is only put into the local Maildir; the result says which."""
     post = ctx.state.the_post()
     return _sent(ctx, post, _written(arguments, post))
 
 
-def create_draft(arguments: dict[str, Any], ctx: Context[Desk]) -> Letter | CallToolResult:
+def create_draft(arguments: dict[str, Any], ctx: Context[Desk]) -> ToolResult[Letter]:
     """Keep a letter as a draft, to be sent later or not."""
     letter = ctx.state.boxes.put("drafts", _written(arguments, ctx.state.the_post()))
     ctx.updated(letter.uri)
-    return _said(f"Kept as a draft, and not sent: {_line(letter)}", letter)
+    return ToolResult(letter, f"Kept as a draft, and not sent: {_line(letter)}")
 
 
-def list_drafts(ctx: Context[Desk], limit: Count = 20) -> Letters | CallToolResult:
+def list_drafts(ctx: Context[Desk], limit: Count = 20) -> ToolResult[Letters]:
     """The drafts, the latest first.
 
     Args:
@@ -136,7 +137,7 @@ def list_drafts(ctx: Context[Desk], limit: Count = 20) -> Letters | CallToolResu
     return _listed(ctx.state.boxes, "drafts", limit, "There are no drafts.")
 
 
-def send_draft(draft: Id, ctx: Context[Desk]) -> Sent | CallToolResult:
+def send_draft(draft: Id, ctx: Context[Desk]) -> ToolResult[Sent]:
     """Send a draft; it is then a draft no longer.
 
     Args:
@@ -155,7 +156,7 @@ def send_draft(draft: Id, ctx: Context[Desk]) -> Sent | CallToolResult:
     return answer
 
 
-def discard_draft(draft: Id, ctx: Context[Desk]) -> Letter | CallToolResult:
+def discard_draft(draft: Id, ctx: Context[Desk]) -> ToolResult[Letter]:
     """Throw a draft away, for good.
 
     Args:
@@ -168,10 +169,10 @@ def discard_draft(draft: Id, ctx: Context[Desk]) -> Letter | CallToolResult:
             raise ToolError(_no_draft(draft))
         boxes.remove("drafts", draft)
     ctx.updated(letter.uri)
-    return _said(f"Discarded: {_line(letter)}", letter)
+    return ToolResult(letter, f"Discarded: {_line(letter)}")
 
 
-def list_sent(ctx: Context[Desk], limit: Count = 20) -> Letters | CallToolResult:
+def list_sent(ctx: Context[Desk], limit: Count = 20) -> ToolResult[Letters]:
     """What was sent, the latest first, and how: by smtp, or into the local Maildir only.
 
     Args:
@@ -180,7 +181,7 @@ def list_sent(ctx: Context[Desk], limit: Count = 20) -> Letters | CallToolResult
     return _listed(ctx.state.boxes, "sent", limit, "Nothing was sent yet.")
 
 
-def search_mail(words: Annotated[str, Meta(min_length=1, max_length=200)], ctx: Context[Desk]) -> Letters | CallToolResult:
+def search_mail(words: Annotated[str, Meta(min_length=1, max_length=200)], ctx: Context[Desk]) -> ToolResult[Letters]:
     """The drafts and sent letters that hold all of some words: in their text, subject, or addresses.
 
     Args:
@@ -244,7 +245,7 @@ def _check(kept: Any, post: Post) -> None:
     kept["From"] = sender
 
 
-def _sent(ctx: Context[Desk], post: Post, message: EmailMessage) -> CallToolResult:
+def _sent(ctx: Context[Desk], post: Post, message: EmailMessage) -> ToolResult[Sent]:
     """Hand a letter to the post, keep a copy, and say truly what became of it."""
     how: Literal["smtp", "local"] = "smtp" if post.host else "local"
     refused = post.send(message) if post.host else {}
@@ -255,18 +256,18 @@ def _sent(ctx: Context[Desk], post: Post, message: EmailMessage) -> CallToolResu
             raise
         to = [str(message[name]) for name in ("To", "Cc") if message[name]]
         said = f"Sent by SMTP through {post.host}, but no copy could be kept: {bad}"
-        return _said(said, Sent("", "", how, str(message["From"]), to, str(message["Subject"]), refused))
+        return ToolResult(Sent("", "", how, str(message["From"]), to, str(message["Subject"]), refused), said)
     ctx.updated(kept.uri)
     told = Sent(kept.id, kept.uri, how, kept.sender, [*kept.to, *kept.cc], kept.subject, refused)
     if how == "local":
-        return _said(f"Not sent to anybody: no SMTP server is configured ({HOST}). Put into the local Maildir: {_line(kept)}", told)
+        return ToolResult(told, f"Not sent to anybody: no SMTP server is configured ({HOST}). Put into the local Maildir: {_line(kept)}")
     words = f"Sent by SMTP through {post.host}: {_line(kept)}"
     if refused:
         words += ". Not to " + "; ".join(f"{one}, whom the server refused ({why})" for one, why in refused.items())
-    return _said(words, told)
+    return ToolResult(told, words)
 
 
-def _listed(boxes: Boxes, box: Box, limit: int, nothing: str) -> CallToolResult:
+def _listed(boxes: Boxes, box: Box, limit: int, nothing: str) -> ToolResult[Letters]:
     found: list[Letter] = []
     for letter in boxes.letters(box):
         if len(found) == limit:
@@ -275,19 +276,14 @@ def _listed(boxes: Boxes, box: Box, limit: int, nothing: str) -> CallToolResult:
     return _letters(found, True, nothing)
 
 
-def _letters(found: list[Letter], complete: bool, nothing: str) -> CallToolResult:
+def _letters(found: list[Letter], complete: bool, nothing: str) -> ToolResult[Letters]:
     lines = [_line(letter) for letter in found] or [nothing]
-    return _said("\n".join([*lines, *([] if complete else ["There are more."])]), Letters(found, complete))
+    return ToolResult(Letters(found, complete), "\n".join([*lines, *([] if complete else ["There are more."])]))
 
 
 def _line(letter: Letter) -> str:
     how = f", {letter.sent}" if letter.sent else ""
     return f"“{letter.subject}” to {', '.join([*letter.to, *letter.cc])} [{letter.date}{how}; id {letter.id}]"
-
-
-def _said(words: str, value: Any) -> CallToolResult:
-    """A result whose text is for reading; the data is in the structured content alone."""
-    return CallToolResult(content=[TextContent(words)], structured_content=value)
 
 
 def _no_draft(id_: str) -> str:

@@ -16,7 +16,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from interlock import ToolError
-from interlock.store import StoreError, data_folder, lock, write_new
+from interlock.store import StoreError, lock, own_path, write_new
 
 from .letters import HOW, Letter, letter_of
 
@@ -40,11 +40,10 @@ class Boxes:
     def folder(self) -> Path:
         """The Maildir: the folder given, that of the environment, or one among the user's data."""
         if self._folder is None:
-            named = os.environ.get(FOLDER_VARIABLE)
             try:
-                self._folder = Path(named) if named else data_folder().parent / "mail"
-            except StoreError:
-                raise ToolError(f"This user has no folder for mail. Name one in {FOLDER_VARIABLE}.") from None
+                self._folder = own_path(FOLDER_VARIABLE, "mail")
+            except StoreError as bad:
+                raise ToolError(str(bad)) from None
         return self._folder
 
     def put(self, box: Box, message: EmailMessage, how: str = "") -> Letter:

@@ -13,16 +13,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from interlock import Server
+from interlock import Server, settings_of
 
 from .changing import add_changing, uris_of
 from .graph import VARIABLE, Graph
-from .limits import Limits, limits_of
+from .limits import PREFIX, Limits
 from .looking import add_looking
 from .resources import add_resources
 from .watching import Watcher
 
-__all__ = ["IMPORTS", "VARIABLE", "Graph", "Limits", "limits_of", "memory_server", "server", "server_of"]
+__all__ = ["IMPORTS", "VARIABLE", "Graph", "Limits", "memory_server", "server", "server_of"]
 
 IMPORTS = "INTERLOCK_MEMORY_IMPORTS"
 """Names the folder whose files a model may import by name. Unset, there is none."""
@@ -71,7 +71,7 @@ def server_of(*arguments: str) -> Server:
     """The server for the file that was typed, else for the environment's or the user's own. Raises ValueError or OSError in words."""
     if len(arguments) > 1:
         raise ValueError("One file is one graph: name one file, or none.")
-    limits_of()
+    settings_of(Limits, PREFIX)
     if arguments and os.path.isdir(arguments[0]):
         raise IsADirectoryError(f"{arguments[0]} is a folder. Name a file; it is made where there is none.")
     return memory_server(arguments[0] if arguments else None)

@@ -1,4 +1,4 @@
-"""`python -m interlock.servers.memory`: takes over the file of another memory server, writes one, and counts what there is."""
+"""`python -m interlock.servers.memory`: takes over the file of another memory server, writes one, counts, and forgets for good."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from pathlib import Path
 
 from interlock import ToolError
 
+from . import history
 from .answers import counted
+from .deeds import NAME
 from .graph import Graph, Pace
 from .lines import export_lines, import_lines, lines_of, words_of
 from .looking import counts
+from .texts import kept
 
 _LONG = 86_400.0  # seconds: who typed this can end it
 
@@ -28,6 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     giving = commands.add_parser("export", help="write the graph as JSON lines")
     giving.add_argument("file", type=Path, nargs="?", help="a file that is not there yet; else it is printed")
     commands.add_parser("count", help="say what there is")
+    forgetting = commands.add_parser("forget", help="take changes out of the history for good, so that nothing deleted can be brought back")
+    which = forgetting.add_mutually_exclusive_group(required=True)
+    which.add_argument("change", type=int, nargs="*", default=[], help="their numbers")
+    which.add_argument("--name", help="all that had to do with the entity of this name")
+    which.add_argument("--all", action="store_true", help="all of them")
     given = parser.parse_args(arguments)
     graph = Graph(given.graph)
     try:
@@ -36,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 found, _ = import_lines(graph, lines_of(file), "command", Pace(None, _LONG), dry_run=given.dry_run, whence=given.file.name)
             print(words_of(found))
             return 1 if found.bad_lines else 0
+        if given.command == "forget":
+            return _forget(graph, given.change, given.name)
         with graph.reading(Pace(None, _LONG)) as db:
             if given.command == "count":
                 there = counts(graph, db)
@@ -52,6 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         graph.close()
     return 0
+
+
+def _forget(graph: Graph, ids: list[int], name: str | None) -> int:
+    with graph.reading(Pace(None, _LONG)) as db:
+        known = history.changes_of(db, name and kept(name, NAME, graph.limits.name))
+    gone, clean = history.forget(graph, ids or known, Pace(None, _LONG))
+    print(f"{counted(gone, 'change is', 'changes are')} forgotten for good.{'' if clean else f' {history.TRACES}'}")
+    return 0 if clean else 1
 
 
 if __name__ == "__main__":

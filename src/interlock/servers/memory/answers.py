@@ -7,8 +7,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from interlock import CallToolResult, TextContent
-
 from .texts import shown
 
 # Lengths are those of the limits, whose words are better; here only what nobody means.
@@ -81,10 +79,12 @@ class Subgraph(Struct, omit_defaults=True):
 
 
 class CreatedEntities(Struct, omit_defaults=True):
-    """The entities that are new; `existing` were there and are as they were. `change` can be undone."""
+    """The entities that are new; `existing` were there and are as they were, and so are `alike`, whose names differ from new ones in
+    nothing but case, accents or spaces. `change` can be undone."""
 
     entities: list[Entity]
     existing: list[str] = field(default_factory=list)
+    alike: list[str] = field(default_factory=list)
     change: int | None = None
 
 
@@ -215,15 +215,11 @@ class Exported(Struct, omit_defaults=True):
     cursor: str | None = None
 
 
-class Forgotten(Struct):
-    """How many changes are gone from the history, for good."""
+class Forgotten(Struct, omit_defaults=True):
+    """How many changes are gone from the history, for good; not `clean` where traces are left."""
 
     changes: int
-
-
-def said(words: str, value: Any) -> CallToolResult:
-    """A result whose text is for reading; the data is in the structured content alone."""
-    return CallToolResult(content=[TextContent(words)], structured_content=value)
+    clean: bool = True
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Context, Server, ToolAnnotations, ToolError
+from interlock import Context, Server, ToolAnnotations, ToolError, ToolResult
 
 from . import deeds, history, lines
 from .answers import (
@@ -25,11 +25,10 @@ from .answers import (
     Text,
     counted,
     listed,
-    said,
 )
 from .graph import Graph
 from .looking import Count, Ctx, Name
-from .texts import shown, uri_of
+from .texts import kept, shown, uri_of
 from .writing import Change
 
 GRAPH, EXPORT, CHANGES, STATISTICS = "memory://knowledge-graph", "memory://export", "memory://changes", "memory://statistics"
@@ -37,7 +36,7 @@ _MOST_TOLD = 1_000  # entities that are named to who listens
 _LONG = 10  # times as long as other calls an import may take
 
 
-def create_entities(entities: list[NewEntity], ctx: Ctx) -> CreatedEntities | CallToolResult:
+def create_entities(entities: list[NewEntity], ctx: Ctx) -> ToolResult[CreatedEntities]:
     """Add entities to the graph. One whose name is there already is left as it is.
 
     Args:
@@ -49,10 +48,12 @@ def create_entities(entities: list[NewEntity], ctx: Ctx) -> CreatedEntities | Ca
     words = f"{counted(len(found.entities), 'entity was', 'entities were')} created{_of(one.name for one in found.entities)}."
     if found.existing:
         words += f" There already, and left as they are: {listed(found.existing, 20)}. add_observations adds to them."
-    return said(words + _number(found.change), found)
+    if found.alike:
+        words += f" There is much the same already: {listed(found.alike, 20)}. merge_entities makes one of both, where they are."
+    return ToolResult(found, words + _number(found.change))
 
 
-def create_relations(relations: list[Relation], ctx: Ctx) -> CreatedRelations | CallToolResult:
+def create_relations(relations: list[Relation], ctx: Ctx) -> ToolResult[CreatedRelations]:
     """Add relations between entities. One that is there already is left as it is.
 
     Args:
@@ -66,10 +67,10 @@ def create_relations(relations: list[Relation], ctx: Ctx) -> CreatedRelations | 
     words += f" {there:,} {'was' if there == 1 else 'were'} there already." if there else ""
     if found.missing:
         words += f" No entity yet: {listed(found.missing, 20)}. create_entities makes them."
-    return said(words + _number(found.change), found)
+    return ToolResult(found, words + _number(found.change))
 
 
-def add_observations(observations: list[NewObservations], ctx: Ctx) -> AddedObservations | CallToolResult:
+def add_observations(observations: list[NewObservations], ctx: Ctx) -> ToolResult[AddedObservations]:
     """Add facts to entities that are there. What an entity has already is not added again.
 
     Args:
@@ -79,10 +80,10 @@ def add_observations(observations: list[NewObservations], ctx: Ctx) -> AddedObse
         found = deeds.add_observations(change, observations)
     found.change = told(ctx, change)
     lines_ = [f"{shown(one.entity_name)}: {counted(len(one.added_observations), 'observation')} added" for one in found.results]
-    return said("\n".join(lines_ or ["There was nothing to add."]) + _number(found.change), found)
+    return ToolResult(found, "\n".join(lines_ or ["There was nothing to add."]) + _number(found.change))
 
 
-def delete_entities(entityNames: list[Text], ctx: Ctx) -> Done | CallToolResult:  # noqa: N803 - prompts for other servers call it so
+def delete_entities(entityNames: list[Text], ctx: Ctx) -> ToolResult[Done]:  # noqa: N803 - prompts for other servers call it so
     """Delete entities, with what is known of them and the relations from and to them. undo brings them back.
 
     Args:
@@ -93,7 +94,7 @@ def delete_entities(entityNames: list[Text], ctx: Ctx) -> Done | CallToolResult:
     return _done(ctx, change, found)
 
 
-def delete_observations(deletions: list[Deletion], ctx: Ctx) -> Done | CallToolResult:
+def delete_observations(deletions: list[Deletion], ctx: Ctx) -> ToolResult[Done]:
     """Delete observations of entities. undo brings them back.
 
     Args:
@@ -104,7 +105,7 @@ def delete_observations(deletions: list[Deletion], ctx: Ctx) -> Done | CallToolR
     return _done(ctx, change, found)
 
 
-def delete_relations(relations: list[Relation], ctx: Ctx) -> Done | CallToolResult:
+def delete_relations(relations: list[Relation], ctx: Ctx) -> ToolResult[Done]:
     """Delete relations. undo brings them back.
 
     Args:
@@ -115,7 +116,7 @@ def delete_relations(relations: list[Relation], ctx: Ctx) -> Done | CallToolResu
     return _done(ctx, change, found)
 
 
-def rename_entity(name: Name, to: Text, ctx: Ctx) -> Done | CallToolResult:
+def rename_entity(name: Name, to: Text, ctx: Ctx) -> ToolResult[Done]:
     """Give an entity another name; its relations go along.
 
     Args:
@@ -127,7 +128,7 @@ def rename_entity(name: Name, to: Text, ctx: Ctx) -> Done | CallToolResult:
     return _done(ctx, change, found)
 
 
-def merge_entities(names: list[Text], into: Name, ctx: Ctx) -> Done | CallToolResult:
+def merge_entities(names: list[Text], into: Name, ctx: Ctx) -> ToolResult[Done]:
     """Make one entity of several that are the same: it gets their observations and relations, and they are gone.
 
     Args:
@@ -139,7 +140,7 @@ def merge_entities(names: list[Text], into: Name, ctx: Ctx) -> Done | CallToolRe
     return _done(ctx, change, found)
 
 
-def set_entity_type(name: Name, type: Text, ctx: Ctx) -> Done | CallToolResult:
+def set_entity_type(name: Name, type: Text, ctx: Ctx) -> ToolResult[Done]:
     """Give an entity another type.
 
     Args:
@@ -151,7 +152,7 @@ def set_entity_type(name: Name, type: Text, ctx: Ctx) -> Done | CallToolResult:
     return _done(ctx, change, found)
 
 
-def replace_observation(name: Name, old: Text, new: Text, ctx: Ctx) -> Done | CallToolResult:
+def replace_observation(name: Name, old: Text, new: Text, ctx: Ctx) -> ToolResult[Done]:
     """Put a fact in the place of one that is true no more.
 
     Args:
@@ -164,7 +165,7 @@ def replace_observation(name: Name, old: Text, new: Text, ctx: Ctx) -> Done | Ca
     return _done(ctx, change, found)
 
 
-def undo(change: Count, ctx: Ctx) -> Done | CallToolResult:
+def undo(change: Count, ctx: Ctx) -> ToolResult[Done]:
     """Take a change back, where nothing that came later stands in the way. That is a change too, and can be undone itself.
 
     Args:
@@ -173,29 +174,31 @@ def undo(change: Count, ctx: Ctx) -> Done | CallToolResult:
     found, made = history.undo(ctx.state, change, client_of(ctx), ctx.state.pace(ctx, _LONG))
     if made is not None:
         found.change = told(ctx, made)
-    return said(found.message + _number(found.change), found)
+    return ToolResult(found, found.message + _number(found.change))
 
 
-def forget_changes(ctx: Ctx, changes: list[Count] | None = None) -> Forgotten | CallToolResult:
+def forget_changes(ctx: Ctx, changes: list[Count] | None = None, name: Name | None = None) -> ToolResult[Forgotten]:
     """Take changes out of the history for good, once the person has agreed: what was deleted is gone then. The graph stays as it is.
 
     Args:
-        changes: their numbers; without it all of them.
+        changes: their numbers; without these and a name all of them.
+        name: all changes that had to do with the entity of this name.
     """
     graph = ctx.state
     if changes is not None and len(changes) > graph.limits.items:
         raise ToolError(f"At most {graph.limits.items:,} are taken in one call, and these are {len(changes):,}.")
+    name = kept(name, deeds.NAME, graph.limits.name) if name is not None else None
     with graph.reading(graph.pace(ctx)) as db:
-        there = {id_ for (id_,) in db.execute("SELECT id FROM changes")}
-    ids = sorted(there if changes is None else there & set(changes))
-    if not ids:
-        return said("There is nothing in the history that would be forgotten.", Forgotten(0))
-    which = "all of the history" if len(ids) == len(there) else f"the changes {listed(map(str, ids))}"
-    words = f"Forget {which} ({counted(len(ids), 'change')})? They cannot be undone then, nor brought back."
-    if not ctx.wait(ctx.confirm(words)):
-        raise ToolError("The person did not agree, and nothing was forgotten.")
-    gone = history.forget(graph, ids, graph.pace(ctx, _LONG))
-    return said(f"{counted(gone, 'change is', 'changes are')} forgotten for good.", Forgotten(gone))
+        there, of_name = set(history.changes_of(db, None)), set(history.changes_of(db, name))
+    ids = sorted(of_name if changes is None else there & {*changes, *(of_name if name is not None else ())})
+    if ids:
+        which = "all of the history" if len(ids) == len(there) else f"the changes {listed(map(str, ids))}"
+        words = f"Forget {which} ({counted(len(ids), 'change')})? They cannot be undone then, nor brought back."
+        if not ctx.wait(ctx.confirm(words)):
+            raise ToolError("The person did not agree, and nothing was forgotten.")
+    gone, clean = history.forget(graph, ids, graph.pace(ctx, _LONG))
+    words = f"{counted(gone, 'change is', 'changes are')} forgotten for good." if ids else "There is nothing in the history to forget."
+    return ToolResult(Forgotten(gone, clean), words if clean else f"{words} {history.TRACES}")
 
 
 def import_graph(
@@ -203,7 +206,7 @@ def import_graph(
     text: Annotated[str, Meta(examples=['{"type":"entity","name":"Ada","entityType":"person","observations":[]}'])] | None = None,
     file: Annotated[str, Meta(max_length=255)] | None = None,
     dry_run: bool = False,
-) -> Imported | CallToolResult:
+) -> ToolResult[Imported]:
     """Add a graph that is JSON lines, as other memory servers keep it. What is there already is left as it is.
 
     Args:
@@ -227,7 +230,7 @@ def import_graph(
             found, change = lines.import_lines(graph, lines.lines_of(opened), who, pace, dry_run=dry_run, whence=file or "")
     if change is not None:
         told(ctx, change)
-    return said(lines.words_of(found) + _number(found.change), found)
+    return ToolResult(found, lines.words_of(found) + _number(found.change))
 
 
 def add_changing(made: Server) -> None:
@@ -281,9 +284,9 @@ def uris_of(names: Iterable[str]) -> list[str]:
     return [GRAPH, EXPORT, CHANGES, STATISTICS, *map(uri_of, sorted(names)[:_MOST_TOLD])]
 
 
-def _done(ctx: Context[Graph], change: Change, found: Done) -> CallToolResult:
+def _done(ctx: Context[Graph], change: Change, found: Done) -> ToolResult[Done]:
     found.change = told(ctx, change)
-    return said(found.message + _number(found.change), found)
+    return ToolResult(found, found.message + _number(found.change))
 
 
 def _number(change: int | None) -> str:

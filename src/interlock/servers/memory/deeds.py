@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from interlock import ToolError
 
+from . import searching
 from .answers import (
     Added,
     AddedObservations,
@@ -25,6 +26,7 @@ from .texts import kept, name_of, shown
 from .writing import Change
 from .writing import Entity as Row
 
+_MOST_COMPARED = 20  # new names in one call
 NAME, TYPE, RELATION, OBSERVATION = "The name of an entity", "The type of an entity", "The type of a relation", "An observation"
 
 
@@ -51,8 +53,9 @@ def create_entities(change: Change, entities: Sequence[NewEntity]) -> CreatedEnt
         for text in texts:
             change.add_observation(row, name, text)
         made.append(Entity(name, kind, texts))
+    alike = [other for one in made[:_MOST_COMPARED] if change.indexed for other in searching.names_alike(change.db, one.name)]
     change.words = f"{counted(len(made), 'entity', 'entities')} created: {listed(one.name for one in made)}"
-    return CreatedEntities(made, existing)
+    return CreatedEntities(made, existing, list(dict.fromkeys(alike)))
 
 
 def create_relations(change: Change, relations: Sequence[Relation]) -> CreatedRelations:

@@ -10,13 +10,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from interlock import Context, ToolError
-from interlock.store import StoreError, data_folder
+from interlock import Context, ToolError, settings_of
+from interlock.store import StoreError, own_path
 
 from . import tables
-from .limits import Limits, limits_of
+from .limits import PREFIX, Limits
 from .writing import Change
 
 VARIABLE = "INTERLOCK_MEMORY_DB"
@@ -103,7 +103,7 @@ class Graph:
         """What may be kept and done. Raises ToolError where the environment sets one that is none."""
         if self._limits is None:
             try:
-                self._limits = limits_of()
+                self._limits = settings_of(Limits, PREFIX)
             except ValueError as bad:
                 raise ToolError(f"A limit of this server is set to what is none: {bad}.") from None
         return self._limits
@@ -272,10 +272,7 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 def named_path() -> Path:
     """The file that the environment names, or the user's own. Raises ToolError where the user has no folder for data."""
-    named: Any = os.environ.get(VARIABLE)
-    if named:
-        return Path(named).expanduser()
     try:
-        return data_folder().parent / "memory" / "graph.db"
-    except StoreError:
-        raise ToolError(f"This user has no folder for data. Name a file in {VARIABLE}.") from None
+        return own_path(VARIABLE, "memory", "graph.db")
+    except StoreError as bad:
+        raise ToolError(str(bad)) from None

@@ -19,6 +19,11 @@ from .writing import Change, Entity, Observation, Relation
 
 _LOOKS = 1024  # steps between two looks at whether somebody still waits
 _MOST_NAMED = 5
+TRACES = (
+    "Yet traces of it are left: another program reads the memory now, or has made an index that this one's SQLite cannot reach. "
+    "Forget again later, or by that program, for these to go too."
+)
+"""Said where something was forgotten and not every byte of it is gone."""
 _COLUMNS = "id, at, client, tool, words, size, undoes, undone_by"
 # The tables that an import fills, with what tells their rows apart.
 _FILLED = {"entities": "id, name, kind", "observations": "id, entity, text", "relations": "id, source, target, kind"}
@@ -86,7 +91,8 @@ def undo(graph: Graph, id: int, client: str, pace: Pace) -> tuple[Done, Change |
         view = change_of(change.db, id)
         if view.undone_by is not None:
             return Done(True, f"Change {id} was undone by change {view.undone_by} already. Nothing had to be changed."), None
-        change.words = f"change {id} undone ({view.words})"
+        of = view.words if view.undoes is None else f"which undid change {view.undoes}"  # and not all that went to and fro before
+        change.words = f"change {id} undone ({of})"
         rows = change.db.execute("SELECT kind, name, data FROM steps WHERE change = ? ORDER BY place DESC", (id,))
         try:
             for done, (kind, name, data) in enumerate(rows):
@@ -216,17 +222,31 @@ def digest(db: sqlite3.Connection, table: str, first: int, last: int) -> str:
     return made.hexdigest()
 
 
-def forget(graph: Graph, ids: list[int] | None, pace: Pace) -> int:
-    """Take changes out of the history for good, all of them where none are named; how many it were. The graph stays as it is."""
+def changes_of(db: sqlite3.Connection, name: str | None) -> list[int]:
+    """The numbers of all changes that had to do with an entity, whatever it was called then; of all there are, where none is named."""
+    if name is None:
+        return [id_ for (id_,) in db.execute("SELECT id FROM changes ORDER BY id")]
+    names, found = [name], set[int]()
+    for one in names:  # which grows by the names before and after a renaming
+        for column in ("name", "other"):
+            for change, kind, *pair in db.execute(f"SELECT change, kind, name, other FROM steps WHERE {column} = ?", (one,)):
+                found.add(change)
+                names += [other for other in pair if kind == "entity~" and other and other not in names]
+    return sorted(found)
+
+
+def forget(graph: Graph, ids: list[int], pace: Pace) -> tuple[int, bool]:
+    """Take changes out of the history for good: how many it were, and whether no byte of what was deleted is left in the file.
+
+    Some is where another program reads, as what is beside the file then stays as it is, and where this SQLite cannot reach the index that
+    others made. The graph stays as it is.
+    """
     with graph.changing(pace, "forget_changes") as change:
-        if ids is None:
-            gone = change.db.execute("DELETE FROM changes").rowcount
-            change.db.execute("DELETE FROM steps")
-        else:
-            change.db.executemany("DELETE FROM steps WHERE change = ?", [(id,) for id in ids])
-            gone = sum(change.db.execute("DELETE FROM changes WHERE id = ?", (id,)).rowcount for id in ids)
+        change.db.executemany("DELETE FROM steps WHERE change = ?", [(id,) for id in ids])
+        gone = sum(change.db.execute("DELETE FROM changes WHERE id = ?", (id,)).rowcount for id in ids)
         if graph.indexed:
             sweep_index(change.db)
     with graph.raw() as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    return gone
+        unreached = not graph.indexed and db.execute("SELECT 1 FROM facts WHERE name = 'index'").fetchone() is not None
+        ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return gone, not busy and not unreached

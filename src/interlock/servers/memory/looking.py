@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from interlock import CallToolResult, Context, Server, ToolAnnotations, ToolError
+from interlock import Context, Server, ToolAnnotations, ToolError, ToolResult
 
 from . import history, searching, views
-from .answers import Changes, Counts, Exported, Steps, Subgraph, Text, Way, said
+from .answers import Changes, Counts, Exported, Steps, Subgraph, Text, Way
 from .graph import Graph
 from .lines import export_lines, places
 from .texts import kept, shown
@@ -27,7 +27,7 @@ _NAME = "The name of an entity"
 _MOST_TYPES = 50
 
 
-def read_graph(ctx: Ctx, type: Text | None = None, limit: Count | None = None, cursor: Cursor | None = None) -> Subgraph | CallToolResult:
+def read_graph(ctx: Ctx, type: Text | None = None, limit: Count | None = None, cursor: Cursor | None = None) -> ToolResult[Subgraph]:
     """Read the graph in pages: entities with their observations, in the order in which they came, and the relations from them.
 
     Args:
@@ -45,7 +45,7 @@ def read_graph(ctx: Ctx, type: Text | None = None, limit: Count | None = None, c
         found.cursor = str(ids[taken - 1]) if len(ids) > taken else None
         if type is None and found.cursor is None:
             found.relations += views.adrift(db, graph.limits.relations)
-    return said(found.words("There is nothing in the graph."), found)
+    return ToolResult(found, found.words("There is nothing in the graph."))
 
 
 def search_nodes(
@@ -54,7 +54,7 @@ def search_nodes(
     type: Text | None = None,
     limit: Count | None = None,
     cursor: Cursor | None = None,
-) -> Subgraph | CallToolResult:
+) -> ToolResult[Subgraph]:
     """Find entities by words in their names, types and observations; those that fit best come first, with their relations.
 
     Case and accents make no difference. All words have to be there, or their beginnings, or where that is too little parts of words.
@@ -72,12 +72,12 @@ def search_nodes(
         found, taken = views.subgraph(db, ids[skip : skip + size], graph.limits)
     found.cursor = str(skip + taken) if len(ids) > skip + taken else None
     found.note = "; ".join(filter(None, (note if ids else None, found.note))) or None
-    return said(found.words(f"Nothing was found for {shown(query)}."), found)
+    return ToolResult(found, found.words(f"Nothing was found for {shown(query)}."))
 
 
 def open_nodes(
     names: list[Name], ctx: Ctx, skip: Annotated[int, Meta(ge=0)] = 0, limit: Count | None = None, cursor: Cursor | None = None
-) -> Subgraph | CallToolResult:
+) -> ToolResult[Subgraph]:
     """Read some entities by their names, with the relations from and to them. Those that are not there are left out.
 
     Args:
@@ -97,7 +97,7 @@ def open_nodes(
     missing = [shown(name) for name in names if kept(name, _NAME, graph.limits.name) not in ids]
     if missing:
         found.note = "; ".join(filter(None, (f"not there: {', '.join(missing[:20])}", found.note)))
-    return said(found.words("None of these is in the graph."), found)
+    return ToolResult(found, found.words("None of these is in the graph."))
 
 
 def list_neighbours(
@@ -107,7 +107,7 @@ def list_neighbours(
     direction: Direction = "both",
     relations: list[Text] | None = None,
     limit: Count | None = None,
-) -> Subgraph | CallToolResult:
+) -> ToolResult[Subgraph]:
     """What an entity has to do with: the entities that its relations lead to, the nearest first.
 
     Args:
@@ -131,7 +131,7 @@ def list_neighbours(
     if cut or len(ids) > taken or len(names) > graph.limits.pages:
         reached = f"{len(names):,} names were reached{' and more' if cut else ''}, and not all are here"
         found.note = "; ".join(filter(None, (reached, found.note)))
-    return said(found.words("There is nothing."), found)
+    return ToolResult(found, found.words("There is nothing."))
 
 
 def find_path(
@@ -141,7 +141,7 @@ def find_path(
     directed: bool = False,
     relations: list[Text] | None = None,
     depth: Annotated[int, Meta(ge=1, le=100)] | None = None,
-) -> Way | CallToolResult:
+) -> ToolResult[Way]:
     """How two entities have to do with each other: a shortest way between them.
 
     Args:
@@ -158,13 +158,13 @@ def find_path(
     with graph.reading(pace) as db:
         found = views.way(db, start, end, steps, directed=directed, kinds=relations, limits=limits, pace=pace)
     if not found.found:
-        return said(
-            f"No way was found from {shown(start)} to {shown(end)} in {steps} steps{f': {found.note}' if found.note else ''}.", found
+        return ToolResult(
+            found, f"No way was found from {shown(start)} to {shown(end)} in {steps} steps{f': {found.note}' if found.note else ''}."
         )
-    return said("\n".join(one.line() for one in found.relations) or "They are the same.", found)
+    return ToolResult(found, "\n".join(one.line() for one in found.relations) or "They are the same.")
 
 
-def graph_statistics(ctx: Ctx) -> Counts | CallToolResult:
+def graph_statistics(ctx: Ctx) -> ToolResult[Counts]:
     """How much there is in the graph, by types; where its file is, and the limits of this server."""
     graph = ctx.state
     with graph.reading(graph.pace(ctx)) as db:
@@ -177,7 +177,7 @@ def graph_statistics(ctx: Ctx) -> Counts | CallToolResult:
         f"{found.changes:,} changes in the history, {found.bytes:,} bytes in {shown(found.path)}",
         *([] if found.full_text else ["This SQLite has no full-text search: searches look at every entity."]),
     ]
-    return said("\n".join(lines), found)
+    return ToolResult(found, "\n".join(lines))
 
 
 def counts(graph: Graph, db: sqlite3.Connection) -> Counts:
@@ -199,7 +199,7 @@ def counts(graph: Graph, db: sqlite3.Connection) -> Counts:
     )  # fmt: skip
 
 
-def list_changes(ctx: Ctx, name: Name | None = None, limit: Count | None = None, cursor: Cursor | None = None) -> Changes | CallToolResult:
+def list_changes(ctx: Ctx, name: Name | None = None, limit: Count | None = None, cursor: Cursor | None = None) -> ToolResult[Changes]:
     """What was changed, when, by which client and tool, the latest first. show_change has the parts, undo takes one back.
 
     Args:
@@ -213,10 +213,10 @@ def list_changes(ctx: Ctx, name: Name | None = None, limit: Count | None = None,
     with graph.reading(graph.pace(ctx)) as db:
         found = history.changes(db, name, _number(cursor) if cursor is not None else None, size)
     lines = [one.line() for one in found.changes] or ["Nothing was changed yet, or it was forgotten."]
-    return said("\n".join([*lines, *([f"... there are more: call again with cursor {found.cursor}"] if found.cursor else [])]), found)
+    return ToolResult(found, "\n".join([*lines, *([f"... there are more: call again with cursor {found.cursor}"] if found.cursor else [])]))
 
 
-def show_change(change: Count, ctx: Ctx, limit: Count | None = None, cursor: Cursor | None = None) -> Steps | CallToolResult:
+def show_change(change: Count, ctx: Ctx, limit: Count | None = None, cursor: Cursor | None = None) -> ToolResult[Steps]:
     """What a change did: each part of it, as it was before and as it was after.
 
     Args:
@@ -232,10 +232,10 @@ def show_change(change: Count, ctx: Ctx, limit: Count | None = None, cursor: Cur
         before, after = _side(one.before), _side(one.after)
         sign = "~" if before and after else "-" if before else "+"
         lines.append(f"{sign} {one.kind} {' -> '.join(filter(None, (before, after)))}")
-    return said("\n".join([*lines, *([f"... there are more: call again with cursor {found.cursor}"] if found.cursor else [])]), found)
+    return ToolResult(found, "\n".join([*lines, *([f"... there are more: call again with cursor {found.cursor}"] if found.cursor else [])]))
 
 
-def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> Exported | CallToolResult:
+def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> ToolResult[Exported]:
     """The graph as JSON lines, which other memory servers read: entities first, then relations, a page at a time.
 
     Args:
@@ -252,7 +252,7 @@ def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> Exported | CallToolR
                 break
             lines.append(line)
             last = at
-    return said(b"".join(lines).decode(), Exported(len(lines), last if more else None))
+    return ToolResult(Exported(len(lines), last if more else None), b"".join(lines).decode())
 
 
 def add_looking(made: Server) -> None:

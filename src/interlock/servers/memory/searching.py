@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import reduce
 from typing import NamedTuple
 
 from interlock import ToolError
 
 from .graph import Pace
-from .texts import folded, words_of
+from .texts import folded, sign_of, words_of
 
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
 _MOST_QUERY = 2_000  # characters
@@ -21,6 +22,7 @@ _MOST_TERMS = 32
 _MOST_PIECES = 48  # trigrams that are looked up for a term; the rest is compared
 _PIECE = 3
 _LOOKS = 512
+_COMMON = 2_000  # entities that have a word, from which on it tells little of any of them
 # By how much an entity comes before others whose name is what is looked for, or has it, or which has it as whole words.
 _EXACT, _NAMED, _WHOLE = 4_000.0, 2_000.0, 1_000.0
 _WEIGHTS = "8.0, 3.0, 1.0"  # of name, type and observations
@@ -42,6 +44,10 @@ class Term(NamedTuple):
     def phrase(self, *, whole: bool = False) -> str:
         """For the index of words: these, one after the other, the last one perhaps only begun."""
         return f'"{" ".join(self.words)}"' + ("" if whole else " *")
+
+    def begins_one_of(self, terms: list[Term]) -> bool:
+        """Whether whatever has one of these has this too, as its beginning."""
+        return any(len(self.words) == len(one.words) == 1 and one != self and one.words[0].startswith(self.words[0]) for one in terms)
 
     def pieces(self) -> str:
         """For the index of pieces: all of them, in whatever order."""
@@ -76,73 +82,112 @@ def search(db: sqlite3.Connection, query: str, kind: str | None, enough: int, mo
         return Found(_first((id_ for (id_,) in rows), allowed, most))
     if not indexed:
         return Found(_looked_at(db, terms, allowed, most, pace), _SLOW)
-    ids = _all(db, terms, query, allowed, most)
+    counts: dict[str, int] = {}
+    ids = _all(db, terms, query, allowed, most, counts)
     if len(ids) < enough and any(len(term.text) >= _PIECE for term in terms):
-        ids += _first(_by_parts(db, terms, allowed), None, most - len(ids), but=set(ids))
+        ids += _first(_having(db, terms, in_words=True), allowed, most - len(ids), but=set(ids))
     if ids or len(terms) == 1:
         return Found(ids)
-    return Found(_any(db, terms, allowed, most), _SOME)
+    scores = _ranked(db, [term for term in terms if term.words], " OR ", allowed, most, counts)
+    return Found(sorted(scores, key=lambda id_: (scores[id_], -id_))[:most], _SOME)
 
 
-def _all(db: sqlite3.Connection, terms: list[Term], query: str, allowed: set[int] | None, most: int) -> list[int]:
+def _all(db: sqlite3.Connection, terms: list[Term], query: str, allowed: set[int] | None, most: int, counts: dict[str, int]) -> list[int]:
     """What has all of them: those that are words as words, others as they stand."""
-    others = [term for term in terms if not term.is_word]
-    if others:
-        allowed = set(_by_parts(db, others, allowed))
-    found = _in_order(db, [term for term in terms if term.words], query, allowed, most)
-    if others and len(found) < most:  # what has them, but not where a word begins
-        words = " AND ".join(term.phrase() for term in terms if term.is_word)
-        rest = _ranked(db, words, allowed, most) if words else allowed or ()
-        found += _first(sorted(rest, reverse=True), None, most - len(found), but=set(found))
-    return found
+    if all(term.is_word for term in terms):
+        return _in_order(db, terms, query, allowed, most, counts)
+    having = _first(_having(db, terms), allowed, most)
+    found = _in_order(db, [term for term in terms if term.words], query, set(having), most, counts)
+    return found + _first(having, None, most - len(found), but=set(found))  # what has them, but not where a word begins
 
 
-def _in_order(db: sqlite3.Connection, terms: list[Term], query: str, allowed: set[int] | None, most: int) -> list[int]:
+def _in_order(
+    db: sqlite3.Connection, terms: list[Term], query: str, allowed: set[int] | None, most: int, counts: dict[str, int]
+) -> list[int]:
     """What has all of these as words or their beginnings, in the order of how well it fits."""
     words = " AND ".join(term.phrase() for term in terms)
-    if not words:
+    if not words or (allowed is not None and not allowed):
         return []
-    ids = _ranked(db, words, allowed, most)
+    ids = _ranked(db, terms, " AND ", allowed, most, counts)
+    if not ids:
+        return []
     # Names before all else, also where so many were found that not all of them are put in order.
-    for better, by in ((" AND ".join(term.phrase(whole=True) for term in terms), _WHOLE), (f"name : ({words})", _NAMED)):
-        rows = db.execute("SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC", (better,))
-        ids |= {id_: ids.get(id_, 0.0) - by for id_ in _first((id_ for (id_,) in rows), allowed, most)}
-    name = " ".join(words_of(folded(query)))
-    exact = db.execute("SELECT rowid FROM words WHERE words MATCH ? AND name = ? LIMIT 20", (f'name : ^ "{name}"', name))
-    ids |= {id_: ids.get(id_, 0.0) - _EXACT for (id_,) in exact if allowed is None or id_ in allowed}
+    whole = " AND ".join(term.phrase(whole=True) for term in terms)
+    ids |= {id_: ids.get(id_, 0.0) - _WHOLE for id_ in _first(_matching(db, "words", whole), allowed, most)}
+    if named := _first(_matching(db, "words", f"name : ({words})"), allowed, most):
+        ids |= {id_: ids.get(id_, 0.0) - _NAMED for id_ in named}
+        name = " ".join(words_of(folded(query)))
+        exact = db.execute("SELECT rowid FROM words WHERE words MATCH ? AND name = ? LIMIT 20", (f'name : ^ "{name}"', name))
+        ids |= {id_: ids.get(id_, 0.0) - _EXACT for (id_,) in exact if allowed is None or id_ in allowed}
     return sorted(ids, key=lambda id_: (ids[id_], -id_))[:most]
 
 
-def _ranked(db: sqlite3.Connection, expression: str, allowed: set[int] | None, most: int) -> dict[int, float]:
-    """What the index of words has for an expression: the newest, with how well each fits (the smaller the better)."""
-    query = f"SELECT rowid, bm25(words, {_WEIGHTS}) FROM words WHERE words MATCH ? ORDER BY rowid DESC"
-    found: dict[int, float] = {}
-    for id_, score in db.execute(query, (expression,)):
-        if allowed is None or id_ in allowed:
-            found[id_] = score
-            if len(found) >= most:
-                break
+def _ranked(
+    db: sqlite3.Connection, terms: list[Term], joint: str, allowed: set[int] | None, most: int, counts: dict[str, int]
+) -> dict[int, float]:
+    """What the index of words has: the newest, with how well each fits (the smaller the better). `counts` remembers who has what.
+
+    Words that very many have say nothing of that, and to weigh them SQLite looks at every entity that has them: they are left out of it.
+    """
+    any_ = joint == " OR "
+    phrases = [term.phrase() for term in terms if any_ or not term.begins_one_of(terms)]
+    if len(phrases) > 1:
+        for phrase in phrases:
+            counts[phrase] = counts[phrase] if phrase in counts else _count(db, phrase)
+            if not counts[phrase] and not any_:
+                return {}
+        phrases = [phrase for phrase in phrases if counts[phrase]]
+    if not phrases:
+        return {}
+    found = dict.fromkeys(_first(_matching(db, "words", joint.join(phrases)), allowed, most), 0.0)
+    telling = [phrase for phrase in phrases if counts.get(phrase, len(found)) < _COMMON]
+    if telling:
+        query = f"SELECT rowid, bm25(words, {_WEIGHTS}) FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT {_COMMON}"
+        scores = db.execute(query, (joint.join(telling),))
+        found |= {id_: score for id_, score in scores if id_ in found or (any_ and (allowed is None or id_ in allowed))}
     return found
 
 
-def _by_parts(db: sqlite3.Connection, terms: list[Term], allowed: set[int] | None) -> list[int]:
-    """What has all of them somewhere, in the middle of words too. The index has pieces of three characters, shorter ones are compared."""
-    wanted = " AND ".join(term.pieces() for term in terms if len(term.text) >= _PIECE)
-    conditions, values = ["instr(text, ?) > 0"] * len(terms), [term.text for term in terms]
-    if wanted:
-        conditions.insert(0, "pieces MATCH ?")
-        values.insert(0, wanted)
-    rows = db.execute(f"SELECT rowid FROM pieces WHERE {' AND '.join(conditions)} ORDER BY rowid DESC", values)
-    return [id_ for (id_,) in rows if allowed is None or id_ in allowed]
+def _count(db: sqlite3.Connection, phrase: str) -> int:
+    """How many entities have something, as far as that matters."""
+    ((count,),) = db.execute(f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {_COMMON})", (phrase,)).fetchall()
+    return int(count)
 
 
-def _any(db: sqlite3.Connection, terms: list[Term], allowed: set[int] | None, most: int) -> list[int]:
-    """What has some of them; those with more, and rarer ones, come first."""
-    words = " OR ".join(term.phrase() for term in terms if term.words)
-    if not words:
-        return []
-    ids = _ranked(db, words, allowed, most)
-    return sorted(ids, key=lambda id_: (ids[id_], -id_))
+def _having(db: sqlite3.Connection, terms: list[Term], *, in_words: bool = False) -> Iterator[int]:
+    """What has all of them somewhere, the newest first: words at their beginning, or where they are long enough `in_words` as well."""
+    plain = [term for term in terms if term.is_word and not (in_words and len(term.text) >= _PIECE)]
+    others = [term for term in terms if term not in plain]
+    streams: list[Iterator[int]] = []
+    if plain:
+        streams.append(_matching(db, "words", " AND ".join(term.phrase() for term in plain)))
+    if signs := [term.text for term in others if len(term.text) < _PIECE]:
+        streams.append(_matching(db, "signs", " AND ".join(f'"{sign_of(text)}"' for text in signs)))
+    if long := [term for term in others if len(term.text) >= _PIECE]:
+        longer = [term.text for term in long if len(term.text) > _PIECE]
+        compared = "".join([" AND instr(text, ?) > 0"] * len(longer))
+        query = f"SELECT rowid FROM pieces WHERE pieces MATCH ?{compared} ORDER BY rowid DESC"
+        streams.append(id_ for (id_,) in db.execute(query, (" AND ".join(term.pieces() for term in long), *longer)))
+    return reduce(_both, streams)
+
+
+def _matching(db: sqlite3.Connection, table: str, expression: str) -> Iterator[int]:
+    """What an index has for an expression, the newest first."""
+    for (id_,) in db.execute(f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC", (expression,)):
+        yield id_
+
+
+def _both(one: Iterator[int], other: Iterator[int]) -> Iterator[int]:
+    """What is in both; each has its numbers from the largest to the smallest."""
+    left, right = next(one, None), next(other, None)
+    while left is not None and right is not None:
+        if left == right:
+            yield left
+            left, right = next(one, None), next(other, None)
+        elif left > right:
+            left = next(one, None)
+        else:
+            right = next(other, None)
 
 
 def _looked_at(db: sqlite3.Connection, terms: list[Term], allowed: set[int] | None, most: int, pace: Pace) -> list[int]:
@@ -170,6 +215,20 @@ def _first(ids: Iterable[int], allowed: set[int] | None, most: int, but: set[int
         if (allowed is None or id_ in allowed) and (but is None or id_ not in but):
             found.append(id_)
     return found
+
+
+def names_alike(db: sqlite3.Connection, name: str) -> list[str]:
+    """Names of others that look like one: they differ in nothing but case, accents, and what parts the words."""
+    words = " ".join(words_of(folded(name)))
+    if not words:
+        return []
+    query = "SELECT e.name FROM words JOIN entities e ON e.id = words.rowid WHERE words MATCH ? AND words.name = ? LIMIT 50"
+    found = [other for (other,) in db.execute(query, (f'name : ^ "{words}"', words)) if other != name]
+    return [other for other in found if _plain(other) == _plain(name)]
+
+
+def _plain(name: str) -> str:
+    return " ".join(re.sub(r"[\s_-]+", " ", folded(name)).split())
 
 
 def names_like(db: sqlite3.Connection, begun: str, most: int, *, indexed: bool) -> list[str]:

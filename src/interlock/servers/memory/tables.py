@@ -8,10 +8,10 @@ from contextlib import closing
 
 from interlock import ToolError
 
-from .texts import folded, words_of
+from .texts import folded, sign_of, signs_of, words_of
 
 _OURS, _VERSION = 0x494C4D47, 1  # the mark of our files, and the form of their tables
-_INDEX = "1"  # the form of what is in the index; another one is made anew
+_INDEX = "2"  # the form of what is in the index; another one is made anew
 
 _MANY = 2_000  # entities
 _BETWEEN = " ¶ "  # between observations, where no phrase goes on; no word has it
@@ -40,9 +40,12 @@ _TABLES = (
 )
 _INDEXES = (
     # Words come in as they are compared, so that nothing is left to do but to part them.
-    "CREATE VIRTUAL TABLE words USING fts5(name, kind, texts, tokenize = 'ascii', prefix = '2')",
+    "CREATE VIRTUAL TABLE words USING fts5(name, kind, texts, tokenize = 'ascii', prefix = '1 2')",
     "CREATE VIRTUAL TABLE pieces USING fts5(text, tokenize = 'trigram case_sensitive 1', detail = none)",
+    # What is too short for a piece and no word, such as the ends of c# and c++, each written as a word.
+    "CREATE VIRTUAL TABLE signs USING fts5(text, tokenize = 'ascii', detail = none, columnsize = 0)",
 )
+INDEXES = ("words", "pieces", "signs")
 
 
 def is_ours(db: sqlite3.Connection, path: object, variable: str) -> bool:
@@ -88,7 +91,7 @@ def catch_up(db: sqlite3.Connection) -> None:
     """Make the index what it has to be, within a transaction."""
     made = db.execute("SELECT value FROM facts WHERE name = 'index'").fetchone()
     if made is None or made[0] != _INDEX:
-        for table in ("words", "pieces"):
+        for table in INDEXES:
             db.execute(f"DROP TABLE IF EXISTS {table}")
         for statement in _INDEXES:
             db.execute(statement)
@@ -113,8 +116,8 @@ def thinned_out(db: sqlite3.Connection, gone: int) -> bool:
 def index(db: sqlite3.Connection, ids: Iterable[int]) -> None:
     """Have these entities found as they are now, and those that are gone no more."""
     for id_ in ids:
-        db.execute("DELETE FROM words WHERE rowid = ?", (id_,))
-        db.execute("DELETE FROM pieces WHERE rowid = ?", (id_,))
+        for table in INDEXES:
+            db.execute(f"DELETE FROM {table} WHERE rowid = ?", (id_,))
         found = db.execute("SELECT name, kind FROM entities WHERE id = ?", (id_,)).fetchone()
         if found is None:
             continue
@@ -122,7 +125,8 @@ def index(db: sqlite3.Connection, ids: Iterable[int]) -> None:
         name, kind, *several = (folded(text) for text in (*found, *(text for (text,) in texts)))
         columns = (id_, _worded(name), _worded(kind), _BETWEEN.join(map(_worded, several)))
         db.execute("INSERT INTO words (rowid, name, kind, texts) VALUES (?, ?, ?, ?)", columns)
-        db.execute("INSERT INTO pieces (rowid, text) VALUES (?, ?)", (id_, "\n".join((name, kind, *several))))
+        db.execute("INSERT INTO pieces (rowid, text) VALUES (?, ?)", (id_, whole := "\n".join((name, kind, *several))))
+        db.execute("INSERT INTO signs (rowid, text) VALUES (?, ?)", (id_, " ".join(map(sign_of, sorted(signs_of(whole))))))
 
 
 def _worded(text: str) -> str:
@@ -136,5 +140,5 @@ def mark_stale(db: sqlite3.Connection, ids: Iterable[int]) -> None:
 
 def sweep_index(db: sqlite3.Connection) -> None:
     """Take what is left of deleted texts out of the index."""
-    for table in ("words", "pieces"):
+    for table in INDEXES:
         db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")

@@ -10,7 +10,9 @@ from interlock import ToolError
 
 # Scripts that put no spaces between words: each character counts as a word, and a word as a phrase of them.
 _ALONE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"[{_ALONE}\u2190-\u2bff\U0001f000-\U0001faff]|[^\W_{_ALONE}]+")
+_PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"
+_SIGN = re.compile(rf"[^\w\s{_ALONE}{_PICTURES}]|_")
+_WORD = re.compile(rf"[{_ALONE}{_PICTURES}]|[^\W_{_ALONE}]+")
 # Accents, and the points of Hebrew and Arabic, which people leave out when they look for something. Marks of other scripts are letters.
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]")
 _UNSEEN = re.compile("[\ufe00-\ufe0f\u200b-\u200f\u00ad\u2060\ufeff]")
@@ -55,6 +57,18 @@ def folded(text: str) -> str:
 def words_of(text: str) -> list[str]:
     """The words of a folded text, in their order."""
     return _WORD.findall(text)
+
+
+def signs_of(text: str) -> set[str]:
+    """The signs of a folded text that belong to no word, alone and with what stands beside each."""
+    places = [found.start() for found in _SIGN.finditer(text)]
+    found = {text[start : start + length] for place in places for start, length in ((place, 1), (place, 2), (max(0, place - 1), 2))}
+    return {one for one in found if not any(char.isspace() for char in one)}
+
+
+def sign_of(text: str) -> str:
+    """A sign as a word of ASCII, for the index."""
+    return text.encode("utf-8", "surrogatepass").hex()
 
 
 def shown(text: str) -> str:

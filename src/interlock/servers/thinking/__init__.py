@@ -17,11 +17,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Raw
 
-from interlock import AnyResult, CallToolResult, Context, Exchange, Handler, Server, TextContent, ToolAnnotations, ToolError
+from interlock import AnyResult, Context, Exchange, Handler, Server, ToolAnnotations, ToolError, ToolResult, settings_of
 from interlock.store import MemoryVault, StoreError, Vault, open_vault
 
 from .answers import Chains, Forgotten, Listed, Reviewed, Taken, drawing, outline, short
-from .chains import HERE, MAIN, PREFIX, Limits, Shelf, Thought, limits_of, owner_of, unknown, words_of
+from .chains import HERE, MAIN, PREFIX, Limits, Shelf, Thought, owner_of, unknown, words_of
 
 CHAIN = "thinking://chains/{chain}"
 Number = Annotated[int, Meta(ge=1, le=1_000_000)]
@@ -44,7 +44,7 @@ async def sequentialthinking(
     branchId: Branch | None = None,
     needsMoreThoughts: bool | None = None,
     chain: ChainId | None = None,
-) -> Taken | CallToolResult:
+) -> ToolResult[Taken]:
     """Think a problem through step by step: one thought in each call, which may revise an earlier one or branch off from it.
 
     Good for what has to be broken down, planned, or may turn out otherwise than it looks. Begin with thought 1 and a guess of how many
@@ -92,7 +92,7 @@ async def sequentialthinking(
         revised,
     )
     more = f"Send chain {found.id} with the next." if kept.next_thought_needed else f"The chain {found.id} is finished."
-    return _said(f"Thought {kept.thought_number} of {kept.total_thoughts} is on {words_of(kept.branch)}. {more}", taken)
+    return ToolResult(taken, f"Thought {kept.thought_number} of {kept.total_thoughts} is on {words_of(kept.branch)}. {more}")
 
 
 async def _latest(ctx: Context[Shelf]) -> str:
@@ -106,16 +106,16 @@ async def _latest(ctx: Context[Shelf]) -> str:
     return ids[-1]
 
 
-async def list_chains(ctx: Context[Shelf]) -> Chains | CallToolResult:
+async def list_chains(ctx: Context[Shelf]) -> ToolResult[Chains]:
     """Your chains of thoughts, the one used last first."""
     with _kept():
         found = await ctx.state.chains(ctx.caller)
     listed = [Listed(one.id, short(one.thoughts[0].thought), len(one.thoughts), list(one.forks), one.finished) for one in found]
     lines = [f"{one.chain}: {one.begins} ({one.thoughts} thoughts{', finished' if one.finished else ''})" for one in listed]
-    return _said("\n".join(lines) or "There is none. A chain that a stranger began can be had by its id only.", Chains(listed))
+    return ToolResult(Chains(listed), "\n".join(lines) or "There is none. A chain that a stranger began can be had by its id only.")
 
 
-async def review_chain(chain: ChainId, ctx: Context[Shelf], form: Literal["outline", "mermaid"] = "outline") -> Reviewed | CallToolResult:
+async def review_chain(chain: ChainId, ctx: Context[Shelf], form: Literal["outline", "mermaid"] = "outline") -> ToolResult[Reviewed]:
     """Look back at a whole chain, with its revisions and branches.
 
     Args:
@@ -127,10 +127,10 @@ async def review_chain(chain: ChainId, ctx: Context[Shelf], form: Literal["outli
     if found is None:
         raise unknown(chain)
     text = outline(found) if form == "outline" else drawing(found)
-    return _said(text, Reviewed(found.id, found.finished, list(found.forks), found.thoughts))
+    return ToolResult(Reviewed(found.id, found.finished, list(found.forks), found.thoughts), text)
 
 
-async def forget_chain(chain: ChainId, ctx: Context[Shelf]) -> Forgotten | CallToolResult:
+async def forget_chain(chain: ChainId, ctx: Context[Shelf]) -> ToolResult[Forgotten]:
     """Forget a chain for good.
 
     Args:
@@ -140,7 +140,7 @@ async def forget_chain(chain: ChainId, ctx: Context[Shelf]) -> Forgotten | CallT
         done = await ctx.state.forget(chain, ctx.caller)
     if done:
         ctx.updated(CHAIN.format(chain=chain))
-    return _said("It is forgotten." if done else "There is no such chain.", Forgotten(chain, done))
+    return ToolResult(Forgotten(chain, done), "It is forgotten." if done else "There is no such chain.")
 
 
 @contextmanager
@@ -149,11 +149,6 @@ def _kept() -> Iterator[None]:
         yield
     except StoreError as bad:
         raise ToolError(f"Thoughts cannot be kept just now: {bad}") from None
-
-
-def _said(text: str, value: object) -> CallToolResult:
-    """A result whose text is for reading, and whose data is in the structured content."""
-    return CallToolResult(content=[TextContent(text)], structured_content=value)
 
 
 # -- the server --------------------------------------------------------------------------------------------------------------------
@@ -257,7 +252,7 @@ def server_of(*arguments: str) -> Server:
             open_vault(url)  # which makes nothing yet, but knows whether it could
     except (StoreError, ValueError) as bad:
         raise ValueError(f"{PREFIX}STORE: {bad}") from None
-    return thinking_server(url, limits_of())
+    return thinking_server(url, settings_of(Limits, PREFIX))
 
 
 server = thinking_server()

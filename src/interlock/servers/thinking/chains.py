@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import msgspec
 from msgspec import Struct, field
@@ -31,18 +30,6 @@ class Limits(Struct, frozen=True, kw_only=True):
     chains: int = 100  # of one caller; the one that was used longest ago goes first
     total: int = 64 * 1024 * 1024  # bytes of all chains of all callers, in memory
     seconds: int = 24 * 3600  # for which a chain stays after its last thought
-
-
-def limits_of(environment: Mapping[str, str] = os.environ) -> Limits:
-    """The limits that an environment sets. Raises ValueError, which names the variable, for one that is no limit."""
-    given: dict[str, int] = {}
-    for name in Limits.__struct_fields__:
-        text = environment.get(PREFIX + name.upper(), "").strip()
-        if text and not (text.isascii() and text.isdigit() and int(text) > 0):
-            raise ValueError(f"{PREFIX}{name.upper()}={text}: it has to be a whole number above 0")
-        if text:
-            given[name] = int(text)
-    return Limits(**given)
 
 
 class Thought(Struct, rename="camel", omit_defaults=True, frozen=True):

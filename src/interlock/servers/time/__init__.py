@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Context, McpError, Server, TextContent, ToolAnnotations, ToolError, types
+from interlock import Context, McpError, Server, ToolAnnotations, ToolError, ToolResult, types
 
 from .answers import (
     ClockChanges,
@@ -66,14 +66,14 @@ class Watch:
 # -- the tools -------------------------------------------------------------------------------------------------------------------
 
 
-def get_current_time(ctx: Context[Watch], timezone: Zone | None = None) -> Moment | CallToolResult:
+def get_current_time(ctx: Context[Watch], timezone: Zone | None = None) -> ToolResult[Moment]:
     """What time it is.
 
     Args:
         timezone: where, such as America/New_York; without it in the person's own zone.
     """
     found = moment_of(shown(ctx.state.now(), ctx.state.zone(timezone)))
-    return _said(words_of(found), found)
+    return ToolResult(found, words_of(found))
 
 
 def convert_time(
@@ -82,7 +82,7 @@ def convert_time(
     ctx: Context[Watch],
     source_timezone: Zone | None = None,
     which: Which = "first",
-) -> Conversion | CallToolResult:
+) -> ToolResult[Conversion]:
     """Convert a time, or a date and time, from one zone to one or more others.
 
     Args:
@@ -98,12 +98,12 @@ def convert_time(
     targets = [target_of(read.moment, watch.zone(name)) for name in names]
     found = Conversion(source, targets, read.note, read.other.isoformat() if read.other else None)
     lines = [words_of(source), *(f"{words_of(one)}, {one.time_difference}" for one in targets), *([read.note] if read.note else [])]
-    return _said("\n".join(lines), found)
+    return ToolResult(found, "\n".join(lines))
 
 
 def add_to_time(
     time: Time, duration: Duration, ctx: Context[Watch], timezone: Zone | None = None, which: Which = "first"
-) -> Shifted | CallToolResult:
+) -> ToolResult[Shifted]:
     """What the time is some time after another. Years to days go by the calendar, hours to seconds pass.
 
     Args:
@@ -117,10 +117,10 @@ def add_to_time(
     later = added(read.moment, span)
     note = joined(read, later)
     found = Shifted(moment_of(read.moment), moment_of(later.moment), str(span), note)
-    return _said("\n".join([words_of(found.end), *([note] if note else [])]), found)
+    return ToolResult(found, "\n".join([words_of(found.end), *([note] if note else [])]))
 
 
-def time_between(start: Time, end: Time, ctx: Context[Watch], timezone: Zone | None = None) -> Difference | CallToolResult:
+def time_between(start: Time, end: Time, ctx: Context[Watch], timezone: Zone | None = None) -> ToolResult[Difference]:
     """How long it is from one time to another: by the calendar, and exactly.
 
     Args:
@@ -132,12 +132,12 @@ def time_between(start: Time, end: Time, ctx: Context[Watch], timezone: Zone | N
     first, last = read_moment(start, zone, now), read_moment(end, zone, now)
     found = difference_of(first, last)
     said = f"{found.duration} by the calendar of {found.start.timezone}, exactly {found.total_seconds:,.12g} seconds."
-    return _said("\n".join([said, *([found.note] if found.note else [])]), found)
+    return ToolResult(found, "\n".join([said, *([found.note] if found.note else [])]))
 
 
 def next_clock_changes(
     ctx: Context[Watch], timezone: Zone | None = None, after: Time = "now", count: Annotated[int, Meta(ge=1, le=40)] = 2
-) -> ClockChanges | CallToolResult:
+) -> ToolResult[ClockChanges]:
     """When the clocks of a zone are changed next, for summer time or for good.
 
     Args:
@@ -149,14 +149,14 @@ def next_clock_changes(
     moment = read_moment(after, zone, ctx.state.now()).moment
     found = changes_of(zone, moment, count)
     lines = [f"{one.before} becomes {one.after} ({one.shift})" for one in found.changes]
-    return _said("\n".join(lines) or f"No change of clocks is known for {found.timezone} in the next twenty years.", found)
+    return ToolResult(found, "\n".join(lines) or f"No change of clocks is known for {found.timezone} in the next twenty years.")
 
 
 def find_timezones(
     query: Annotated[str, Meta(min_length=1, max_length=MOST_LETTERS, examples=["Barcelona", "Nepal", "CEST", "+05:45", "BR"])],
     ctx: Context[Watch],
     limit: Annotated[int, Meta(ge=1, le=600)] = 10,
-) -> FoundZones | CallToolResult:
+) -> ToolResult[FoundZones]:
     """Find time zones by city, country, abbreviation or offset from UTC, best first.
 
     Args:
@@ -172,12 +172,7 @@ def find_timezones(
     found = FoundZones(listed, len(names) <= limit)
     lines = [f"{one.timezone}{f' ({one.country})' if one.country else ''}: {one.datetime}" for one in listed]
     more = [] if found.complete else ["There are more: ask for a higher limit, or more exactly."]
-    return _said("\n".join([*(lines or ["There is none. Try the country, or a larger city near it."]), *more]), found)
-
-
-def _said(text: str, value: object) -> CallToolResult:
-    """A result whose text is for reading, and whose data is in the structured content."""
-    return CallToolResult(content=[TextContent(text)], structured_content=value)
+    return ToolResult(found, "\n".join([*(lines or ["There is none. Try the country, or a larger city near it."]), *more]))
 
 
 # -- the server ------------------------------------------------------------------------------------------------------------------

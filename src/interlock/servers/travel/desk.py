@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
-from interlock import Cancelled, Context, Declined, Server, ToolError
+from interlock import Cancelled, Context, Declined, Server, ToolError, ToolResult
 
 from . import ledger
 from .flights import Day, Flight, flight_called
@@ -70,7 +70,7 @@ async def book_trip(
     ctx: Context[Records],
     travelers: Travelers = 1,
     return_flight: FlightId | None = None,
-) -> Outcome:
+) -> ToolResult[Outcome]:
     """Book flights and a hotel together, once the person has confirmed it in a form and said who travels.
 
     Args:
@@ -109,7 +109,7 @@ async def book_trip(
     return await _booked(ctx, "\n".join(summary), fields, wanted, check_in.year, with_contact=True)
 
 
-async def book_flight(flight: FlightId, ctx: Context[Records], travelers: Travelers = 1) -> Outcome:
+async def book_flight(flight: FlightId, ctx: Context[Records], travelers: Travelers = 1) -> ToolResult[Outcome]:
     """Book seats on one flight, once the person has confirmed it in a form.
 
     Args:
@@ -124,7 +124,7 @@ async def book_flight(flight: FlightId, ctx: Context[Records], travelers: Travel
     return await _booked(ctx, summary, fields, wanted, dt.date.fromisoformat(out.date).year)
 
 
-async def book_hotel(hotel: HotelId, check_in: Day, check_out: Day, ctx: Context[Records], guests: Guests = 2) -> Outcome:
+async def book_hotel(hotel: HotelId, check_in: Day, check_out: Day, ctx: Context[Records], guests: Guests = 2) -> ToolResult[Outcome]:
     """Book a hotel, once the person has confirmed it in a form.
 
     Args:
@@ -144,7 +144,7 @@ async def book_hotel(hotel: HotelId, check_in: Day, check_out: Day, ctx: Context
     return await _booked(ctx, summary, {**_yes("hotel", stay.total), "roomType": ROOM}, wanted, check_in.year)
 
 
-async def cancel_booking(booking: BookingId, ctx: Context[Records]) -> Cancellation:
+async def cancel_booking(booking: BookingId, ctx: Context[Records]) -> ToolResult[Cancellation]:
     """Cancel a booking, once the person has agreed. It cannot be taken back.
 
     Args:
@@ -152,25 +152,26 @@ async def cancel_booking(booking: BookingId, ctx: Context[Records]) -> Cancellat
     """
     known = await asyncio.to_thread(ledger.find, ctx.state, booking)
     if known.status == "cancelled":
-        return Cancellation(False, f"{known.id} was cancelled before; there is nothing left to do.", known)
+        return _cancellation(False, f"{known.id} was cancelled before; there is nothing left to do.", known)
     if not await ctx.confirm(
         f"Cancel the booking {known.id} ({_title(known)}, {dollars(known.total)})? It cannot be taken back.", key="cancel"
     ):
-        return Cancellation(False, f"The person did not agree: {known.id} stands as it was.", known)
+        return _cancellation(False, f"The person did not agree: {known.id} stands as it was.", known)
     await ctx.once("cancel", asyncio.to_thread, ledger.cancel, ctx.state, known.id)
     _tell(ctx, known.id)
-    return Cancellation(True, f"{known.id} is cancelled.", await asyncio.to_thread(ledger.find, ctx.state, known.id))
+    return _cancellation(True, f"{known.id} is cancelled.", await asyncio.to_thread(ledger.find, ctx.state, known.id))
 
 
-def list_bookings(ctx: Context[Records]) -> Bookings:
+def list_bookings(ctx: Context[Records]) -> ToolResult[Bookings]:
     """All bookings with what they hold and how they stand."""
     found = ledger.bookings(ctx.state)
-    return Bookings(len(found), found)
+    lines = [f"{one.id}: {_title(one)}, {dollars(one.total)}, {one.status}" for one in found] or ["There are no bookings."]
+    return ToolResult(Bookings(len(found), found), "\n".join(lines))
 
 
 async def _booked(
     ctx: Context[Records], summary: str, fields: dict[str, Any], wanted: Booking, year: int, *, with_contact: bool = False
-) -> Outcome:
+) -> ToolResult[Outcome]:
     """Ask, and book where the answer is a yes."""
     # Drawn before the first question, so that a tool that runs again from the top has the same one, in whatever process.
     reference = await ctx.once("reference", secrets.token_hex, 16)
@@ -178,12 +179,12 @@ async def _booked(
     try:
         said = await ctx.elicit(summary, form, key="booking")
         if said["confirmBooking"] is not True:
-            return Outcome(False, "The person did not confirm: nothing was booked.")
+            return _outcome("The person did not confirm: nothing was booked.")
         contact = await _asked_contact(ctx) if with_contact else None
     except Declined:
-        return Outcome(False, "The person declined: nothing was booked.")
+        return _outcome("The person declined: nothing was booked.")
     except Cancelled:
-        return Outcome(False, "The person dismissed the form: nothing was booked.")
+        return _outcome("The person dismissed the form: nothing was booked.")
     covered = said.get("travelInsurance") is True
     final = structs.replace(
         wanted,
@@ -196,7 +197,15 @@ async def _booked(
     name = await ctx.once("book", asyncio.to_thread, ledger.book, ctx.state, reference, year, final)
     _tell(ctx, name)
     booking = await asyncio.to_thread(ledger.find, ctx.state, name)
-    return Outcome(True, f"Booked: {name}, {_title(booking)}, {dollars(booking.total)} in all.", booking)
+    return _outcome(f"Booked: {name}, {_title(booking)}, {dollars(booking.total)} in all.", booking)
+
+
+def _outcome(message: str, booking: Booking | None = None) -> ToolResult[Outcome]:
+    return ToolResult(Outcome(booking is not None, message, booking), message)
+
+
+def _cancellation(cancelled: bool, message: str, booking: Booking) -> ToolResult[Cancellation]:
+    return ToolResult(Cancellation(cancelled, message, booking), message)
 
 
 async def _asked_contact(ctx: Context[Records]) -> Contact:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from interlock import Context, TextContent, ToolError, types
+from interlock import Context, TextContent, ToolError, ToolResult, types
 
 from .places import Place
 from .prices import dollars, fare
@@ -104,7 +104,7 @@ def search_flights(
     max_price: Dollars | None = None,
     max_stops: Annotated[int, Meta(ge=0, le=3)] | None = None,
     sort: Literal["price", "departure", "duration", "stops"] = "price",
-) -> Flights:
+) -> ToolResult[Flights]:
     """The flights from one city or airport to another on a day, with times, stops and prices.
 
     Args:
@@ -122,7 +122,9 @@ def search_flights(
         if (max_price is None or flight.price <= max_price) and (max_stops is None or flight.stops <= max_stops)
     ]
     found.sort(key=_ORDER[sort])
-    return Flights(here.label, there.label, date.isoformat(), len(found), found)
+    words = f"{len(found) or 'No'} flights from {here.label} to {there.label} on {date}, priced in US dollars for one seat"
+    data = Flights(here.label, there.label, date.isoformat(), len(found), found)
+    return ToolResult(data, "\n".join([words, *(flight.line for flight in found)]))
 
 
 async def find_best_flight(
@@ -131,7 +133,7 @@ async def find_best_flight(
     date: Day,
     ctx: Context[Records],
     preferences: Annotated[str, Meta(min_length=1, max_length=500)] = "morning departure, at most one stop",
-) -> Best:
+) -> ToolResult[Best]:
     """Let the client's own model weigh all flights of a day and recommend three, with reasons.
 
     Args:
@@ -158,7 +160,8 @@ async def find_best_flight(
     picks = picked("\n".join(block.text for block in blocks if isinstance(block, TextContent)), offered)
     if not picks:
         raise ToolError("The model named none of these flights in its answer. Ask again, or choose one with search_flights.")
-    return Best(wishes, len(offered), answer.model, picks)
+    words = "\n".join(f"{pick.rank}. {pick.flight.line.removeprefix('- ')}: {pick.reason}" for pick in picks)
+    return ToolResult(Best(wishes, len(offered), answer.model, picks), words)
 
 
 def question(offered: list[Flight], here: Place, there: Place, day: dt.date, wishes: str) -> str:

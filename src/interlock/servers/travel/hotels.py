@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from interlock import Context, ToolError
+from interlock import Context, ToolError, ToolResult
 
 from .flights import City, Day, Dollars
 from .records import Records
@@ -34,6 +34,12 @@ class Hotel(Struct):
     rooms: int
     total: int
 
+    @property
+    def line(self) -> str:
+        """The hotel in one line, for models to read."""
+        about = f"{self.stars} stars, rated {self.rating:g}, {', '.join(self.features)}"
+        return f"- {self.id} | {self.name}, {self.area} | {about} | ${self.price_per_night} a night | ${self.total} in all"
+
 
 class Hotels(Struct):
     """The hotels that were found, the best rated first."""
@@ -54,7 +60,7 @@ def search_hotels(
     ctx: Context[Records],
     max_price_per_night: Dollars | None = None,
     guests: Guests = 2,
-) -> Hotels:
+) -> ToolResult[Hotels]:
     """The hotels of a city for a stay, the best rated first.
 
     Args:
@@ -68,7 +74,9 @@ def search_hotels(
     rows = ctx.state.rows(f"{_QUERY} h.city = ? ORDER BY h.rating DESC, h.price", place.code)
     found = [_hotel(row, nights, guests) for row in rows]
     found = [hotel for hotel in found if max_price_per_night is None or hotel.price_per_night <= max_price_per_night]
-    return Hotels(place.label, check_in.isoformat(), check_out.isoformat(), nights, guests, len(found), found)
+    words = f"{len(found) or 'No'} hotels in {place.label} for {guests}, {check_in} to {check_out}, priced in US dollars"
+    data = Hotels(place.label, check_in.isoformat(), check_out.isoformat(), nights, guests, len(found), found)
+    return ToolResult(data, "\n".join([words, *(hotel.line for hotel in found)]))
 
 
 def hotel_called(records: Records, name: str, nights: int, guests: int) -> Hotel:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from interlock import ToolError
-from interlock.store import StoreError, data_folder
+from interlock.store import StoreError, own_path
 
 from .places import Atlas, Place
 
@@ -147,10 +147,7 @@ class Records:
 
 def named_path() -> Path:
     """The file that the environment names, or the user's own. Raises ToolError where the user has no folder for data."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named).expanduser()
     try:
-        return data_folder().parent / "travel.sqlite"
-    except StoreError:
-        raise ToolError(f"This user has no folder for data. Name a file in {VARIABLE}.") from None
+        return own_path(VARIABLE, "travel.sqlite")
+    except StoreError as bad:
+        raise ToolError(str(bad)) from None

@@ -95,6 +95,12 @@ class Desk:
         assert self._admin is not None
         return await self._admin.fetchval(sql, *arguments)
 
+    async def run(self, *statements: str) -> None:
+        """Have the superuser change something."""
+        assert self._admin is not None
+        for sql in statements:
+            await self._admin.execute(sql)
+
     async def digest(self) -> str:
         """All that there is in the database, and what is left behind outside of it."""
         return await self.ask(_DIGEST)
@@ -120,7 +126,9 @@ class Desk:
 
     async def backends(self, words: str) -> int:
         """How many connections run a statement that has these words in it."""
-        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND state = 'active' AND query LIKE $2 AND pid <> pg_backend_pid()"
+        query = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND state = 'active' AND query LIKE $2 AND pid <> pg_backend_pid()"
+        )
         return await self.ask(query, self.database, f"%{words}%")
 
     async def until(self, words: str, many: int) -> None:

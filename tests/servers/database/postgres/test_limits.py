@@ -20,9 +20,7 @@ SLOW = "SELECT pg_sleep(300) -- slow"
 
 async def begun(desk: Desk, made: PostgresEngine, sql: str, *, write: bool = False) -> asyncio.Task[object]:
     """A statement that the server is busy with."""
-    task: asyncio.Task[object] = asyncio.create_task(
-        made.execute([Statement(sql)], WHOLE) if write else made.rows(Statement(sql), WHOLE)
-    )
+    task: asyncio.Task[object] = asyncio.create_task(made.execute([Statement(sql)], WHOLE) if write else made.rows(Statement(sql), WHOLE))
     await desk.until(sql if write else "FETCH", 1)
     return task
 
@@ -102,7 +100,10 @@ async def test_time(desk: Desk) -> None:
 
 async def test_locks_and_busy_connections(desk: Desk) -> None:
     """Who waits for others waits so long and no longer, and is told for what."""
-    async with engine(desk.owner_url, write=True, seconds=60) as holder, engine(desk.owner_url, write=True, connections=1, waiting=0.2) as made:
+    async with (
+        engine(desk.owner_url, write=True, seconds=60) as holder,
+        engine(desk.owner_url, write=True, connections=1, waiting=0.2) as made,
+    ):
         task = asyncio.create_task(holder.execute([Statement("LOCK TABLE people"), Statement("SELECT pg_sleep(300) -- held")], WHOLE))
         await desk.until("held", 1)
         assert "Somebody else has locked" in await refusal(made, "SELECT * FROM people")
@@ -119,7 +120,9 @@ async def test_what_is_too_large_is_cut_off(desk: Desk) -> None:
         assert "more than 100000 bytes" in await refusal(made, "SELECT repeat('x', 5000000)")
         assert "more than 100000 bytes" in await refusal(made, "SELECT n, repeat('x', 40000 * n) FROM generate_series(1, 10) n")
         assert "more than 100000 bytes" in await failure(made, "SELECT repeat('x', 200000)")
-        assert "more than 100000 bytes" in await failure(made, "DELETE FROM orders", "SELECT repeat('x', 1000) FROM generate_series(1, 1000)")
+        assert "more than 100000 bytes" in await failure(
+            made, "DELETE FROM orders", "SELECT repeat('x', 1000) FROM generate_series(1, 1000)"
+        )
         found = await rows(made, "SELECT n, repeat('x', 60000) FROM generate_series(1, 50) n", page=Page(0, 20, 10_000_000, 100))
         assert [row[0] for row in found.rows] == list(range(1, 21))
         assert found.rows[0][1]["characters"] == 60_000
@@ -129,7 +132,14 @@ async def test_what_is_too_large_is_cut_off(desk: Desk) -> None:
 async def test_connections_come_back_clean(desk: Desk) -> None:
     """Locks, settings, cursors and listeners of a statement end with it, also with one that was kept."""
     async with engine(desk.owner_url, write=True, connections=1) as made:
-        await execute(made, "SELECT pg_advisory_lock(1)", "SET work_mem = '77MB'", "LISTEN x", "CREATE TEMPORARY TABLE mine (a int)", "PREPARE p AS SELECT 1")
+        await execute(
+            made,
+            "SELECT pg_advisory_lock(1)",
+            "SET work_mem = '77MB'",
+            "LISTEN x",
+            "CREATE TEMPORARY TABLE mine (a int)",
+            "PREPARE p AS SELECT 1",
+        )
         clean = """SELECT concat_ws(' ', current_setting('work_mem'), (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
           (SELECT count(*) FROM pg_listening_channels()), to_regclass('mine'), (SELECT count(*) FROM pg_prepared_statements WHERE from_sql))"""
         assert await value(made, clean) == f"{await desk.ask('SHOW work_mem')} 0 0 0"

@@ -66,10 +66,23 @@ async def test_columns_and_odd_queries(desk: Desk) -> None:
     async with engine(desk.reader_url) as made:
         found = await rows(made, "SELECT 1 AS a, 'x'::varchar AS a, now() AS b, '{1}'::int[] AS c, 'calm'::mood AS d")
         assert [column.name for column in found.columns] == ["a", "a", "b", "c", "d"]
-        assert [column.type for column in found.columns] == ["integer", "character varying", "timestamp with time zone", "integer[]", "mood"]
+        assert [column.type for column in found.columns] == [
+            "integer",
+            "character varying",
+            "timestamp with time zone",
+            "integer[]",
+            "mood",
+        ]
         assert (await rows(made, "SELECT FROM people")).rows == [[], []]
         assert (await rows(made, "SELECT 1 WHERE false")).rows == []
-        for sql in ("VALUES (1)", "TABLE people", "WITH x AS (SELECT 1) SELECT * FROM x", "(SELECT 1) UNION SELECT 2", "SELECT 1;", "/* a */ SELECT 1 -- b"):
+        for sql in (
+            "VALUES (1)",
+            "TABLE people",
+            "WITH x AS (SELECT 1) SELECT * FROM x",
+            "(SELECT 1) UNION SELECT 2",
+            "SELECT 1;",
+            "/* a */ SELECT 1 -- b",
+        ):
             assert (await rows(made, sql)).rows
         for sql, words in {
             "": "no SQL", "SELECT 1\0": "NUL", "SELECT '\ud800'": "not Unicode", "SELECT 1 2": "In line 1, column 10", "SELECT 1,\n  nope": "In line 2, column 3",
@@ -104,10 +117,19 @@ async def test_tables(desk: Desk) -> None:
     """What the role may read: kinds, columns, keys, indexes, comments, labels; partitions and what may not be read are left out."""
     async with engine(desk.reader_url) as made:
         names = {table.name: table for table in await made.tables()}
-        kinds = {"people": "table", "orders": "table", "spent": "view", "named": "view", "kept": "materialized view", "parts": "partitioned table"}
+        kinds = {
+            "people": "table",
+            "orders": "table",
+            "spent": "view",
+            "named": "view",
+            "kept": "materialized view",
+            "parts": "partitioned table",
+        }
         assert {name: table.kind for name, table in names.items()} == kinds
         assert names["orders"] == TableName("orders", "table", "public", None, "What people bought")
-        people, orders, spent, kept = await made.describe([names["people"], names["orders"], TableName("gone", schema="public"), names["spent"], names["kept"]])
+        people, orders, spent, kept = await made.describe(
+            [names["people"], names["orders"], TableName("gone", schema="public"), names["spent"], names["kept"]]
+        )
         assert people.columns == [
             Column("id", "integer", nullable=False, key=1), Column("name", "text", nullable=False),
             Column("mood", "mood", default="'calm'::mood", values=["calm", "cross"]), Column("born", "date"),
@@ -151,7 +173,9 @@ async def test_what_a_role_may_not_read_is_not_there(desk: Desk) -> None:
             names = {table.name for table in await made.tables()}
             assert "half" in names
             assert not names & {"hidden", "secret", "parts_old"}
-            (half,) = await made.describe([TableName(name, schema=schema) for schema, name in (("closed", "hidden"), ("public", "secret"), ("public", "half"))])
+            (half,) = await made.describe(
+                [TableName(name, schema=schema) for schema, name in (("closed", "hidden"), ("public", "secret"), ("public", "half"))]
+            )
             assert [column.name for column in half.columns] == ["b"]
         finally:
             await execute(owner, "DROP SCHEMA closed CASCADE", "DROP TABLE secret, half")

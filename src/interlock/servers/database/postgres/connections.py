@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from interlock import ToolError
 
 from ..limits import Limits
+from ..spares import Spares
 from .driver import Connection, Driver, Meter
 from .refusals import TooLarge, late, refused, unreachable
 from .targets import Target
@@ -17,6 +18,10 @@ from .values import teach
 
 ANY_ROLE = "INTERLOCK_DATABASE_ANY_ROLE"
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# For our own questions to the catalogue: nothing of the role's search_path stands in the place of PostgreSQL's own, and names of types are
+# written as that path has it all the same.
+LOOKING = f"""{READING}; SELECT pg_catalog.set_config('search_path',
+  pg_catalog.rtrim(pg_catalog.concat('pg_catalog, ', pg_catalog.current_setting('search_path')), ', '), true)"""
 WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 # A table with a conflict that is found at the end of a transaction: while it stands, nobody commits what is not whole or not to be kept.
 GUARD = "interlock_guard"
@@ -25,33 +30,38 @@ SAVEPOINT {GUARD}; CREATE TEMPORARY TABLE {GUARD} (open int UNIQUE DEFERRABLE IN
 INSERT INTO pg_temp.{GUARD} VALUES (1), (1); RELEASE {GUARD}"""
 _PATIENCE = 5.0  # seconds until a connection that does not end what it was told to end is ended itself
 _CANCELLED = "57014"
+_INTERVAL = "client_connection_check_interval"
 _WATCHING = (14, 0)  # the version from which a server notices while it computes that its client has gone
 # What a transaction cannot keep a role from: it reaches beyond the database, or beyond the transaction.
 _POWERS = """
-SELECT CASE WHEN r.rolsuper AND r.rolname = session_user THEN 'is a superuser' WHEN r.rolsuper THEN 'may become the superuser ' || r.rolname
-            WHEN r.rolreplication THEN 'may replicate' ELSE 'has the powers of ' || r.rolname END AS power
+SELECT CASE WHEN r.rolsuper AND r.rolname = session_user THEN 'is a superuser'
+            WHEN r.rolsuper THEN pg_catalog.concat('may become the superuser ', r.rolname)
+            WHEN r.rolreplication THEN 'may replicate' ELSE pg_catalog.concat('has the powers of ', r.rolname) END AS power
 FROM pg_catalog.pg_roles r
 WHERE pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER') AND (r.rolsuper OR r.rolreplication OR r.rolname IN
        ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'pg_signal_backend'))
 UNION
-SELECT 'may call ' || p.proname
+SELECT pg_catalog.concat('may call ', p.proname)
 FROM pg_catalog.pg_proc p
-LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'
+LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_proc'::regclass::oid AND d.objid = p.oid AND d.deptype = 'e'
 WHERE p.proname IN ('dblink', 'dblink_connect', 'dblink_connect_u', 'dblink_exec', 'dblink_send_query', 'lo_import', 'lo_export',
        'pg_read_file', 'pg_read_binary_file', 'pg_file_write', 'pg_file_unlink', 'pg_file_rename', 'pg_rotate_logfile', 'pg_reload_conf',
        'heap_force_kill', 'heap_force_freeze', 'pg_switch_wal', 'pg_promote')
-  AND (p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace OR d.objid IS NOT NULL)
+  AND (p.pronamespace = 'pg_catalog'::regnamespace::oid OR d.objid IS NOT NULL)
   AND pg_catalog.has_function_privilege(session_user, p.oid, 'EXECUTE')
 ORDER BY power
 """
+_END = "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.unnest($1::pg_catalog.int4[]) AS pid"
+_ALONE = "BEGIN READ ONLY; SET LOCAL search_path = pg_catalog"
 _SUPERUSER = "is a superuser"
 
 
 class Link:
     """A connection while it is lent."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self, connection: Connection, *, watched: bool) -> None:
+        """`watched` says that the server can notice while it computes that this program has gone."""
+        self.connection, self.watched = connection, watched
         self.meter = Meter(connection)
         self.pid = connection.get_server_pid()
 
@@ -63,7 +73,7 @@ class Connections:
         """`patience` is how many seconds a connection has to end what it was told to end."""
         self._target, self._limits, self._driver, self._patience = target, limits, driver, patience
         self._places = asyncio.Semaphore(limits.connections)
-        self._idle: list[Link] = []
+        self._idle: Spares[Link] = Spares(limits.idle, self._ended)
         self._lent: set[Link] = set()
         self._returning: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -107,18 +117,19 @@ class Connections:
             link.connection.terminate()
         if self._returning:
             await asyncio.wait(self._returning)
-        while self._idle:
-            connection = self._idle.pop().connection
-            with suppress(Exception):
-                await connection.close(timeout=self._patience)
-            connection.terminate()
+        await self._idle.close()
+
+    async def _ended(self, link: Link) -> None:
+        with suppress(Exception):
+            await link.connection.close(timeout=self._patience)
+        link.connection.terminate()
 
     async def _begun(self, begin: str) -> Link:
         """A connection in a transaction that has its snapshot: whether it may write cannot be changed from there on."""
         try:
             async with asyncio.timeout(self._limits.waiting):
                 while not self._closed:
-                    link = self._idle.pop() if self._idle else None
+                    link = self._idle.take()
                     if link is None:
                         link, used = await self._connected(), False
                     else:
@@ -143,15 +154,15 @@ class Connections:
     def _settings(self, link: Link) -> str:
         """What holds for one transaction. To read its result takes the snapshot."""
         wanted = {"statement_timeout": self._limits.seconds, "lock_timeout": min(self._limits.waiting, self._limits.seconds)}
-        if link.connection.get_server_version() >= _WATCHING and os.name == "posix":
-            wanted["client_connection_check_interval"] = self._patience
-        calls = (f"pg_catalog.set_config('{name}', '{max(1, int(value * 1000))}', true)" for name, value in wanted.items())
+        if link.watched:
+            wanted[_INTERVAL] = self._patience
+        calls = (f"pg_catalog.set_config('{name}', '{_thousandths(value)}', true)" for name, value in wanted.items())
         return f"SELECT {', '.join(calls)}"
 
     async def _connected(self) -> Link:
         settings = {
             "application_name": "interlock", "default_transaction_read_only": "on", "datestyle": "ISO", "intervalstyle": "iso_8601",
-            "idle_in_transaction_session_timeout": str(int((self._limits.seconds + self._patience) * 1000 + 10_000)),
+            "idle_in_transaction_session_timeout": str(_thousandths(self._limits.seconds + self._patience + 10)),
         }  # fmt: skip
         connection: Connection = await self._driver.connect(
             self._target.url, timeout=self._limits.waiting, statement_cache_size=0, server_settings=settings
@@ -160,14 +171,27 @@ class Connections:
             if os.environ.get(ANY_ROLE) != "1":
                 await self._judge(connection)
             await teach(connection)
-            return Link(connection)
+            return Link(connection, watched=await self._watches(connection))
         except BaseException:
             connection.terminate()
             raise
 
+    async def _watches(self, connection: Connection) -> bool:
+        """Whether the server takes the setting: it depends on its version, and on the system that it runs on."""
+        if connection.get_server_version() < _WATCHING:
+            return False
+        try:
+            await connection.execute(f"BEGIN; SET LOCAL {_INTERVAL} = {int(self._patience * 1000)}; ROLLBACK")
+        except self._driver.refusal:
+            await connection.execute("ROLLBACK")
+            return False
+        return True
+
     async def _judge(self, connection: Connection) -> None:
         """Raises ToolError for a role whom a transaction that reads only does not hold."""
+        await connection.execute(_ALONE)  # who may be a superuser calls nothing that somebody else has put in the way of PostgreSQL's own
         powers = [row["power"] for row in await connection.fetch(_POWERS)]
+        await connection.execute("ROLLBACK")
         if powers:
             powers = [_SUPERUSER] if _SUPERUSER in powers else powers
             raise ToolError(
@@ -198,7 +222,7 @@ class Connections:
                     if getattr(error, "sqlstate", None) != _CANCELLED:
                         raise
                     await _reset(connection)  # what was cancelled had ended before, and this was cancelled in its place
-            self._idle.append(link)
+            self._idle.put(link)
         except Exception:
             await self._kill([link.pid])  # it may have caught the cancellation, or be computing for nobody
             connection.terminate()
@@ -211,7 +235,7 @@ class Connections:
             async with asyncio.timeout(self._patience):
                 other: Connection = await self._driver.connect(self._target.url, statement_cache_size=0)
                 try:
-                    await other.fetch("SELECT pg_catalog.pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", pids)
+                    await other.fetch(_END, pids)
                 finally:
                     other.terminate()
 
@@ -238,6 +262,11 @@ class Connections:
                     "It would end the transaction, or check its constraints early: leave out what is about the transaction."
                 ) from None
             raise refused(error, self._driver, sql=sql, before=before, reading=reading) from error
+
+
+def _thousandths(seconds: float) -> int:
+    """Seconds as PostgreSQL takes them in its settings: 0 would be without an end, and more than this it does not take."""
+    return max(1, min(int(seconds * 1000), 2**31 - 1))
 
 
 async def _reset(connection: Connection) -> None:

@@ -12,7 +12,7 @@ from ..engine import About, Page, Plan, ResultColumn, Rows, Statement, Table, Ta
 from ..limits import Limits
 from ..values import Collected
 from . import catalogue
-from .connections import GUARD, READING, WRITING, Connections, Link
+from .connections import GUARD, LOOKING, READING, WRITING, Connections, Link
 from .driver import Attribute, Connection, Driver
 from .plans import plan_of
 from .refusals import TooLarge
@@ -62,7 +62,7 @@ class PostgresEngine:
 
     async def about(self) -> About:
         """Its version, where it is, the schema looked into first, and its size."""
-        query = """SELECT pg_catalog.current_setting('server_version'), coalesce(pg_catalog.current_schema()::text, ''),
+        query = """SELECT pg_catalog.current_setting('server_version'), coalesce(pg_catalog.current_schema(), ''),
                    pg_catalog.pg_database_size(pg_catalog.current_database())"""
         connections = self._ready()
         async with connections.transaction(READING) as link, connections.running(link) as connection:
@@ -74,7 +74,7 @@ class PostgresEngine:
         """Changes with the catalogue."""
         try:
             connections = self._ready()
-            async with connections.transaction(READING) as link, connections.running(link) as connection:
+            async with connections.transaction(LOOKING) as link, connections.running(link) as connection:
                 return await catalogue.version(connection)
         except ToolError:
             return ""
@@ -82,13 +82,15 @@ class PostgresEngine:
     async def tables(self) -> list[TableName]:
         """What the role may read, without partitions and what extensions brought."""
         connections = self._ready()
-        async with connections.transaction(READING) as link, connections.running(link) as connection:
+        async with connections.transaction(LOOKING) as link, connections.running(link) as connection:
+            link.meter.start(self._limits.value + _SLACK)
             return await catalogue.tables(connection)
 
     async def describe(self, tables: Sequence[TableName]) -> list[Table]:
         """These tables in full, as far as the role may read them."""
         connections = self._ready()
-        async with connections.transaction(READING) as link, connections.running(link) as connection:
+        async with connections.transaction(LOOKING) as link, connections.running(link) as connection:
+            link.meter.start(self._limits.value + _SLACK)
             return await catalogue.described(connection, tables)
 
     async def rows(self, statement: Statement, page: Page) -> Rows:
@@ -106,6 +108,7 @@ class PostgresEngine:
             connections.transaction(READING) as link,
             connections.running(link, statement.sql, len(_CURSOR)) as connection,
         ):
+            link.meter.start(self._limits.value + _SLACK)  # values may stand in what the server says of errors
             declared = await connection.prepare(_CURSOR + statement.sql)
             await declared.fetch(*arguments)
             skip = page.skip
@@ -167,6 +170,7 @@ class PostgresEngine:
                     raise ToolError(f"Statement {number} of {len(statements)}: {error} Nothing was changed.") from error
             if keep:
                 async with connections.running(link, reading=False) as connection:
+                    link.meter.start(self._limits.value + _SLACK)
                     await connection.execute(f"DELETE FROM pg_temp.{GUARD}; COMMIT" if guarded else "COMMIT")
         return done
 

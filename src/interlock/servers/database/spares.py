@@ -1,0 +1,50 @@
+"""What is kept for the next call, and ended where none comes: processes that read, connections to servers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Spares(Generic[T]):
+    """Things that nobody uses at the moment. The one that was used last is taken first, so that the others may go."""
+
+    def __init__(self, seconds: float, end: Callable[[T], Awaitable[None]]) -> None:
+        """`end` ends a thing, once it was here for so many seconds."""
+        self._seconds, self._end = seconds, end
+        self._kept: list[tuple[float, T]] = []  # the longest here first
+        self._ending: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def put(self, thing: T) -> None:
+        """Keep a thing for the next call."""
+        loop = asyncio.get_running_loop()
+        self._kept.append((loop.time() + self._seconds, thing))
+        if self._timer is None:
+            self._timer = loop.call_later(self._seconds, self._tidy)
+
+    def take(self) -> T | None:
+        """A thing to use, where there is one."""
+        return self._kept.pop()[1] if self._kept else None
+
+    def _tidy(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._kept and self._kept[0][0] <= loop.time():
+            ending = asyncio.ensure_future(self._ended(self._kept.pop(0)[1]))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+        self._timer = loop.call_at(self._kept[0][0], self._tidy) if self._kept else None
+
+    async def _ended(self, thing: T) -> None:
+        await self._end(thing)
+
+    async def close(self) -> None:
+        """End all of them, and wait for those that are ending."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        kept, self._kept = self._kept, []
+        await asyncio.gather(*(self._end(thing) for _, thing in kept), *self._ending)
