@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from interlock import REVISIONS, Client, Stdio
+from interlock.cli.serving import serve
 from tests.servers.roads import serving
 
 
@@ -27,3 +30,14 @@ async def test_interlock_serve(name: str, tools: set[str], tmp_path: Path) -> No
             assert client.server_info is not None
             assert client.server_info.name == name
             assert tools <= {tool.name for tool in await client.list_tools()}
+
+
+async def test_options_of_a_server(tmp_path: Path) -> None:
+    """What `interlock serve` does not know goes to the server; what nobody knows is said to be none."""
+    sqlite3.connect(tmp_path / "shop.db").close()
+    for options, there in ((["--write=shop"], True), ([], False)):
+        async with Client(Stdio([*serving("database"), str(tmp_path / "shop.db"), *options])) as client:
+            assert ("execute" in {tool.name for tool in await client.list_tools()}) is there
+    for typed, words in ((["--nonsense"], "No such option '--nonsense'"), (["weather", "--nonsense"], "weather takes no arguments")):
+        result = CliRunner().invoke(serve, typed)
+        assert (result.exit_code, words in result.output) == (2, True), result.output

@@ -15,7 +15,7 @@ from .. import Server
 from .running import chosen_transport, run_server, with_transport_options
 
 
-@click.command("serve")
+@click.command("serve", context_settings={"ignore_unknown_options": True})  # a server may have options of its own
 @click.argument("name", required=False)
 @click.argument("arguments", nargs=-1)
 @with_transport_options
@@ -28,6 +28,7 @@ def serve(name: str | None, arguments: tuple[str, ...], listing: bool, **given: 
     interlock serve filesystem ~/notes ~/photos
     interlock serve everything --http :8000
     interlock serve git ~/projects/one ~/projects/two
+    interlock serve database shop.db --write=shop
     interlock call get_forecast latitude=37.8 longitude=-122.4 -- interlock serve weather
     """
     servers = servers_here()
@@ -37,6 +38,8 @@ def serve(name: str | None, arguments: tuple[str, ...], listing: bool, **given: 
         if not servers:
             click.echo("This installation has none.", err=True)
         return
+    if name.startswith("-"):
+        raise click.NoSuchOption(name, ctx=click.get_current_context())
     if name not in servers:
         near = difflib.get_close_matches(name, servers, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There is {', '.join(servers) or 'none'}."
