@@ -127,7 +127,7 @@ GIT = {
     ),
     "staging": Same(Call("git_add", {**R, "files": ["beds.txt", "tools.txt"]}, nothing), Call("git_add", {"paths": ["beds.txt", "tools.txt"]}, nothing)),
     "what is staged": Same(Call("git_diff_staged", R, changes), Call("git_diff", {"what": "staged"}, changes)),
-    "unstaging": Same(Call("git_reset", R, nothing), Call("git_unstage", {"paths": ["beds.txt", "tools.txt"]}, nothing)),
+    "unstaging": Same(Call("git_reset", R, nothing), Call("git_unstage", {}, nothing)),
     "staging again": Same(Call("git_add", {**R, "files": ["."]}, nothing), Call("git_add", {"paths": ["."]}, nothing)),
     "a commit": Same(Call("git_commit", {**R, "message": "Peas\n\nAnd a spade."}, nothing), Call("git_commit", {"message": "Peas\n\nAnd a spade."}, nothing)),
     "the log": Same(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from interlock.servers.git import processes
+from interlock.servers.git.children import Pipe
 from interlock.servers.git.processes import both, output_of, started
 
 ENV = {"PATH": os.environ.get("PATH", "")}
@@ -62,6 +63,28 @@ async def test_who_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
     async with started(["sh", "-c", "echo words >&2; exit 7"], tmp_path, ENV, None, MEMORY) as child:
         assert await child.stderr.read(100) == b"words\n"
         assert await child.wait() == 7
+
+
+async def test_who_still_reads_when_it_is_over_is_told(tmp_path: Path) -> None:
+    """Nobody waits for what nobody will write, and no descriptor is watched once it is another's."""
+    async with started(["sleep", "600"], tmp_path, ENV, None, MEMORY) as child:
+        readers = [asyncio.ensure_future(child.stdout.read(1)), asyncio.ensure_future(child.stderr.read(1))]
+        await asyncio.sleep(0)
+    done, left = await asyncio.wait(readers, timeout=10)
+    assert not left
+    assert all(one.cancelled() or one.result() == b"" for one in done)
+
+
+async def test_a_pipe_that_is_closed_is_not_watched() -> None:
+    """Whoever waits for it waits no more, also where nothing else happens on the loop before it is closed."""
+    given, taken = os.pipe()
+    pipe = Pipe(open(given, "rb", buffering=0))
+    reading = asyncio.ensure_future(pipe.read(1))
+    await asyncio.sleep(0)
+    pipe.close()
+    os.close(taken)
+    assert (await asyncio.wait([reading], timeout=10))[1] == set()
+    assert reading.cancelled()
 
 
 async def test_one_that_fails_ends_the_other(tmp_path: Path) -> None:

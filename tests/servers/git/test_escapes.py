@@ -54,6 +54,18 @@ async def test_a_revision_is_one_commit(client: Client, revision: str) -> None:
     assert await refusal(client, "git_show", revision=revision)
 
 
+@pytest.mark.parametrize(
+    "revision", ["HEAD~1..HEAD", "HEAD~1...HEAD", "..HEAD", "^HEAD~1", "HEAD^-", "HEAD^-1", "HEAD^!", "HEAD HEAD~1", "HEAD~2..side"]
+)
+async def test_a_range_is_no_revision(client: Client, repo: Path, revision: str) -> None:
+    """Git would list commits for most of these: what begins there is another thing than was asked for, and a page could not go on."""
+    commit(repo, {"a.txt": "2\n"}, "Second")
+    git(repo, "branch", "side")
+    commit(repo, {"a.txt": "3\n"}, "Third")
+    for tool in ("git_log", "git_show", "git_search_history", "git_read_file"):
+        assert await refusal(client, tool, revision=revision, **REST.get(tool, {"path": "a.txt"} if tool == "git_read_file" else {}))
+
+
 async def test_a_text_that_begins_with_a_dash_is_looked_for(client: Client, repo: Path, tmp_path: Path) -> None:
     """It is found where it is, in files, messages, authors and changes; files that are called so are found too."""
     out = tmp_path / "out"

@@ -53,15 +53,16 @@ class Fence:
     def __init__(self) -> None:
         self.mode: Mode = "read"
         self.refused: str | None = None
-        self._declared = False  # whether a virtual table was declared over this statement
+        self._reads = False  # whether the statement was found to read something, before anything else
 
     def begin(self, mode: Mode) -> None:
         """From now on a statement of this mode is read."""
-        self.mode, self.refused, self._declared = mode, None, False
+        self.mode, self.refused, self._reads = mode, None, False
 
     def __call__(self, action: int, first: str | None, second: str | None, database: str | None, _within: str | None) -> int:
         """SQLite's question: a kind of action, two words about it, and the database ("main", "temp") that it is about."""
         if self._allows(action, first, second, database):
+            self._reads = self._reads or action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_PRAGMA)
             return sqlite3.SQLITE_OK
         if self.refused is None:
             schema = first in _SCHEMAS and action in _ROWS
@@ -91,15 +92,15 @@ class Fence:
     def _of_a_virtual_table(self, action: int, table: str | None) -> bool:
         """Whether this is what SQLite asks when it first looks at a virtual table (also json_each and the like), though nothing is written.
 
-        It reads the table's declaration as a CREATE TABLE, and R*Trees get their statements for writing ready after that. Who asks for the
-        first outright is refused by the core, which lets nobody change the schema's own table. Who asks for the others outright, be it of
-        a table of their own that is called so, is asked about before anything is declared; and a connection that is read-only refuses.
+        It reads the table's declaration as a CREATE TABLE, and R*Trees get their statements for writing ready, after it has asked
+        about the SELECT or the pragma. Who asks for the first outright is refused by the core, which lets nobody change the schema's own
+        table. An INSERT or DELETE, be it of a table of somebody's that is called so, is asked about before all that it reads; and a
+        connection that is read-only refuses it as well.
         """
-        if action == sqlite3.SQLITE_UPDATE and table in _SCHEMAS:
-            self._declared = True
-            return True
+        if action == sqlite3.SQLITE_UPDATE:
+            return table in _SCHEMAS
         writes = action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_DELETE)
-        return writes and self._declared and (table or "").endswith(("_node", "_rowid", "_parent"))
+        return writes and self._reads and (table or "").endswith(("_node", "_rowid", "_parent"))
 
 
 _WORDS = (
