@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ async def test_who_still_reads_when_it_is_over_is_told(tmp_path: Path) -> None:
 async def test_a_pipe_that_is_closed_is_not_watched() -> None:
     """Whoever waits for it waits no more, also where nothing else happens on the loop before it is closed."""
     given, taken = os.pipe()
-    pipe = Pipe(open(given, "rb", buffering=0))
+    pipe = Pipe(FileIO(given))
     reading = asyncio.ensure_future(pipe.read(1))
     await asyncio.sleep(0)
     pipe.close()

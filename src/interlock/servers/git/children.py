@@ -7,6 +7,7 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from io import FileIO
 from pathlib import Path
 from typing import IO
 
@@ -14,7 +15,7 @@ from typing import IO
 class Pipe:
     """One end of a pipe. What nobody reads stays in it, and whoever writes there waits."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes] | FileIO) -> None:
         self._file, self._loop = file, asyncio.get_running_loop()
         self._waiting: asyncio.Future[None] | None = None
         os.set_blocking(file.fileno(), False)
