@@ -129,6 +129,7 @@ async def test_with_the_keyboard_alone(chromium: Any, serve: Any, tmp_path: Path
     desk = await desk_of(chromium, serve, tmp_path)
     keys = desk.page.keyboard
     await desk.page.goto(desk.ask())
+    await desk.page.locator("input:focus").wait_for()  # the cursor comes a moment after the page
     await keys.type("anna")
     await keys.press("Tab")
     await keys.type(PASSWORD)

@@ -32,6 +32,14 @@ def pids(made: Server, kind: str = "_readers") -> set[int]:
     return {lane._process.pid for lane in lanes._all}
 
 
+async def readers(made: Server, count: int) -> set[int]:
+    """The processes that read the shop, once there are so many: a call tells how far it is while its process still begins."""
+    async with asyncio.timeout(60):
+        while len(pids(made)) < count:  # noqa: ASYNC110 # nothing tells of it
+            await asyncio.sleep(0)
+    return pids(made)
+
+
 def is_alive(pid: int) -> bool:
     """Whether there is such a process, and not only what is left of it."""
     try:
@@ -238,10 +246,10 @@ async def test_a_reader_that_ends_by_itself(shop: Path) -> None:
 
 async def test_a_reader_that_nobody_needs(shop: Path) -> None:
     """It is ended after a while, but not one that is at work; the next call has another."""
-    made = database_server([shop], limits=Limits(telling=0.02, idle=0.1, seconds=600))
+    made = database_server([shop], limits=Limits(telling=0.02, idle=0.5, seconds=600))
     async with Client(made) as client:
         call = await begun(client, "query", sql=ENDLESS)
-        (busy,) = pids(made)
+        (busy,) = await readers(made, 1)
         await rows(client, "SELECT 1")
         (spare,) = pids(made) - {busy}
         async with asyncio.timeout(60):
