@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .places import open_store
     from .redis import RedisStore
     from .sqlite import SqliteStore
-    from .sqlite.writer import Writer
+    from .sqlite.writer import Writer, to_wal
     from .vaults.file import FileVault
     from .vaults.keyring import KeyringVault
     from .vaults.leases import alone
@@ -48,7 +48,7 @@ _ROOMS = {
     ".places": ("open_store",),
     ".redis": ("RedisStore",),
     ".sqlite": ("SqliteStore",),
-    ".sqlite.writer": ("Writer",),
+    ".sqlite.writer": ("Writer", "to_wal"),
     ".vaults.file": ("FileVault",),
     ".vaults.keyring": ("KeyringVault",),
     ".vaults.leases": ("alone",),
@@ -86,6 +86,7 @@ __all__ = [
     "open_vault",
     "own_path",
     "put_whole",
+    "to_wal",
     "turn",
     "write_new",
 ]

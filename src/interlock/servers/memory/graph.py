@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from interlock import Context, ToolError, settings_of
-from interlock.store import StoreError, own_path
+from interlock.store import StoreError, own_path, to_wal
 
 from . import tables
 from .limits import PREFIX, Limits
@@ -213,19 +213,7 @@ class Graph:
                 with _transaction(db):
                     if not tables.is_ours(db, self.path, VARIABLE):  # another process may have been quicker
                         tables.make_tables(db)
-            self._to_wal(db)
-
-    def _to_wal(self, db: sqlite3.Connection) -> None:
-        """Have readers and writers not wait for each other; SQLite does not wait by itself where another process does the same."""
-        end = time.monotonic() + self.limits.waiting
-        while True:
-            try:
-                db.execute("PRAGMA journal_mode = WAL").fetchall()
-                return
-            except sqlite3.OperationalError as bad:
-                if "locked" not in str(bad) or time.monotonic() > end:
-                    raise
-                time.sleep(0.01)
+            to_wal(db, self.limits.waiting)
 
     def _connect(self) -> sqlite3.Connection:
         uri = f"{self.path.as_uri()}?mode=rw"

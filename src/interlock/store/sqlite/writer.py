@@ -46,7 +46,7 @@ def connect(path: Path, *, check_same_thread: bool = True, prepare: Callable[[sq
         raise StoreError(f"the store {path} cannot be opened: {why}") from None
     try:
         prepare(db)  # first of all: a file that is another's is left as it is
-        _to_wal(db)
+        to_wal(db, _PATIENCE)
         db.execute("PRAGMA synchronous = NORMAL")
     except (sqlite3.Error, StoreError) as bad:
         db.close()
@@ -54,9 +54,13 @@ def connect(path: Path, *, check_same_thread: bool = True, prepare: Callable[[sq
     return db
 
 
-def _to_wal(db: sqlite3.Connection) -> None:
-    """Set the journal mode; SQLite does not wait by itself where another process does the same at this moment."""
-    end = time.monotonic() + _PATIENCE
+def to_wal(db: sqlite3.Connection, seconds: float) -> None:
+    """Have readers and writers of a file not wait for each other (SQLite's write-ahead log).
+
+    SQLite does not wait by itself where another process does the same at this moment; this does, for so many seconds. Raises
+    sqlite3.Error.
+    """
+    end = time.monotonic() + seconds
     while True:
         try:
             db.execute("PRAGMA journal_mode = WAL").fetchall()
