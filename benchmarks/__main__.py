@@ -45,7 +45,9 @@ def main() -> int:
     began = time.monotonic()
     warm(peers)
     results = measure(plan)
-    print(f"# Benchmarks\n\n{circumstances(plan, time.monotonic() - began)}\n\n{tables(results, peers)}")
+    print(
+        f"# Benchmarks\n\n{circumstances(plan, time.monotonic() - began)}\n\n{tables(results, peers)}"
+    )
     if options.json:
         options.json.write_text(json.dumps(record(results, plan), indent=1) + "\n")
     return 1 if results.faults else 0
@@ -53,19 +55,39 @@ def main() -> int:
 
 def read_options() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Interlock beside its peers.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure Interlock beside its peers."
+    )
     parser.add_argument("--rounds", type=int, help="interleaved rounds (3; 2 with --quick)")
-    parser.add_argument("--seconds", type=float, help="length of one window (0.2; 0.15 with --quick)")
-    parser.add_argument("--quick", action="store_true", help="about a minute: two rounds, the newest revision only")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="CELL", help="a name, or a pattern as 'http-*'; may be given more than once"
+        "--seconds", type=float, help="length of one window (0.2; 0.15 with --quick)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="about a minute: two rounds, the newest revision only"
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="CELL",
+        help="a name, or a pattern as 'http-*'; may be given more than once",
     )
     parser.add_argument("--peers", default="all", help="names with commas between them (all)")
-    parser.add_argument("--revision", action="append", default=[], choices=[STATELESS, HANDSHAKE], help="measure only this revision")
+    parser.add_argument(
+        "--revision",
+        action="append",
+        default=[],
+        choices=[STATELESS, HANDSHAKE],
+        help="measure only this revision",
+    )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write every sample here")
     parser.add_argument("--list", action="store_true", help="name the cells and peers")
     options = parser.parse_args()
-    if unknown := [pattern for pattern in options.only if not any(named(cell.name, [pattern]) for cell in CELLS)]:
+    if unknown := [
+        pattern
+        for pattern in options.only
+        if not any(named(cell.name, [pattern]) for cell in CELLS)
+    ]:
         parser.error(f"no cell is called {', '.join(unknown)}; --list names them")
     return options
 
@@ -80,9 +102,14 @@ def chosen(names: str) -> list[Peer]:
     wanted = list(PEERS_BY_NAME) if names == "all" else names.split(",")
     unknown = [name for name in wanted if name not in PEERS_BY_NAME]
     if unknown:
-        raise SystemExit(f"no peer is called {', '.join(unknown)}; there are {', '.join(PEERS_BY_NAME)}")
+        raise SystemExit(
+            f"no peer is called {', '.join(unknown)}; there are {', '.join(PEERS_BY_NAME)}"
+        )
     if "interlock" in wanted and importlib.util.find_spec("interlock") is None:
-        print("Interlock is not installed beside this interpreter: only its peers are measured", file=sys.stderr)
+        print(
+            "Interlock is not installed beside this interpreter: only its peers are measured",
+            file=sys.stderr,
+        )
         wanted.remove("interlock")
     return [PEERS_BY_NAME[name] for name in wanted]
 
@@ -91,7 +118,9 @@ def circumstances(plan: Plan, seconds: float) -> str:
     """Return what a reader must know to repeat the run."""
     version = "unused"
     if any(peer.program.endswith(".mjs") for peer in plan.peers):
-        version = subprocess.run([str(node()), "--version"], capture_output=True, text=True).stdout.strip()
+        version = subprocess.run(
+            [str(node()), "--version"], capture_output=True, text=True
+        ).stdout.strip()
     pins = [
         line.split()[0]
         for environment, package in PINS.items()
@@ -115,7 +144,13 @@ def record(results: Results, plan: Plan) -> dict[str, object]:
         {"cell": cell, "revision": revision, "peer": peer, "samples": samples}
         for (cell, revision, peer), samples in results.samples.items()
     ]
-    return {"python": platform.python_version(), "rounds": plan.rounds, "seconds": plan.seconds, "results": rows, "faults": results.faults}
+    return {
+        "python": platform.python_version(),
+        "rounds": plan.rounds,
+        "seconds": plan.seconds,
+        "results": rows,
+        "faults": results.faults,
+    }
 
 
 if __name__ == "__main__":

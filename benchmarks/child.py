@@ -25,7 +25,14 @@ class Child:
         self.command = command
         self._stderr = os.memfd_create("stderr")
         self.started = time.perf_counter_ns()
-        self.process = subprocess.Popen(command, bufsize=0, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr)
+        self.process = subprocess.Popen(
+            command,
+            bufsize=0,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+        )
         assert self.process.stdin is not None and self.process.stdout is not None
         self.stdin = self.process.stdin.fileno()
         self.stdout = self.process.stdout.fileno()
@@ -84,11 +91,15 @@ class Child:
         """Return the processor time, in nanoseconds, of all threads of the program and, unless `alone`, of its descendants."""
         if alone:
             return processor_of(self.process.pid)
-        return sum(processor_of(pid) for pid in family(self.process.pid)) + reaped_by(self.process.pid)
+        return sum(processor_of(pid) for pid in family(self.process.pid)) + reaped_by(
+            self.process.pid
+        )
 
     def resident(self) -> int:
         """Return the resident memory of the program and its descendants, in bytes."""
-        pages = (Path(f"/proc/{pid}/statm").read_text().split()[1] for pid in family(self.process.pid))
+        pages = (
+            Path(f"/proc/{pid}/statm").read_text().split()[1] for pid in family(self.process.pid)
+        )
         return sum(int(count) for count in pages) * PAGE
 
     def fault(self, words: str) -> Fault:

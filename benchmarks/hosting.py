@@ -30,7 +30,9 @@ def main() -> None:
         box = Toolbox()
         built.append(_took(lambda box=box: _fill(box)))
         tools = catalogue()["github"]
-        changed.append(_took(lambda box=box, tools=tools: (box.put("github", tools[1:]), box.search("x"))))
+        changed.append(
+            _took(lambda box=box, tools=tools: (box.put("github", tools[1:]), box.search("x")))
+        )
         asked += [_took(lambda box=box, words=words: box.search(words)) for words in WANTED]
     print(f"index of 2,000 tools {_figures(built)}")
     print(f"one tool less        {_figures(changed)}")
@@ -54,12 +56,17 @@ async def _starting() -> None:
         return made
 
     for what, servers in (
-        (f"{SERVERS} servers, {SERVERS * TOOLS:,} tools", {f"s{n}": late(n) for n in range(SERVERS)}),
+        (
+            f"{SERVERS} servers, {SERVERS * TOOLS:,} tools",
+            {f"s{n}": late(n) for n in range(SERVERS)},
+        ),
         ("the slowest alone", {"s": late(SERVERS - 1)}),
     ):
         began = time.perf_counter()
         async with Host(servers, models=[Scripted("hello")]) as host:
-            print(f"{what:20} {(time.perf_counter() - began) * 1000:.0f} ms, {len(host.toolbox.items)} tools")
+            print(
+                f"{what:20} {(time.perf_counter() - began) * 1000:.0f} ms, {len(host.toolbox.items)} tools"
+            )
 
 
 async def _nothing(words: str) -> str:
@@ -78,7 +85,14 @@ async def _log() -> None:
         await log.open()
         began = time.perf_counter()
         for number in range(ENTRIES):
-            log.note(CallEnded(session=f"s{number % 100}", server="a", call=str(number), error=f"answer {number} needle{number % 1000}"))
+            log.note(
+                CallEnded(
+                    session=f"s{number % 100}",
+                    server="a",
+                    call=str(number),
+                    error=f"answer {number} needle{number % 1000}",
+                )
+            )
             if number % 1000 == 0:
                 await log.flush()
         await log.flush()

@@ -33,7 +33,12 @@ class Window:
     def sample(self) -> Sample:
         """Return microseconds for each call: processor time of the server, wall time, the median wait, and our own processor time."""
         each = self.calls * 1000
-        found = {"cpu": self.processor / each, "wall": self.wall / each, "driver": self.ours / each, "bytes": self.size / self.calls}
+        found = {
+            "cpu": self.processor / each,
+            "wall": self.wall / each,
+            "driver": self.ours / each,
+            "bytes": self.size / self.calls,
+        }
         if self.waits:
             ordered = sorted(self.waits)
             found["p50"] = median(ordered) / 1000
@@ -66,7 +71,13 @@ class Load:
             self._pump(window, answers, request, in_flight, seconds, fewest)
             window.processor = self._child.processor() - before[0]
             window.ours = time.process_time_ns() - before[1]
-        check(self._child, request, b"".join(answers), range(first, first + window.calls), complete=window.size < KEPT)
+        check(
+            self._child,
+            request,
+            b"".join(answers),
+            range(first, first + window.calls),
+            complete=window.size < KEPT,
+        )
         return window.sample()
 
     def lists(self, seconds: float, expected: int) -> Sample:
@@ -91,14 +102,24 @@ class Load:
         pages, cursor = list[bytes](), b""
         while True:
             params = {"cursor": json.loads(cursor)} if cursor else {}
-            self._child.write(Request("tools/list", params, LIST.right).one(self._revision, self._number()))
+            self._child.write(
+                Request("tools/list", params, LIST.right).one(self._revision, self._number())
+            )
             pages.append(self._child.read_line())
             more = CURSOR.search(pages[-1])
             if more is None:
                 return pages
             cursor = more[1]
 
-    def _pump(self, window: Window, answers: list[bytes], request: Request, in_flight: int, seconds: float, fewest: int) -> None:
+    def _pump(
+        self,
+        window: Window,
+        answers: list[bytes],
+        request: Request,
+        in_flight: int,
+        seconds: float,
+        fewest: int,
+    ) -> None:
         before, after = request.parts(self._revision)
         clock, read, push = time.perf_counter_ns, self._child.read, self._child.push
         alone = in_flight == 1
@@ -111,7 +132,9 @@ class Load:
                 first = self._next
                 self._next += owed
                 sent += owed
-                fresh = b"".join([before + b"%d" % number + after for number in range(first, first + owed)])
+                fresh = b"".join(
+                    [before + b"%d" % number + after for number in range(first, first + owed)]
+                )
                 rest = memoryview(bytes(rest) + fresh if rest else fresh)
                 owed = 0
             if rest:
@@ -148,7 +171,9 @@ class Load:
         return self._next - 1
 
 
-def check(child: Child, request: Request, answers: bytes, numbers: range, *, complete: bool) -> None:
+def check(
+    child: Child, request: Request, answers: bytes, numbers: range, *, complete: bool
+) -> None:
     """Raise unless each id was answered exactly once and each distinct answer, a line each, is right.
 
     Not all ids need be there unless `complete`.

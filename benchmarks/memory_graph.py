@@ -20,25 +20,68 @@ from interlock.servers.memory.lines import import_lines
 ENTITIES = 50_000
 ROUNDS = 20
 KINDS = ("person", "project", "organization", "event", "place")
-SYLLABLES = ("ka", "ro", "mi", "ten", "sol", "ver", "an", "del", "ist", "pro", "gra", "lum", "nor", "bes", "tri", "quo", "ash", "ell", "on")
+SYLLABLES = (
+    "ka",
+    "ro",
+    "mi",
+    "ten",
+    "sol",
+    "ver",
+    "an",
+    "del",
+    "ist",
+    "pro",
+    "gra",
+    "lum",
+    "nor",
+    "bes",
+    "tri",
+    "quo",
+    "ash",
+    "ell",
+    "on",
+)
 
 
 def graph_lines(entities: int = ENTITIES) -> Iterator[bytes]:
     """A graph as other servers keep it: three observations and one relation for each entity, always the same."""
     chance = random.Random(5)
-    words = ["".join(chance.choices(SYLLABLES, k=chance.choice((2, 3, 3, 4)))) for _ in range(30_000)]
+    words = [
+        "".join(chance.choices(SYLLABLES, k=chance.choice((2, 3, 3, 4)))) for _ in range(30_000)
+    ]
     encode = msgspec.json.Encoder().encode
 
     def sentence() -> str:
-        return " ".join(words[chance.randrange(300 if chance.random() < 0.5 else len(words))] for _ in range(8))
+        return " ".join(
+            words[chance.randrange(300 if chance.random() < 0.5 else len(words))] for _ in range(8)
+        )
 
     for number in range(entities):
         name = f"{words[number % len(words)]}_{number}"
-        observations = [f"{sentence()} number{number}", sentence(), f"{sentence()} 東京都の記録{number % 100}"]
-        yield encode({"type": "entity", "name": name, "entityType": KINDS[number % len(KINDS)], "observations": observations}) + b"\n"
+        observations = [
+            f"{sentence()} number{number}",
+            sentence(),
+            f"{sentence()} 東京都の記録{number % 100}",
+        ]
+        yield (
+            encode(
+                {
+                    "type": "entity",
+                    "name": name,
+                    "entityType": KINDS[number % len(KINDS)],
+                    "observations": observations,
+                }
+            )
+            + b"\n"
+        )
     for number in range(entities):
-        source, target = (f"{words[place % len(words)]}_{place}" for place in (number, chance.randrange(entities)))
-        yield encode({"type": "relation", "from": source, "to": target, "relationType": "knows"}) + b"\n"
+        source, target = (
+            f"{words[place % len(words)]}_{place}" for place in (number, chance.randrange(entities))
+        )
+        yield (
+            encode({"type": "relation", "from": source, "to": target, "relationType": "knows"})
+            + b"\n"
+        )
 
 
 def main() -> None:
@@ -56,7 +99,9 @@ async def _measured() -> None:
         graph = Graph(path)
         began = time.perf_counter()
         import_lines(graph, lines, "", Pace(None, 600.0))
-        print(f"import of {ENTITIES:,} entities     {time.perf_counter() - began:.1f} s, {path.stat().st_size / 1e6:.0f} MB")
+        print(
+            f"import of {ENTITIES:,} entities     {time.perf_counter() - began:.1f} s, {path.stat().st_size / 1e6:.0f} MB"
+        )
         graph.close()
         async with Client(memory_server(path)) as client:
             await client.list_tools()
@@ -70,12 +115,16 @@ async def _measured() -> None:
                     times, work = [], []
                     for _ in range(ROUNDS):
                         began, working = time.perf_counter(), time.process_time()
-                        result = await client.call_tool("search_nodes", {"query": words, "limit": limit})
+                        result = await client.call_tool(
+                            "search_nodes", {"query": words, "limit": limit}
+                        )
                         times.append((time.perf_counter() - began) * 1000)
                         work.append((time.process_time() - working) * 1000)
                         assert not result.is_error, result.text
                     found = len(result.structured_content["entities"])
-                    print(f"{what:20} {words:22} {found:3} found   {_figures(times)}   processor {_figures(work)}")
+                    print(
+                        f"{what:20} {words:22} {found:3} found   {_figures(times)}   processor {_figures(work)}"
+                    )
 
 
 def _figures(times: Sequence[float]) -> str:

@@ -58,7 +58,10 @@ def call(name: str, arguments: Params, right: Callable[[Params], bool]) -> Reque
 
 def says(answer: int) -> Callable[[Params], bool]:
     """Return a check for a number, given both as text and as structured content."""
-    return lambda result: result["content"][0]["text"] == str(answer) and result["structuredContent"] == {"result": answer}
+    return lambda result: (
+        result["content"][0]["text"] == str(answer)
+        and result["structuredContent"] == {"result": answer}
+    )
 
 
 MEGABYTE = 1_000_000
@@ -77,11 +80,15 @@ ROWS = [
 AADD = call("aadd", {"a": 1, "b": 2}, says(3))
 ADD = call("add", {"a": 1, "b": 2}, says(3))
 RECORD = call("record", {"records": ROWS}, says(90))
-TEXT = call("text", {"size": MEGABYTE}, lambda result: len(result["content"][0]["text"]) == MEGABYTE)
+TEXT = call(
+    "text", {"size": MEGABYTE}, lambda result: len(result["content"][0]["text"]) == MEGABYTE
+)
 LENGTH = call("length", {"text": "x" * MEGABYTE}, says(MEGABYTE))
 LIST = Request("tools/list", {}, lambda result: "tools" in result)
 
-LISTEN = Request("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, lambda result: True)
+LISTEN = Request(
+    "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, lambda result: True
+)
 
 INITIALIZE = Request(
     "initialize",

@@ -68,22 +68,70 @@ def files(folder: Path) -> Iterator[Pair]:
     """Files are read, listed and found."""
     note, middle = str(folder / "f100" / "note7.txt"), str(folder / "f100")
     for what, word, theirs, ours, arguments in (
-        ("read a file of 200 lines", "line 199 of the note", "read_text_file", "read_file", {"path": note}),
-        ("list a folder of 20 files", "note7.txt", "list_directory", "list_folder", {"path": middle}),
-        ("list it with sizes", "note7.txt", "list_directory_with_sizes", "list_folder", {"path": middle}),
-        ("find a name among 4,000 files", "only-one.txt", "search_files", "find_files", {"path": str(folder), "pattern": "**/only-*"}),
+        (
+            "read a file of 200 lines",
+            "line 199 of the note",
+            "read_text_file",
+            "read_file",
+            {"path": note},
+        ),
+        (
+            "list a folder of 20 files",
+            "note7.txt",
+            "list_directory",
+            "list_folder",
+            {"path": middle},
+        ),
+        (
+            "list it with sizes",
+            "note7.txt",
+            "list_directory_with_sizes",
+            "list_folder",
+            {"path": middle},
+        ),
+        (
+            "find a name among 4,000 files",
+            "only-one.txt",
+            "search_files",
+            "find_files",
+            {"path": str(folder), "pattern": "**/only-*"},
+        ),
     ):
-        yield Pair("filesystem", what, call(theirs, arguments, said(word)), call(ours, arguments, said(word)), folder)
+        yield Pair(
+            "filesystem",
+            what,
+            call(theirs, arguments, said(word)),
+            call(ours, arguments, said(word)),
+            folder,
+        )
 
 
 def repositories(folder: Path) -> Iterator[Pair]:
     """How a repository stands, and what was committed."""
     there = {"repo_path": str(folder)}
-    yield Pair("git", "status", call("git_status", there, said("main")), call("git_status", {}, said("main")), folder)
+    yield Pair(
+        "git",
+        "status",
+        call("git_status", there, said("main")),
+        call("git_status", {}, said("main")),
+        folder,
+    )
     log = call("git_log", {**there, "max_count": 50}, said("Change 1951"))
-    yield Pair("git", "the last 50 commits", log, call("git_log", {"limit": 50}, said("Change 1951")), folder)
+    yield Pair(
+        "git",
+        "the last 50 commits",
+        log,
+        call("git_log", {"limit": 50}, said("Change 1951")),
+        folder,
+    )
     show = call("git_show", {**there, "revision": "HEAD"}, said("+Change 2000"))
-    yield Pair("git", "a commit", show, call("git_show", {"revision": "HEAD"}, said("+Change 2000")), folder)
+    yield Pair(
+        "git",
+        "a commit",
+        show,
+        call("git_show", {"revision": "HEAD"}, said("+Change 2000")),
+        folder,
+    )
 
 
 def graphs(folder: Path, size: int) -> Iterator[Pair]:
@@ -97,7 +145,11 @@ def graphs(folder: Path, size: int) -> Iterator[Pair]:
     def one(side: str) -> Callable[[int], Request]:
         def create(number: int) -> Request:
             name = f"New {side} {number} {os.urandom(6).hex()}"
-            return call("create_entities", {"entities": [{"name": name, "entityType": "plan", "observations": ["is new"]}]}, said(name))
+            return call(
+                "create_entities",
+                {"entities": [{"name": name, "entityType": "plan", "observations": ["is new"]}]},
+                said(name),
+            )
 
         return create
 
@@ -109,18 +161,35 @@ def others(folder: Path, site: str) -> Iterator[Pair]:
     for path, what in (("kept", "a page of 200 KB"), ("fresh", "one that may not be kept")):
         end = said("The last paragraph")
         theirs = call("fetch", {"url": f"{site}/{path}", "max_length": 999_999}, end)
-        yield Pair("fetch", what, theirs, call("fetch", {"url": f"{site}/{path}", "length": 200_000}, end), folder)
+        yield Pair(
+            "fetch",
+            what,
+            theirs,
+            call("fetch", {"url": f"{site}/{path}", "length": 200_000}, end),
+            folder,
+        )
     now = call("get_current_time", {"timezone": "Asia/Kathmandu"}, said("+05:45"))
     yield Pair("time", "the time somewhere", now, now, folder)
 
     def thought(number: int) -> Request:
-        given = {"thought": f"Step {number}.", "thoughtNumber": number, "totalThoughts": 500, "nextThoughtNeeded": True}
+        given = {
+            "thought": f"Step {number}.",
+            "thoughtNumber": number,
+            "totalThoughts": 500,
+            "nextThoughtNeeded": True,
+        }
         return call("sequentialthinking", given, said(f'"thoughtNumber": {number}'))
 
     yield Pair("sequentialthinking", "a thought", thought, thought, folder)
     sql = "SELECT * FROM people ORDER BY id LIMIT 100"
     rows = call("read_query", {"query": sql}, said("Person 100"))
-    yield Pair("sqlite", "100 rows of 5 columns", rows, call("query", {"sql": sql}, said("Person 100")), folder)
+    yield Pair(
+        "sqlite",
+        "100 rows of 5 columns",
+        rows,
+        call("query", {"sql": sql}, said("Person 100")),
+        folder,
+    )
 
 
 def write_files(folder: Path) -> None:
@@ -138,10 +207,14 @@ def write_repository(folder: Path) -> None:
     stream = ["blob\nmark :1\ndata 2\na\n"]
     for number in range(1, COMMITS + 1):
         words = f"Change {number}"
-        stream.append(f"commit refs/heads/main\ncommitter A <a@example.com> {1_700_000_000 + number} +0000\ndata {len(words)}\n{words}\n")
+        stream.append(
+            f"commit refs/heads/main\ncommitter A <a@example.com> {1_700_000_000 + number} +0000\ndata {len(words)}\n{words}\n"
+        )
         stream.append(f"M 100644 inline note.txt\ndata {len(words)}\n{words}\n")
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", folder], check=True)
-    subprocess.run(["git", "-C", folder, "fast-import", "--quiet"], input="".join(stream).encode(), check=True)
+    subprocess.run(
+        ["git", "-C", folder, "fast-import", "--quiet"], input="".join(stream).encode(), check=True
+    )
     subprocess.run(["git", "-C", folder, "reset", "--quiet", "--hard"], check=True)
 
 
@@ -151,20 +224,38 @@ def write_graph(folder: Path, size: int) -> None:
     with (folder / "memory.jsonl").open("w", encoding="utf-8") as file:
         for number in range(size):
             facts = [f"lives in town {number % 997}", f"likes tea number{number}x"]
-            print(json.dumps({"type": "entity", "name": f"Person {number}", "entityType": "person", "observations": facts}), file=file)
+            print(
+                json.dumps(
+                    {
+                        "type": "entity",
+                        "name": f"Person {number}",
+                        "entityType": "person",
+                        "observations": facts,
+                    }
+                ),
+                file=file,
+            )
         for number in range(size):
             ends = {"from": f"Person {number}", "to": f"Person {number * 7 % size}"}
             print(json.dumps({"type": "relation", **ends, "relationType": "knows"}), file=file)
     words = ["--graph", str(folder / "graph.db"), "import", str(folder / "memory.jsonl")]
-    subprocess.run([sys.executable, "-m", "interlock.servers.memory", *words], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "interlock.servers.memory", *words],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def write_database(folder: Path) -> None:
     """A table of 10,000 rows."""
     folder.mkdir()
-    rows = [(n, f"Person {n}", f"person.{n}@example.org", n * 1.25, n % 2) for n in range(1, ROWS + 1)]
+    rows = [
+        (n, f"Person {n}", f"person.{n}@example.org", n * 1.25, n % 2) for n in range(1, ROWS + 1)
+    ]
     connection = sqlite3.connect(folder / "existing.db")
-    connection.execute("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, email TEXT, score REAL, active INTEGER)")
+    connection.execute(
+        "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, email TEXT, score REAL, active INTEGER)"
+    )
     connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?)", rows)
     connection.commit()
     connection.close()
@@ -175,14 +266,20 @@ class Page(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     part = "<p>Paragraph {0} of a long page, with <a href='/{0}'>a link</a>, <b>bold</b> words and <i>others</i>, to read by all.</p>\n"
-    body = ("<html><head><title>Long</title></head><body><h1>Long</h1>" + "".join(map(part.format, range(1_580)))).encode()
+    body = (
+        "<html><head><title>Long</title></head><body><h1>Long</h1>"
+        + "".join(map(part.format, range(1_580)))
+    ).encode()
     body += b"<p>The last paragraph</p></body></html>"
 
     def do_GET(self) -> None:
         """Answer."""
         body = b"User-agent: *\nDisallow: /secret\n" if self.path == "/robots.txt" else self.body
         self.send_response(200)
-        self.send_header("Content-Type", "text/plain" if self.path == "/robots.txt" else "text/html; charset=utf-8")
+        self.send_header(
+            "Content-Type",
+            "text/plain" if self.path == "/robots.txt" else "text/html; charset=utf-8",
+        )
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store" if self.path == "/fresh" else "max-age=3600")
         self.end_headers()
@@ -204,13 +301,27 @@ def site() -> Iterator[str]:
 
 def theirs(pair: Pair) -> list[str]:
     """What starts their server. It has to be allowed to ask this machine, as ours has to."""
-    return [*command(pair.server, pair.folder), *(["--allow-private-ips"] if pair.server == "fetch" else [])]
+    return [
+        *command(pair.server, pair.folder),
+        *(["--allow-private-ips"] if pair.server == "fetch" else []),
+    ]
 
 
 def ours(pair: Pair) -> list[str]:
     """What starts our server over the same data."""
-    data = {"filesystem": [str(pair.folder)], "git": [str(pair.folder)], "sqlite": [str(pair.folder / "existing.db")]}
-    return [sys.executable, "-m", "interlock", "serve", OURS.get(pair.server, pair.server), *data.get(pair.server, ())]
+    data = {
+        "filesystem": [str(pair.folder)],
+        "git": [str(pair.folder)],
+        "sqlite": [str(pair.folder / "existing.db")],
+    }
+    return [
+        sys.executable,
+        "-m",
+        "interlock",
+        "serve",
+        OURS.get(pair.server, pair.server),
+        *data.get(pair.server, ()),
+    ]
 
 
 def settings(folder: Path) -> dict[str, str]:
@@ -245,12 +356,23 @@ def main(servers: Sequence[str]) -> None:
             write_graph(folder / f"graph{size}", size)
         pairs = [*files(folder / "files"), *repositories(folder / "repository")]
         pairs += [pair for size in SIZES for pair in graphs(folder / f"graph{size}", size)]
-        pairs = [pair for pair in [*pairs, *others(folder / "database", address)] if not servers or pair.server in servers]
-        figures = {(number, side): Figures() for number in range(len(pairs)) for side in ("theirs", "ours")}
+        pairs = [
+            pair
+            for pair in [*pairs, *others(folder / "database", address)]
+            if not servers or pair.server in servers
+        ]
+        figures = {
+            (number, side): Figures() for number in range(len(pairs)) for side in ("theirs", "ours")
+        }
         for _ in range(ROUNDS):
             for number, pair in enumerate(pairs):
                 print(f"{pair.server}: {pair.what}", file=sys.stderr, flush=True)
-                measured(theirs(pair), environment(pair.server, pair.folder), pair.theirs, figures[number, "theirs"])
+                measured(
+                    theirs(pair),
+                    environment(pair.server, pair.folder),
+                    pair.theirs,
+                    figures[number, "theirs"],
+                )
                 measured(ours(pair), settings(pair.folder), pair.ours, figures[number, "ours"])
     print(table(pairs, figures))
 
@@ -262,10 +384,15 @@ def table(pairs: Sequence[Pair], figures: dict[tuple[int, str], Figures]) -> str
         there, here = figures[number, "theirs"], figures[number, "ours"]
         cells: list[Any] = [pair.server, pair.what]
         for name in ("wait", "processor", "start", "resident"):
-            before, after = statistics.median(getattr(there, name)), statistics.median(getattr(here, name))
+            before, after = (
+                statistics.median(getattr(there, name)),
+                statistics.median(getattr(here, name)),
+            )
             cells.append(f"{before:.3g} / {after:.3g} = {before / after:.1f}x")
         body.append(cells)
-    return grid(["server", "call", "wait, ms", "processor, ms", "first answer, ms", "memory, MB"], body)
+    return grid(
+        ["server", "call", "wait, ms", "processor, ms", "first answer, ms", "memory, MB"], body
+    )
 
 
 if __name__ == "__main__":

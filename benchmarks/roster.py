@@ -32,7 +32,9 @@ class Peer:
     name: str
     title: str
     program: str
-    environment: str | None = None  # one that `scripts/peers.py` installs; None is the interpreter that runs us
+    environment: str | None = (
+        None  # one that `scripts/peers.py` installs; None is the interpreter that runs us
+    )
     revisions: tuple[str, ...] = (STATELESS, HANDSHAKE)
     env: dict[str, str] = field(default_factory=dict)
     lacks: tuple[str, ...] = ()  # cells of what it does not have

@@ -42,15 +42,25 @@ class Plan:
 
         What a server keeps in memory hardly differs from run to run and takes long to fill: it is measured in the first round only.
         """
-        places = dict.fromkeys(cell.place for cell in self.cells if not (number and isinstance(cell.request, Hold)))
+        places = dict.fromkeys(
+            cell.place for cell in self.cells if not (number and isinstance(cell.request, Hold))
+        )
         revisions = dict.fromkeys(revision for cell in self.cells for revision in cell.revisions)
         for place in places:
             for revision in revisions:
                 if self.revisions and revision not in self.revisions:
                     continue
-                cells = [cell for cell in self.cells if cell.place == place and revision in cell.revisions]
+                cells = [
+                    cell
+                    for cell in self.cells
+                    if cell.place == place and revision in cell.revisions
+                ]
                 for peer in self.peers:
-                    its = [cell for cell in cells if cell.name not in peer.lacks and peer.plays(place.role, revision)]
+                    its = [
+                        cell
+                        for cell in cells
+                        if cell.name not in peer.lacks and peer.plays(place.role, revision)
+                    ]
                     if its:
                         yield peer, revision, place, its
 
@@ -64,7 +74,11 @@ class Results:
 
     def median(self, cell: str, revision: str, peer: str, figure: str) -> float | None:
         """Return the median over the rounds, or None where the peer has no such sample."""
-        found = [sample[figure] for sample in self.samples.get((cell, revision, peer), []) if figure in sample]
+        found = [
+            sample[figure]
+            for sample in self.samples.get((cell, revision, peer), [])
+            if figure in sample
+        ]
         return median(found) if found else None
 
     def busiest(self) -> float:
@@ -107,7 +121,9 @@ def warm(peers: list[Peer]) -> None:
                 print(f"{peer.name} does not start: {fault}", file=sys.stderr)
 
 
-def play(peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float) -> Iterator[tuple[str, Sample]]:
+def play(
+    peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float
+) -> Iterator[tuple[str, Sample]]:
     """Start one process of a peer and measure all cells it can serve; yield each with its sample."""
     match place.role:
         case "server":
@@ -119,14 +135,22 @@ def play(peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: fl
         case "memory":
             yield from obey(peer, ("memory", revision), cells, seconds)
         case "web-client" | "locked-client":
-            with Child(FIXED_WEB if place.role == "web-client" else LOCKED_WEB, peer.environ()) as fixed:
+            with Child(
+                FIXED_WEB if place.role == "web-client" else LOCKED_WEB, peer.environ()
+            ) as fixed:
                 with fixed.watched():
                     port = fixed.read_line().decode().strip()  # it says where it listens
                 role = (place.role, revision, f"http://127.0.0.1:{port}{PATH}")
-                yield from (obey(peer, role, cells, seconds, WARM * 3) if place.role == "web-client" else wait_for(peer, role, cells))
+                yield from (
+                    obey(peer, role, cells, seconds, WARM * 3)
+                    if place.role == "web-client"
+                    else wait_for(peer, role, cells)
+                )
 
 
-def serve(peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float) -> Iterator[tuple[str, Sample]]:
+def serve(
+    peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float
+) -> Iterator[tuple[str, Sample]]:
     """Measure a server on its standard input and output."""
     with Child(peer.command("server", place.catalogue), peer.environ()) as child:
         load = Load(child, revision)
@@ -140,14 +164,18 @@ def serve(peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: f
                 yield cell.name, settled(partial(load.press, cell.request, cell.in_flight), seconds)
 
 
-def serve_web(peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float) -> Iterator[tuple[str, Sample]]:
+def serve_web(
+    peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float
+) -> Iterator[tuple[str, Sample]]:
     """Measure a server over HTTP."""
     port, token, env = free_port(), "", {}
     if place.role == "guarded":
         token, lock = ticket(port)
         env = {LOCK: lock}
     role = "guarded" if token else "web"
-    with Child(peer.command(role, revision, place.catalogue, str(port), place.mode), peer.environ() | env) as child:
+    with Child(
+        peer.command(role, revision, place.catalogue, str(port), place.mode), peer.environ() | env
+    ) as child:
         load = WebLoad(child, port, revision, token)
         load.wait()
         for cell in cells:
@@ -157,11 +185,20 @@ def serve_web(peer: Peer, revision: str, place: Place, cells: list[Cell], second
             elif cell.request is LIST:
                 yield cell.name, settled(lambda span: load.lists(span, expected=1000), seconds)
             elif cell.request is not None:
-                yield cell.name, settled(partial(load.press, cell.request), seconds * cell.stretch, WARM * cell.stretch)
+                yield (
+                    cell.name,
+                    settled(
+                        partial(load.press, cell.request),
+                        seconds * cell.stretch,
+                        WARM * cell.stretch,
+                    ),
+                )
         load.close()
 
 
-def obey(peer: Peer, role: tuple[str, ...], cells: list[Cell], seconds: float, span: float = WARM) -> Iterator[tuple[str, Sample]]:
+def obey(
+    peer: Peer, role: tuple[str, ...], cells: list[Cell], seconds: float, span: float = WARM
+) -> Iterator[tuple[str, Sample]]:
     """Measure a client by the orders it is given; `span` is the length of a warming window."""
     with Child(peer.command(*role), peer.environ()) as child:
         with child.watched():

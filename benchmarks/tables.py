@@ -20,19 +20,33 @@ def tables(results: Results, peers: list[Peer]) -> str:
     for reference in (peer for peer in peers if peer.name in REFERENCES):
         others = [peer for peer in peers if peer is not reference]
         if others:
-            parts += [f"## How many times less than the {reference.title}", ratios(results, reference, others, lines)]
+            parts += [
+                f"## How many times less than the {reference.title}",
+                ratios(results, reference, others, lines),
+            ]
     floor = next((peer for peer in peers if peer.name == FLOOR), None)
-    over = [line for line in lines if floor and line[2] is line[0].figures[0] and cost(results, line, floor)]
+    over = [
+        line
+        for line in lines
+        if floor and line[2] is line[0].figures[0] and cost(results, line, floor)
+    ]
     if floor and over:
-        parts += ["## How many times as much as the floor", burdens(results, floor, [peer for peer in peers if peer is not floor], over)]
+        parts += [
+            "## How many times as much as the floor",
+            burdens(results, floor, [peer for peer in peers if peer is not floor], over),
+        ]
     derived = [row for row in DERIVED if any(growth(results, row, peer) for peer in peers)]
     if derived:
-        body = [[row.title, *(times(growth(results, row, peer)) for peer in peers)] for row in derived]
+        body = [
+            [row.title, *(times(growth(results, row, peer)) for peer in peers)] for row in derived
+        ]
         parts += ["## Quotients", grid(["", *(peer.title for peer in peers)], body)]
     parts.append(
         f"The load generator was busy for at most {results.busiest():.0%} of the wall time with more than one server call in flight."
     )
-    parts += [f"Not measured: {part}: `{words.splitlines()[0]}`" for part, words in results.faults.items()]
+    parts += [
+        f"Not measured: {part}: `{words.splitlines()[0]}`" for part, words in results.faults.items()
+    ]
     return "\n\n".join(parts)
 
 
@@ -50,7 +64,12 @@ def costs(results: Results, peers: list[Peer], lines: list[Line]) -> str:
     body = []
     for cell, revision, figure in lines:
         values = (results.median(cell.name, revision, peer.name, figure.key) for peer in peers)
-        body.append([*label(cell, revision, figure), *("-" if value is None else short(value / figure.divisor) for value in values)])
+        body.append(
+            [
+                *label(cell, revision, figure),
+                *("-" if value is None else short(value / figure.divisor) for value in values),
+            ]
+        )
     return grid(["cell", "revision", "figure", *(peer.title for peer in peers)], body)
 
 
@@ -75,7 +94,9 @@ def burdens(results: Results, floor: Peer, others: list[Peer], lines: list[Line]
     for line in lines:
         least = cost(results, line, floor)
         costs = (cost(results, line, peer) for peer in others)
-        body.append([*label(*line), *(times(own / least if own and least else None) for own in costs)])
+        body.append(
+            [*label(*line), *(times(own / least if own and least else None) for own in costs)]
+        )
     return grid(["cell", "revision", "figure", *(peer.title for peer in others)], body)
 
 

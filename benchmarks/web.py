@@ -38,7 +38,9 @@ class Connection:
         self.sent = 0
         self.before = self.after = b""
         self._pieces: list[bytes] = []
-        self._missing: int | None = None  # bytes of an announced body; None where the end is a last chunk
+        self._missing: int | None = (
+            None  # bytes of an announced body; None where the end is a last chunk
+        )
 
     def close(self) -> None:
         """Close it, whatever is under way."""
@@ -56,7 +58,9 @@ class Connection:
         """Return the answer once all of it is here, else None; waits for bytes where there are none. Raises OSError at the end."""
         chunk = self.socket.recv(262_144)
         if not chunk:
-            raise ConnectionResetError("the server closed a connection, or was stopped because it took too long")
+            raise ConnectionResetError(
+                "the server closed a connection, or was stopped because it took too long"
+            )
         if not self._pieces:
             end = chunk.find(b"\r\n\r\n")
             if end < 0:
@@ -122,7 +126,13 @@ class WebLoad:
             window.processor = self._child.processor() - at_first[0]
             window.ours = time.process_time_ns() - at_first[1]
         lines = b"".join(line_of(answer) + b"\n" for answer in answers)
-        check(self._child, request, lines, range(first, first + window.calls), complete=window.size < KEPT)
+        check(
+            self._child,
+            request,
+            lines,
+            range(first, first + window.calls),
+            complete=window.size < KEPT,
+        )
         return window.sample()
 
     def lists(self, seconds: float, expected: int) -> Sample:
@@ -165,7 +175,13 @@ class WebLoad:
         """Return a connection on which the server has begun a stream."""
         connection = self._introduced()
         if what == "stream":
-            connection.socket.sendall(head_of(self._port, "GET", {"Mcp-Session-Id": connection.session.decode(), **self._version()}))
+            connection.socket.sendall(
+                head_of(
+                    self._port,
+                    "GET",
+                    {"Mcp-Session-Id": connection.session.decode(), **self._version()},
+                )
+            )
         else:
             before, after = self._body(LISTEN)
             body = before + b"%d" % self._number() + after
@@ -238,7 +254,9 @@ class WebLoad:
                     size += len(answer)
                     if now < end or answered < fewest:
                         connection.sent = now
-                        connection.socket.sendall(b"%b%d%b" % (connection.before, number, connection.after))
+                        connection.socket.sendall(
+                            b"%b%d%b" % (connection.before, number, connection.after)
+                        )
                         number += 1
                     else:
                         open_calls -= 1
@@ -275,7 +293,14 @@ def head_of(port: int, method: str, fields: dict[str, str]) -> bytes:
     """Return the head of a request to the endpoint."""
     accept = "text/event-stream" if method == "GET" else "application/json, text/event-stream"
     fields = {"Host": f"127.0.0.1:{port}", "Accept": accept, **fields}
-    return "\r\n".join([f"{method} {PATH} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]).encode()
+    return "\r\n".join(
+        [
+            f"{method} {PATH} HTTP/1.1",
+            *(f"{name}: {value}" for name, value in fields.items()),
+            "",
+            "",
+        ]
+    ).encode()
 
 
 def line_of(answer: bytes) -> bytes:
@@ -307,7 +332,11 @@ def chunks(body: bytes) -> Iterator[bytes]:
 
 def events(body: bytes) -> list[bytes]:
     """Return the data of the events of a stream that have any; each is one line, as JSON is."""
-    return [line[5:].strip() for line in body.splitlines() if line.startswith(b"data:") and line[5:].strip()]
+    return [
+        line[5:].strip()
+        for line in body.splitlines()
+        if line.startswith(b"data:") and line[5:].strip()
+    ]
 
 
 def free_port() -> int:

@@ -48,10 +48,15 @@ SCENARIO_SECONDS = 60
 SUITE_SECONDS = 110
 BUILT_LATER = {"tasks-": "the tasks extension is not built yet"}
 """What is left out, by how the names of scenarios begin; they run all the same, since the suite has no way to leave them out."""
-OLDER = {"auth/2025-03-26-oauth-metadata-backcompat": "2025-03-26", "auth/2025-03-26-oauth-endpoint-fallback": "2025-03-26"}
+OLDER = {
+    "auth/2025-03-26-oauth-metadata-backcompat": "2025-03-26",
+    "auth/2025-03-26-oauth-endpoint-fallback": "2025-03-26",
+}
 """Scenarios of a revision that has no set of its own; the strict count of the older one of the two revisions takes them along."""
 EXITED = "Client exited with code"
-SCHEMA = "wire-schema-valid"  # a check that every scenario has: it passes where nothing was said at all
+SCHEMA = (
+    "wire-schema-valid"  # a check that every scenario has: it passes where nothing was said at all
+)
 
 
 @dataclass(frozen=True)
@@ -87,8 +92,12 @@ class Verdict:
 
     def why(self) -> str:
         """In which way it failed, in a few lines."""
-        lines = [f"{self.scenario}{'' if self.scored else ' (not scored)'}: {self.complaint or 'failed'}"]
-        lines += [f"    {check.status} {check.id}: {check.words}" for check in self.checks if check.bad]
+        lines = [
+            f"{self.scenario}{'' if self.scored else ' (not scored)'}: {self.complaint or 'failed'}"
+        ]
+        lines += [
+            f"    {check.status} {check.id}: {check.words}" for check in self.checks if check.bad
+        ]
         if len(lines) == 1 and not self.complaint:
             lines.append("    none of its own checks passed")
         return "\n".join([*lines, *(f"    | {line}" for line in self.output.splitlines()[-15:])])
@@ -117,11 +126,27 @@ class Leg:
             cells.append(f"{sum(verdict.passed for verdict in of)}/{len(of)}" if of else "-")
         checks = Counter(check.status for verdict in self.verdicts for check in verdict.checks)
         again = sum(verdict.again for verdict in self.verdicts)
-        done = (f"{checks['SUCCESS']}", f"{checks['SKIPPED']}", f"{again}", f"{len(self.left_out)}", f"{self.seconds:.0f} s")
+        done = (
+            f"{checks['SUCCESS']}",
+            f"{checks['SKIPPED']}",
+            f"{again}",
+            f"{len(self.left_out)}",
+            f"{self.seconds:.0f} s",
+        )
         return (self.name, self.revision, *cells, *done)
 
 
-HEAD = ("leg", "revision", "scored", "unscored", "checks", "skipped", "run again", "left out", "time")
+HEAD = (
+    "leg",
+    "revision",
+    "scored",
+    "unscored",
+    "checks",
+    "skipped",
+    "run again",
+    "left out",
+    "time",
+)
 
 
 # -- what the suite asks for -----------------------------------------------------------------------------------------
@@ -135,33 +160,52 @@ class Suite:
     """The installed suite. Making one installs it. Raises `peers.NotInstalled`."""
 
     def __init__(self) -> None:
-        self.package = peers.INSTALLERS["conformance"]() / "node_modules" / "@modelcontextprotocol" / "conformance"
+        self.package = (
+            peers.INSTALLERS["conformance"]()
+            / "node_modules"
+            / "@modelcontextprotocol"
+            / "conformance"
+        )
         node = str(peers.node(peers.OLDEST_NODE_OF_THE_SUITE))
         self.command = [node, "--require", str(LOOPBACK), str(self.package / "dist" / "index.js")]
 
     @property
     def version(self) -> str:
         """The version of the package."""
-        version: str = json.loads((self.package / "package.json").read_text(encoding="utf-8"))["version"]
+        version: str = json.loads((self.package / "package.json").read_text(encoding="utf-8"))[
+            "version"
+        ]
         return version
 
     def scenarios(self, leg: str, revision: str) -> dict[str, bool]:
         """The scenarios that a revision asks of a leg, each with whether it is scored."""
-        wanted = yaml.safe_load((self.package / "requirements" / f"{revision}.yaml").read_text(encoding="utf-8"))
+        wanted = yaml.safe_load(
+            (self.package / "requirements" / f"{revision}.yaml").read_text(encoding="utf-8")
+        )
         extra = [entry["scenario"] for entry in wanted["not_scored"] if entry["leg"] == leg]
         return {name: True for name in wanted[leg]} | {name: False for name in extra}
 
     def listed(self, revision: str) -> dict[str, bool]:
         """The scenarios for an authorization server, none of which is scored: no revision asks for one (`requirements/*.yaml`)."""
         command = [*self.command, "list", "--authorization", "--spec-version", revision]
-        printed = subprocess.run(command, capture_output=True, text=True, timeout=SCENARIO_SECONDS, check=True).stdout
+        printed = subprocess.run(
+            command, capture_output=True, text=True, timeout=SCENARIO_SECONDS, check=True
+        ).stdout
         return dict.fromkeys(re.findall(r"^  - (\S+)", printed, re.MULTILINE), False)
 
-    def run(self, results: Path, *arguments: str, follow: Callable[[str], object] | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, results: Path, *arguments: str, follow: Callable[[str], object] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run the suite; whatever it has started ends with it. `follow` is given each line that it prints, as it prints it."""
-        environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-        environment["NODE_COMPILE_CACHE"] = str(peers.PEERS / "compiled")  # the suite starts anew for each scenario
-        limit = [] if arguments[0] == "authorization" else ["--timeout", str(SCENARIO_SECONDS * 1000)]  # that leg has no such option
+        environment = {
+            name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")
+        }
+        environment["NODE_COMPILE_CACHE"] = str(
+            peers.PEERS / "compiled"
+        )  # the suite starts anew for each scenario
+        limit = (
+            [] if arguments[0] == "authorization" else ["--timeout", str(SCENARIO_SECONDS * 1000)]
+        )  # that leg has no such option
         command = [*self.command, *arguments, *limit, "--output-dir", str(results)]
         with subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -217,7 +261,14 @@ def _verdict(scenario: str, scored: bool, place: Path | None) -> Verdict:
     return Verdict(
         scenario,
         scored,
-        tuple(Check(check["id"], check["status"], check.get("errorMessage") or check.get("description") or "") for check in checks),
+        tuple(
+            Check(
+                check["id"],
+                check["status"],
+                check.get("errorMessage") or check.get("description") or "",
+            )
+            for check in checks
+        ),
         output=printed.read_text(encoding="utf-8", errors="replace") if printed.exists() else "",
     )
 
@@ -228,7 +279,11 @@ def _verdict(scenario: str, scored: bool, place: Path | None) -> Verdict:
 def run_leg(suite: Suite, name: str, revision: str, results: Path) -> Leg:
     """Run one leg under one revision; `results` is an empty folder that takes what the suite writes."""
     began = time.monotonic()
-    scenarios = suite.listed(revision) if name == "authorization" else suite.scenarios("server" if name == "server" else "client", revision)
+    scenarios = (
+        suite.listed(revision)
+        if name == "authorization"
+        else suite.scenarios("server" if name == "server" else "client", revision)
+    )
     leg = Leg(name, revision, left_out=[scenario for scenario in scenarios if left_out(scenario)])
     wanted = {scenario: scored for scenario, scored in scenarios.items() if not left_out(scenario)}
     if name == "server":
@@ -244,24 +299,41 @@ def run_leg(suite: Suite, name: str, revision: str, results: Path) -> Leg:
     return leg
 
 
-def server_leg(suite: Suite, revision: str, wanted: dict[str, bool], results: Path) -> list[Verdict]:
+def server_leg(
+    suite: Suite, revision: str, wanted: dict[str, bool], results: Path
+) -> list[Verdict]:
     """Let the suite be the client of our server; what the server's log complains about counts too."""
     with served(results / "server.log") as url:
         done = suite.run(results, "server", "--url", url, "--requirements", revision)
     return [*_noted(read(results, "server", wanted), done), *_logged(results / "server.log")]
 
 
-def authorization_leg(suite: Suite, revision: str, wanted: dict[str, bool], results: Path) -> list[Verdict]:
+def authorization_leg(
+    suite: Suite, revision: str, wanted: dict[str, bool], results: Path
+) -> list[Verdict]:
     """Let the suite be the client of our authorization server; the person whom it sends there is `tests/interop/person.py`."""
-    with served(results / "issuer.log", ISSUER, "", ["--name", NAME, "--password", PASSWORD]) as url:
+    with served(
+        results / "issuer.log", ISSUER, "", ["--name", NAME, "--password", PASSWORD]
+    ) as url:
 
         def follow(line: str) -> None:
             """Where the suite prints an address to visit: visit it, log in, agree, and go back to where one is sent."""
             if line.startswith(f"{url}/"):
-                urllib.request.build_opener(urllib.request.ProxyHandler({})).open(walk(line), timeout=SCENARIO_SECONDS).close()
+                urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+                    walk(line), timeout=SCENARIO_SECONDS
+                ).close()
 
         back = free_port()
-        options = ("--client-id", "suite", "--resource", "https://mcp.example/mcp", "--port", str(back), "--spec-version", revision)
+        options = (
+            "--client-id",
+            "suite",
+            "--resource",
+            "https://mcp.example/mcp",
+            "--port",
+            str(back),
+            "--spec-version",
+            revision,
+        )
         done = suite.run(results, "authorization", "--url", url, *options, follow=follow)
     return [*_noted(read(results, "authorization", wanted), done), *_logged(results / "issuer.log")]
 
@@ -269,22 +341,48 @@ def authorization_leg(suite: Suite, revision: str, wanted: dict[str, bool], resu
 def _logged(log: Path) -> list[Verdict]:
     """A bad verdict where the log of the server under test has a failure in it."""
     text = log.read_text(encoding="utf-8", errors="replace")
-    return [Verdict("(the server's log)", False, complaint="the server has failed inside", output=text)] if "Traceback" in text else []
+    return (
+        [
+            Verdict(
+                "(the server's log)", False, complaint="the server has failed inside", output=text
+            )
+        ]
+        if "Traceback" in text
+        else []
+    )
 
 
-def client_leg(suite: Suite, revision: str, wanted: dict[str, bool], results: Path) -> list[Verdict]:
+def client_leg(
+    suite: Suite, revision: str, wanted: dict[str, bool], results: Path
+) -> list[Verdict]:
     """Let the suite be the server of our client. It starts all scenarios at the same time, so what fails is run again, alone."""
-    done = suite.run(results / "all", "client", "--command", client_command(), "--requirements", revision)
+    done = suite.run(
+        results / "all", "client", "--command", client_command(), "--requirements", revision
+    )
     verdicts = _noted(read(results / "all", "client", wanted), done)
-    return [verdict if verdict.passed else replace(alone(suite, revision, verdict, results / "again"), again=True) for verdict in verdicts]
+    return [
+        verdict
+        if verdict.passed
+        else replace(alone(suite, revision, verdict, results / "again"), again=True)
+        for verdict in verdicts
+    ]
 
 
-def strict_count(suite: Suite, revision: str, wanted: dict[str, bool], results: Path) -> list[Verdict]:
+def strict_count(
+    suite: Suite, revision: str, wanted: dict[str, bool], results: Path
+) -> list[Verdict]:
     """Run each scenario of the client by itself, where the suite judges the client's exit status and warnings too."""
     to_do = [Verdict(scenario, scored) for scenario, scored in wanted.items()]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        verdicts = list(pool.map(lambda verdict: alone(suite, revision, verdict, results / "first"), to_do))
-    return [verdict if verdict.passed else replace(alone(suite, revision, verdict, results / "again"), again=True) for verdict in verdicts]
+        verdicts = list(
+            pool.map(lambda verdict: alone(suite, revision, verdict, results / "first"), to_do)
+        )
+    return [
+        verdict
+        if verdict.passed
+        else replace(alone(suite, revision, verdict, results / "again"), again=True)
+        for verdict in verdicts
+    ]
 
 
 def alone(suite: Suite, revision: str, verdict: Verdict, results: Path) -> Verdict:
@@ -294,8 +392,14 @@ def alone(suite: Suite, revision: str, verdict: Verdict, results: Path) -> Verdi
     done = suite.run(place, "client", "--command", client_command(), *options)
     (found,) = read(place, "client", {name: verdict.scored})
     if EXITED in done.stdout:  # some scenarios forgive it; we do not
-        return replace(found, complaint=f"the client failed, and the suite ended with status {done.returncode}")
-    return replace(found, complaint=f"the suite ended with status {done.returncode}") if done.returncode else found
+        return replace(
+            found, complaint=f"the client failed, and the suite ended with status {done.returncode}"
+        )
+    return (
+        replace(found, complaint=f"the suite ended with status {done.returncode}")
+        if done.returncode
+        else found
+    )
 
 
 def client_command() -> str:
@@ -305,11 +409,16 @@ def client_command() -> str:
 
 def _noted(verdicts: list[Verdict], done: subprocess.CompletedProcess[str]) -> list[Verdict]:
     """With the last words of the suite for those that it has no result of."""
-    return [replace(verdict, output=verdict.output or done.stdout) if verdict.complaint else verdict for verdict in verdicts]
+    return [
+        replace(verdict, output=verdict.output or done.stdout) if verdict.complaint else verdict
+        for verdict in verdicts
+    ]
 
 
 @contextlib.contextmanager
-def served(log: Path, program: Path = SERVER, path: str = "/mcp", options: Sequence[str] = ()) -> Iterator[str]:
+def served(
+    log: Path, program: Path = SERVER, path: str = "/mcp", options: Sequence[str] = ()
+) -> Iterator[str]:
     """Serve a program on a free port for as long as the block lasts; give its URL. Raises BadServer."""
     port = free_port()
     with log.open("wb") as out, subprocess.Popen(
@@ -324,17 +433,23 @@ def served(log: Path, program: Path = SERVER, path: str = "/mcp", options: Seque
                 process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 process.kill()
-                raise BadServer(f"the server under test does not end\n{log.read_text(encoding='utf-8', errors='replace')}") from None
+                raise BadServer(
+                    f"the server under test does not end\n{log.read_text(encoding='utf-8', errors='replace')}"
+                ) from None
 
 
-def await_port(port: int, process: subprocess.Popen[bytes], log: Path, seconds: float = 20.0) -> None:
+def await_port(
+    port: int, process: subprocess.Popen[bytes], log: Path, seconds: float = 20.0
+) -> None:
     """Return once somebody answers at a port. Raises BadServer where nobody does in time."""
     until = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < until:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             return
         time.sleep(0.05)
-    raise BadServer(f"the server under test does not answer at port {port}\n{log.read_text(encoding='utf-8', errors='replace')}")
+    raise BadServer(
+        f"the server under test does not answer at port {port}\n{log.read_text(encoding='utf-8', errors='replace')}"
+    )
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
@@ -344,28 +459,53 @@ def table(legs: Iterable[Leg]) -> str:
     """What passed, a row for each leg and revision."""
     rows = [HEAD, *(leg.row() for leg in legs)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run what was asked for; return 0 where all of it passed."""
     parser = argparse.ArgumentParser(description="Runs the public conformance suite on Interlock.")
-    parser.add_argument("--leg", action="append", choices=LEGS, help="which leg to run; all of them where none is named")
-    parser.add_argument("--revision", action="append", choices=REVISIONS, help="under which revision; under both where none is named")
+    parser.add_argument(
+        "--leg",
+        action="append",
+        choices=LEGS,
+        help="which leg to run; all of them where none is named",
+    )
+    parser.add_argument(
+        "--revision",
+        action="append",
+        choices=REVISIONS,
+        help="under which revision; under both where none is named",
+    )
     parser.add_argument("--results", type=Path, help="a new folder for all that the suite writes")
     told = parser.parse_args(arguments)
     legs: list[Leg] = []
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            for leg in run_legs(told.leg or LEGS, told.revision or REVISIONS, told.results or Path(scratch)):
-                print("\n".join([f"{leg.name} {leg.revision}", *(f"  {verdict.why()}" for verdict in leg.failures)]), flush=True)
+            for leg in run_legs(
+                told.leg or LEGS, told.revision or REVISIONS, told.results or Path(scratch)
+            ):
+                print(
+                    "\n".join(
+                        [
+                            f"{leg.name} {leg.revision}",
+                            *(f"  {verdict.why()}" for verdict in leg.failures),
+                        ]
+                    ),
+                    flush=True,
+                )
                 legs.append(leg)
     except (peers.NotInstalled, BadServer) as bad:
         print(bad, file=sys.stderr)
         return 1
     print(f"\n{table(legs)}")
     for beginning, reason in BUILT_LATER.items():
-        if count := len({name for leg in legs for name in leg.left_out if name.startswith(beginning)}):
+        if count := len(
+            {name for leg in legs for name in leg.left_out if name.startswith(beginning)}
+        ):
             print(f"left out: {count} scenarios {beginning}...: {reason}")
     return int(any(leg.failures for leg in legs))
 

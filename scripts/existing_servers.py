@@ -53,7 +53,9 @@ def command(name: str, folder: Path) -> list[str]:
 def environment(name: str, folder: Path) -> dict[str, str]:
     """The environment of a server of others that keeps its data in a folder."""
     if name == "fetch":
-        return {"PATH": str(folder)}  # where it found npm, it would install what no lock of ours names, at its first page
+        return {
+            "PATH": str(folder)
+        }  # where it found npm, it would install what no lock of ours names, at its first page
     graph = {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")} if name == "memory" else {}
     return {"PATH": os.environ["PATH"], **graph}
 
@@ -66,7 +68,11 @@ def started(name: str, folder: Path, *options: str) -> Stdio:
 async def offer(name: str, folder: Path) -> Offer:
     """What a server of others offers, in names. Raises NotInstalled, McpError and TimeoutError."""
     # Some tools are there only for those who can be asked; nobody is.
-    able: dict[str, Any] = {"elicit": _nobody, "sample": _nobody, "roots": [folder.as_uri()]} if name == "everything" else {}
+    able: dict[str, Any] = (
+        {"elicit": _nobody, "sample": _nobody, "roots": [folder.as_uri()]}
+        if name == "everything"
+        else {}
+    )
     async with asyncio.timeout(SECONDS), Client(started(name, folder), **able) as client:
         tools = {
             tool.name: {
@@ -81,7 +87,9 @@ async def offer(name: str, folder: Path) -> Offer:
             "tools": tools,
             "prompts": sorted(prompt.name for prompt in await _listed(client.list_prompts)),
             "resources": len(await _listed(client.list_resources)),
-            "templates": sorted(one.uri_template for one in await _listed(client.list_resource_templates)),
+            "templates": sorted(
+                one.uri_template for one in await _listed(client.list_resource_templates)
+            ),
         }
 
 
@@ -110,7 +118,9 @@ async def offers() -> dict[str, Offer]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the facts; return 0."""
-    parser = argparse.ArgumentParser(description="Write what the reference servers of others offer.")
+    parser = argparse.ArgumentParser(
+        description="Write what the reference servers of others offer."
+    )
     parser.add_argument("-o", "--output", type=Path, required=True, help="the file to be written")
     given = parser.parse_args(arguments)
     given.output.write_text(json.dumps(asyncio.run(offers()), indent=1) + "\n", encoding="utf-8")

@@ -27,7 +27,9 @@ INTEROP = ROOT / "tests" / "interop"
 NPM_FILES = ("package.json", "package-lock.json", ".npmrc")
 AT_ONCE = 4  # peers that are installed at the same time
 OLDEST_NODE = 20
-OLDEST_NODE_OF_THE_SUITE = 22  # the public conformance suite says so nowhere, and fails with an older one
+OLDEST_NODE_OF_THE_SUITE = (
+    22  # the public conformance suite says so nowhere, and fails with an older one
+)
 LOCKED = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
 
 
@@ -54,7 +56,10 @@ def install_npm(name: str, place: str, oldest: int = OLDEST_NODE) -> Path:
         place.mkdir()
         for file in files:
             shutil.copy2(file, place)
-        run([*npm(oldest), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=place)
+        run(
+            [*npm(oldest), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+            cwd=place,
+        )
 
     return once(PEERS / place, files, make)
 
@@ -82,7 +87,9 @@ def _found(programs: Sequence[str]) -> Path | None:
 def _apt_get(package: str, programs: Sequence[str]) -> None:
     """Install a package of Debian, one process after another; whoever waited may find that it is there. Raises NotInstalled."""
     if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise NotInstalled(f"there is no {package} here, and only root on a Debian can install it: apt-get install {package}")
+        raise NotInstalled(
+            f"there is no {package} here, and only root on a Debian can install it: apt-get install {package}"
+        )
     with _alone(ROOT / "requirements"):
         if _found(programs) is None:
             print(f"installing {package} ...", file=sys.stderr, flush=True)
@@ -99,10 +106,14 @@ INSTALLERS: dict[str, Callable[[], Path]] = {
     "servers-npm": lambda: install_npm("reference", "peers-servers-npm"),
     "typescript": lambda: install_npm("typescript", "peers-typescript"),
     "conformance": lambda: install_npm("conformance", "conformance", OLDEST_NODE_OF_THE_SUITE),
-    "oidc-provider": lambda: install_npm("oidc_provider", "oidc-provider", OLDEST_NODE_OF_THE_SUITE),
+    "oidc-provider": lambda: install_npm(
+        "oidc_provider", "oidc-provider", OLDEST_NODE_OF_THE_SUITE
+    ),
     # The same Chromium without the windows that nobody sees: a page takes less than half of the processor time.
     "chromium": lambda: install_debian(
-        "chromium-headless-shell", "chromium-headless-shell", instead=("chromium", "chromium-browser", "google-chrome")
+        "chromium-headless-shell",
+        "chromium-headless-shell",
+        instead=("chromium", "chromium-browser", "google-chrome"),
     ),
     "ripgrep": lambda: install_debian("ripgrep", "rg"),
 }
@@ -126,7 +137,9 @@ def npm(oldest: int = OLDEST_NODE) -> list[str]:
     """Return the command that is the npm beside `node`. Raises NotInstalled."""
     program = node(oldest)
     ours = program.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    return [str(program), str(ours)] if program.is_relative_to(PEERS) else [str(shutil.which("npm"))]
+    return (
+        [str(program), str(ours)] if program.is_relative_to(PEERS) else [str(shutil.which("npm"))]
+    )
 
 
 def once(place: Path, locks: Sequence[Path], make: Callable[[Path], None]) -> Path:
@@ -135,7 +148,12 @@ def once(place: Path, locks: Sequence[Path], make: Callable[[Path], None]) -> Pa
     if _made_from(place) == digest:
         return place
     PEERS.mkdir(exist_ok=True)
-    with _alone(locks[0]), tempfile.TemporaryDirectory(dir=PEERS, prefix=".new-", ignore_cleanup_errors=True) as workshop:
+    with (
+        _alone(locks[0]),
+        tempfile.TemporaryDirectory(
+            dir=PEERS, prefix=".new-", ignore_cleanup_errors=True
+        ) as workshop,
+    ):
         if _made_from(place) == digest:
             return place  # made while we waited
         print(f"installing {place.name} into {PEERS.name}/ ...", file=sys.stderr, flush=True)
@@ -166,7 +184,11 @@ def _alone(path: Path) -> Iterator[None]:
 def _made_from(place: Path) -> str:
     """The digest of the locks that a peer was made from; nothing where it is not whole, or its interpreter has gone."""
     stamp, interpreter = place / ".made-from", place / "bin" / "python"
-    return stamp.read_text() if stamp.exists() and (interpreter.exists() or not interpreter.is_symlink()) else ""
+    return (
+        stamp.read_text()
+        if stamp.exists() and (interpreter.exists() or not interpreter.is_symlink())
+        else ""
+    )
 
 
 def _move_in(made: Path, place: Path, old: Path) -> None:
@@ -182,31 +204,70 @@ def _move_in(made: Path, place: Path, old: Path) -> None:
 
 def installer(python: Path) -> list[str]:
     """Return the command that installs packages for an interpreter without pip of its own. Raises NotInstalled."""
-    for candidate in (sys.executable, getattr(sys, "_base_executable", ""), shutil.which("python3")):
-        if candidate and subprocess.run([candidate, "-m", "pip", "--version"], capture_output=True).returncode == 0:
-            return [candidate, "-m", "pip", "--disable-pip-version-check", "--python", str(python), "install"]
+    for candidate in (
+        sys.executable,
+        getattr(sys, "_base_executable", ""),
+        shutil.which("python3"),
+    ):
+        if (
+            candidate
+            and subprocess.run(
+                [candidate, "-m", "pip", "--version"], capture_output=True
+            ).returncode
+            == 0
+        ):
+            return [
+                candidate,
+                "-m",
+                "pip",
+                "--disable-pip-version-check",
+                "--python",
+                str(python),
+                "install",
+            ]
     if uv := shutil.which("uv"):
         return [uv, "pip", "install", "--python", str(python)]
-    raise NotInstalled("neither pip nor uv is here, and the peers cannot be installed without one of them")
+    raise NotInstalled(
+        "neither pip nor uv is here, and the peers cannot be installed without one of them"
+    )
 
 
 def run(command: Sequence[str], cwd: Path | None = None) -> None:
     """Run a command in silence. Raises NotInstalled with its words where it fails."""
-    environment = {**os.environ, "PIP_NO_INPUT": "1", "PIP_RETRIES": "2", "PIP_DEFAULT_TIMEOUT": "30", "DEBIAN_FRONTEND": "noninteractive"}
+    environment = {
+        **os.environ,
+        "PIP_NO_INPUT": "1",
+        "PIP_RETRIES": "2",
+        "PIP_DEFAULT_TIMEOUT": "30",
+        "DEBIAN_FRONTEND": "noninteractive",
+    }
     environment.pop("PYTHONPATH", None)
     done = subprocess.run(
-        command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     if done.returncode:
-        raise NotInstalled(f"{' '.join(command[:4])} ... failed with {done.returncode}\n{done.stdout}")
+        raise NotInstalled(
+            f"{' '.join(command[:4])} ... failed with {done.returncode}\n{done.stdout}"
+        )
 
 
 def main(names: Sequence[str]) -> int:
     """Install the peers that were named, all of them where none is; return 0 where that went well."""
     if unknown := [name for name in names if name not in INSTALLERS]:
-        print(f"there is no peer {', '.join(unknown)}; there are {', '.join(INSTALLERS)}", file=sys.stderr)
+        print(
+            f"there is no peer {', '.join(unknown)}; there are {', '.join(INSTALLERS)}",
+            file=sys.stderr,
+        )
         return 2
-    failed = [words for words in ThreadPoolExecutor(AT_ONCE).map(_tried, names or INSTALLERS) if words]
+    failed = [
+        words for words in ThreadPoolExecutor(AT_ONCE).map(_tried, names or INSTALLERS) if words
+    ]
     print(*failed, sep="\n", end="\n" if failed else "", file=sys.stderr)
     return 1 if failed else 0
 

@@ -79,7 +79,9 @@ class Reader:
 
     def facts(self) -> Facts:
         """The facts of this revision."""
-        sides = {side: self.methods(union) for side, union in SIDES.items() if union in self.definitions}
+        sides = {
+            side: self.methods(union) for side, union in SIDES.items() if union in self.definitions
+        }
         errors = dict(filter(None, map(self.error, sorted(self.definitions))))
         self.check_results()
         return {
@@ -109,7 +111,11 @@ class Reader:
 
     def envelope_of(self, message: Schema) -> str:
         method = message["properties"]["method"]
-        return next(name for name, known in self.definitions.items() if known.get("properties", {}).get("method") == method)
+        return next(
+            name
+            for name, known in self.definitions.items()
+            if known.get("properties", {}).get("method") == method
+        )
 
     def params(self, envelope: str) -> set[str]:
         """The types that the params of a request or notification may have."""
@@ -128,7 +134,10 @@ class Reader:
         general = "Request" if envelope.endswith("Request") else "Notification"
         named = self.definitions.get(f"{general}Params")
         parent = named or self.definitions[general]["properties"].get("params", {})
-        return {**params, "properties": {**parent.get("properties", {}), **params.get("properties", {})}}
+        return {
+            **params,
+            "properties": {**parent.get("properties", {}), **params.get("properties", {})},
+        }
 
     def results(self, envelope: str) -> set[str]:
         """The types that may answer a request; schemas before 2026-07-28 say it only by their names."""
@@ -148,9 +157,15 @@ class Reader:
         """Whatever the schema calls a result answers some request, or the walk has missed something."""
         for union in filter(self.definitions.__contains__, RESULT_UNIONS):
             self.seen.add(union)
-            missed = {reference(member) for member in members(self.definitions[union])} - self.seen - {"Result"}
+            missed = (
+                {reference(member) for member in members(self.definitions[union])}
+                - self.seen
+                - {"Result"}
+            )
             if missed:
-                raise SystemExit(f"no request is answered by {', '.join(map(str, sorted(missed, key=str)))}")
+                raise SystemExit(
+                    f"no request is answered by {', '.join(map(str, sorted(missed, key=str)))}"
+                )
 
     def error(self, name: str) -> tuple[str, Facts] | None:
         """An error with a code of its own: the code, and the type of its data where that is said."""
@@ -196,7 +211,10 @@ class Reader:
             inner = self.flat(self.definitions[name] if name else part)
             properties |= inner["properties"]
             required += inner["required"]
-        return {"properties": properties | schema.get("properties", {}), "required": [*required, *schema.get("required", ())]}
+        return {
+            "properties": properties | schema.get("properties", {}),
+            "required": [*required, *schema.get("required", ())],
+        }
 
     def shape(self, schema: Schema, path: str) -> set[str]:
         """What a value may be, as the words explained at the top of this file."""
@@ -257,7 +275,9 @@ def joined(alternatives: Iterable[str]) -> str:
 def read(folder: Path) -> dict[str, Facts]:
     """The facts of every schema in a folder, by revision, oldest first. Files whose name is no date are left alone."""
     schemas = sorted(path for path in folder.glob("*.json") if SCHEMA_NAME.fullmatch(path.stem))
-    return {path.stem: Reader(json.loads(path.read_text(encoding="utf-8"))).facts() for path in schemas}
+    return {
+        path.stem: Reader(json.loads(path.read_text(encoding="utf-8"))).facts() for path in schemas
+    }
 
 
 def written(facts: dict[str, Facts]) -> str:
@@ -277,7 +297,9 @@ def written(facts: dict[str, Facts]) -> str:
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description="Write the facts of the official schemas.")
     parser.add_argument("folder", type=Path, help="holds the schemas, named like 2026-07-28.json")
-    parser.add_argument("-o", "--output", type=Path, help="where to write; standard output if not given")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="where to write; standard output if not given"
+    )
     options = parser.parse_args(arguments)
     facts = read(options.folder)
     if not facts:

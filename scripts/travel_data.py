@@ -22,7 +22,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from interlock.servers.travel.prices import fare
 
-TARGET = Path(__file__).resolve().parents[1] / "src" / "interlock" / "servers" / "travel" / "data.json"
+TARGET = (
+    Path(__file__).resolve().parents[1] / "src" / "interlock" / "servers" / "travel" / "data.json"
+)
 T = TypeVar("T")
 
 
@@ -80,7 +82,14 @@ HOTELS: dict[str, list[tuple[str, str]]] = {
 }  # fmt: skip
 BY_THE_SEA = {"Hotel Mar Blau", "Poblenou Beach Hotel", "Coral Sands", "Bathsheba Lodge", "Carlisle Bay House", "Palm Cove",
               "Tejo Riverside", "Harborwalk Inn", "The Fog Signal", "Ocean Beach Lodge"}  # fmt: skip
-LEVELS = [(4, 168, 88), (3, 121, 82), (5, 338, 93), (2, 84, 76), (4, 189, 85), (3, 109, 80)]  # stars, dollars a night, rating
+LEVELS = [
+    (4, 168, 88),
+    (3, 121, 82),
+    (5, 338, 93),
+    (2, 84, 76),
+    (4, 189, 85),
+    (3, 109, 80),
+]  # stars, dollars a night, rating
 
 # City, kind: what there is to do. One semicolon between two, a colon before what it is.
 ACTIVITIES: dict[str, dict[str, str]] = {
@@ -200,7 +209,9 @@ def kilometres(one: City, other: City) -> float:
     """Along the globe."""
     a, b = math.radians(one.latitude), math.radians(other.latitude)
     across = math.radians(other.longitude - one.longitude)
-    return 6371 * math.acos(math.sin(a) * math.sin(b) + math.cos(a) * math.cos(b) * math.cos(across))
+    return 6371 * math.acos(
+        math.sin(a) * math.sin(b) + math.cos(a) * math.cos(b) * math.cos(across)
+    )
 
 
 def air_minutes(one: City, other: City) -> int:
@@ -218,8 +229,17 @@ def leg(dice: Dice, one: City, other: City, days: str, numbers: dict[str, int]) 
     far = kilometres(one, other) > 2500
     hubs = [city for city in CITIES if city.code not in (one.code, other.code, "BGI")]
     while True:
-        departs = 5 * dice.whole(60, 287) if dice.between(0, 1) < 0.6 else 5 * dice.whole(216, 287)  # many leave in the evening
-        way = [one, *(dice.one_of(hubs) for _ in range(dice.one_of([0, 0, 1, 1, 1, 2] if far else [0, 0, 0, 0, 1]))), other]
+        departs = (
+            5 * dice.whole(60, 287) if dice.between(0, 1) < 0.6 else 5 * dice.whole(216, 287)
+        )  # many leave in the evening
+        way = [
+            one,
+            *(
+                dice.one_of(hubs)
+                for _ in range(dice.one_of([0, 0, 1, 1, 1, 2] if far else [0, 0, 0, 0, 1]))
+            ),
+            other,
+        ]
         stops = len(way) - 2
         if len({city.code for city in way}) < len(way) or roundabout(way) > (1.7 if far else 3):
             continue
@@ -227,9 +247,15 @@ def leg(dice: Dice, one: City, other: City, days: str, numbers: dict[str, int]) 
         arrives = departs + lasts + 60 * (other.hours - one.hours)
         if 0 <= arrives < 2 * 1440:
             break
-    airports = [dice.one_of(sorted(set(city.airports) - ({"LGA"} if far else set()))) for city in way]  # no long flights from LaGuardia
+    airports = [
+        dice.one_of(sorted(set(city.airports) - ({"LGA"} if far else set()))) for city in way
+    ]  # no long flights from LaGuardia
     night, morning = departs >= 20 * 60 or departs < 5 * 60, 5 * 60 <= departs < 12 * 60
-    factor = (1.0, 0.87, 0.74)[stops] * (0.74 if night else 1.18 if morning else 1.0) * dice.between(0.92, 1.35)
+    factor = (
+        (1.0, 0.87, 0.74)[stops]
+        * (0.74 if night else 1.18 if morning else 1.0)
+        * dice.between(0.92, 1.35)
+    )
     cents = round(100 * (45 + 0.066 * kilometres(one, other)) * factor)
     flight = number(numbers, dice.one_of(sorted(AIRLINES)))
     return [flight, airports[0], airports[-1], departs, lasts, arrives, airports[1:-1], cents, days]
@@ -246,7 +272,16 @@ def seed_leg(one: City, other: City, name: str, departs: int, day: date, wanted:
     lasts = air_minutes(one, other)
     cents = next(cents for cents in range(10_000, 90_000) if fare(cents, name, day) == wanted)
     airports = ["JFK" if city.code == "NYC" else city.code for city in (one, other)]
-    return [name, *airports, departs, lasts, departs + lasts + 60 * (other.hours - one.hours), [], cents, "1234567"]
+    return [
+        name,
+        *airports,
+        departs,
+        lasts,
+        departs + lasts + 60 * (other.hours - one.hours),
+        [],
+        cents,
+        "1234567",
+    ]
 
 
 def timetable() -> list[list[Any]]:
@@ -258,15 +293,29 @@ def timetable() -> list[list[Any]]:
             if one is other:
                 continue
             pair = one.code + other.code
-            wanted = SEED_COUNT if pair == "NYCBCN" else 39 if pair == "BCNNYC" else dice.whole(5, 11)  # on a Saturday
+            wanted = (
+                SEED_COUNT if pair == "NYCBCN" else 39 if pair == "BCNNYC" else dice.whole(5, 11)
+            )  # on a Saturday
             if pair == "NYCBCN":
                 lines.append(seed_leg(one, other, "CW101", 8 * 60 + 15, SEED_DAY, SEED_FARE))
                 wanted -= 1
             if pair == "BCNNYC":
                 lines.append(seed_leg(one, other, "CW102", 10 * 60 + 30, SEED_BACK, SEED_FARE_BACK))
                 wanted -= 1
-            lines += [leg(dice, one, other, dice.one_of(["1234567", "1234567", "1356", "67", "2467"]), numbers) for _ in range(wanted)]
-            lines += [leg(dice, one, other, dice.one_of(["12345", "135", "24"]), numbers) for _ in range(wanted // 8 + 1)]
+            lines += [
+                leg(
+                    dice,
+                    one,
+                    other,
+                    dice.one_of(["1234567", "1234567", "1356", "67", "2467"]),
+                    numbers,
+                )
+                for _ in range(wanted)
+            ]
+            lines += [
+                leg(dice, one, other, dice.one_of(["12345", "135", "24"]), numbers)
+                for _ in range(wanted // 8 + 1)
+            ]
     return lines
 
 
@@ -279,10 +328,26 @@ def hotels() -> list[list[Any]]:
             price = 196 if name == "Hotel Mar Blau" else round(price * dice.between(0.85, 1.3))
             rating = 91 if name == "Hotel Mar Blau" else rating + dice.whole(-3, 2)
             has = ["breakfast"] if stars >= 4 or dice.between(0, 1) < 0.4 else []
-            has += ["beachfront", "sea view"] if name in BY_THE_SEA else [dice.one_of(["courtyard", "roof terrace", "garden"])]
+            has += (
+                ["beachfront", "sea view"]
+                if name in BY_THE_SEA
+                else [dice.one_of(["courtyard", "roof terrace", "garden"])]
+            )
             has += ["pool"] if stars >= 4 else []
             slug = f"{code.lower()}-{name.lower().replace(' ', '-')}"
-            lines.append([slug, code, name, area, stars, rating / 10, price, dice.one_of([2, 2, 3, 4]) if place else 2, has])
+            lines.append(
+                [
+                    slug,
+                    code,
+                    name,
+                    area,
+                    stars,
+                    rating / 10,
+                    price,
+                    dice.one_of([2, 2, 3, 4]) if place else 2,
+                    has,
+                ]
+            )
     return lines
 
 
@@ -312,14 +377,18 @@ def whole() -> str:
     }
     parts = []
     for name, rows in tables.items():
-        lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
+        lines = ",\n".join(
+            json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows
+        )
         parts.append(f'"{name}":[\n{lines}\n]')
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def main() -> None:
     """Write the file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("-o", "--output", type=Path, default=TARGET)
     chosen = parser.parse_args()
     chosen.output.write_text(whole(), encoding="utf-8")

@@ -42,7 +42,18 @@ def digest(data: bytes) -> str:
 
 def pack(name: str, version: str, folder: Path) -> bytes:
     """The package as the registry has it. Raises NotInstalled."""
-    run([*npm(), "pack", f"{name}@{version}", "--ignore-scripts", "--loglevel=error", "--pack-destination", str(folder)], cwd=folder)
+    run(
+        [
+            *npm(),
+            "pack",
+            f"{name}@{version}",
+            "--ignore-scripts",
+            "--loglevel=error",
+            "--pack-destination",
+            str(folder),
+        ],
+        cwd=folder,
+    )
     (found,) = folder.glob("*.tgz")
     return found.read_bytes()
 
@@ -59,7 +70,9 @@ def rewritten(text: str, places: Mapping[str, str], file: str) -> str:
     return IMPORT.sub(place, SOURCE_MAP.sub("\n", text))
 
 
-def files(package: Mapping[str, Any], archive: bytes, places: Mapping[str, str]) -> dict[str, bytes]:
+def files(
+    package: Mapping[str, Any], archive: bytes, places: Mapping[str, str]
+) -> dict[str, bytes]:
     """What of a package goes into the folder, by name. Raises Different."""
     made = {}
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
@@ -68,14 +81,21 @@ def files(package: Mapping[str, Any], archive: bytes, places: Mapping[str, str])
             if inside is None:
                 raise Different(f"{entry['from']} is no file")
             data = inside.read()
-            made[file] = rewritten(data.decode(), places, file).encode() if file.endswith(".js") else data
+            made[file] = (
+                rewritten(data.decode(), places, file).encode() if file.endswith(".js") else data
+            )
     return made
 
 
 def vendor(record: dict[str, Any], wanted: Mapping[str, str]) -> None:
     """Fetch all packages, write their files, and record what came. Raises Different and NotInstalled."""
     packages = record["packages"]
-    places = {entry["as"]: file for package in packages.values() for file, entry in package["files"].items() if "as" in entry}
+    places = {
+        entry["as"]: file
+        for package in packages.values()
+        for file, entry in package["files"].items()
+        if "as" in entry
+    }
     written: dict[str, bytes] = {}
     for name, package in packages.items():
         version = wanted.get(name, package["version"])
@@ -95,9 +115,18 @@ def vendor(record: dict[str, Any], wanted: Mapping[str, str]) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Vendor what is recorded, with the versions that were named; return 0 where that went well."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))
-    wanted = {name: version for name, _, version in (argument.rpartition("@") for argument in arguments)}
-    if unknown := [name or argument for (name, argument) in zip(wanted, arguments, strict=True) if name not in record["packages"]]:
-        print(f"vendor.json has no {', '.join(unknown)}; it has {', '.join(record['packages'])}", file=sys.stderr)
+    wanted = {
+        name: version for name, _, version in (argument.rpartition("@") for argument in arguments)
+    }
+    if unknown := [
+        name or argument
+        for (name, argument) in zip(wanted, arguments, strict=True)
+        if name not in record["packages"]
+    ]:
+        print(
+            f"vendor.json has no {', '.join(unknown)}; it has {', '.join(record['packages'])}",
+            file=sys.stderr,
+        )
         return 2
     try:
         vendor(record, wanted)

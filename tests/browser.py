@@ -26,7 +26,9 @@ async def browsing(program: Path) -> AsyncIterator[Any]:
                 "XDG_CACHE_HOME": home,
                 "XDG_DATA_HOME": home,
             }
-            browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"], env=env)
+            browser = await playwright.chromium.launch(
+                executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"], env=env
+            )
             try:
                 yield browser
             finally:

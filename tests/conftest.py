@@ -18,9 +18,17 @@ from tests.ports import free_port
 pytest_plugins = ["tests.peers_in_place", "tests.lanes"]
 
 # A shared machine stalls now and then: no deadline for one example, and no complaint about slow generation.
-settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=60)
+settings.register_profile(
+    "desk",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+    max_examples=60,
+)
 settings.register_profile("ci", settings.get_profile("desk"), max_examples=100, derandomize=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk"))
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk")
+)
 
 # No test touches the keyring or the files of whoever runs it.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"

@@ -41,8 +41,18 @@ def pytest_collection() -> Iterator[None]:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the browsers, which take one worker for long, then with what waits much; quick files fill the gaps at the end."""
-    lost = {item.path.name for item in items if "chromium" in item.fixturenames and not item.nodeid.startswith(BROWSERS)}
+    lost = {
+        item.path.name
+        for item in items
+        if "chromium" in item.fixturenames and not item.nodeid.startswith(BROWSERS)
+    }
     if lost:
-        raise pytest.UsageError(f"tests/lanes.py does not know that there is a browser in {', '.join(sorted(lost))}")
-    slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("interop")}
+        raise pytest.UsageError(
+            f"tests/lanes.py does not know that there is a browser in {', '.join(sorted(lost))}"
+        )
+    slow = {
+        item.path
+        for item in items
+        if item.get_closest_marker("slow") or item.get_closest_marker("interop")
+    }
     items.sort(key=lambda item: (not item.nodeid.startswith(BROWSERS), item.path not in slow))

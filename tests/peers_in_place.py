@@ -29,7 +29,9 @@ def installed() -> Callable[[str], Path]:
                 MISSING[name] = str(bad)
         if os.environ.get("CI"):
             pytest.fail(f"the peer {name} could not be installed: {MISSING[name]}", pytrace=False)
-        pytest.skip(f"the peer {name} could not be installed: {MISSING[name]}")  # no network is no fault of the code
+        pytest.skip(
+            f"the peer {name} could not be installed: {MISSING[name]}"
+        )  # no network is no fault of the code
 
     return place_of
 

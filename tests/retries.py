@@ -17,7 +17,9 @@ from interlock.wire.revisions import NEWEST
 from interlock.wire.seal import Seal
 
 ABLE = t.ClientCapabilities(
-    elicitation=t.ElicitationCapability(form={}, url={}), sampling=t.SamplingCapability(tools={}), roots=t.RootsCapability()
+    elicitation=t.ElicitationCapability(form={}, url={}),
+    sampling=t.SamplingCapability(tools={}),
+    roots=t.RootsCapability(),
 )
 KEY = b"k" * 32
 
@@ -26,7 +28,11 @@ Tool = Callable[[Exchange], Awaitable[Any]]
 
 def form(message: str) -> t.ElicitRequest:
     """A question to a person."""
-    return t.ElicitRequest(t.ElicitRequestParams(message=message, mode="form", requested_schema={"type": "object", "properties": {}}))
+    return t.ElicitRequest(
+        t.ElicitRequestParams(
+            message=message, mode="form", requested_schema={"type": "object", "properties": {}}
+        )
+    )
 
 
 def said(result: Any) -> str:
@@ -40,7 +46,10 @@ def asked(result: Any) -> dict[str, str]:
     assert isinstance(result, t.InputRequiredResult), result
     assert result.result_type == "input_required"
     questions = result.input_requests or {}
-    return {key: q.params.message if isinstance(q, t.ElicitRequest) else type(q).__name__ for key, q in questions.items()}
+    return {
+        key: q.params.message if isinstance(q, t.ElicitRequest) else type(q).__name__
+        for key, q in questions.items()
+    }
 
 
 def tool(body: Callable[[Exchange], Awaitable[str]]) -> Tool:
@@ -48,7 +57,11 @@ def tool(body: Callable[[Exchange], Awaitable[str]]) -> Tool:
 
     async def run(x: Exchange) -> AnyResult:
         value: Any = await body(x)
-        return value if isinstance(value, t.Result) else t.CallToolResult(content=[t.TextContent(str(value))])
+        return (
+            value
+            if isinstance(value, t.Result)
+            else t.CallToolResult(content=[t.TextContent(str(value))])
+        )
 
     return run
 
@@ -67,7 +80,9 @@ def words(text: str) -> dict[str, Any]:
 
 def by_hand(state: str | None, *messages: str) -> t.InputRequiredResult:
     """What a tool returns that manages its rounds itself."""
-    return t.InputRequiredResult(input_requests={message: form(message) for message in messages} or None, request_state=state)
+    return t.InputRequiredResult(
+        input_requests={message: form(message) for message in messages} or None, request_state=state
+    )
 
 
 async def manual(x: Exchange) -> Any:
@@ -77,7 +92,11 @@ async def manual(x: Exchange) -> Any:
         case None:
             return by_hand("one", "first?")
         case "one":
-            return by_hand(f"two {given['first?']['content']['words']}", "second?") if "first?" in given else by_hand("one", "first?")
+            return (
+                by_hand(f"two {given['first?']['content']['words']}", "second?")
+                if "first?" in given
+                else by_hand("one", "first?")
+            )
         case state:
             return f"{state} {given['second?']['content']['words']}"
 
@@ -85,21 +104,41 @@ async def manual(x: Exchange) -> Any:
 class Retries:
     """One call and its retries. `told` is what the server notified, each with the number of the request that it came with."""
 
-    def __init__(self, rounds: Rounds, body: Callable[[Exchange], Awaitable[Any]], *, arguments: Any = None, principal: str = "") -> None:
+    def __init__(
+        self,
+        rounds: Rounds,
+        body: Callable[[Exchange], Awaitable[Any]],
+        *,
+        arguments: Any = None,
+        principal: str = "",
+    ) -> None:
         self.rounds, self.body = rounds, tool(body)
         who = Principal(subject=principal) if principal else None
         self.caller = Caller(NEWEST, ABLE, principal=who)
-        self.params = t.CallToolRequestParams(name="x", arguments=Raw(json.dumps(arguments or {}).encode()))
+        self.params = t.CallToolRequestParams(
+            name="x", arguments=Raw(json.dumps(arguments or {}).encode())
+        )
         self.sent = 0
         self.told: list[tuple[int, Any]] = []
 
-    async def call(self, responses: Any = None, state: str | None = None, **changes: Any) -> AnyResult:
+    async def call(
+        self, responses: Any = None, state: str | None = None, **changes: Any
+    ) -> AnyResult:
         """Send the call; `responses` are the answers by key, `changes` whatever else is to be different about the exchange."""
         self.sent += 1
         number = self.sent
-        raw = None if responses is None else {key: Raw(json.dumps(value).encode()) for key, value in responses.items()}
+        raw = (
+            None
+            if responses is None
+            else {key: Raw(json.dumps(value).encode()) for key, value in responses.items()}
+        )
         params = replace(self.params, input_responses=raw, request_state=state)
-        x = Exchange("tools/call", params, self.caller, notify=lambda method, what: self.told.append((number, what)))
+        x = Exchange(
+            "tools/call",
+            params,
+            self.caller,
+            notify=lambda method, what: self.told.append((number, what)),
+        )
         return await self.rounds.carry(replace(x, **changes), self.body)
 
     async def retry(self, result: Any, *answers: str, **responses: Any) -> AnyResult:
@@ -109,6 +148,8 @@ class Retries:
         return await self.call(given, result.request_state)
 
 
-def rounds(*, park: bool = True, keys: tuple[bytes, ...] = (KEY,), seconds: float = 900.0, **more: Any) -> Rounds:
+def rounds(
+    *, park: bool = True, keys: tuple[bytes, ...] = (KEY,), seconds: float = 900.0, **more: Any
+) -> Rounds:
     """What a server has: with the same keys two of them stand for two workers, or one before and after a restart."""
     return Rounds(Seal(list(keys), seconds=seconds), park=park, **more)

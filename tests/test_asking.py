@@ -81,14 +81,23 @@ async def test_what_was_not_answered_is_asked_again(park: bool, body: Any) -> No
     call = Retries(rounds(park=park), body)
     first = await call.call()
     by_message = {message: key for key, message in asked(first).items()}
-    second = await call.call({by_message["1?"]: words("b"), "made up": words("x"), "": 5}, first.request_state)
+    second = await call.call(
+        {by_message["1?"]: words("b"), "made up": words("x"), "": 5}, first.request_state
+    )
     assert sorted(asked(second).values()) == ["0?", "2?"]
     third = await call.call({}, second.request_state)
     assert sorted(asked(third).values()) == ["0?", "2?"]
     fourth = await call.call(None, third.request_state)
     assert sorted(asked(fourth).values()) == ["0?", "2?"]
     again = {message: key for key, message in asked(fourth).items()}
-    assert said(await call.call({again["0?"]: words("a"), again["2?"]: words("c")}, fourth.request_state)) == "a and b and c"
+    assert (
+        said(
+            await call.call(
+                {again["0?"]: words("a"), again["2?"]: words("c")}, fourth.request_state
+            )
+        )
+        == "a and b and c"
+    )
 
 
 MALFORMED: list[Any] = [
@@ -106,7 +115,9 @@ MALFORMED: list[Any] = [
 
 @both_ways
 @pytest.mark.parametrize("bad", MALFORMED, ids=repr)
-async def test_an_answer_that_is_none_is_an_error_and_can_be_given_better(park: bool, bad: Any) -> None:
+async def test_an_answer_that_is_none_is_an_error_and_can_be_given_better(
+    park: bool, bad: Any
+) -> None:
     """Never an answer, never a second question; the round stays open (`MRT-07`, `MRT-20`, `CFQ-06`)."""
 
     async def body(x: Exchange) -> str:
@@ -125,13 +136,17 @@ async def test_an_answer_that_is_none_is_an_error_and_can_be_given_better(park: 
 
 
 @both_ways
-async def test_a_malformed_answer_among_good_ones_spoils_the_round_and_nothing_else(park: bool) -> None:
+async def test_a_malformed_answer_among_good_ones_spoils_the_round_and_nothing_else(
+    park: bool,
+) -> None:
     """None of them counts until all can be read (`MRT-20`)."""
     call = Retries(rounds(park=park), together)
     first = await call.call()
     keys = list(asked(first))
     with pytest.raises(t.McpError):
-        await call.call({keys[0]: words("a"), keys[1]: {"action": 5}, keys[2]: words("c")}, first.request_state)
+        await call.call(
+            {keys[0]: words("a"), keys[1]: {"action": 5}, keys[2]: words("c")}, first.request_state
+        )
     assert said(await call.retry(first, "x", "y", "z")) == "x and y and z"
 
 
@@ -142,7 +157,12 @@ async def test_bytes_that_are_no_json_are_a_malformed_answer(park: bool) -> None
     first = await call.call()
     (key,) = asked(first)
     for raw in (b'"\xff"', b"[" * 100_000):
-        params = t.CallToolRequestParams(name="x", arguments=Raw(b"{}"), input_responses={key: Raw(raw)}, request_state=first.request_state)
+        params = t.CallToolRequestParams(
+            name="x",
+            arguments=Raw(b"{}"),
+            input_responses={key: Raw(raw)},
+            request_state=first.request_state,
+        )
         with pytest.raises(t.McpError) as caught:
             await call.call(params=params)
         assert caught.value.code == t.INVALID_PARAMS
@@ -154,8 +174,12 @@ async def test_the_three_kinds_of_question(park: bool) -> None:
 
     async def body(x: Exchange) -> str:
         message = t.SamplingMessage(role="user", content=t.TextContent("hi"))
-        sample = t.CreateMessageRequest(t.CreateMessageRequestParams(max_tokens=1, messages=[message]))
-        elicited, sampled, roots = [await x.asker.ask(q) for q in (form("?"), sample, t.ListRootsRequest())]
+        sample = t.CreateMessageRequest(
+            t.CreateMessageRequestParams(max_tokens=1, messages=[message])
+        )
+        elicited, sampled, roots = [
+            await x.asker.ask(q) for q in (form("?"), sample, t.ListRootsRequest())
+        ]
         assert isinstance(elicited, t.ElicitResult)
         assert isinstance(sampled, t.CreateMessageResult)
         assert isinstance(roots, t.ListRootsResult)
@@ -213,7 +237,9 @@ async def test_answers_brought_along_uninvited_count_for_nothing(park: bool) -> 
     (second_key,) = asked(await call.retry(honest, "Monday"))
     bold = await call.call({first_key: words("Sunday"), second_key: words("1A")})
     assert list(asked(bold).values()) == ["Which day?"]
-    bolder = await call.call({first_key: words("Monday"), second_key: words("1A")}, bold.request_state)
+    bolder = await call.call(
+        {first_key: words("Monday"), second_key: words("1A")}, bold.request_state
+    )
     assert list(asked(bolder).values()) == ["Which seat on Monday?"]
 
 
@@ -227,7 +253,13 @@ async def test_answers_brought_along_uninvited_count_for_nothing(park: bool) -> 
         {"method": "prompts/get"},
         {"caller": Caller(NEWEST, ABLE)},
     ],
-    ids=["another tool", "other arguments", "more arguments", "another method", "another principal"],
+    ids=[
+        "another tool",
+        "other arguments",
+        "more arguments",
+        "another method",
+        "another principal",
+    ],
 )
 async def test_a_state_is_good_for_its_own_request_only(park: bool, change: dict[str, Any]) -> None:
     """Whoever takes it elsewhere gets an error and no question (`MRT-07`, `MRT-08`, `MRT-17`)."""
@@ -235,7 +267,11 @@ async def test_a_state_is_good_for_its_own_request_only(park: bool, change: dict
     first = await call.call()
     if "params" in change:
         p = change["params"]
-        change = {"params": t.CallToolRequestParams(name=p.name, arguments=p.arguments, request_state=first.request_state)}
+        change = {
+            "params": t.CallToolRequestParams(
+                name=p.name, arguments=p.arguments, request_state=first.request_state
+            )
+        }
     with pytest.raises(t.McpError) as caught:
         await call.call({}, first.request_state, **change)
     assert caught.value.code == t.INVALID_PARAMS
@@ -311,24 +347,52 @@ CAPABILITIES: list[tuple[Any, Any, str | None]] = [
     (form("?"), {"elicitation": {"url": {}}}, "elicitation.form"),
     (form("?"), {}, "elicitation.form"),
     (t.ElicitRequest(t.ElicitRequestParams(message="?")), {"elicitation": {}}, None),
-    (t.ElicitRequest(t.ElicitRequestParams(message="?", mode="url", url="x:y")), {"elicitation": {"url": {}}}, None),
-    (t.ElicitRequest(t.ElicitRequestParams(message="?", mode="url", url="x:y")), {"elicitation": {}}, "elicitation.url"),
-    (t.ElicitRequest(t.ElicitRequestParams(message="?", mode="url", url="x:y")), {}, "elicitation.url"),
-    (t.CreateMessageRequest(t.CreateMessageRequestParams(max_tokens=1, messages=[])), {"sampling": {}}, None),
-    (t.CreateMessageRequest(t.CreateMessageRequestParams(max_tokens=1, messages=[])), {}, "sampling"),
     (
-        t.CreateMessageRequest(t.CreateMessageRequestParams(max_tokens=1, messages=[], tool_choice=t.ToolChoice())),
+        t.ElicitRequest(t.ElicitRequestParams(message="?", mode="url", url="x:y")),
+        {"elicitation": {"url": {}}},
+        None,
+    ),
+    (
+        t.ElicitRequest(t.ElicitRequestParams(message="?", mode="url", url="x:y")),
+        {"elicitation": {}},
+        "elicitation.url",
+    ),
+    (
+        t.ElicitRequest(t.ElicitRequestParams(message="?", mode="url", url="x:y")),
+        {},
+        "elicitation.url",
+    ),
+    (
+        t.CreateMessageRequest(t.CreateMessageRequestParams(max_tokens=1, messages=[])),
+        {"sampling": {}},
+        None,
+    ),
+    (
+        t.CreateMessageRequest(t.CreateMessageRequestParams(max_tokens=1, messages=[])),
+        {},
+        "sampling",
+    ),
+    (
+        t.CreateMessageRequest(
+            t.CreateMessageRequestParams(max_tokens=1, messages=[], tool_choice=t.ToolChoice())
+        ),
         {"sampling": {}},
         "sampling.tools",
     ),
-    (t.CreateMessageRequest(t.CreateMessageRequestParams(max_tokens=1, messages=[], tools=[])), {"sampling": {}}, None),
+    (
+        t.CreateMessageRequest(t.CreateMessageRequestParams(max_tokens=1, messages=[], tools=[])),
+        {"sampling": {}},
+        None,
+    ),
     (t.ListRootsRequest(), {"roots": {}}, None),
     (t.ListRootsRequest(), {"elicitation": {}, "sampling": {}}, "roots"),
 ]
 
 
 @pytest.mark.parametrize("question, declared, lacking", CAPABILITIES, ids=range(len(CAPABILITIES)))
-def test_what_a_client_must_have_declared_to_be_asked(question: Any, declared: dict[str, Any], lacking: str | None) -> None:
+def test_what_a_client_must_have_declared_to_be_asked(
+    question: Any, declared: dict[str, Any], lacking: str | None
+) -> None:
     """And what it would have to declare, in the shape that the error wants (`MRT-05`, `ERR-08`, `LIF-16`, `LIF-17`, `ELI-03`, `STA-17`)."""
     found = required_capability(question, msgspec.convert(declared, t.ClientCapabilities))
     assert (found and found[0]) == lacking

@@ -216,7 +216,9 @@ async def test_what_must_happen_once_happens_once_over_all_rounds(park: bool) ->
     call.rounds = there
     result = await call.retry(second, "b")
     receipts = msgspec.json.decode(said(result))
-    assert receipts == [{"receipt": {"number": n, "lines": ["a", "b"]}, "5": "eHk="} for n in (1, 2)]
+    assert receipts == [
+        {"receipt": {"number": n, "lines": ["a", "b"]}, "5": "eHk="} for n in (1, 2)
+    ]
     assert len(charged) == 2
     await here.aclose()
 
@@ -257,7 +259,9 @@ async def test_a_client_cannot_make_a_deed_look_done(park: bool) -> None:
 
     call = Retries(rounds(park=park), body)
     first = await call.call({"once charge": "charged"})
-    done = await call.call({"once charge?": words("a"), "once charge": "charged"}, first.request_state)
+    done = await call.call(
+        {"once charge?": words("a"), "once charge": "charged"}, first.request_state
+    )
     assert said(done) == "really charged"
 
 
@@ -310,7 +314,9 @@ async def test_a_question_by_hand_that_the_client_cannot_take_is_an_error(park: 
     with pytest.raises(t.McpError) as caught:
         await call.call()
     assert caught.value.code == t.MISSING_CLIENT_CAPABILITY
-    assert msgspec.to_builtins(caught.value.data) == {"requiredCapabilities": {"elicitation": {"form": {}}}}
+    assert msgspec.to_builtins(caught.value.data) == {
+        "requiredCapabilities": {"elicitation": {"form": {}}}
+    }
 
 
 @both_ways

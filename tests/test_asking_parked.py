@@ -86,7 +86,9 @@ async def test_a_retry_of_a_retry_shares_its_answer() -> None:
     body = Counted()
     call = Retries(rounds(), body)
     first = await call.call()
-    one, two, three = await asyncio.gather(call.retry(first, "a"), call.retry(first, "other"), call.call(None, first.request_state))
+    one, two, three = await asyncio.gather(
+        call.retry(first, "a"), call.retry(first, "other"), call.call(None, first.request_state)
+    )
     assert one == two == three
     late = await call.retry(first, "later still")
     assert late == one
@@ -128,7 +130,10 @@ async def test_a_round_that_is_cancelled_cancels_the_tool() -> None:
 
     call = Retries(house, slow)
     first = await call.call()
-    holder, sharer = asyncio.ensure_future(call.retry(first, "a")), asyncio.ensure_future(call.retry(first, "a"))
+    holder, sharer = (
+        asyncio.ensure_future(call.retry(first, "a")),
+        asyncio.ensure_future(call.retry(first, "a")),
+    )
     await turns()
     holder.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -150,7 +155,10 @@ async def test_whoever_only_shares_a_round_cancels_nothing_but_himself() -> None
 
     call = Retries(rounds(), body)
     first = await call.call()
-    holder, sharer = asyncio.ensure_future(call.retry(first, "a")), asyncio.ensure_future(call.retry(first, "a"))
+    holder, sharer = (
+        asyncio.ensure_future(call.retry(first, "a")),
+        asyncio.ensure_future(call.retry(first, "a")),
+    )
     await turns()
     sharer.cancel()
     await turns()
@@ -237,7 +245,9 @@ async def test_beyond_the_limit_tools_are_run_again_instead() -> None:
     for call, first in zip(calls, firsts, strict=True):
         assert said(await call.retry(await call.retry(first, "a"), "b")) == "a b"
     assert len(house) == 0
-    assert body.begun == 4 + 2  # those for which there was no room ran again from the top, and found room then
+    assert (
+        body.begun == 4 + 2
+    )  # those for which there was no room ran again from the top, and found room then
 
 
 async def test_a_ticket_of_another_worker_is_good_here() -> None:
@@ -302,7 +312,10 @@ async def test_a_question_that_was_given_up_is_not_put_again() -> None:
     """The first of two to be answered settles it, and the other is not asked for any more (`MRT-22`)."""
 
     async def body(x: Exchange) -> str:
-        pending = [asyncio.ensure_future(answer_of(x, "left?")), asyncio.ensure_future(answer_of(x, "right?"))]
+        pending = [
+            asyncio.ensure_future(answer_of(x, "left?")),
+            asyncio.ensure_future(answer_of(x, "right?")),
+        ]
         done, rest = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         for task in rest:
             task.cancel()
@@ -312,7 +325,9 @@ async def test_a_question_that_was_given_up_is_not_put_again() -> None:
     first = await call.call()
     left = next(key for key, message in asked(first).items() if message == "left?")
     second = await call.call({left: words("L")}, first.request_state)
-    while "right?" in asked(second).values():  # it may take one turn more until the author has given it up
+    while (
+        "right?" in asked(second).values()
+    ):  # it may take one turn more until the author has given it up
         second = await call.call({}, second.request_state)
     assert list(asked(second).values()) == ["and then?"]
     assert said(await call.retry(second, "!")) == "L!"
@@ -353,7 +368,9 @@ async def test_a_round_never_comes_back_empty() -> None:
     call = Retries(rounds(), body)
     result = await call.call()
     by_message = {message: key for key, message in asked(result).items()}
-    retry = asyncio.ensure_future(call.call({by_message["first?"]: words("a")}, result.request_state))
+    retry = asyncio.ensure_future(
+        call.call({by_message["first?"]: words("a")}, result.request_state)
+    )
     await turns()
     go_on.set()
     second: Any = await retry
@@ -393,7 +410,15 @@ async def test_a_crowd_goes_through_its_rounds_without_getting_mixed_up() -> Non
 
     calls = [Retries(house, body) for _ in range(500)]
     firsts = await asyncio.gather(*(call.call() for call in calls))
-    seconds = await asyncio.gather(*(call.retry(first, f"{n}-") for n, (call, first) in enumerate(zip(calls, firsts, strict=True))))
-    last = [await call.retry(second, str(n)) for n, (call, second) in reversed(list(enumerate(zip(calls, seconds, strict=True))))]
+    seconds = await asyncio.gather(
+        *(
+            call.retry(first, f"{n}-")
+            for n, (call, first) in enumerate(zip(calls, firsts, strict=True))
+        )
+    )
+    last = [
+        await call.retry(second, str(n))
+        for n, (call, second) in reversed(list(enumerate(zip(calls, seconds, strict=True))))
+    ]
     assert [said(result) for result in reversed(last)] == [f"{n}-{n}" for n in range(500)]
     assert len(house) == 0

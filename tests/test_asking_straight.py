@@ -36,7 +36,9 @@ class Person:
         return t.ElicitResult(action="accept", content={"words": self.answers.pop(0)})
 
 
-def older(body: Any, person: Person, capabilities: t.ClientCapabilities = ABLE) -> tuple[Retries, Direct]:
+def older(
+    body: Any, person: Person, capabilities: t.ClientCapabilities = ABLE
+) -> tuple[Retries, Direct]:
     call = Retries(rounds(), body)
     call.caller = Caller(R4, capabilities)
     return call, Direct(call.caller, person)
@@ -60,7 +62,11 @@ async def test_a_page_to_visit_gets_an_id_of_its_own_on_the_way() -> None:
 
     async def body(x: Exchange) -> str:
         for id in (None, None, "mine"):
-            await x.asker.ask(t.ElicitRequest(t.ElicitRequestParams(message="?", mode="url", url="x:y", elicitation_id=id)))
+            await x.asker.ask(
+                t.ElicitRequest(
+                    t.ElicitRequestParams(message="?", mode="url", url="x:y", elicitation_id=id)
+                )
+            )
         return ""
 
     call, asker = older(body, person)
@@ -111,7 +117,11 @@ async def test_a_deed_happens_once_for_an_older_client_too() -> None:
 
     async def body(x: Exchange) -> Any:
         receipt = await x.asker.once("charge", charge)
-        return by_hand("s", "?") if x.params.request_state is None else msgspec.json.encode(receipt).decode()
+        return (
+            by_hand("s", "?")
+            if x.params.request_state is None
+            else msgspec.json.encode(receipt).decode()
+        )
 
     call, asker = older(body, Person("a"))
     assert said(await call.call(asker=asker)) == '{"number":1,"lines":["a"]}'
@@ -125,5 +135,7 @@ async def test_what_an_older_client_smuggles_in_is_not_seen() -> None:
         return f"{x.params.input_responses} {x.params.request_state}"
 
     call, asker = older(body, Person())
-    params = t.CallToolRequestParams(name="x", input_responses={"a": Raw(b"1")}, request_state="two bold")
+    params = t.CallToolRequestParams(
+        name="x", input_responses={"a": Raw(b"1")}, request_state="two bold"
+    )
     assert said(await call.call(asker=asker, params=params)) == "None None"

@@ -21,7 +21,12 @@ FACES = {
     "interlock.auth": auth,
     "interlock.auth.issuer": issuer,
 }
-NAMES = [(face, name) for face, module in FACES.items() for name in module.__all__ if name != "__version__"]
+NAMES = [
+    (face, name)
+    for face, module in FACES.items()
+    for name in module.__all__
+    if name != "__version__"
+]
 
 
 @pytest.mark.parametrize("face, name", NAMES, ids=[f"{face}.{name}" for face, name in NAMES])
@@ -66,7 +71,9 @@ def test_the_version():
 
 def in_a_new_process(code: str) -> Any:
     """What a piece of code prints last, as JSON, in an interpreter that has loaded nothing yet."""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout.splitlines()[-1])
 
@@ -83,28 +90,69 @@ LOADS: dict[str, tuple[str, set[str], set[str]]] = {
     "the face alone": (
         "import interlock",
         {"interlock"},
-        {"interlock.server", "interlock.client", "interlock.types", "asyncio", "msgspec", "jsonschema_rs"},
+        {
+            "interlock.server",
+            "interlock.client",
+            "interlock.types",
+            "asyncio",
+            "msgspec",
+            "jsonschema_rs",
+        },
     ),
     "asking what there is": (
         "import interlock; dir(interlock); hasattr(interlock, 'Nothing')",
         {"interlock"},
         {"interlock.types", "msgspec"},
     ),
-    "a server": ("from interlock import Server", {"interlock.server.app"}, {"interlock.client", "pydantic", "click"}),
-    "a client": ("from interlock import Client", {"interlock.client.app"}, {"interlock.server", "pydantic", "click"}),
-    "the blocking client": ("from interlock.sync import Client", {"interlock.client.app"}, {"interlock.server", "pydantic", "click"}),
-    "types": ("import interlock.types", {"interlock.types"}, {"interlock.server", "interlock.client", "asyncio", "jsonschema_rs"}),
+    "a server": (
+        "from interlock import Server",
+        {"interlock.server.app"},
+        {"interlock.client", "pydantic", "click"},
+    ),
+    "a client": (
+        "from interlock import Client",
+        {"interlock.client.app"},
+        {"interlock.server", "pydantic", "click"},
+    ),
+    "the blocking client": (
+        "from interlock.sync import Client",
+        {"interlock.client.app"},
+        {"interlock.server", "pydantic", "click"},
+    ),
+    "types": (
+        "import interlock.types",
+        {"interlock.types"},
+        {"interlock.server", "interlock.client", "asyncio", "jsonschema_rs"},
+    ),
     "a guard": (
         "from interlock.auth import Guard",
         {"interlock.auth.guard"},
-        {"interlock.server", "interlock.client", "interlock.auth.client", "joserfc", "cryptography", "argon2"},
+        {
+            "interlock.server",
+            "interlock.client",
+            "interlock.auth.client",
+            "joserfc",
+            "cryptography",
+            "argon2",
+        },
     ),
     "a log-in": (
         "from interlock.auth import OAuth",
         {"interlock.auth.client"},
-        {"interlock.server", "interlock.auth.guard", "interlock.auth.issuer", "joserfc", "cryptography", "keyring"},
+        {
+            "interlock.server",
+            "interlock.auth.guard",
+            "interlock.auth.issuer",
+            "joserfc",
+            "cryptography",
+            "keyring",
+        },
     ),
-    "an error": ("from interlock import McpError", {"interlock.types"}, {"interlock.server", "interlock.client", "asyncio"}),
+    "an error": (
+        "from interlock import McpError",
+        {"interlock.types"},
+        {"interlock.server", "interlock.client", "asyncio"},
+    ),
 }
 
 
@@ -113,7 +161,9 @@ def test_what_is_loaded(code: str, there: set[str], absent: set[str]):
     """A server does not load the client, nor a client the server, and the face loads nothing at all."""
     loaded = set(in_a_new_process(f"{code}\n{LOADED}"))
     assert there <= loaded
-    assert not {name for name in loaded if any(name == a or name.startswith(f"{a}.") for a in absent)}
+    assert not {
+        name for name in loaded if any(name == a or name.startswith(f"{a}.") for a in absent)
+    }
 
 
 def test_a_star():

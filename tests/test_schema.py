@@ -15,14 +15,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.schema import DIALECTS, SchemaError, Validator, Violation, compile, defaults, header_parameters
+from interlock.schema import (
+    DIALECTS,
+    SchemaError,
+    Validator,
+    Violation,
+    compile,
+    defaults,
+    header_parameters,
+)
 from interlock.schema import survey as bounds
 from interlock.schema import validator as internals
 
-leaves = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8)
+)
 # No empty names: the engine leaves them out of its paths.
 names = st.text(min_size=1, max_size=3)
-documents = st.recursive(leaves, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4), max_leaves=15)
+documents = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4),
+    max_leaves=15,
+)
 
 
 def nested(levels: int, leaf: Any = None, key: str | None = None) -> Any:
@@ -94,7 +112,10 @@ def test_other_dialects_are_refused_by_name(declared: object, inner: bool) -> No
     [
         ({"type": "strin"}, "at /type"),
         ({"type": 3}, "at /type"),
-        ({"properties": {"a": {"minimum": "3"}}}, '"3" is not of type "number" (at /properties/a/minimum)'),
+        (
+            {"properties": {"a": {"minimum": "3"}}},
+            '"3" is not of type "number" (at /properties/a/minimum)',
+        ),
         ({"required": "a"}, "at /required"),
         ({"$ref": 7}, "$ref is a text, not 7"),
         ({"$id": "http://["}, "Invalid URI reference"),
@@ -120,7 +141,12 @@ def test_what_is_no_schema_at_all(schema: Any) -> None:
 
 def test_any_mapping_is_a_schema() -> None:
     """Read-only mappings and booleans do as well as dicts."""
-    assert compile(MappingProxyType({"properties": MappingProxyType({"a": False})})).check({"a": 1})[0].path == "/a"
+    assert (
+        compile(MappingProxyType({"properties": MappingProxyType({"a": False})}))
+        .check({"a": 1})[0]
+        .path
+        == "/a"
+    )
     assert compile(True).check({"a": 1}) == []
     assert compile(False).check(1) == [Violation("", "False schema does not allow 1")]
 
@@ -132,12 +158,29 @@ LOCAL: dict[str, dict[str, Any]] = {
     "pointer": {"$ref": "#/$defs/a", "$defs": {"a": TEXT}},
     "pointer, escaped": {"$ref": "#/$defs/a%20b~1c~0d", "$defs": {"a b/c~d": TEXT}},
     "pointer into a list": {"$ref": "#/allOf/1", "allOf": [True, TEXT]},
-    "pointer to where no keyword leads": {"$ref": "#/components/a", "components": {"a": {"$ref": "#/components/b"}, "b": TEXT}},
-    "reference to a reference": {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": TEXT}},
+    "pointer to where no keyword leads": {
+        "$ref": "#/components/a",
+        "components": {"a": {"$ref": "#/components/b"}, "b": TEXT},
+    },
+    "reference to a reference": {
+        "$ref": "#/$defs/a",
+        "$defs": {"a": {"$ref": "#/$defs/b"}, "b": TEXT},
+    },
     "anchor": {"$ref": "#there", "$defs": {"a": {"$anchor": "there", **TEXT}}},
-    "dynamic anchor": {"$dynamicRef": "#there", "$defs": {"a": {"$dynamicAnchor": "there", **TEXT}}},
-    "own URI": {"$id": "https://example.com/s", "$ref": "https://example.com/s#/$defs/a", "$defs": {"a": TEXT}},
-    "relative to its URI": {"$id": "https://example.com/s", "$ref": "t", "$defs": {"a": {"$id": "https://example.com/t", **TEXT}}},
+    "dynamic anchor": {
+        "$dynamicRef": "#there",
+        "$defs": {"a": {"$dynamicAnchor": "there", **TEXT}},
+    },
+    "own URI": {
+        "$id": "https://example.com/s",
+        "$ref": "https://example.com/s#/$defs/a",
+        "$defs": {"a": TEXT},
+    },
+    "relative to its URI": {
+        "$id": "https://example.com/s",
+        "$ref": "t",
+        "$defs": {"a": {"$id": "https://example.com/t", **TEXT}},
+    },
     "embedded resource": {
         "$id": "https://example.com/a/s",
         "$ref": "../b/t#/$defs/x",
@@ -146,12 +189,30 @@ LOCAL: dict[str, dict[str, Any]] = {
     "no URI of its own": {"$ref": "t.json", "$defs": {"a": {"$id": "t.json", **TEXT}}},
     "urn": {"$id": "urn:example:s", "$ref": "#/$defs/a", "$defs": {"a": TEXT}},
     "urn of another": {"$ref": "urn:example:t", "$defs": {"a": {"$id": "urn:example:t", **TEXT}}},
-    "a scheme of one's own": {"$id": "weather://schemas/s", "$ref": "t", "$defs": {"a": {"$id": "t", **TEXT}}},
-    "another spelling": {"$ref": "HTTP://Example.com:80/a/../t", "$defs": {"a": {"$id": "http://example.com/t", **TEXT}}},
-    "a URI with an anchor": {"$ref": "t#a", "$defs": {"t": {"$id": "t", "$defs": {"x": {"$anchor": "a", **TEXT}}}}},
-    "draft-07 anchor": {"$schema": DIALECTS["draft-07"], "$ref": "#a", "definitions": {"x": {"$id": "#a", **TEXT}}},
+    "a scheme of one's own": {
+        "$id": "weather://schemas/s",
+        "$ref": "t",
+        "$defs": {"a": {"$id": "t", **TEXT}},
+    },
+    "another spelling": {
+        "$ref": "HTTP://Example.com:80/a/../t",
+        "$defs": {"a": {"$id": "http://example.com/t", **TEXT}},
+    },
+    "a URI with an anchor": {
+        "$ref": "t#a",
+        "$defs": {"t": {"$id": "t", "$defs": {"x": {"$anchor": "a", **TEXT}}}},
+    },
+    "draft-07 anchor": {
+        "$schema": DIALECTS["draft-07"],
+        "$ref": "#a",
+        "definitions": {"x": {"$id": "#a", **TEXT}},
+    },
     "draft-07, $id beside $ref": {
-        **{"$schema": DIALECTS["draft-07"], "$id": "https://example.com/s", "$ref": "#/definitions/a"},
+        **{
+            "$schema": DIALECTS["draft-07"],
+            "$id": "https://example.com/s",
+            "$ref": "#/definitions/a",
+        },
         "definitions": {"a": TEXT},
     },
     "2019-09 recursion": {
@@ -175,7 +236,10 @@ def test_dynamic_references_reach_what_extends_them() -> None:
         "$id": "https://example.com/tree",
         "$dynamicAnchor": "node",
         "type": "object",
-        "properties": {"data": True, "children": {"type": "array", "items": {"$dynamicRef": "#node"}}},
+        "properties": {
+            "data": True,
+            "children": {"type": "array", "items": {"$dynamicRef": "#node"}},
+        },
     }
     strict = {
         "$id": "https://example.com/strict",
@@ -268,7 +332,9 @@ OUTSIDE: list[Callable[[str], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("make", OUTSIDE)
-def test_nothing_outside_the_schema_is_fetched(make: Callable[[str], dict[str, Any]], listener: tuple[str, Callable[[], int]]) -> None:
+def test_nothing_outside_the_schema_is_fetched(
+    make: Callable[[str], dict[str, Any]], listener: tuple[str, Callable[[], int]]
+) -> None:
     """A reference that leads outside, over whatever road, is refused, and the socket it leads to hears nothing (`JSC-05` to `JSC-07`)."""
     url, calls = listener
     for formats in (True, False):
@@ -290,7 +356,9 @@ def test_nothing_outside_the_schema_is_fetched(make: Callable[[str], dict[str, A
         lambda url: {"type": "string", "format": "uri"},
     ],
 )
-def test_what_only_looks_like_a_reference_is_left_alone(make: Callable[[str], Any], listener: tuple[str, Callable[[], int]]) -> None:
+def test_what_only_looks_like_a_reference_is_left_alone(
+    make: Callable[[str], Any], listener: tuple[str, Callable[[], int]]
+) -> None:
     """Names, data and annotations are no references, and using the schema fetches nothing either (`JSC-05`, `JSC-09`)."""
     url, calls = listener
     validator = compile(make(url))
@@ -334,7 +402,9 @@ def test_unresolved_references_are_refused(schema: dict[str, Any]) -> None:
 
 def doubling(levels: int) -> dict[str, Any]:
     """A small schema that asks the same question two to the power of `levels` times."""
-    defs: dict[str, Any] = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(levels)}
+    defs: dict[str, Any] = {
+        f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(levels)
+    }
     return {"$ref": "#/$defs/a0", "$defs": {**defs, f"a{levels}": TEXT}}
 
 
@@ -349,15 +419,30 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "far too deep": (nested(100_000, {}, "items"), "nested too deeply"),
     "too deep in data": ({"const": nested(200)}, "nested too deeply"),
     "too many": ({"anyOf": [TEXT] * (bounds.MAX_SUBSCHEMAS + 1)}, "more than 10000 subschemas"),
-    "too many booleans": ({"anyOf": [True] * (bounds.MAX_SUBSCHEMAS + 1)}, "more than 10000 subschemas"),
+    "too many booleans": (
+        {"anyOf": [True] * (bounds.MAX_SUBSCHEMAS + 1)},
+        "more than 10000 subschemas",
+    ),
     "too large": ({"description": "x" * internals.MAX_BYTES}, "1048576 are allowed"),
     "doubling": (doubling(30), "subschemas apply at once"),
-    "doubling in depth": ({"$defs": doubling(30)["$defs"], "items": {"$ref": "#/$defs/a0"}}, "subschemas apply at once"),
+    "doubling in depth": (
+        {"$defs": doubling(30)["$defs"], "items": {"$ref": "#/$defs/a0"}},
+        "subschemas apply at once",
+    ),
     "itself": ({"$ref": "#"}, "refers to itself"),
-    "itself, round about": ({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"$ref": "#"}]}}}, "refers to itself"),
+    "itself, round about": (
+        {"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"$ref": "#"}]}}},
+        "refers to itself",
+    ),
     "a chain": (chain(1_000), "lead to one another in a chain"),
-    "many large patterns": ({"anyOf": [{"pattern": f"^.{{1,{900 - n}}}$"} for n in range(65)]}, "More than 64 patterns"),
-    "many large names": ({"patternProperties": {f"^\\p{{L}}{{{n}}}$": {} for n in range(65)}}, "More than 64 patterns"),
+    "many large patterns": (
+        {"anyOf": [{"pattern": f"^.{{1,{900 - n}}}$"} for n in range(65)]},
+        "More than 64 patterns",
+    ),
+    "many large names": (
+        {"patternProperties": {f"^\\p{{L}}{{{n}}}$": {} for n in range(65)}},
+        "More than 64 patterns",
+    ),
     "one too large pattern": ({"pattern": r"^(\p{L}{1,99}){1,99}$"}, "malformed or too large"),
 }
 
@@ -374,9 +459,14 @@ def test_schemas_that_would_exhaust_the_checker_are_refused(name: str) -> None:
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_name_given_twice_hides_nothing(other: str, order: int) -> None:
     """Of two subschemas with one URI the engine takes which it likes; the costs of both are counted (`JSC-08`)."""
-    named = [{"$id": "http://example.com/t", **TEXT}, {"$id": other, "$ref": "#/$defs/a0", "$defs": doubling(30)["$defs"]}]
+    named = [
+        {"$id": "http://example.com/t", **TEXT},
+        {"$id": other, "$ref": "#/$defs/a0", "$defs": doubling(30)["$defs"]},
+    ]
     with pytest.raises(SchemaError, match="subschemas apply at once"):
-        compile({"$ref": "http://example.com/t", "$defs": dict(zip("ab", named[::order], strict=True))})
+        compile(
+            {"$ref": "http://example.com/t", "$defs": dict(zip("ab", named[::order], strict=True))}
+        )
 
 
 def test_a_schema_that_contains_itself_is_refused() -> None:
@@ -392,7 +482,11 @@ def test_a_schema_that_contains_itself_is_refused() -> None:
     [
         nested(100, TEXT, "items"),
         {"anyOf": [TEXT] * 5_000},
-        {"properties": {f"p{n}": {"type": "object", "properties": {"a": TEXT}} for n in range(4_000)}},
+        {
+            "properties": {
+                f"p{n}": {"type": "object", "properties": {"a": TEXT}} for n in range(4_000)
+            }
+        },
         chain(200),
         doubling(10),
     ],
@@ -403,14 +497,22 @@ def test_large_schemas_are_not_yet_too_large(schema: Any) -> None:
     assert isinstance(compile(schema).is_valid("text"), bool)
 
 
-RECURSIVE = {"type": ["array", "object"], "items": {"$ref": "#"}, "additionalProperties": {"$ref": "#"}}
+RECURSIVE = {
+    "type": ["array", "object"],
+    "items": {"$ref": "#"},
+    "additionalProperties": {"$ref": "#"},
+}
 # Every level asks two questions about the next one, each of which asks two: as many as there are atoms, for an engine that forgets.
 ENTANGLED: list[dict[str, Any]] = [
     {"type": "array", "allOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]},
     {"type": "array", "anyOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}, "maxItems": 9}]},
     {
         "type": "array",
-        "oneOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}, "minItems": 9}, {"prefixItems": [{"$ref": "#"}], "minItems": 8}],
+        "oneOf": [
+            {"items": {"$ref": "#"}},
+            {"items": {"$ref": "#"}, "minItems": 9},
+            {"prefixItems": [{"$ref": "#"}], "minItems": 8},
+        ],
     },
     {
         "$anchor": "r",
@@ -419,8 +521,16 @@ ENTANGLED: list[dict[str, Any]] = [
         "then": {"items": {"$ref": "#r"}},
         "else": {"items": {"$ref": "#r"}},
     },
-    {"$dynamicAnchor": "r", "type": "array", "anyOf": [{"items": {"$dynamicRef": "#r"}}, {"contains": {"$dynamicRef": "#r"}}]},
-    {"type": "array", "anyOf": [{"prefixItems": [{"$ref": "#"}]}, {"contains": {"$ref": "#"}}], "unevaluatedItems": {"$ref": "#"}},
+    {
+        "$dynamicAnchor": "r",
+        "type": "array",
+        "anyOf": [{"items": {"$dynamicRef": "#r"}}, {"contains": {"$dynamicRef": "#r"}}],
+    },
+    {
+        "type": "array",
+        "anyOf": [{"prefixItems": [{"$ref": "#"}]}, {"contains": {"$ref": "#"}}],
+        "unevaluatedItems": {"$ref": "#"},
+    },
 ]
 
 
@@ -430,7 +540,18 @@ def abyss(key: str | None) -> Any:
     return nested(100_000, key=key)
 
 
-@pytest.mark.parametrize("schema", [True, {"type": "array"}, RECURSIVE, {"uniqueItems": True}, {"const": []}, {"enum": [[[]]]}, *ENTANGLED])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        True,
+        {"type": "array"},
+        RECURSIVE,
+        {"uniqueItems": True},
+        {"const": []},
+        {"enum": [[[]]]},
+        *ENTANGLED,
+    ],
+)
 @pytest.mark.parametrize("key", [None, "a"])
 def test_deep_values_are_in_violation_and_break_nothing(schema: Any, key: str | None) -> None:
     """A hundred thousand levels, or a value inside itself: a violation, never a RecursionError or a crash (`JSC-08`)."""
@@ -464,8 +585,13 @@ def test_entangled_schemas_are_answered_for(schema: dict[str, Any], leaf: Any) -
 
 def ring(length: int) -> dict[str, Any]:
     """A recursive schema that takes that many steps on each level of the value."""
-    defs: dict[str, Any] = {f"a{n}": {"anyOf": [{"$ref": f"#/$defs/a{n + 1}"}]} for n in range(length)}
-    return {"$ref": "#/$defs/a0", "$defs": {**defs, f"a{length}": {"type": "array", "items": {"$ref": "#/$defs/a0"}}}}
+    defs: dict[str, Any] = {
+        f"a{n}": {"anyOf": [{"$ref": f"#/$defs/a{n + 1}"}]} for n in range(length)
+    }
+    return {
+        "$ref": "#/$defs/a0",
+        "$defs": {**defs, f"a{length}": {"type": "array", "items": {"$ref": "#/$defs/a0"}}},
+    }
 
 
 def test_the_stack_suffices_for_whatever_is_let_through() -> None:
@@ -491,11 +617,15 @@ def test_the_stack_suffices_for_whatever_is_let_through() -> None:
 def test_large_values_are_refused_by_entangled_schemas_only() -> None:
     """Work is the weight of the schema times the size of the value (`JSC-08`)."""
     large = ["x" * 100] * 5_000
-    mild, entangled = ({"$defs": doubling(levels)["$defs"], "items": {"$ref": "#/$defs/a0"}} for levels in (6, 15))
+    mild, entangled = (
+        {"$defs": doubling(levels)["$defs"], "items": {"$ref": "#/$defs/a0"}} for levels in (6, 15)
+    )
     assert compile({"items": TEXT}).is_valid(large)
     assert compile(mild).is_valid(large)
     refused = compile(entangled).check(large)
-    assert refused == [Violation("", "the value is too large to be checked against so entangled a schema")]
+    assert refused == [
+        Violation("", "the value is too large to be checked against so entangled a schema")
+    ]
     assert compile(entangled).is_valid(large[:1])
 
 
@@ -526,8 +656,23 @@ def test_an_account_of_a_large_value_stays_affordable() -> None:
 @pytest.mark.parametrize(
     "pattern",
     [
-        *("^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "(a*)*b", "^(([a-z])+.)+[A-Z]([a-z])+$", "(x+x+)+y", "^(?:a?){500}a{500}b$"),
-        *(r"^(?=a)(a+)+\1$", r"^(a|a)*\1b$", r"(?:(?=a*$)a)*X", r"(?:(?!a*b)a)*X", r"((?:(?=a*$)a)*)*\1b", r"(a*)(a*)(a*)(a*)\1\2\3\4b"),
+        *(
+            "^(a+)+$",
+            "^(a|a)*$",
+            "^(a|aa)+$",
+            "(a*)*b",
+            "^(([a-z])+.)+[A-Z]([a-z])+$",
+            "(x+x+)+y",
+            "^(?:a?){500}a{500}b$",
+        ),
+        *(
+            r"^(?=a)(a+)+\1$",
+            r"^(a|a)*\1b$",
+            r"(?:(?=a*$)a)*X",
+            r"(?:(?!a*b)a)*X",
+            r"((?:(?=a*$)a)*)*\1b",
+            r"(a*)(a*)(a*)(a*)\1\2\3\4b",
+        ),
     ],
 )
 def test_catastrophic_patterns_do_not_hang(pattern: str) -> None:
@@ -573,7 +718,9 @@ def test_patterns_as_they_are_written(pattern: str, good: str, bad: str) -> None
 
 def test_look_around_has_limits() -> None:
     """It is tried on short texts only, not inside itself, not without end, and not in names (`JSC-08`)."""
-    violations = compile({"properties": {"a": {"pattern": "^(?=a)"}}}).check({"a": "a" * (internals.MAX_LOOKED_AT + 1)})
+    violations = compile({"properties": {"a": {"pattern": "^(?=a)"}}}).check(
+        {"a": "a" * (internals.MAX_LOOKED_AT + 1)}
+    )
     assert [violation.path for violation in violations] == ["/a"]
     assert "is longer than 500 characters" in violations[0].message
     assert compile({"pattern": "^a"}).is_valid("a" * 10_000)
@@ -628,9 +775,21 @@ def test_unknown_formats_are_annotations() -> None:
     "schema,value,expected",
     [
         ({"type": "integer"}, "x", [("", '"x" is not of type "integer"')]),
-        ({"properties": {"a": {"items": {"type": "integer"}}}}, {"a": [1, "x"]}, [("/a/1", '"x" is not of type "integer"')]),
-        ({"properties": {"a/b~c": False}}, {"a/b~c": [1]}, [("/a~1b~0c", "False schema does not allow the list")]),
-        ({"required": ["a", "b"]}, {}, [("", '"a" is a required property'), ("", '"b" is a required property')]),
+        (
+            {"properties": {"a": {"items": {"type": "integer"}}}},
+            {"a": [1, "x"]},
+            [("/a/1", '"x" is not of type "integer"')],
+        ),
+        (
+            {"properties": {"a/b~c": False}},
+            {"a/b~c": [1]},
+            [("/a~1b~0c", "False schema does not allow the list")],
+        ),
+        (
+            {"required": ["a", "b"]},
+            {},
+            [("", '"a" is a required property'), ("", '"b" is a required property')],
+        ),
         ({"additionalProperties": False}, {"a": 1}, [("", "False schema does not allow 1")]),
         (
             {"properties": {"x": {}}, "additionalProperties": False},
@@ -638,14 +797,20 @@ def test_unknown_formats_are_annotations() -> None:
             [("", "Additional properties are not allowed ('a' was unexpected)")],
         ),
         ({"maximum": 10**30}, 10**31, [("", f"{10**31} is greater than the maximum of {10**30}")]),
-        ({"allOf": [TEXT, TEXT, {"$ref": "#/$defs/t"}], "$defs": {"t": TEXT}}, 1, [("", '1 is not of type "string"')]),
+        (
+            {"allOf": [TEXT, TEXT, {"$ref": "#/$defs/t"}], "$defs": {"t": TEXT}},
+            1,
+            [("", '1 is not of type "string"')],
+        ),
         ({"maxLength": 3}, "x" * 500, [("", '"' + "x" * 77 + '..." is longer than 3 characters')]),
         ({"type": "number"}, True, [("", 'true is not of type "number"')]),
     ],
 )
 def test_violations(schema: dict[str, Any], value: Any, expected: list[tuple[str, str]]) -> None:
     """Each violation once, with a JSON pointer and words that do not repeat the whole value."""
-    assert [(violation.path, violation.message) for violation in compile(schema).check(value)] == expected
+    assert [
+        (violation.path, violation.message) for violation in compile(schema).check(value)
+    ] == expected
 
 
 def test_violations_are_few_and_short() -> None:
@@ -658,7 +823,11 @@ def test_violations_are_few_and_short() -> None:
 @pytest.mark.parametrize("value", [b"x", {1: 2}, {1, 2}, object(), "\ud800", {"\udfff": 1}, 1j])
 def test_what_is_not_json_is_in_violation(value: Any) -> None:
     """A value of a type, or a text, that JSON does not have is told apart, without an exception."""
-    for schema in ({"type": "string"}, {"const": {"a": ["b"]}}, {"type": "object", "properties": {"a": {"items": TEXT}}}):
+    for schema in (
+        {"type": "string"},
+        {"const": {"a": ["b"]}},
+        {"type": "object", "properties": {"a": {"items": TEXT}}},
+    ):
         validator = compile(schema)
         assert validator.check(value)
         assert not validator.is_valid(value)
@@ -673,7 +842,10 @@ def test_equal_schemas_share_a_validator_and_are_not_held_to_later_changes() -> 
     schema["properties"]["a"]["type"] = "integer"
     assert not validator.is_valid({"a": 1})
     assert compile(schema).is_valid({"a": 1})
-    assert schema == {"type": "object", "properties": {"a": {"type": "integer"}}}  # and compiling leaves no mark
+    assert schema == {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+    }  # and compiling leaves no mark
 
 
 keywords = st.fixed_dictionaries(
@@ -715,7 +887,9 @@ def test_check_and_is_valid_agree(root: Any, a: Any, b: Any, value: Any) -> None
     try:
         validator = compile(schema)
     except SchemaError:
-        with pytest.raises(SchemaError, match="refers to itself"):  # the only thing that can be wrong with these
+        with pytest.raises(
+            SchemaError, match="refers to itself"
+        ):  # the only thing that can be wrong with these
             compile(schema)
         return
     found = validator.check(value)
@@ -724,7 +898,11 @@ def test_check_and_is_valid_agree(root: Any, a: Any, b: Any, value: Any) -> None
     for violation in found:
         part = value
         for step in violation.path.split("/")[1:]:
-            part = part[step.replace("~1", "/").replace("~0", "~")] if isinstance(part, dict) else part[int(step)]
+            part = (
+                part[step.replace("~1", "/").replace("~0", "~")]
+                if isinstance(part, dict)
+                else part[int(step)]
+            )
 
 
 words = [
@@ -744,7 +922,10 @@ words = [
 ]
 wild = st.recursive(
     leaves | st.sampled_from(words),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(words) | st.text(max_size=3), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(words) | st.text(max_size=3), inner, max_size=4)
+    ),
     max_leaves=15,
 )
 
@@ -774,10 +955,18 @@ def test_header_parameters_are_collected_with_their_paths() -> None:
     schema = tool(
         region={"type": "string", "x-mcp-header": "Region"},
         query={"type": "string"},
-        options={"type": "object", "properties": {"limit": {"type": "integer", "x-mcp-header": "X-Limit"}, "default": tool(properties={})}},
+        options={
+            "type": "object",
+            "properties": {
+                "limit": {"type": "integer", "x-mcp-header": "X-Limit"},
+                "default": tool(properties={}),
+            },
+        },
         dry={"type": "boolean", "x-mcp-header": "!#$%&'*+-.^_`|~09azAZ"},
     )
-    schema["properties"]["x-mcp-header"] = {"type": "string"}  # a parameter of that name is not an annotation
+    schema["properties"]["x-mcp-header"] = {
+        "type": "string"
+    }  # a parameter of that name is not an annotation
     schema["properties"]["query"]["default"] = {"x-mcp-header": "data is not one either"}
     schema["properties"]["options"]["examples"] = [{"x-mcp-header": ""}]
     assert header_parameters(schema) == {
@@ -790,7 +979,26 @@ def test_header_parameters_are_collected_with_their_paths() -> None:
 
 
 @pytest.mark.parametrize(
-    "token", ["", " ", "a b", "a:b", "a\r\nb", "a\x00", "é", "a/b", "(a)", '"a"', "a,b", "\x7f", None, 7, True, ["a"], {}]
+    "token",
+    [
+        "",
+        " ",
+        "a b",
+        "a:b",
+        "a\r\nb",
+        "a\x00",
+        "é",
+        "a/b",
+        "(a)",
+        '"a"',
+        "a,b",
+        "\x7f",
+        None,
+        7,
+        True,
+        ["a"],
+        {},
+    ],
 )
 def test_header_tokens(token: object) -> None:
     """One or more token characters and nothing else (`XMH-02`)."""
@@ -805,7 +1013,9 @@ def test_header_tokens_are_unique() -> None:
         header_parameters(tool(a={"type": "string", "x-mcp-header": "Region"}, c=inner))
 
 
-@pytest.mark.parametrize("kind", ["number", "object", "array", "null", None, ["string"], ["string", "null"], "strin"])
+@pytest.mark.parametrize(
+    "kind", ["number", "object", "array", "null", None, ["string"], ["string", "null"], "strin"]
+)
 def test_header_types(kind: Any) -> None:
     """Only integer, string and boolean, said as such: a number, or a type left open, is refused (`XMH-04`)."""
     node = {"x-mcp-header": "A"} if kind is None else {"type": kind, "x-mcp-header": "A"}
@@ -818,7 +1028,9 @@ def test_header_integers_travel_exactly(bound: dict[str, Any]) -> None:
     """A value that is promised, and that no double holds, is refused (`XMH-04`)."""
     with pytest.raises(SchemaError, match="would not travel exactly"):
         header_parameters(tool(a={"type": "integer", "x-mcp-header": "A", **bound}))
-    assert header_parameters(tool(a={"type": "integer", "x-mcp-header": "A", "enum": [2**53 - 1, 1 - 2**53]}))
+    assert header_parameters(
+        tool(a={"type": "integer", "x-mcp-header": "A", "enum": [2**53 - 1, 1 - 2**53]})
+    )
 
 
 ANNOTATED = {"type": "string", "x-mcp-header": "A"}
@@ -833,9 +1045,18 @@ ANNOTATED = {"type": "string", "x-mcp-header": "A"}
         tool(a={"prefixItems": [ANNOTATED]}),
         tool(a={"contains": ANNOTATED}),
         *(tool(a={keyword: [ANNOTATED]}) for keyword in ("oneOf", "anyOf", "allOf")),
-        *({"type": "object", keyword: [tool(b=ANNOTATED)]} for keyword in ("oneOf", "anyOf", "allOf")),
-        *({"type": "object", keyword: tool(b=ANNOTATED)} for keyword in ("not", "if", "then", "else", "propertyNames")),
-        *(tool(a={keyword: ANNOTATED}) for keyword in ("additionalProperties", "unevaluatedProperties", "additionalItems")),
+        *(
+            {"type": "object", keyword: [tool(b=ANNOTATED)]}
+            for keyword in ("oneOf", "anyOf", "allOf")
+        ),
+        *(
+            {"type": "object", keyword: tool(b=ANNOTATED)}
+            for keyword in ("not", "if", "then", "else", "propertyNames")
+        ),
+        *(
+            tool(a={keyword: ANNOTATED})
+            for keyword in ("additionalProperties", "unevaluatedProperties", "additionalItems")
+        ),
         {"patternProperties": {"^a": ANNOTATED}},
         {"dependentSchemas": {"a": tool(b=ANNOTATED)}},
         {"$defs": {"a": ANNOTATED}, **tool(a={"$ref": "#/$defs/a"})},

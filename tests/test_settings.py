@@ -43,7 +43,9 @@ class Limits(Struct, frozen=True, kw_only=True):
 )
 def test_what_is_set(name: str, text: str, value: Any) -> None:
     """A field has what its variable says, and all others their defaults."""
-    assert settings_of(Limits, "X_", {f"X_{name.upper()}": text, name: "1", "PAGE": "2"}) == Limits(**{name: value})
+    assert settings_of(Limits, "X_", {f"X_{name.upper()}": text, name: "1", "PAGE": "2"}) == Limits(
+        **{name: value}
+    )
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,9 @@ def make_server() -> Server:
 def nothing_is_left() -> Any:
     """No thread of ours outlives its client."""
     yield
-    assert [thread.name for thread in threading.enumerate() if thread.name == "interlock-sync"] == []
+    assert [
+        thread.name for thread in threading.enumerate() if thread.name == "interlock-sync"
+    ] == []
 
 
 # -- all of its face ----------------------------------------------------------------------------------------
@@ -88,15 +90,29 @@ def test_everything_at_once(revision: str):
     with Client(make_server(), revision=revision, roots=["/srv"]) as client:
         assert client.revision == revision
         assert client.server_info is not None
-        assert (client.server_info.name, client.server_info.version, client.instructions) == ("house", "2.0", "Be kind.")
+        assert (client.server_info.name, client.server_info.version, client.instructions) == (
+            "house",
+            "2.0",
+            "Be kind.",
+        )
         assert client.server_capabilities.tools is not None
-        assert [tool.name for tool in client.list_tools()] == ["add", "fail", "book", "touch", "wait"]
+        assert [tool.name for tool in client.list_tools()] == [
+            "add",
+            "fail",
+            "book",
+            "touch",
+            "wait",
+        ]
         assert client.call_tool("add", {"a": 1, "b": 2}).value() == 3
         assert [resource.uri for resource in client.list_resources(timeout=5)] == ["house://hall"]
-        assert [template.uri_template for template in client.list_resource_templates()] == ["house://room/{name}"]
+        assert [template.uri_template for template in client.list_resource_templates()] == [
+            "house://room/{name}"
+        ]
         assert client.read_resource("house://room/blue").contents[0].text == "blue"
         assert [prompt.name for prompt in client.list_prompts()] == ["greet"]
-        assert client.get_prompt("greet", {"name": "Ada"}).messages[0].content == t.TextContent("Greet Ada.")
+        assert client.get_prompt("greet", {"name": "Ada"}).messages[0].content == t.TextContent(
+            "Greet Ada."
+        )
         assert client.complete("greet", "name", "A").values == ["Ada"]
         page = client.request("tools/list", t.ListToolsRequestParams())
         assert isinstance(page, t.ListToolsResult)
@@ -116,8 +132,18 @@ def test_its_face_is_that_of_the_other_client():
         "outdate",
         "send",
     }
-    for name in ("call_tool", "read_resource", "get_prompt", "complete", "request", "list_tools", "watch"):
-        ours, theirs = (inspect.signature(getattr(kind, name)).parameters for kind in (Client, AsyncClient))
+    for name in (
+        "call_tool",
+        "read_resource",
+        "get_prompt",
+        "complete",
+        "request",
+        "list_tools",
+        "watch",
+    ):
+        ours, theirs = (
+            inspect.signature(getattr(kind, name)).parameters for kind in (Client, AsyncClient)
+        )
         shared = [parameter for parameter in ours if parameter != "options"]
         assert shared == list(theirs)[: len(shared)], name
 
@@ -138,10 +164,16 @@ def test_what_is_heard(revision: str):
         return answer(params)
 
     for elicit in (answer, later):
-        with Client(make_server(), revision=revision, elicit=elicit, on_log=logs.append, log_level="info") as client:
+        with Client(
+            make_server(), revision=revision, elicit=elicit, on_log=logs.append, log_level="info"
+        ) as client:
             assert client.call_tool("book").text == "7B"
             client.call_tool("touch", on_progress=lambda params: done.append(params.progress))
-    assert (threads, [log.data for log in logs], done) == ({"interlock-sync"}, ["touched"] * 2, [1, 1])
+    assert (threads, [log.data for log in logs], done) == (
+        {"interlock-sync"},
+        ["touched"] * 2,
+        [1, 1],
+    )
 
 
 @BOTH
@@ -173,7 +205,9 @@ def test_watching_beyond_the_end():
 
 def test_watching_what_is_lost(tmp_path: Path):
     """A server that goes away ends the listening."""
-    path = script(tmp_path, GREETER + "greet({'tools': {'listChanged': True}})\nread()\nos._exit(3)")
+    path = script(
+        tmp_path, GREETER + "greet({'tools': {'listChanged': True}})\nread()\nos._exit(3)"
+    )
     with Client(path, revision=R4) as client, client.watch(tools=True) as changes:
         with pytest.raises(Unreachable):
             client.ping()
@@ -291,8 +325,15 @@ async def test_inside_a_running_loop():
 def test_two_at_once():
     """Each has a loop of its own, and they may share a server in this process."""
     server = make_server()
-    with Client(server) as one, Client(server, revision=R4) as other, other.watch(resources="house://hall") as changes:
-        assert one.call_tool("add", {"a": 1, "b": 2}).value() == other.call_tool("add", {"a": 2, "b": 1}).value()
+    with (
+        Client(server) as one,
+        Client(server, revision=R4) as other,
+        other.watch(resources="house://hall") as changes,
+    ):
+        assert (
+            one.call_tool("add", {"a": 1, "b": 2}).value()
+            == other.call_tool("add", {"a": 2, "b": 1}).value()
+        )
         one.call_tool("touch")
         assert next(changes).uri == "house://hall"
 
@@ -306,7 +347,9 @@ def test_many_threads():
 
 def test_closing_while_another_thread_waits(tmp_path: Path):
     """Whoever waits is told why there is no answer."""
-    path = script(tmp_path, GREETER + "greet()\nread()\nprint('asked', file=sys.stderr, flush=True)\nread()")
+    path = script(
+        tmp_path, GREETER + "greet()\nread()\nprint('asked', file=sys.stderr, flush=True)\nread()"
+    )
     asked = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         with Client(path, revision=R4, on_stderr=lambda line: asked.set()) as client:
@@ -363,7 +406,10 @@ def test_an_interrupt_in_the_middle_of_opening(tmp_path: Path):
     sys.stdin.read()
     time.sleep(0.3)
     """
-    with pytest.raises(KeyboardInterrupt), Client(script(tmp_path, body), on_stderr=lambda line: interrupt()):
+    with (
+        pytest.raises(KeyboardInterrupt),
+        Client(script(tmp_path, body), on_stderr=lambda line: interrupt()),
+    ):
         raise AssertionError("it was opened")
     assert is_gone(tmp_path)
 

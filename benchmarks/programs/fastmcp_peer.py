@@ -30,10 +30,18 @@ def guard():
 
     lock = json.loads(os.environ["BENCHMARK_LOCK"])
     verifier = JWTVerifier(
-        public_key=lock["pem"], issuer=lock["issuer"], audience=lock["audience"], algorithm="RS256", required_scopes=["use"]
+        public_key=lock["pem"],
+        issuer=lock["issuer"],
+        audience=lock["audience"],
+        algorithm="RS256",
+        required_scopes=["use"],
     )
     base = lock["audience"].removesuffix("/mcp")
-    return {"auth": RemoteAuthProvider(token_verifier=verifier, authorization_servers=[lock["issuer"]], base_url=base)}
+    return {
+        "auth": RemoteAuthProvider(
+            token_verifier=verifier, authorization_servers=[lock["issuer"]], base_url=base
+        )
+    }
 
 
 def oauth():
@@ -49,7 +57,9 @@ def oauth():
             self.said = parse_qs(urlsplit(answer.headers["location"]).query)
 
         async def callback_handler(self):
-            return AuthorizationCodeResult(code=self.said["code"][0], state=self.said["state"][0], iss=self.said["iss"][0])
+            return AuthorizationCodeResult(
+                code=self.said["code"][0], state=self.said["state"][0], iss=self.said["iss"][0]
+            )
 
     return Agreeing()
 
@@ -58,7 +68,9 @@ async def call_from(target, revision: str, **options) -> None:
     from fastmcp import Client
     from orders import obey
 
-    async with Client(target, mode=revision if revision >= "2026" else "legacy", **options) as client:
+    async with Client(
+        target, mode=revision if revision >= "2026" else "legacy", **options
+    ) as client:
 
         async def call() -> int:
             result = await client.call_tool("aadd", {"a": 1, "b": 2})

@@ -16,7 +16,10 @@ STATELESS = b"io.modelcontextprotocol/protocolVersion"
 ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 NO_STREAM = b"HTTP/1.1 405 Method Not Allowed\r\nAllow: POST, DELETE\r\nContent-Length: 0\r\n\r\n"
 ENDED = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-TABLES = {stateless: {method: end.rstrip() for method, end in answers(stateless).items()} for stateless in (False, True)}
+TABLES = {
+    stateless: {method: end.rstrip() for method, end in answers(stateless).items()}
+    for stateless in (False, True)
+}
 
 
 def answer(method: bytes, body: bytes) -> bytes:
@@ -27,9 +30,16 @@ def answer(method: bytes, body: bytes) -> bytes:
     if "id" not in message:
         return ACCEPTED
     stateless = STATELESS in body
-    result = b'{"jsonrpc":"2.0","id":' + json.dumps(message["id"]).encode() + TABLES[stateless][message["method"]]
+    result = (
+        b'{"jsonrpc":"2.0","id":'
+        + json.dumps(message["id"]).encode()
+        + TABLES[stateless][message["method"]]
+    )
     if stateless:
-        return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(result), result)
+        return (
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(result), result)
+        )
     event = b"event: message\r\ndata: " + result + b"\r\n\r\n"
     session = b"Mcp-Session-Id: the-only-one\r\n" if message["method"] == "initialize" else b""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n%bTransfer-Encoding: chunked\r\n\r\n"

@@ -9,8 +9,15 @@ from typing import Any
 import msgspec
 from tools import catalogue, is_prose, serve_web
 
-STAMP = {"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "floor", "version": "1.0.0"}}}
-GREETING = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "floor", "version": "1.0.0"}}
+STAMP = {
+    "resultType": "complete",
+    "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "floor", "version": "1.0.0"}},
+}
+GREETING = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "floor", "version": "1.0.0"},
+}
 ACKNOWLEDGED = b'data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{}}}\r\n\r\n'
 Send = Any
 
@@ -43,8 +50,15 @@ class App:
         self.encode = msgspec.json.Encoder().encode
 
     def encoded_list(self) -> msgspec.Raw:
-        pair = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
-        tools = [{"name": name, "description": tool.__doc__, "inputSchema": pair} for name, tool in self.tools.items()]
+        pair = {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["a", "b"],
+        }
+        tools = [
+            {"name": name, "description": tool.__doc__, "inputSchema": pair}
+            for name, tool in self.tools.items()
+        ]
         return msgspec.Raw(msgspec.json.encode({"tools": tools, **self.stamp}))
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Send) -> None:
@@ -70,7 +84,9 @@ class App:
         watch.add_done_callback(lambda done: None if done.cancelled() else running.cancel())
         result = await self.result(request)
         watch.cancel()
-        await self.answer(send, 200, self.encode({"jsonrpc": "2.0", "id": request.id, "result": result}))
+        await self.answer(
+            send, 200, self.encode({"jsonrpc": "2.0", "id": request.id, "result": result})
+        )
 
     async def result(self, request: Request) -> Any:
         if request.method == "initialize":
@@ -87,7 +103,13 @@ class App:
         return {"content": content, "structuredContent": {"result": value}, **self.stamp}
 
     async def listen(self, receive: Any, send: Send, first: bytes) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"content-type", b"text/event-stream")],
+            }
+        )
         await send({"type": "http.response.body", "body": first, "more_body": True})
         await receive()
 
@@ -96,7 +118,10 @@ class App:
             headers = [(b"content-type", b"text/event-stream")]  # without a length: in chunks
             body = b"event: message\r\ndata: " + body + b"\r\n\r\n"
         else:
-            headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+            headers = [
+                (b"content-type", b"application/json"),
+                (b"content-length", b"%d" % len(body)),
+            ]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 

@@ -71,7 +71,9 @@ if __name__ == "__main__":
         case ["web", _, name, port, mode]:
             build(name).run("http", host="127.0.0.1", port=int(port), stream=mode == "events")
         case ["guarded", _, name, port, mode]:
-            build(name).run("http", host="127.0.0.1", port=int(port), stream=mode == "events", guard=guard())
+            build(name).run(
+                "http", host="127.0.0.1", port=int(port), stream=mode == "events", guard=guard()
+            )
         case ["locked-client", revision, url]:
             asyncio.run(call_from(url, revision, auth=oauth()))
         case ["web-client", revision, url]:

@@ -17,14 +17,30 @@ from fixed_server import answers
 SECONDS = 1.0  # that each call takes
 TOKEN = "a-token-of-this-server"
 TABLE = {method: end.rstrip() for method, end in answers(True).items()}
-REASONS = {200: b"OK", 201: b"Created", 302: b"Found", 400: b"Bad Request", 401: b"Unauthorized", 404: b"Not Found"}
+REASONS = {
+    200: b"OK",
+    201: b"Created",
+    302: b"Found",
+    400: b"Bad Request",
+    401: b"Unauthorized",
+    404: b"Not Found",
+}
 
 
 def reply(status: int, body: bytes = b"", **headers: str) -> bytes:
     """Return a whole answer."""
-    fields = {"Content-Type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    fields = {
+        "Content-Type": "application/json",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode()
-    return b"HTTP/1.1 %d %b\r\n%bContent-Length: %d\r\n\r\n%b" % (status, REASONS[status], lines, len(body), body)
+    return b"HTTP/1.1 %d %b\r\n%bContent-Length: %d\r\n\r\n%b" % (
+        status,
+        REASONS[status],
+        lines,
+        len(body),
+        body,
+    )
 
 
 class Desk:
@@ -39,7 +55,13 @@ class Desk:
         parts = urlsplit(url)
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
         if parts.path.startswith("/.well-known/oauth-protected-resource"):
-            return self._say({"resource": f"{self.at}/mcp", "authorization_servers": [self.at], "scopes_supported": ["use"]})
+            return self._say(
+                {
+                    "resource": f"{self.at}/mcp",
+                    "authorization_servers": [self.at],
+                    "scopes_supported": ["use"],
+                }
+            )
         if parts.path == "/.well-known/oauth-authorization-server":
             return self._say(self._metadata())
         if parts.path == "/register" and method == "POST":
@@ -50,14 +72,24 @@ class Desk:
             back = urlencode({"code": code, "state": asked["state"], "iss": self.at})
             return reply(302, Location=f"{asked['redirect_uri']}?{back}")
         if parts.path == "/token" and method == "POST":
-            return self._token({name: values[0] for name, values in parse_qs(body.decode()).items()})
+            return self._token(
+                {name: values[0] for name, values in parse_qs(body.decode()).items()}
+            )
         return reply(404)
 
     def _token(self, form: dict[str, str]) -> bytes:
-        shown = base64.urlsafe_b64encode(hashlib.sha256(form.get("code_verifier", "").encode()).digest()).decode().rstrip("=")
+        shown = (
+            base64.urlsafe_b64encode(
+                hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+            )
+            .decode()
+            .rstrip("=")
+        )
         if self.codes.pop(form.get("code", ""), None) != shown:
             return reply(400, b'{"error":"invalid_grant"}')
-        return self._say({"access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600, "scope": "use"})
+        return self._say(
+            {"access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600, "scope": "use"}
+        )
 
     def _metadata(self) -> dict[str, object]:
         endpoints = {f"{name}_endpoint": f"{self.at}/{path}" for name, path in PLACES.items()}
@@ -111,10 +143,19 @@ class Connection(asyncio.Protocol):
             self.transport.write(self.desk.answer(method, self.url.decode(), self.body))
         elif self.token != f"Bearer {TOKEN}".encode():
             place = f"{self.desk.at}/.well-known/oauth-protected-resource/mcp"
-            self.transport.write(reply(401, b"{}", WWW_Authenticate=f'Bearer resource_metadata="{place}", scope="use"'))
+            self.transport.write(
+                reply(
+                    401, b"{}", WWW_Authenticate=f'Bearer resource_metadata="{place}", scope="use"'
+                )
+            )
         else:
             message = json.loads(self.body)
-            whole = reply(200, b'{"jsonrpc":"2.0","id":' + json.dumps(message["id"]).encode() + TABLE[message["method"]])
+            whole = reply(
+                200,
+                b'{"jsonrpc":"2.0","id":'
+                + json.dumps(message["id"]).encode()
+                + TABLE[message["method"]],
+            )
             wait = SECONDS if message["method"] == "tools/call" else 0.0
             asyncio.get_running_loop().call_later(wait, self.transport.write, whole)
 

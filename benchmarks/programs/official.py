@@ -44,7 +44,13 @@ def guard():
     class Verifier:
         async def verify_token(self, token: str):
             try:
-                claims = jwt.decode(token, lock["pem"], algorithms=["RS256"], audience=lock["audience"], issuer=lock["issuer"])
+                claims = jwt.decode(
+                    token,
+                    lock["pem"],
+                    algorithms=["RS256"],
+                    audience=lock["audience"],
+                    issuer=lock["issuer"],
+                )
             except jwt.InvalidTokenError:
                 return None
             return AccessToken(
@@ -52,7 +58,9 @@ def guard():
                 resource=lock["audience"], subject=claims["sub"], claims=claims,
             )  # fmt: skip
 
-    settings = AuthSettings(issuer_url=lock["issuer"], resource_server_url=lock["audience"], required_scopes=["use"])
+    settings = AuthSettings(
+        issuer_url=lock["issuer"], resource_server_url=lock["audience"], required_scopes=["use"]
+    )
     return {"token_verifier": Verifier(), "auth": settings}
 
 
@@ -86,9 +94,13 @@ async def call_locked(url: str, revision: str) -> None:
         said.update(parse_qs(urlsplit(answer.headers["location"]).query))
 
     async def came():
-        return AuthorizationCodeResult(code=said["code"][0], state=said["state"][0], iss=said["iss"][0])
+        return AuthorizationCodeResult(
+            code=said["code"][0], state=said["state"][0], iss=said["iss"][0]
+        )
 
-    metadata = OAuthClientMetadata(client_name="bench", redirect_uris=["http://127.0.0.1:39998/callback"])
+    metadata = OAuthClientMetadata(
+        client_name="bench", redirect_uris=["http://127.0.0.1:39998/callback"]
+    )
     auth = OAuthClientProvider(url, metadata, Storage(), visit, came)
     async with create_mcp_http_client(auth=auth) as http:
         await call_from(streamable_http_client(url, http_client=http), revision)
@@ -107,7 +119,9 @@ if __name__ == "__main__":
         case ["web", _, name, port, mode]:
             serve_web(build(name).streamable_http_app(json_response=mode == "json"), int(port))
         case ["guarded", _, name, port, mode]:
-            serve_web(build(name, **guard()).streamable_http_app(json_response=mode == "json"), int(port))
+            serve_web(
+                build(name, **guard()).streamable_http_app(json_response=mode == "json"), int(port)
+            )
         case ["locked-client", revision, url]:
             asyncio.run(call_locked(url, revision))
         case ["web-client", revision, url]:

@@ -53,7 +53,9 @@ def catalogue(name: str) -> list[Tool]:
     """Return the tools of a catalogue: `plain` (6), `models` (6, one of them with pydantic arguments) or `many` (1000)."""
     six: list[Tool] = [aadd, add, text, length, echo, flip]
     if name == "models":
-        from records import record  # only here: a catalogue without pydantic models must not pay for its import
+        from records import (
+            record,
+        )  # only here: a catalogue without pydantic models must not pay for its import
 
         return [*six[:5], record]
     if name == "many":
@@ -70,4 +72,12 @@ def serve_web(app: Any, port: int) -> None:
     """Serve an ASGI application as fast as uvicorn can: with uvloop and httptools, and without a log of requests."""
     import uvicorn  # only here: servers on standard input and output must not pay for its import
 
-    uvicorn.run(app, host="127.0.0.1", port=port, loop="uvloop", http="httptools", log_level="warning", access_log=False)
+    uvicorn.run(
+        app,
+        host="127.0.0.1",
+        port=port,
+        loop="uvloop",
+        http="httptools",
+        log_level="warning",
+        access_log=False,
+    )

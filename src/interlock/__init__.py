@@ -11,7 +11,17 @@ if TYPE_CHECKING:
     from .client.answers import Answers
     from .client.app import Client
     from .client.watch import Changed, Watch
-    from .exchange import AnyResult, Asker, Caller, Exchange, Handler, Middleware, Principal, RawResult, stack
+    from .exchange import (
+        AnyResult,
+        Asker,
+        Caller,
+        Exchange,
+        Handler,
+        Middleware,
+        Principal,
+        RawResult,
+        stack,
+    )
     from .fetch import Fetch, Lost, Request, Response
     from .protocol.opening import Refused
     from .server.app import Server
@@ -65,7 +75,17 @@ _ROOMS = {
     ".client.answers": ("Answers",),
     ".client.app": ("Client",),
     ".client.watch": ("Changed", "Watch"),
-    ".exchange": ("AnyResult", "Asker", "Caller", "Exchange", "Handler", "Middleware", "Principal", "RawResult", "stack"),
+    ".exchange": (
+        "AnyResult",
+        "Asker",
+        "Caller",
+        "Exchange",
+        "Handler",
+        "Middleware",
+        "Principal",
+        "RawResult",
+        "stack",
+    ),
     ".protocol.opening": ("Refused",),
     ".server.app": ("Server",),
     ".server.changes": ("Change", "ChangeBus"),

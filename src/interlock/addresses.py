@@ -40,7 +40,9 @@ _SPECIAL: dict[str, str] = {
 }
 _KINDS: list[tuple[Network, str]] = [(ip_network(text), kind) for text, kind in _SPECIAL.items()]
 _GIVEN_OUT = IPv6Network("2000::/3")  # all that is routed is of this part
-_NAT64 = IPv6Network("64:ff9b::/96")  # the IPv4 internet, seen from a network that has IPv6 only (RFC 6052)
+_NAT64 = IPv6Network(
+    "64:ff9b::/96"
+)  # the IPv4 internet, seen from a network that has IPv6 only (RFC 6052)
 _METADATA = frozenset(
     {
         IPv4Address("169.254.169.254"),  # most clouds

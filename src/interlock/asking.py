@@ -26,10 +26,16 @@ _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _decode_json = msgspec.json.Decoder().decode
 
 
-def required_capability(request: t.InputRequest, capabilities: t.ClientCapabilities) -> tuple[str, t.ClientCapabilities] | None:
+def required_capability(
+    request: t.InputRequest, capabilities: t.ClientCapabilities
+) -> tuple[str, t.ClientCapabilities] | None:
     """What a client lacks to be asked this: its name, and the capabilities that it would have to declare; None where it lacks nothing."""
     if isinstance(request, t.ListRootsRequest):
-        return None if capabilities.roots is not None else ("roots", t.ClientCapabilities(roots=t.RootsCapability()))
+        return (
+            None
+            if capabilities.roots is not None
+            else ("roots", t.ClientCapabilities(roots=t.RootsCapability()))
+        )
     if isinstance(request, t.CreateMessageRequest):
         sampling = capabilities.sampling
         if sampling is None:
@@ -40,9 +46,13 @@ def required_capability(request: t.InputRequest, capabilities: t.ClientCapabilit
     elicitation = capabilities.elicitation
     if request.params.mode == "url":
         if elicitation is None or elicitation.url is None:
-            return "elicitation.url", t.ClientCapabilities(elicitation=t.ElicitationCapability(url={}))
+            return "elicitation.url", t.ClientCapabilities(
+                elicitation=t.ElicitationCapability(url={})
+            )
     elif elicitation is None or (elicitation.form is None and elicitation.url is not None):
-        return "elicitation.form", t.ClientCapabilities(elicitation=t.ElicitationCapability(form={}))
+        return "elicitation.form", t.ClientCapabilities(
+            elicitation=t.ElicitationCapability(form={})
+        )
     return None
 
 
@@ -53,14 +63,22 @@ class NeedsInput(BaseException):
 class Direct:
     """Straight to the peer, which waits on the other end of the connection (handshake era)."""
 
-    def __init__(self, caller: Caller, put: Callable[[t.InputRequest], Awaitable[t.InputResponse]]) -> None:
+    def __init__(
+        self, caller: Caller, put: Callable[[t.InputRequest], Awaitable[t.InputResponse]]
+    ) -> None:
         self._caller, self._put = caller, put
         self._once: dict[str, Any] = {}
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
         """Ask, and wait for the answer."""
-        if isinstance(request, t.ElicitRequest) and request.params.mode == "url" and request.params.elicitation_id is None:
-            request = t.ElicitRequest(replace(request.params, elicitation_id=os.urandom(12).hex()))  # `ELI-18`
+        if (
+            isinstance(request, t.ElicitRequest)
+            and request.params.mode == "url"
+            and request.params.elicitation_id is None
+        ):
+            request = t.ElicitRequest(
+                replace(request.params, elicitation_id=os.urandom(12).hex())
+            )  # `ELI-18`
         return await self._put(request)
 
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
@@ -87,7 +105,9 @@ class _Run:
     def __init__(self, journal: Journal, *, waits: bool) -> None:
         self.journal, self._waits = journal, waits
         self.waiting: dict[str, tuple[t.InputRequest, asyncio.Future[t.InputResponse]]] = {}
-        self.malformed: t.McpError | None = None  # an answer that cannot be read: the client's fault, and none of the author's business
+        self.malformed: t.McpError | None = (
+            None  # an answer that cannot be read: the client's fault, and none of the author's business
+        )
         self.stirred = asyncio.Event()
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
@@ -105,8 +125,12 @@ class _Run:
             try:
                 return await waiting
             finally:
-                self.waiting.pop(key, None)  # a question that its author has given up is not put again
-        await asyncio.sleep(0)  # questions asked at the same time are collected before the tool is unwound
+                self.waiting.pop(
+                    key, None
+                )  # a question that its author has given up is not put again
+        await asyncio.sleep(
+            0
+        )  # questions asked at the same time are collected before the tool is unwound
         raise NeedsInput(key)
 
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
@@ -119,13 +143,17 @@ class _Run:
 class _Parked:
     """A running handler that outlives the request that began it, and the rounds it has gone through."""
 
-    def __init__(self, x: Exchange, run: Handler, ticket: _Ticket, *, again: _Parked | None = None) -> None:
+    def __init__(
+        self, x: Exchange, run: Handler, ticket: _Ticket, *, again: _Parked | None = None
+    ) -> None:
         """`again` is one of whom a round was denied, and whose place this one takes."""
         self.name: str = again.name if again is not None else os.urandom(12).hex()
         self.run = _Run(Journal(ticket.journal), waits=True)
         self.round: int = again.round if again is not None else 0
         earlier = again.outcomes.items() if again is not None else ()
-        self.outcomes: dict[int, asyncio.Future[AnyResult]] = {round: outcome for round, outcome in earlier if round != ticket.round}
+        self.outcomes: dict[int, asyncio.Future[AnyResult]] = {
+            round: outcome for round, outcome in earlier if round != ticket.round
+        }
         self.expiry: asyncio.TimerHandle | None = None
         self.exchange = replace(x, asker=self.run, params=_plain(x.params, ticket))
         self.task = asyncio.ensure_future(run(self.exchange))
@@ -139,7 +167,9 @@ class _Parked:
     def was_denied(self, round: int) -> bool:
         """Whether a round ended because a scope was lacking; the retry is no repetition then, but a second try (2026-07-28, "Step-Up")."""
         outcome = self.outcomes.get(round)
-        return outcome is not None and outcome.done() and isinstance(outcome.exception(), t.Forbidden)
+        return (
+            outcome is not None and outcome.done() and isinstance(outcome.exception(), t.Forbidden)
+        )
 
     def hold(self, x: Exchange) -> None:
         """What the handler sends from now on goes the way of this exchange, and what it may do is what this one's token allows."""
@@ -149,7 +179,11 @@ class _Parked:
 
     def answer(self, responses: dict[str, Raw]) -> None:
         """Hand the answers to the questions of this round; others are ignored (`MRT-21`). Raises McpError for malformed ones."""
-        given = {key: _response(self.run.waiting[key][0], _json(raw)) for key, raw in responses.items() if key in self.run.waiting}
+        given = {
+            key: _response(self.run.waiting[key][0], _json(raw))
+            for key, raw in responses.items()
+            if key in self.run.waiting
+        }
         for key, response in given.items():
             _, waiting = self.run.waiting.pop(key)
             self.run.journal.entries[key] = _json(responses[key])
@@ -165,7 +199,14 @@ class Rounds:
     as it always does without `park`.
     """
 
-    def __init__(self, seal: Seal, *, park: bool = True, most: int = 1000, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        seal: Seal,
+        *,
+        park: bool = True,
+        most: int = 1000,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self.seal, self.park, self.most = seal, park, most
         self.wall = wall
         self._parked: dict[str, _Parked] = {}
@@ -181,8 +222,12 @@ class Rounds:
         if parked is not None and not parked.was_denied(ticket.round):
             return await self._resume(parked, ticket, responses, x)
         if parked is not None:
-            ticket.journal.update(parked.run.journal.entries)  # what was done once is done, though the rest was not allowed
-        ticket.journal.update({key: _json(raw) for key, raw in responses.items() if key in ticket.pending})
+            ticket.journal.update(
+                parked.run.journal.entries
+            )  # what was done once is done, though the rest was not allowed
+        ticket.journal.update(
+            {key: _json(raw) for key, raw in responses.items() if key in ticket.pending}
+        )
         if self.park and len(self._parked) < self.most:
             if parked is not None:
                 return await self._resume(_Parked(x, run, ticket, again=parked), ticket, {}, x)
@@ -206,7 +251,9 @@ class Rounds:
     def _known(self, name: str | None) -> _Parked | None:
         return None if name is None else self._parked.get(name) or self._done.get(name)
 
-    async def _resume(self, parked: _Parked, ticket: _Ticket, responses: dict[str, Raw], x: Exchange) -> AnyResult:
+    async def _resume(
+        self, parked: _Parked, ticket: _Ticket, responses: dict[str, Raw], x: Exchange
+    ) -> AnyResult:
         earlier = parked.outcomes.get(ticket.round)
         if earlier is not None:  # a retry of a retry: it shares the answer, and nothing runs twice
             return await asyncio.shield(earlier)
@@ -218,7 +265,11 @@ class Rounds:
             result = await self._turn(parked, x)
         except BaseException as bad:
             if not outcome.done():
-                outcome.set_exception(bad if isinstance(bad, Exception) else t.McpError(t.INTERNAL_ERROR, "The call was cancelled."))
+                outcome.set_exception(
+                    bad
+                    if isinstance(bad, Exception)
+                    else t.McpError(t.INTERNAL_ERROR, "The call was cancelled.")
+                )
                 outcome.exception()  # whether anybody else waits for it is open
             raise
         outcome.set_result(result)
@@ -252,7 +303,9 @@ class Rounds:
             return self._finished(await parked.task, x, run)
         parked.hold(replace(x, notify=silent))
         parked.round += 1
-        parked.expiry = asyncio.get_running_loop().call_later(self.seal.seconds, self._expire, parked)
+        parked.expiry = asyncio.get_running_loop().call_later(
+            self.seal.seconds, self._expire, parked
+        )
         return self._questions(run, x, _Ticket(parked=parked.name, round=parked.round))
 
     def _forget(self, parked: _Parked) -> None:
@@ -288,7 +341,11 @@ class Rounds:
     def _questions(self, run: _Run, x: Exchange, ticket: _Ticket) -> t.InputRequiredResult:
         questions = {key: request for key, (request, _) in run.waiting.items()}
         ticket.pending, ticket.journal = list(questions), run.journal.entries
-        return t.InputRequiredResult(result_type="input_required", input_requests=questions, request_state=self._close(ticket, x))
+        return t.InputRequiredResult(
+            result_type="input_required",
+            input_requests=questions,
+            request_state=self._close(ticket, x),
+        )
 
     def _finished(self, result: AnyResult, x: Exchange, run: _Run) -> AnyResult:
         """What the handler gave; questions written by hand are checked and their state is sealed as ours is."""
@@ -319,7 +376,11 @@ async def _carry_direct(x: Exchange, run: Handler) -> AnyResult:
 
     A state and answers that the peer itself put into its request are nothing of ours: the tool never sees them (`MRT-06`).
     """
-    result = await run(replace(x, params=replace(x.params, input_responses=None, request_state=None)) if _brings(x) else x)
+    result = await run(
+        replace(x, params=replace(x.params, input_responses=None, request_state=None))
+        if _brings(x)
+        else x
+    )
     for _ in range(MOST_ROUNDS):
         if not isinstance(result, t.InputRequiredResult):
             return result
@@ -327,10 +388,22 @@ async def _carry_direct(x: Exchange, run: Handler) -> AnyResult:
         for request in requests.values():
             lacking = required_capability(request, x.caller.capabilities)
             if lacking is not None:
-                raise t.Unanswerable(f"This client cannot be asked: it has no {lacking[0]}.", lacking[0])
+                raise t.Unanswerable(
+                    f"This client cannot be asked: it has no {lacking[0]}.", lacking[0]
+                )
         answers = await asyncio.gather(*(x.asker.ask(request) for request in requests.values()))
-        responses = {key: Raw(msgspec.json.encode(answer)) for key, answer in zip(requests, answers, strict=True)}
-        result = await run(replace(x, params=replace(x.params, input_responses=responses, request_state=result.request_state)))
+        responses = {
+            key: Raw(msgspec.json.encode(answer))
+            for key, answer in zip(requests, answers, strict=True)
+        }
+        result = await run(
+            replace(
+                x,
+                params=replace(
+                    x.params, input_responses=responses, request_state=result.request_state
+                ),
+            )
+        )
     raise t.McpError(t.INTERNAL_ERROR, f"The tool asked more than {MOST_ROUNDS} times in one call.")
 
 
@@ -344,7 +417,11 @@ def _plain(params: Any, ticket: _Ticket) -> Any:
     """The params as the handler may see them: its own state if it wrote one by hand, answers without any state as they came."""
     if ticket.by_hand:
         return replace(params, request_state=ticket.author)
-    return params if params.request_state is None else replace(params, request_state=None, input_responses=None)
+    return (
+        params
+        if params.request_state is None
+        else replace(params, request_state=None, input_responses=None)
+    )
 
 
 def _brings(x: Exchange) -> bool:
@@ -357,7 +434,9 @@ def _binding(x: Exchange) -> bytes:
     arguments = getattr(p, "arguments", None)
     asked = _decode_json(arguments) if isinstance(arguments, Raw) else arguments
     principal = x.caller.principal.key if x.caller.principal else None
-    return _encode_sorted([principal, x.method, getattr(p, "name", None) or getattr(p, "uri", None), asked])
+    return _encode_sorted(
+        [principal, x.method, getattr(p, "name", None) or getattr(p, "uri", None), asked]
+    )
 
 
 def _json(raw: Raw) -> Any:
@@ -374,7 +453,9 @@ def _as_json(value: Any) -> Any:
 
 def _response(request: t.InputRequest, value: Any) -> t.InputResponse:
     try:
-        response: t.InputResponse = decode(msgspec.json.encode(value), t.RESPONSE_TYPES[type(request)])
+        response: t.InputResponse = decode(
+            msgspec.json.encode(value), t.RESPONSE_TYPES[type(request)]
+        )
     except Malformed as bad:
         raise t.McpError(t.INVALID_PARAMS, f"Invalid inputResponses: {bad}") from None
     return response

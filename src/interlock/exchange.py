@@ -38,7 +38,9 @@ class Principal(Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> str:
         """One string that is the same for the same principal and no other."""
-        return repr((self.issuer, self.subject, self.client))  # no name, however it is chosen, can run into the next
+        return repr(
+            (self.issuer, self.subject, self.client)
+        )  # no name, however it is chosen, can run into the next
 
 
 class Caller(Struct, frozen=True):

@@ -8,7 +8,9 @@ from importlib import import_module
 from typing import Any
 
 
-def lazily(package: str, rooms: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazily(
+    package: str, rooms: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and the `__dir__` of a package with an `__all__`.
 
     `rooms` says which names live in which module, named from the package.

@@ -13,7 +13,9 @@ from msgspec import Struct
 Settings = TypeVar("Settings", bound=Struct)
 
 
-def settings_of(kind: type[Settings], prefix: str, environment: Mapping[str, str] | None = None) -> Settings:
+def settings_of(
+    kind: type[Settings], prefix: str, environment: Mapping[str, str] | None = None
+) -> Settings:
     """A record of settings: a field `page` has the value of the variable `<prefix>PAGE`, and its default where that is not set or empty.
 
     Each field of `kind` needs a default. Texts stay as they are, a tuple is divided at commas and spaces, words of a Literal and truth
@@ -27,10 +29,16 @@ def settings_of(kind: type[Settings], prefix: str, environment: Mapping[str, str
         if not text:
             continue
         try:
-            value = given[known.name] = msgspec.convert(_parts(text, known.type), known.type, strict=False)
+            value = given[known.name] = msgspec.convert(
+                _parts(text, known.type), known.type, strict=False
+            )
         except msgspec.ValidationError as bad:
             raise ValueError(f"{variable}={text}: {bad}") from None
-        if isinstance(value, int | float) and known.type in (int, float) and not 0 < value < math.inf:
+        if (
+            isinstance(value, int | float)
+            and known.type in (int, float)
+            and not 0 < value < math.inf
+        ):
             raise ValueError(f"{variable}={text}: it has to be more than 0")
     return kind(**given)
 
@@ -40,5 +48,8 @@ def _parts(text: str, kind: object) -> object:
     origin = get_origin(kind) or kind
     if origin is tuple:
         return text.replace(",", " ").split()
-    whole = origin is bool or (origin is Literal and all(isinstance(word, str) and word == word.lower() for word in get_args(kind)))
+    whole = origin is bool or (
+        origin is Literal
+        and all(isinstance(word, str) and word == word.lower() for word in get_args(kind))
+    )
     return text.lower() if whole else text

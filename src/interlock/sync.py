@@ -42,7 +42,12 @@ class Client:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         client, self._client = self._client, None
         try:
             if client is not None:
@@ -96,7 +101,9 @@ class Client:
         """All tools."""
         return self._run(self._open_client.list_tools(**options))
 
-    def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> t.CallToolResult:
+    def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any
+    ) -> t.CallToolResult:
         """Call a tool and return its result."""
         return self._run(self._open_client.call_tool(name, arguments, **options))
 
@@ -116,7 +123,9 @@ class Client:
         """All prompts."""
         return self._run(self._open_client.list_prompts(**options))
 
-    def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> t.GetPromptResult:
+    def get_prompt(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any
+    ) -> t.GetPromptResult:
         """A prompt with its arguments filled in."""
         return self._run(self._open_client.get_prompt(name, arguments, **options))
 
@@ -143,7 +152,11 @@ class Client:
 
     @contextmanager
     def watch(
-        self, *, tools: bool = False, prompts: bool = False, resources: bool | str | Sequence[str] = False
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool | str | Sequence[str] = False,
     ) -> Iterator[Iterator[Changed]]:
         """Listen to changes for as long as a block lasts; iterate over what it gives."""
         watching = self._open_client.watch(tools=tools, prompts=prompts, resources=resources)
@@ -167,7 +180,9 @@ class _Loop:
 
     def __init__(self) -> None:
         ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-        self._thread = threading.Thread(target=lambda: asyncio.run(_live(ready)), name="interlock-sync", daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(_live(ready)), name="interlock-sync", daemon=True
+        )
         self._thread.start()
         self._loop, self._over = ready.result()
 
@@ -175,7 +190,9 @@ class _Loop:
         """Do something in the loop, and wait for it."""
         if threading.current_thread() is self._thread:
             work.close()
-            raise RuntimeError("a function that the client calls cannot use it: it would wait for itself")
+            raise RuntimeError(
+                "a function that the client calls cannot use it: it would wait for itself"
+            )
         outcome: Future[T] = Future()
         try:
             self._loop.call_soon_threadsafe(self._begin, work, outcome)
@@ -187,7 +204,9 @@ class _Loop:
     def _begin(self, work: Coroutine[Any, Any, T], outcome: Future[T]) -> None:
         task = self._loop.create_task(work)
         task.add_done_callback(lambda _: _settle(task, outcome))
-        outcome.add_done_callback(lambda _: outcome.cancelled() and self._loop.call_soon_threadsafe(task.cancel))
+        outcome.add_done_callback(
+            lambda _: outcome.cancelled() and self._loop.call_soon_threadsafe(task.cancel)
+        )
 
     def stop(self) -> None:
         """Let the loop end, and wait for it."""

@@ -24,23 +24,53 @@ JWKS = f"{ISSUER}/jwks"
 
 def issuer_pages(*keys: SigningKey, **headers: str) -> dict[str, Told]:
     """The metadata and the keys of the issuer."""
-    metadata = {"issuer": ISSUER, "jwks_uri": JWKS, "introspection_endpoint": f"{ISSUER}/introspect"}
+    metadata = {
+        "issuer": ISSUER,
+        "jwks_uri": JWKS,
+        "introspection_endpoint": f"{ISSUER}/introspect",
+    }
     return {
         f"{ISSUER}/.well-known/oauth-authorization-server": Answer(metadata),
-        JWKS: Answer({"keys": [key.public() for key in keys]}, headers={name.replace("_", "-"): value for name, value in headers.items()}),
+        JWKS: Answer(
+            {"keys": [key.public() for key in keys]},
+            headers={name.replace("_", "-"): value for name, value in headers.items()},
+        ),
     }
 
 
-def token(key: SigningKey = KEY, *, typ: str | None = "at+jwt", header: dict[str, Any] | None = None, **changes: Any) -> str:
+def token(
+    key: SigningKey = KEY,
+    *,
+    typ: str | None = "at+jwt",
+    header: dict[str, Any] | None = None,
+    **changes: Any,
+) -> str:
     """A good token, with changes; None leaves a claim out."""
-    claims = {"iss": ISSUER, "sub": "jane", "aud": RESOURCE, "client_id": "app", "scope": "use", "iat": NOW, "exp": NOW + 600, "jti": "1"}
-    return key.sign({name: value for name, value in (claims | changes).items() if value is not None}, typ=typ, header=header)
+    claims = {
+        "iss": ISSUER,
+        "sub": "jane",
+        "aud": RESOURCE,
+        "client_id": "app",
+        "scope": "use",
+        "iat": NOW,
+        "exp": NOW + 600,
+        "jti": "1",
+    }
+    return key.sign(
+        {name: value for name, value in (claims | changes).items() if value is not None},
+        typ=typ,
+        header=header,
+    )
 
 
-def jwt_guard(clock: Callable[[], float] | None = None, *, verifier: Any = None, **settings: Any) -> Guard:
+def jwt_guard(
+    clock: Callable[[], float] | None = None, *, verifier: Any = None, **settings: Any
+) -> Guard:
     """A guard that takes the tokens above."""
     by = verifier or Jwt(ISSUER, keys={"keys": [KEY.public()]})
-    return Guard(by, **({"resource": RESOURCE, "scopes": ["use"], "clock": clock or Clock()} | settings))
+    return Guard(
+        by, **({"resource": RESOURCE, "scopes": ["use"], "clock": clock or Clock()} | settings)
+    )
 
 
 class Inner:
@@ -55,7 +85,9 @@ class Inner:
         self.scopes.append(scope)
         if scope["type"] != "http":
             return
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"x-inside", b"yes")]})
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": [(b"x-inside", b"yes")]}
+        )
         await send({"type": "http.response.body", "body": b"inside"})
 
 
@@ -82,7 +114,9 @@ class Got(Struct):
         return json.loads(self.body)
 
 
-def scope_of(method: str, path: str, headers: Any = (), query: str = "", **changes: Any) -> dict[str, Any]:
+def scope_of(
+    method: str, path: str, headers: Any = (), query: str = "", **changes: Any
+) -> dict[str, Any]:
     """An ASGI scope, as a web server makes it."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     whole = [(name.lower().encode(), value.encode("latin-1")) for name, value in pairs]
@@ -106,7 +140,13 @@ def scope_of(method: str, path: str, headers: Any = (), query: str = "", **chang
 
 
 async def ask(
-    app: Any, method: str = "POST", path: str = "/mcp", headers: Any = (), query: str = "", body: bytes = b"", **changes: Any
+    app: Any,
+    method: str = "POST",
+    path: str = "/mcp",
+    headers: Any = (),
+    query: str = "",
+    body: bytes = b"",
+    **changes: Any,
 ) -> Got:
     """One request to an ASGI app."""
     sent: list[Any] = []
@@ -119,7 +159,11 @@ async def ask(
 
     await app(scope_of(method, path, headers, query, **changes), receive, send)
     assert [message["type"] for message in sent[:1]] == ["http.response.start"]
-    return Got(sent[0]["status"], list(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:]))
+    return Got(
+        sent[0]["status"],
+        list(sent[0]["headers"]),
+        b"".join(message.get("body", b"") for message in sent[1:]),
+    )
 
 
 def bearer(value: str) -> dict[str, str]:

@@ -41,7 +41,11 @@ async def serving(make: Callable[[str], Any], port: int = 0) -> AsyncIterator[st
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         own.bind(("127.0.0.1", port))
         url = f"http://127.0.0.1:{own.getsockname()[1]}"
-        server = Web(uvicorn.Config(make(url), log_config=None, lifespan="on", ws="none", timeout_graceful_shutdown=1))
+        server = Web(
+            uvicorn.Config(
+                make(url), log_config=None, lifespan="on", ws="none", timeout_graceful_shutdown=1
+            )
+        )
         server.install_signal_handlers = lambda: None  # type: ignore[method-assign]  # the test's own are to stay
         work = asyncio.create_task(server.serve(sockets=[own]))
         try:
@@ -60,7 +64,9 @@ async def serving(make: Callable[[str], Any], port: int = 0) -> AsyncIterator[st
 async def guarded(server: Server, guard: Any, port: int, **options: Any) -> AsyncIterator[str]:
     """An MCP server behind a guard; gives its URL."""
     ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    work = asyncio.create_task(serve_web(server, port=port, guard=guard, grace=0.1, on_ready=ready.set_result, **options))
+    work = asyncio.create_task(
+        serve_web(server, port=port, guard=guard, grace=0.1, on_ready=ready.set_result, **options)
+    )
     try:
         await asyncio.wait({work, ready}, return_when=asyncio.FIRST_COMPLETED)
         if work.done():

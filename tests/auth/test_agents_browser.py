@@ -42,7 +42,9 @@ async def knock(redirect_uri: str, request: str | bytes, *, host: str | None = N
 
 
 @asynccontextmanager
-async def visiting(browser: Browser, url: str = URL) -> AsyncIterator[tuple[str, asyncio.Task[str]]]:
+async def visiting(
+    browser: Browser, url: str = URL
+) -> AsyncIterator[tuple[str, asyncio.Task[str]]]:
     """The redirect URI and the visit, which has begun; everything is closed and gone at the end."""
     threads = set(threading.enumerate())
     redirect_uri = await browser.listen(())
@@ -73,7 +75,9 @@ async def test_a_log_in_ends_with_the_query_string_that_the_browser_brought():
     opened: asyncio.Queue[str] = asyncio.Queue()
     said: list[str] = []
     loop = asyncio.get_running_loop()
-    browser = Browser(open=lambda url: loop.call_soon_threadsafe(opened.put_nowait, url), say=said.append)
+    browser = Browser(
+        open=lambda url: loop.call_soon_threadsafe(opened.put_nowait, url), say=said.append
+    )
     async with visiting(browser) as (redirect_uri, visit):
         assert urlsplit(redirect_uri).hostname == "127.0.0.1"
         assert urlsplit(redirect_uri).path == "/callback"
@@ -92,7 +96,12 @@ async def test_a_page_says_nothing_of_the_request_and_lets_nothing_happen_in_it(
         assert await visit == words
     head, _, html = page.partition("\r\n\r\n")
     assert head.startswith("HTTP/1.1 200 OK\r\n")
-    for line in ("Cache-Control: no-store", "Referrer-Policy: no-referrer", "X-Frame-Options: DENY", "Connection: close"):
+    for line in (
+        "Cache-Control: no-store",
+        "Referrer-Policy: no-referrer",
+        "X-Frame-Options: DENY",
+        "Connection: close",
+    ):
         assert line in head.split("\r\n")
     assert "default-src 'none'; style-src 'sha256-" in head
     assert "frame-ancestors 'none'" in head
@@ -112,20 +121,40 @@ STRANGERS: dict[str, Callable[[str], str | bytes]] = {
     "no query": lambda place: "",
     "too many fields": lambda place: "&".join(["a=b"] * 200) + "&code=evil&state=right",
     "another path": lambda place: f"GET /favicon.ico HTTP/1.1\r\nHost: {place}\r\n\r\n".encode(),
-    "a longer path": lambda place: f"GET /callback/x?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n\r\n".encode(),
-    "POST": lambda place: f"POST /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\nContent-Length: 0\r\n\r\n".encode(),
-    "HEAD": lambda place: f"HEAD /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n\r\n".encode(),
-    "an absolute target": lambda place: f"GET http://{place}/callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n\r\n".encode(),
-    "a foreign host": lambda place: b"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: rebound.example\r\n\r\n",
+    "a longer path": lambda place: (
+        f"GET /callback/x?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n\r\n".encode()
+    ),
+    "POST": lambda place: (
+        f"POST /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\nContent-Length: 0\r\n\r\n".encode()
+    ),
+    "HEAD": lambda place: (
+        f"HEAD /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n\r\n".encode()
+    ),
+    "an absolute target": lambda place: (
+        f"GET http://{place}/callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n\r\n".encode()
+    ),
+    "a foreign host": lambda place: (
+        b"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: rebound.example\r\n\r\n"
+    ),
     "a foreign host at this port": lambda place: (
         f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: rebound.example:{place.rpartition(':')[2]}\r\n\r\n".encode()
     ),
-    "two hosts": lambda place: f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\nHost: x.example\r\n\r\n".encode(),
+    "two hosts": lambda place: (
+        f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\nHost: x.example\r\n\r\n".encode()
+    ),
     "no host": lambda place: b"GET /callback?code=evil&state=right HTTP/1.1\r\nAccept: */*\r\n\r\n",
-    "a folded header": lambda place: f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n x: y\r\n\r\n".encode(),
-    "a bare line feed": lambda place: f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\nX: y\r\n\r\n".encode(),
-    "a null byte": lambda place: f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\nX: \0\r\n\r\n".encode(),
-    "a space in the target": lambda place: f"GET /callback?code=evil&state=right x HTTP/1.1\r\nHost: {place}\r\n\r\n".encode(),
+    "a folded header": lambda place: (
+        f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n x: y\r\n\r\n".encode()
+    ),
+    "a bare line feed": lambda place: (
+        f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\nX: y\r\n\r\n".encode()
+    ),
+    "a null byte": lambda place: (
+        f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\nX: \0\r\n\r\n".encode()
+    ),
+    "a space in the target": lambda place: (
+        f"GET /callback?code=evil&state=right x HTTP/1.1\r\nHost: {place}\r\n\r\n".encode()
+    ),
     "TLS": lambda place: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
 }
 
@@ -145,8 +174,12 @@ async def test_whoever_knocks_first_cannot_end_a_log_in(stranger):
 async def test_a_flood_of_wrong_states_does_not_block_the_right_one():
     """An attacker's page that asks a hundred times is told a hundred times that this is another log-in's."""
     async with visiting(a_browser()) as (redirect_uri, visit):
-        pages = await asyncio.gather(*(knock(redirect_uri, f"code=evil&state=guess{n}") for n in range(100)))
-        assert {page.split(b"\r\n", 1)[0] for page in pages if page} == {b"HTTP/1.1 400 Bad Request"}
+        pages = await asyncio.gather(
+            *(knock(redirect_uri, f"code=evil&state=guess{n}") for n in range(100))
+        )
+        assert {page.split(b"\r\n", 1)[0] for page in pages if page} == {
+            b"HTTP/1.1 400 Bad Request"
+        }
         await knock(redirect_uri, "code=good&state=right")
         assert await visit == "code=good&state=right"
 
@@ -198,7 +231,9 @@ async def test_a_huge_head_is_refused():
     """A head of over 32 KiB is not read to its end."""
     async with visiting(a_browser()) as (redirect_uri, visit):
         page = await knock(redirect_uri, "code=" + "x" * 200_000 + "&state=right")
-        assert page.startswith(b"HTTP/1.1 431 ") or page == b""  # the rest of the request may have broken the connection
+        assert (
+            page.startswith(b"HTTP/1.1 431 ") or page == b""
+        )  # the rest of the request may have broken the connection
         assert not visit.done()
         await knock(redirect_uri, "code=" + "x" * 12_000 + "&state=right")
         assert len(await visit) == len("code=&state=right") + 12_000
@@ -217,7 +252,9 @@ async def test_the_second_answer_is_told_that_it_is_late():
 async def test_each_name_of_this_machine_will_do():
     """A browser may say localhost, in any case, for the same listener."""
     async with visiting(a_browser()) as (redirect_uri, visit):
-        await knock(redirect_uri, "code=c&state=right", host=f"LocalHost:{urlsplit(redirect_uri).port}")
+        await knock(
+            redirect_uri, "code=c&state=right", host=f"LocalHost:{urlsplit(redirect_uri).port}"
+        )
         assert await visit == "code=c&state=right"
 
 
@@ -273,17 +310,27 @@ async def test_only_https_and_loopback_addresses_are_opened(url):
 @pytest.mark.skipif(sys.platform == "win32", reason="a script as a browser is of Unix")
 @pytest.mark.parametrize(
     "url",
-    ["https://as.example/a?x=$(touch%20pwned)&y=;touch${IFS}pwned&z='", "http://127.0.0.1:1/?a=%s&b=1", "https://as.example/?a=%20%action"],
+    [
+        "https://as.example/a?x=$(touch%20pwned)&y=;touch${IFS}pwned&z='",
+        "http://127.0.0.1:1/?a=%s&b=1",
+        "https://as.example/?a=%20%action",
+    ],
 )
-def test_a_browser_is_opened_without_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str):
+def test_a_browser_is_opened_without_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+):
     """`SEC-22`: the address arrives as one argument, whatever is in it, and what the browser prints goes nowhere."""
     script, seen = tmp_path / "browser", tmp_path / "seen"
-    script.write_text(f"#!{sys.executable}\nimport sys\nopen({str(seen)!r}, 'w').write('|'.join(sys.argv[1:]))\nprint('noise')\n")
+    script.write_text(
+        f"#!{sys.executable}\nimport sys\nopen({str(seen)!r}, 'w').write('|'.join(sys.argv[1:]))\nprint('noise')\n"
+    )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("BROWSER", f"{script} %s")
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "webbrowser.py").write_text("raise SystemExit(0)")  # what lies in the folder where we are started is not run
+    (tmp_path / "webbrowser.py").write_text(
+        "raise SystemExit(0)"
+    )  # what lies in the folder where we are started is not run
     assert open_browser(url) is True
     assert seen.read_text().replace("%ACtion", "%action") == url
     assert not (tmp_path / "pwned").exists()
@@ -306,7 +353,9 @@ def _breaks(url: str) -> bool:
 async def test_a_browser_that_cannot_be_opened_leaves_the_address_to_the_person(opener):
     """The log-in goes on: the person opens the address themselves."""
     told = asyncio.Event()
-    browser = Browser(open=opener, say=lambda line: told.set() if "open the address yourself" in line else None)
+    browser = Browser(
+        open=opener, say=lambda line: told.set() if "open the address yourself" in line else None
+    )
     async with visiting(browser) as (redirect_uri, visit):
         await told.wait()
         await knock(redirect_uri, "code=c&state=right")
@@ -317,7 +366,12 @@ async def test_a_port_that_is_registered_is_taken_again():
     """`AUT-14`: of the preferred redirect URIs the first that can be had; one whose port is taken is passed over."""
     holder = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
     taken, free = holder.sockets[0].getsockname()[1], free_port()
-    known = ["https://app.example/callback", f"http://127.0.0.1:{taken}/callback", "http://127.0.0.1:x/", f"http://127.0.0.1:{free}/back"]
+    known = [
+        "https://app.example/callback",
+        f"http://127.0.0.1:{taken}/callback",
+        "http://127.0.0.1:x/",
+        f"http://127.0.0.1:{free}/back",
+    ]
     browser = a_browser()
     try:
         assert await browser.listen(known) == known[-1]
@@ -363,7 +417,16 @@ async def test_a_public_redirect_uri_may_lead_here_by_other_ways():
         await browser.aclose()
 
 
-@pytest.mark.parametrize("uri", ["http://app.example/callback", "myapp:/callback", "javascript:x", "https://", "http://127.0.0.1/#x"])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://app.example/callback",
+        "myapp:/callback",
+        "javascript:x",
+        "https://",
+        "http://127.0.0.1/#x",
+    ],
+)
 def test_a_redirect_uri_is_https_or_of_this_machine(uri):
     """`AUT-11`: nothing else is taken."""
     with pytest.raises(ValueError, match="cannot be a redirect URI"):
@@ -375,8 +438,14 @@ async def test_a_code_for_another_device_is_shown_and_its_page_opened():
     opened: asyncio.Queue[str] = asyncio.Queue()
     said: list[str] = []
     loop = asyncio.get_running_loop()
-    browser = Browser(open=lambda url: loop.call_soon_threadsafe(opened.put_nowait, url), say=said.append)
-    await browser.show_code(ShowCode("WDJB\x1b[2J", "https://as.example/device", "https://as.example/device?code=WDJB", 600))
+    browser = Browser(
+        open=lambda url: loop.call_soon_threadsafe(opened.put_nowait, url), say=said.append
+    )
+    await browser.show_code(
+        ShowCode(
+            "WDJB\x1b[2J", "https://as.example/device", "https://as.example/device?code=WDJB", 600
+        )
+    )
     assert await opened.get() == "https://as.example/device?code=WDJB"
     assert "https://as.example/device on any device, and enter the code WDJB?[2J" in said[0]
     assert said[-1] == "It holds for 10 minutes."

@@ -56,7 +56,11 @@ def test_a_program_without_stdin_reaches_nobody(monkeypatch: pytest.MonkeyPatch)
 async def test_headless_says_what_to_do():
     """`CCR-01` is one way out, and the words say so."""
     agent = Headless()
-    for step in (agent.listen(()), agent.visit("https://as.example/", "http://127.0.0.1/"), agent.show_code(ShowCode("A", "B", None, 1))):
+    for step in (
+        agent.listen(()),
+        agent.visit("https://as.example/", "http://127.0.0.1/"),
+        agent.show_code(ShowCode("A", "B", None, 1)),
+    ):
         with pytest.raises(Unauthorized, match="interlock auth login URL") as refused:
             await step
         assert refused.value.step == "log-in"

@@ -50,7 +50,9 @@ class Desk:
     def _say(self, line: str) -> None:
         self.said.append(line)
         if line.endswith(":") and self.answers:
-            asyncio.get_running_loop().call_soon(self._paste, self.answers.pop(0))  # once the terminal is waited for
+            asyncio.get_running_loop().call_soon(
+                self._paste, self.answers.pop(0)
+            )  # once the terminal is waited for
 
     def _paste(self, text: bytes) -> None:
         thread = threading.Thread(target=os.write, args=(self.keys, text))
@@ -126,10 +128,19 @@ async def test_a_very_long_address_arrives_whole(desk: Desk):
 
 async def test_an_address_without_an_answer_or_of_another_log_in_is_asked_for_again(desk: Desk):
     """A forged or older address does not end the log-in (`AUT-13`)."""
-    other, none = b"http://127.0.0.1:4711/callback?code=evil&state=wrong\r", b"https://as.example/authorize?client_id=c&state=right\r"
+    other, none = (
+        b"http://127.0.0.1:4711/callback?code=evil&state=wrong\r",
+        b"https://as.example/authorize?client_id=c&state=right\r",
+    )
     assert await visit(desk, other, none, b"?code=good&state=right\r") == "code=good&state=right"
-    assert desk.said[2] == "That is the answer to another log-in. Visit the address above, and paste where the browser ends:"
-    assert desk.said[3] == "There is no code in that. Paste the whole address at which the browser ended:"
+    assert (
+        desk.said[2]
+        == "That is the answer to another log-in. Visit the address above, and paste where the browser ends:"
+    )
+    assert (
+        desk.said[3]
+        == "There is no code in that. Paste the whole address at which the browser ended:"
+    )
 
 
 @pytest.mark.parametrize("ending", [b"\x04", b"\x7f\x04"])
@@ -143,7 +154,9 @@ async def test_a_terminal_that_goes_away_ends_the_visit():
     """A closed window is a no as well."""
     keys, end = pty.openpty()
     with os.fdopen(end, "r", encoding="utf-8") as stdin:
-        task = asyncio.create_task(Terminal(stdin=stdin, say=lambda line: None, show=lambda text: None).visit(URL, BACK))
+        task = asyncio.create_task(
+            Terminal(stdin=stdin, say=lambda line: None, show=lambda text: None).visit(URL, BACK)
+        )
         await asyncio.sleep(0)
         os.close(keys)
         with pytest.raises(Denied):
@@ -174,7 +187,13 @@ async def test_nobody_pasted_in_time(desk: Desk):
 
 
 @pytest.mark.parametrize(
-    "url", ["javascript:alert(1)", "http://as.example/?state=right", "https://as.example/\x1b[2J", "file:///etc/passwd"]
+    "url",
+    [
+        "javascript:alert(1)",
+        "http://as.example/?state=right",
+        "https://as.example/\x1b[2J",
+        "file:///etc/passwd",
+    ],
 )
 async def test_only_https_and_loopback_addresses_are_shown(desk: Desk, url: str):
     """`SEC-20`, `SEC-21`: nothing is shown that a person should not visit, or that would steer their terminal."""
@@ -185,7 +204,14 @@ async def test_only_https_and_loopback_addresses_are_shown(desk: Desk, url: str)
 
 async def test_a_code_for_another_device_is_shown(desk: Desk):
     """RFC 8628, 3.3: the code, where to enter it, and the address that has it already."""
-    await desk.terminal().show_code(ShowCode("WDJB-MJHT", "https://as.example/device", "https://as.example/device?user_code=WDJB-MJHT", 59))
+    await desk.terminal().show_code(
+        ShowCode(
+            "WDJB-MJHT",
+            "https://as.example/device",
+            "https://as.example/device?user_code=WDJB-MJHT",
+            59,
+        )
+    )
     assert desk.said == [
         "To log in, visit https://as.example/device on any device, and enter the code WDJB-MJHT",
         "or visit https://as.example/device?user_code=WDJB-MJHT and compare the code.",
@@ -197,8 +223,14 @@ async def test_the_redirect_uri_needs_nobody_who_listens(desk: Desk):
     """`AUT-14`: the one that is registered, else one of loopback."""
     terminal = desk.terminal()
     assert (await terminal.listen(())).startswith("http://127.0.0.1:")
-    assert await terminal.listen(["https://app.example/cb", "http://localhost:5/cb"]) == "http://localhost:5/cb"
-    assert await desk.terminal(redirect_uri="https://app.example/cb").listen([BACK]) == "https://app.example/cb"
+    assert (
+        await terminal.listen(["https://app.example/cb", "http://localhost:5/cb"])
+        == "http://localhost:5/cb"
+    )
+    assert (
+        await desk.terminal(redirect_uri="https://app.example/cb").listen([BACK])
+        == "https://app.example/cb"
+    )
     with pytest.raises(ValueError, match="redirect URI"):
         Terminal(redirect_uri="http://app.example/cb")
     await terminal.aclose()

@@ -32,7 +32,9 @@ class Place:
     """A web server that answers every request with a document of `size` bytes, and with `drips` never comes to its end."""
 
     def __init__(self, document: dict[str, Any], *, size: int = 0, drips: bool = False) -> None:
-        self.body = msgspec.json.encode(document).rstrip(b"}") + b',"filler":"' + b"x" * size + b'"}'
+        self.body = (
+            msgspec.json.encode(document).rstrip(b"}") + b',"filler":"' + b"x" * size + b'"}'
+        )
         self.drips, self.asked = drips, 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -43,17 +45,30 @@ class Place:
                 await send({"type": f"lifespan.{word}.complete"})
             return
         self.asked += 1
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"content-type", b"application/json")],
+            }
+        )
         await send({"type": "http.response.body", "body": self.body, "more_body": self.drips})
         while self.drips and (await receive())["type"] != "http.disconnect":
             pass
 
 
 def metadata(url: str) -> dict[str, Any]:
-    return {"issuer": url, "authorization_endpoint": f"{url}/authorize", "token_endpoint": f"{url}/token"}
+    return {
+        "issuer": url,
+        "authorization_endpoint": f"{url}/authorize",
+        "token_endpoint": f"{url}/token",
+    }
 
 
-@pytest.mark.parametrize("size, good", [(LONGEST_DOCUMENT // 2, True), (LONGEST_DOCUMENT, False), (4 * LONGEST_DOCUMENT, False)])
+@pytest.mark.parametrize(
+    "size, good",
+    [(LONGEST_DOCUMENT // 2, True), (LONGEST_DOCUMENT, False), (4 * LONGEST_DOCUMENT, False)],
+)
 async def test_metadata_that_is_too_large_is_not_read(size: int, good: bool) -> None:
     """SEC-12: what has more bytes than any such document is none, although its host is one that the user named."""
     port = free_port()
@@ -84,15 +99,22 @@ async def test_metadata_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPa
     assert place.asked == 2  # both places where it may be
 
 
-@pytest.mark.parametrize("size, drips, good", [(1000, False, True), (512 * 1024, False, False), (1000, True, False)])
+@pytest.mark.parametrize(
+    "size, drips, good", [(1000, False, True), (512 * 1024, False, False), (1000, True, False)]
+)
 async def test_keys_that_are_too_large_or_never_end(size: int, drips: bool, good: bool) -> None:
     """AUT-05: keys are read within bounds of size and time; without them nobody is let in, and nobody is told that a token is bad."""
     port = free_port()
-    async with served(Place({"keys": [KEY.public()]}, size=size, drips=drips), port), asyncio.timeout(30):
+    async with (
+        served(Place({"keys": [KEY.public()]}, size=size, drips=drips), port),
+        asyncio.timeout(30),
+    ):
         place = f"http://127.0.0.1:{port}/jwks"
         verifier = Jwt(ISSUER, keys=Keys(ISSUER, jwks_uri=place, patience=0.3 if drips else 10.0))
         if good:
-            assert (await verifier.verify(token(), resource=RESOURCE, now=NOW)).principal.subject == "jane"
+            assert (
+                await verifier.verify(token(), resource=RESOURCE, now=NOW)
+            ).principal.subject == "jane"
         else:
             with pytest.raises(Unverifiable):
                 await verifier.verify(token(), resource=RESOURCE, now=NOW)
@@ -114,7 +136,9 @@ async def test_a_key_server_that_whoever_runs_us_named_may_be_anywhere() -> None
     key = SigningKey.generate("ES256")
     async with served(Place({"keys": [key.public()]}), port):
         here = Jwt(ISSUER, jwks_uri=f"http://127.0.0.1:{port}/jwks")
-        assert (await here.verify(token(key), resource=RESOURCE, now=NOW)).principal.subject == "jane"
+        assert (
+            await here.verify(token(key), resource=RESOURCE, now=NOW)
+        ).principal.subject == "jane"
         with pytest.raises(Unreachable):
             await here._keys._roads.of("http://127.0.0.2/")(Request("GET", "http://127.0.0.2/"))
         await here.aclose()
@@ -124,13 +148,18 @@ async def test_a_key_server_that_whoever_runs_us_named_may_be_anywhere() -> None
 async def test_issuers_that_ours_was_told_to_trust_may_be_inside() -> None:
     """EMA-14, SEC-14: a company's identity provider may have a private address, as whoever runs the issuer named it; clients may not."""
     inside = "https://idp.inside.example"
-    trusting = Issuer("https://issuer.example", trusted=[TrustedIssuer(issuer=inside, jwks_uri="https://10.0.0.5/jwks")])
+    trusting = Issuer(
+        "https://issuer.example",
+        trusted=[TrustedIssuer(issuer=inside, jwks_uri="https://10.0.0.5/jwks")],
+    )
     keys = trusting._trust._keys[inside]
     assert isinstance(keys, Keys)
     own = keys._roads.of(f"{inside}/.well-known/openid-configuration")
     assert not isinstance(own, PublicFetch)
     assert keys._roads.of("https://10.0.0.5/jwks") is own
     assert isinstance(keys._roads.of("https://10.0.0.6/jwks"), PublicFetch)
-    assert isinstance(trusting._keys._at("https://10.0.0.5/jwks")._roads.of("https://10.0.0.5/jwks"), PublicFetch)
+    assert isinstance(
+        trusting._keys._at("https://10.0.0.5/jwks")._roads.of("https://10.0.0.5/jwks"), PublicFetch
+    )
     assert isinstance(trusting._papers._fetch, PublicFetch)
     await trusting.aclose()

@@ -48,14 +48,20 @@ async def test_the_session_of_a_third_party_is_asked_about_before_a_token_is_hon
     street.clock.now += 3300
     tokens = await street.renew(tokens)
     street.elsewhere.revoke()
-    street.clock.now += 245  # the provider's token is at its end, and ours has half of its time left
+    street.clock.now += (
+        245  # the provider's token is at its end, and ours has half of its time left
+    )
     verifier = street.proxy.verifier()
     with pytest.raises(BadToken, match="withdrawn"):
         await verifier.verify(tokens["access_token"], resource=SERVER, now=street.clock.now)
 
 
-@pytest.mark.parametrize("trouble", [t.Unreachable("The provider is away."), StoreError("The vault is away.")])
-async def test_where_it_cannot_be_known_nobody_is_let_in(trouble: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "trouble", [t.Unreachable("The provider is away."), StoreError("The vault is away.")]
+)
+async def test_where_it_cannot_be_known_nobody_is_let_in(
+    trouble: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A provider that is away, or a vault, is no reason to believe a token, and none to say that it is bad."""
     office = Office()
     token = (await office.log_in())["access_token"]

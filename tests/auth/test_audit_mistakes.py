@@ -19,12 +19,24 @@ GUARD: Any = Guard
 PROXY: Any = OAuthProxy
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
-    "a token for a guard": (lambda: GUARD("secret"), "a guard needs what verifies tokens, .*ApiKeys.*; not a str"),
+    "a token for a guard": (
+        lambda: GUARD("secret"),
+        "a guard needs what verifies tokens, .*ApiKeys.*; not a str",
+    ),
     "nothing for a guard": (lambda: GUARD(None), "a guard needs what verifies tokens"),
-    "a preset for a guard": (lambda: GUARD(given), r"a guard needs what verifies tokens, .*; not a Preset"),
-    "a class for a guard": (lambda: GUARD(Jwt), "a guard needs what verifies tokens, .*; not the class Jwt"),
+    "a preset for a guard": (
+        lambda: GUARD(given),
+        r"a guard needs what verifies tokens, .*; not a Preset",
+    ),
+    "a class for a guard": (
+        lambda: GUARD(Jwt),
+        "a guard needs what verifies tokens, .*; not the class Jwt",
+    ),
     "a function for a guard": (lambda: GUARD(len), "a guard needs what verifies tokens, .*Checked"),
-    "one of several is none": (lambda: AnyOf(Jwt("https://a.example"), given), "a guard needs what verifies tokens"),
+    "one of several is none": (
+        lambda: AnyOf(Jwt("https://a.example"), given),
+        "a guard needs what verifies tokens",
+    ),
     "a preset for a proxy": (
         lambda: PROXY("https://p.example", given, "id", "secret"),
         r"at a provider, such as presets.get\('github'\).provider\(\)",
@@ -33,11 +45,23 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: PROXY("https://p.example", "github", "id", "secret"),
         r"at a provider, such as presets.get\('github'\).provider\(\)",
     ),
-    "an issuer without its scheme": (lambda: JWT("auth.example.com"), "'auth.example.com' cannot be an issuer"),
+    "an issuer without its scheme": (
+        lambda: JWT("auth.example.com"),
+        "'auth.example.com' cannot be an issuer",
+    ),
     "an issuer in the open": (lambda: JWT("http://auth.example.com"), "issuer.*https"),
-    "one algorithm": (lambda: JWT("https://a.example", algorithms="RS256"), "algorithms are a list of strings"),
-    "keys without names": (lambda: KEYS(["a" * 30]), "keys are a mapping from the name of who has each to the key"),
-    "a token as auth": (lambda: Client("http://127.0.0.1:1/mcp", auth=object()), r"auth is what gets tokens, such as OAuth\(\)"),  # type: ignore[arg-type]  # the mistake
+    "one algorithm": (
+        lambda: JWT("https://a.example", algorithms="RS256"),
+        "algorithms are a list of strings",
+    ),
+    "keys without names": (
+        lambda: KEYS(["a" * 30]),
+        "keys are a mapping from the name of who has each to the key",
+    ),
+    "a token as auth": (
+        lambda: Client("http://127.0.0.1:1/mcp", auth=object()),
+        r"auth is what gets tokens, such as OAuth\(\)",
+    ),  # type: ignore[arg-type]  # the mistake
     "a string as auth": (lambda: Http("http://127.0.0.1:1/mcp", auth="abc"), "goes to token="),  # type: ignore[arg-type]  # the mistake
     "a class as auth": (lambda: Http("http://127.0.0.1:1/mcp", auth=OAuth), r"such as OAuth\(\)"),  # type: ignore[arg-type]  # the mistake
 }
@@ -59,6 +83,8 @@ def test_what_is_right_is_taken() -> None:
         async def verify(self, token: str, *, resource: str, now: float) -> Any:
             raise AssertionError
 
-    assert Jwt("an issuer of long ago", jwks_uri="https://keys.example.com/jwks").issuers == ("an issuer of long ago",)
+    assert Jwt("an issuer of long ago", jwks_uri="https://keys.example.com/jwks").issuers == (
+        "an issuer of long ago",
+    )
     assert Guard(Own()).verifier.issuers == ("https://a.example",)
     assert Guard(Issuer("https://a.example")).beside is not None

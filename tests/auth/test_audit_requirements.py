@@ -41,9 +41,17 @@ class Badges:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif dict(scope["headers"]).get(b"x-badge") == b"7":
-            await self._app({**scope, "interlock.principal": Principal(subject="badge 7")}, receive, send)
+            await self._app(
+                {**scope, "interlock.principal": Principal(subject="badge 7")}, receive, send
+            )
         else:
-            await send({"type": "http.response.start", "status": 401, "headers": [(b"content-length", b"0")]})
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": 401,
+                    "headers": [(b"content-length", b"0")],
+                }
+            )
             await send({"type": "http.response.body", "body": b""})
 
 
@@ -57,7 +65,9 @@ async def test_a_scheme_of_ones_own_in_the_first_revision() -> None:
 
     async with guarded(server, Badges, free_port(), legacy_sse=True) as url:
         old = url.replace("/mcp", "/sse")
-        async with Client(Http(old, headers={"X-Badge": "7"}, legacy_sse=True), revision=R1) as member:
+        async with Client(
+            Http(old, headers={"X-Badge": "7"}, legacy_sse=True), revision=R1
+        ) as member:
             assert member.revision == R1
             assert (await member.call_tool("who")).text == "badge 7"
         with pytest.raises(interlock.types.Unreachable) as caught:
@@ -67,7 +77,9 @@ async def test_a_scheme_of_ones_own_in_the_first_revision() -> None:
 
 def test_no_secret_is_in_what_we_hand_out() -> None:
     """EMA-13: the package, which everybody has, holds no client's secret; whoever has one gives it at run time."""
-    written = re.compile(r"""(?:client_secret|secret|password)["']?\s*[:=]\s*["'][^"'{}\s]{8,}["']""", re.IGNORECASE)
+    written = re.compile(
+        r"""(?:client_secret|secret|password)["']?\s*[:=]\s*["'][^"'{}\s]{8,}["']""", re.IGNORECASE
+    )
     package = Path(interlock.__file__).parent
     assert written.search('client_secret="0123456789abcdef"')
     found = {
@@ -83,9 +95,18 @@ async def test_without_a_secret_none_is_sent() -> None:
     """EMA-13: a program that was given no secret says who it is, at the company's and at the server's, and shows nothing that would be one."""
     world = Forms()
     world.judge = lambda form: (
-        (200, {"access_token": "jag", "token_type": "N_A", "issued_token_type": ID_JAG}) if form["grant_type"] == EXCHANGE else None
+        (200, {"access_token": "jag", "token_type": "N_A", "issued_token_type": ID_JAG})
+        if form["grant_type"] == EXCHANGE
+        else None
     )
-    auth = EnterpriseManaged(lambda: "id", idp_endpoint=IDP, idp_client_id="desk", client_id="robot", issuer=ISSUER, **options(world))
+    auth = EnterpriseManaged(
+        lambda: "id",
+        idp_endpoint=IDP,
+        idp_client_id="desk",
+        client_id="robot",
+        issuer=ISSUER,
+        **options(world),
+    )
     async with client(world, auth) as c:
         assert await call(c) == "robot"
     assert [form["client_id"] for form in world.forms] == ["desk", "robot"]
@@ -93,14 +114,24 @@ async def test_without_a_secret_none_is_sent() -> None:
         assert not {"client_secret", "client_assertion"} & form.keys()
     posts = [request for request in world.sent if request.url in (IDP, f"{ISSUER}/token")]
     assert len(posts) == 2
-    assert not [request for request in posts if "authorization" in {name.lower() for name, _ in request.headers}]
+    assert not [
+        request
+        for request in posts
+        if "authorization" in {name.lower() for name, _ in request.headers}
+    ]
 
 
 @pytest.mark.parametrize("state", ["", "&state=another", "&state=mine&state=mine"])
 def test_an_answer_without_our_state_is_none(state: str) -> None:
     """EMA-13: `state` is compared before anything else of an answer is looked at."""
-    metadata = ServerMetadata(issuer=ISSUER, authorization_endpoint=f"{ISSUER}/authorize", token_endpoint=f"{ISSUER}/token")
-    errand = errand_to(metadata, state="mine", verifier="v" * 43, redirect_uri="http://127.0.0.1:1/callback")
+    metadata = ServerMetadata(
+        issuer=ISSUER,
+        authorization_endpoint=f"{ISSUER}/authorize",
+        token_endpoint=f"{ISSUER}/token",
+    )
+    errand = errand_to(
+        metadata, state="mine", verifier="v" * 43, redirect_uri="http://127.0.0.1:1/callback"
+    )
     with pytest.raises(Unauthorized):
         code_from(f"code=abc{state}", errand)
     assert code_from("code=abc&state=mine", errand) == "abc"
@@ -119,16 +150,30 @@ async def test_our_issuer_gives_no_word_for_people_at_other_issuers(audience: st
         "resource": OURS,
     }
     wanted = form | ({"audience": audience} if audience else {})
-    assert error_of(await place.post("/token", wanted, basic("gateway", "g" * 32))) == "invalid_request"
+    assert (
+        error_of(await place.post("/token", wanted, basic("gateway", "g" * 32)))
+        == "invalid_request"
+    )
 
 
 @pytest.mark.parametrize("culprit", get_args(Culprit))
 def test_every_failure_says_what_to_do(culprit: Culprit) -> None:
     """At which step, which document, what was expected, what to do: where nobody thought of advice, it is who has to mend it."""
-    bad = Unauthorized("discovery", "it is empty", document="https://as.example/x", expected="a document", culprit=culprit)
+    bad = Unauthorized(
+        "discovery",
+        "it is empty",
+        document="https://as.example/x",
+        expected="a document",
+        culprit=culprit,
+    )
     words = str(bad)
-    assert words.startswith("Authorization failed (discovery at https://as.example/x): it is empty. Expected: a document. ")
+    assert words.startswith(
+        "Authorization failed (discovery at https://as.example/x): it is empty. Expected: a document. "
+    )
     told = words.partition("Expected: a document. ")[2]
     assert told.endswith(".")
     assert bad.advice == ""
-    assert str(Unauthorized("token", "no", advice="Do this.", culprit=culprit)) == "Authorization failed (token): no. Do this."
+    assert (
+        str(Unauthorized("token", "no", advice="Do this.", culprit=culprit))
+        == "Authorization failed (token): no. Do this."
+    )

@@ -74,7 +74,18 @@ async def test_a_token_is_nowhere_but_in_its_header(caplog: pytest.LogCaptureFix
     server = auth.to(world.server)
     shown = [request.url for request in world.sent] + [str(note) for note in told]
     shown += ["".join(traceback.format_exception(caught.value)), caplog.text]
-    shown += [repr(thing) for thing in (auth, server, auth.way, await server.grant(), vars(server), vars(auth), *world.to_server)]
+    shown += [
+        repr(thing)
+        for thing in (
+            auth,
+            server,
+            auth.way,
+            await server.grant(),
+            vars(server),
+            vars(auth),
+            *world.to_server,
+        )
+    ]
     text = "\n".join(shown)
     assert "secret" not in text
     assert "code-" not in text
@@ -82,7 +93,13 @@ async def test_a_token_is_nowhere_but_in_its_header(caplog: pytest.LogCaptureFix
 
 @pytest.mark.parametrize("status", [301, 307, 308])
 @pytest.mark.parametrize(
-    "target", ["https://evil.example.net/mcp", "http://mcp.example.com/mcp", "https://mcp.example.com:8443/mcp", "//evil.example.net/mcp"]
+    "target",
+    [
+        "https://evil.example.net/mcp",
+        "http://mcp.example.com/mcp",
+        "https://mcp.example.com:8443/mcp",
+        "//evil.example.net/mcp",
+    ],
 )
 async def test_a_token_never_follows_a_redirect_elsewhere(status: int, target: str) -> None:
     """AUT-09: another host, another port, or the way back to http gets nothing at all."""
@@ -98,7 +115,10 @@ async def test_a_token_never_follows_a_redirect_elsewhere(status: int, target: s
         with pytest.raises(t.Unreachable, match="another origin"):
             await call(c)
         world._serve = real  # type: ignore[method-assign]
-    assert all(request.url.startswith((f"{world.server}", f"{world.origin}/.well-known", world.issuer)) for request in world.sent)
+    assert all(
+        request.url.startswith((f"{world.server}", f"{world.origin}/.well-known", world.issuer))
+        for request in world.sent
+    )
 
 
 async def test_what_is_signed_goes_to_the_server_alone() -> None:
@@ -160,7 +180,13 @@ async def test_who_has_a_good_token_does_not_wait_for_a_refresh() -> None:
 
 
 @pytest.mark.parametrize(
-    "trouble", [t.Unreachable("the cable is out"), (500, b"oops"), (503, {"error": "temporarily_unavailable"}), (200, b"<html>")]
+    "trouble",
+    [
+        t.Unreachable("the cable is out"),
+        (500, b"oops"),
+        (503, {"error": "temporarily_unavailable"}),
+        (200, b"<html>"),
+    ],
 )
 async def test_a_refresh_that_fails_costs_nothing_while_the_token_lasts(trouble: Any) -> None:
     """The token is used to its end; only then is the failure one of calls, and the next call tries again."""
@@ -202,7 +228,10 @@ async def test_words_of_an_authorization_server_cannot_steer_a_terminal() -> Non
     async with client(world, login(world, person)) as c:
         await call(c)
         world.revoke()
-        world.trouble["/token"] = (400, {"error": "invalid_scope", "error_description": "\x1b[2J" + "x" * 100_000})
+        world.trouble["/token"] = (
+            400,
+            {"error": "invalid_scope", "error_description": "\x1b[2J" + "x" * 100_000},
+        )
         with pytest.raises(Unauthorized) as caught:
             await call(c)
     assert str(caught.value).isprintable()

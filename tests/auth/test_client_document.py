@@ -69,12 +69,21 @@ class Willing:
 async def test_a_document_with_a_key_signs_at_log_in_and_at_refresh(keyed: bool):
     """`AUR-05`, `AUR-06`, `AUR-12`: the client id is the address of the document, and the assertion is in its name."""
     key = SigningKey.generate() if keyed else None
-    told = metadata(client_id_metadata_document_supported=True, token_endpoint_auth_methods_supported=["none", "private_key_jwt"])
+    told = metadata(
+        client_id_metadata_document_supported=True,
+        token_endpoint_auth_methods_supported=["none", "private_key_jwt"],
+    )
     fetch = Papers(world(metadata=told, token=token(expires_in=1)))
-    server = OAuth(document=DOCUMENT, key=key, agent=Willing, fetch=fetch, clock=lambda: 1_000_000.0).to(SERVER)
+    server = OAuth(
+        document=DOCUMENT, key=key, agent=Willing, fetch=fetch, clock=lambda: 1_000_000.0
+    ).to(SERVER)
     grant = await server.renew()
     await server.renew()
-    forms = [{name: values[0] for name, values in parse_qs(r.body.decode()).items()} for r in fetch.sent if r.url == f"{ISSUER}/token"]
+    forms = [
+        {name: values[0] for name, values in parse_qs(r.body.decode()).items()}
+        for r in fetch.sent
+        if r.url == f"{ISSUER}/token"
+    ]
     assert [form["grant_type"] for form in forms] == ["authorization_code", "refresh_token"]
     assert grant.client_id == DOCUMENT
     for form in forms:
@@ -82,5 +91,7 @@ async def test_a_document_with_a_key_signs_at_log_in_and_at_refresh(keyed: bool)
         if key is None:
             assert "client_assertion" not in form
         else:
-            _, claims = KeySet.read({"keys": [key.public()]}).verify(form["client_assertion"], algorithms=["ES256"])
+            _, claims = KeySet.read({"keys": [key.public()]}).verify(
+                form["client_assertion"], algorithms=["ES256"]
+            )
             assert (claims["iss"], claims["sub"], claims["aud"]) == (DOCUMENT, DOCUMENT, ISSUER)

@@ -24,7 +24,9 @@ def bound(**changes: Any) -> World:
 
 def proofs(world: World) -> list[dict[str, Any]]:
     """The claims of all proofs that were sent."""
-    found = [value for request in world.sent for name, value in request.headers if name.lower() == "dpop"]
+    found = [
+        value for request in world.sent for name, value in request.headers if name.lower() == "dpop"
+    ]
     return [peek(proof)[1] for proof in found]
 
 
@@ -35,7 +37,11 @@ async def test_every_request_has_a_proof_of_its_own(revision: str) -> None:
     async with client(world, login(world, dpop=True)) as c:
         for _ in range(3):
             assert await call(c) == "jane"
-    signed = [request for request in world.to_server if any(name == "Authorization" for name, _ in request.headers)]
+    signed = [
+        request
+        for request in world.to_server
+        if any(name == "Authorization" for name, _ in request.headers)
+    ]
     assert all(dict(request.headers)["Authorization"].startswith("DPoP ") for request in signed)
     assert len({claims["jti"] for claims in proofs(world)}) == len(proofs(world)) == len(signed) + 1
     assert set(world.proofs.values()) == {1}
@@ -130,7 +136,12 @@ async def test_the_key_is_kept_with_the_grant(given: bool) -> None:
     assert len({token.jkt for token in (*world.tokens.values(), *world.refresh.values())}) == 1
     assert len(world.visits) == 1
     assert len(world.spent) == 2
-    assert all("d" not in peek(value)[0]["jwk"] for request in world.sent for name, value in request.headers if name.lower() == "dpop")
+    assert all(
+        "d" not in peek(value)[0]["jwk"]
+        for request in world.sent
+        for name, value in request.headers
+        if name.lower() == "dpop"
+    )
 
 
 async def test_two_servers_have_two_keys() -> None:
@@ -143,4 +154,6 @@ async def test_two_servers_have_two_keys() -> None:
     auth.fetch, auth.agent = other, login(other).agent
     async with client(other, auth) as c:
         await call(c)
-    assert {token.jkt for token in one.tokens.values()} & {token.jkt for token in other.tokens.values()} == set()
+    assert {token.jkt for token in one.tokens.values()} & {
+        token.jkt for token in other.tokens.values()
+    } == set()

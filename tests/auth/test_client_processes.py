@@ -23,9 +23,20 @@ VAULTS = ("sqlite:{folder}/vault.db", "file:{folder}/vault")
 
 
 @asynccontextmanager
-async def caller(world: World, vault: str, calls: int, at_once: int = 8, lease: float = 30.0) -> AsyncIterator[asyncio.subprocess.Process]:
+async def caller(
+    world: World, vault: str, calls: int, at_once: int = 8, lease: float = 30.0
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """A program that has opened its client, and waits for a line before it calls."""
-    words = [sys.executable, "-m", "tests.auth.caller", world.server, vault, str(calls), str(at_once), str(lease)]
+    words = [
+        sys.executable,
+        "-m",
+        "tests.auth.caller",
+        world.server,
+        vault,
+        str(calls),
+        str(at_once),
+        str(lease),
+    ]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*words, stdin=pipe, stdout=pipe, cwd=ROOT)
     try:
@@ -105,11 +116,15 @@ async def test_tokens_of_a_second(vault: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("vault", VAULTS)
 @pytest.mark.parametrize("arrived", [False, True])
-async def test_one_is_killed_in_the_middle_of_a_refresh(vault: str, arrived: bool, tmp_path: Path) -> None:
+async def test_one_is_killed_in_the_middle_of_a_refresh(
+    vault: str, arrived: bool, tmp_path: Path
+) -> None:
     """AUS-13: the other goes on when the lease has ended; where the refresh token was spent already, by one log-in."""
     async with on_loopback(clock=time.time) as world, AsyncExitStack() as stack:
         at = vault.format(folder=tmp_path)
-        one, other = [await stack.enter_async_context(caller(world, at, 20, lease=1.0)) for _ in range(2)]
+        one, other = [
+            await stack.enter_async_context(caller(world, at, 20, lease=1.0)) for _ in range(2)
+        ]
         world.revoke()
         gate = world.gate("/token")
         begin(one)

@@ -12,7 +12,16 @@ import pytest
 from msgspec import Struct
 
 from interlock import Client, Context, Server
-from interlock.auth import ClientCredentials, EnterpriseManaged, Guard, Issuer, Jwt, OAuth, SigningKey, WorkloadIdentity
+from interlock.auth import (
+    ClientCredentials,
+    EnterpriseManaged,
+    Guard,
+    Issuer,
+    Jwt,
+    OAuth,
+    SigningKey,
+    WorkloadIdentity,
+)
 from interlock.auth.issuer.seam import Client as Known
 from interlock.auth.issuer.trust import TrustedIssuer, Workload
 from interlock.store import open_vault
@@ -39,7 +48,9 @@ class Place(Struct):
 
     def client(self, auth: Any, revision: str) -> Client:
         url = self.url.removesuffix("/mcp") + "/sse" if revision == R1 else self.url
-        return Client(Http(url, auth=auth, legacy_sse=revision == R1), revision=revision, cache=False)
+        return Client(
+            Http(url, auth=auth, legacy_sse=revision == R1), revision=revision, cache=False
+        )
 
     def login(self, **options: Any) -> OAuth:
         return OAuth(agent=Robot, clock=self.clock, **options)
@@ -52,7 +63,9 @@ def offer(barrier: asyncio.Barrier) -> Server:
     @server.tool
     async def who(ctx: Context) -> str:
         assert ctx.principal is not None
-        return f"{ctx.principal.subject} {' '.join(sorted(ctx.principal.scopes - {'offline_access'}))}"
+        return (
+            f"{ctx.principal.subject} {' '.join(sorted(ctx.principal.scopes - {'offline_access'}))}"
+        )
 
     @server.tool
     async def meet() -> str:
@@ -67,15 +80,41 @@ def offer(barrier: asyncio.Barrier) -> Server:
 
 
 @asynccontextmanager
-async def place(*, revision: str = R5, nonces: bool = False, dpop: Any = "allowed", **options: Any) -> AsyncIterator[Place]:
+async def place(
+    *, revision: str = R5, nonces: bool = False, dpop: Any = "allowed", **options: Any
+) -> AsyncIterator[Place]:
     """A guarded server and its authorization server, on this machine; with two endpoints what is guarded is above both."""
-    clock, people, barrier, ports = Clock(), Willing(), asyncio.Barrier(MANY), (free_port(), free_port())
+    clock, people, barrier, ports = (
+        Clock(),
+        Willing(),
+        asyncio.Barrier(MANY),
+        (free_port(), free_port()),
+    )
     at, url = (f"http://127.0.0.1:{port}" for port in ports)
     vault = open_vault("memory:")
     vault._clock = clock  # type: ignore[attr-defined]
-    issuer = Issuer(at, people, clock=clock, dpop=dpop, dpop_nonces=nonces, vault=vault, resources=[url, f"{url}/mcp"], **options)
-    guard = Guard(Jwt(at), resource=url if revision == R1 else None, scopes=["use"], clock=clock, dpop=dpop, dpop_nonces=nonces)
-    async with served(issuer, ports[0]), guarded(offer(barrier), guard, ports[1], legacy_sse=True) as mcp:
+    issuer = Issuer(
+        at,
+        people,
+        clock=clock,
+        dpop=dpop,
+        dpop_nonces=nonces,
+        vault=vault,
+        resources=[url, f"{url}/mcp"],
+        **options,
+    )
+    guard = Guard(
+        Jwt(at),
+        resource=url if revision == R1 else None,
+        scopes=["use"],
+        clock=clock,
+        dpop=dpop,
+        dpop_nonces=nonces,
+    )
+    async with (
+        served(issuer, ports[0]),
+        guarded(offer(barrier), guard, ports[1], legacy_sse=True) as mcp,
+    ):
         Robot.visited = 0
         yield Place(mcp, at, clock, people, barrier)
 
@@ -95,10 +134,14 @@ async def test_log_in_calls_and_renewal(revision: str) -> None:
             there.clock.now += 700
             assert await asyncio.gather(*(said(c, "meet") for _ in range(MANY))) == ["met"] * MANY
             assert len(there.people.begun) == 1
-            if revision != R1:  # whose answers come on a stream, where there is no status to say it with
+            if (
+                revision != R1
+            ):  # whose answers come on a stream, where there is no status to say it with
                 assert await said(c, "write") == "written"
                 assert await said(c) == "anna files:write use"
-                assert [set(pending.scopes) - {"offline_access"} for pending in there.people.begun] == [{"use"}, {"use", "files:write"}]
+                assert [
+                    set(pending.scopes) - {"offline_access"} for pending in there.people.begun
+                ] == [{"use"}, {"use", "files:write"}]
         assert await auth.to(there.client(auth, revision)._transport.url).revoke()  # type: ignore[attr-defined]
 
 
@@ -131,9 +174,17 @@ async def test_bound_tokens(revision: str, nonces: bool) -> None:
 async def test_a_program_on_its_own_behalf(key: SigningKey | None) -> None:
     """CCR-01 to CCR-06: by a secret or a JWT, with a step-up, for 64 calls at once."""
     grants = ("client_credentials",)
-    shown: dict[str, Any] = {"secret": "hush"} if key is None else {"jwks": {"keys": [key.public()]}}
+    shown: dict[str, Any] = (
+        {"secret": "hush"} if key is None else {"jwks": {"keys": [key.public()]}}
+    )
     async with place(clients=[Known(id="robot", grants=grants, **shown)]) as there:
-        auth = ClientCredentials("robot", "hush" if key is None else None, key=key, issuer=there.issuer, clock=there.clock)
+        auth = ClientCredentials(
+            "robot",
+            "hush" if key is None else None,
+            key=key,
+            issuer=there.issuer,
+            clock=there.clock,
+        )
         async with there.client(auth, R5) as c:
             assert await said(c) == "robot use"
             assert await asyncio.gather(*(said(c, "meet") for _ in range(MANY))) == ["met"] * MANY
@@ -144,14 +195,25 @@ async def test_a_program_on_its_own_behalf(key: SigningKey | None) -> None:
 
 async def test_a_workload() -> None:
     """WIF-01 to WIF-05: a platform's JWT, made anew for each token."""
-    runner = TrustedIssuer(issuer=PLATFORM, jwks={"keys": [IDP_KEY.public()]}, workloads={"build": Workload(scopes=("use",))})
+    runner = TrustedIssuer(
+        issuer=PLATFORM,
+        jwks={"keys": [IDP_KEY.public()]},
+        workloads={"build": Workload(scopes=("use",))},
+    )
     async with place(trusted=[runner]) as there:
         made = []
 
         def vouch() -> str:
             now = there.clock.now
             made.append(now)
-            claims = {"iss": PLATFORM, "sub": "build", "aud": f"{there.issuer}/token", "iat": now, "exp": now + 300, "jti": f"j{len(made)}"}
+            claims = {
+                "iss": PLATFORM,
+                "sub": "build",
+                "aud": f"{there.issuer}/token",
+                "iat": now,
+                "exp": now + 300,
+                "jti": f"j{len(made)}",
+            }
             return IDP_KEY.sign(claims)
 
         async with there.client(WorkloadIdentity(vouch, clock=there.clock), R5) as c:
@@ -173,17 +235,41 @@ async def test_a_company_speaks_for_its_people() -> None:
                 await receive()
                 await send({"type": f"lifespan.{word}.complete"})
             return
-        form = {name: values[0] for name, values in parse_qs((await receive())["body"].decode()).items()}
+        form = {
+            name: values[0] for name, values in parse_qs((await receive())["body"].decode()).items()
+        }
         assert form["subject_token"] == "the-id-token"
         now = there.clock.now
-        claims = {"iss": IDP, "sub": "U1", "aud": form["audience"], "resource": form["resource"], "client_id": "desk", "scope": "use"}
-        jags.append(IDP_KEY.sign(claims | {"iat": now, "exp": now + 300, "jti": f"j{len(jags)}"}, typ="oauth-id-jag+jwt"))
+        claims = {
+            "iss": IDP,
+            "sub": "U1",
+            "aud": form["audience"],
+            "resource": form["resource"],
+            "client_id": "desk",
+            "scope": "use",
+        }
+        jags.append(
+            IDP_KEY.sign(
+                claims | {"iat": now, "exp": now + 300, "jti": f"j{len(jags)}"},
+                typ="oauth-id-jag+jwt",
+            )
+        )
         body = f'{{"access_token":"{jags[-1]}","token_type":"N_A","issued_token_type":"urn:ietf:params:oauth:token-type:id-jag"}}'.encode()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"content-length", b"%d" % len(body))],
+            }
+        )
         await send({"type": "http.response.body", "body": body})
 
     trusted = TrustedIssuer(issuer=IDP, jwks={"keys": [IDP_KEY.public()]}, people=True)
-    desk = Known(id="desk", grants=("urn:ietf:params:oauth:grant-type:jwt-bearer",), jwks={"keys": [KEY.public()]})
+    desk = Known(
+        id="desk",
+        grants=("urn:ietf:params:oauth:grant-type:jwt-bearer",),
+        jwks={"keys": [KEY.public()]},
+    )
     async with served(exchange, port), place(trusted=[trusted], clients=[desk]) as there:
         auth = EnterpriseManaged(
             lambda: "the-id-token", idp_endpoint=f"{idp}/token", idp_client_id="desk-at-idp", idp_client_secret="hush",

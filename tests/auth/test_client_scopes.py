@@ -27,7 +27,11 @@ async def test_a_step_up_asks_for_all_that_there_was_and_what_is_needed() -> Non
         world.revoke()
         await call(c, "write")
     asked = [set(visit["scope"].split()) for visit in world.visits]
-    assert asked == [{"always", "use"}, {"always", "use", "files:read"}, *[{"always", "use", "files:read", "files:write"}] * 2]
+    assert asked == [
+        {"always", "use"},
+        {"always", "use", "files:read"},
+        *[{"always", "use", "files:read", "files:write"}] * 2,
+    ]
 
 
 async def test_step_ups_at_the_same_time_each_get_theirs() -> None:
@@ -111,7 +115,15 @@ async def test_a_person_who_says_no_to_more_is_not_asked_for_ever() -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [None, "Bearer", 'Bearer error="invalid_token"', 'Basic realm="x"', "???", 'Basic error="insufficient_scope", scope="x"']
+    "header",
+    [
+        None,
+        "Bearer",
+        'Bearer error="invalid_token"',
+        'Basic realm="x"',
+        "???",
+        'Basic error="insufficient_scope", scope="x"',
+    ],
 )
 async def test_another_403_is_an_ordinary_refusal(header: str | None) -> None:
     """AUS-05: only `insufficient_scope` leads to a step-up."""
@@ -121,7 +133,9 @@ async def test_another_403_is_an_ordinary_refusal(header: str | None) -> None:
         world._serve = lambda request: refuse()  # type: ignore[method-assign]
 
         async def refuse() -> Any:
-            return world._answer(403, {"why": "no"}, **({} if header is None else {"www_authenticate": header}))
+            return world._answer(
+                403, {"why": "no"}, **({} if header is None else {"www_authenticate": header})
+            )
 
         with pytest.raises(t.Unreachable) as caught:
             await call(c)

@@ -37,7 +37,9 @@ async def test_a_token_is_renewed_shortly_before_its_end() -> None:
     assert world.calls["who"] == 11
 
 
-@pytest.mark.parametrize("seconds", [None, 0, -5, "600", "soon", "nan", "inf", "-inf", 1e300, 10**18, ""])
+@pytest.mark.parametrize(
+    "seconds", [None, 0, -5, "600", "soon", "nan", "inf", "-inf", 1e300, 10**18, ""]
+)
 async def test_whatever_is_said_of_the_end(seconds: Any) -> None:
     """AUS-13: no end, a text, an absurd one: the token is used until it is refused, and none of it costs a refresh for each call."""
     world = World()
@@ -57,7 +59,17 @@ async def test_whatever_is_said_of_the_end(seconds: Any) -> None:
 
 @pytest.mark.parametrize(
     "said,seconds",
-    [(600, 600.0), ("600", 600.0), (0, None), (-1, None), (math.nan, None), (math.inf, None), ("1e400", None), ("x", None), (None, None)],
+    [
+        (600, 600.0),
+        ("600", 600.0),
+        (0, None),
+        (-1, None),
+        (math.nan, None),
+        (math.inf, None),
+        ("1e400", None),
+        ("x", None),
+        (None, None),
+    ],
 )
 def test_how_long_a_token_holds(said: Any, seconds: float | None) -> None:
     """AUS-13: seconds from now, or nothing that could be relied on."""
@@ -116,7 +128,10 @@ async def test_a_server_that_takes_no_token_ends_in_words(count: int) -> None:
         world._serve, real = serve, world._serve  # type: ignore[method-assign]
         begun = len(world.to_server)
         failed = await asyncio.gather(*(call(c) for _ in range(count)), return_exceptions=True)
-        assert all(isinstance(bad, Unauthorized) and "just given" in str(bad) and bad.culprit == "server" for bad in failed)
+        assert all(
+            isinstance(bad, Unauthorized) and "just given" in str(bad) and bad.culprit == "server"
+            for bad in failed
+        )
         assert len(world.visits) == 2
         assert len(world.spent) == 1
         assert len(world.to_server) - begun <= 3 * count
@@ -197,7 +212,9 @@ class Several:
         self.worlds = worlds
 
     async def __call__(self, request: Any) -> Any:
-        return await next((world for world in self.worlds if request.url.startswith(world.issuer)), self.worlds[0])(request)
+        return await next(
+            (world for world in self.worlds if request.url.startswith(world.issuer)), self.worlds[0]
+        )(request)
 
     async def aclose(self) -> None:
         """Nothing to close."""
@@ -236,7 +253,11 @@ async def test_of_several_authorization_servers_the_one_that_is_known() -> None:
     for known in (None, one.issuer):
         if known is not None:
             vault = open_vault("memory:")
-            await vault.put("oauth client", known, b'{"issuer":"%b","client_id":"c","redirect_uris":[]}' % known.encode())
+            await vault.put(
+                "oauth client",
+                known,
+                b'{"issuer":"%b","client_id":"c","redirect_uris":[]}' % known.encode(),
+            )
         person = Person(one)
         person.answers = one.authorize if known is not None else other.authorize
         auth = login(one, person, vault=vault)
@@ -344,7 +365,13 @@ async def test_accounts_are_kept_apart() -> None:
 
 
 def grant(**changes: Any) -> Grant:
-    whole = {"resource": SERVER, "issuer": ISSUER, "client_id": "app", "token_endpoint": f"{ISSUER}/token", "access_token": "old-secret"}
+    whole = {
+        "resource": SERVER,
+        "issuer": ISSUER,
+        "client_id": "app",
+        "token_endpoint": f"{ISSUER}/token",
+        "access_token": "old-secret",
+    }
     return Grant(**(whole | {"refresh_token": "older-secret"} | changes))
 
 
@@ -362,7 +389,9 @@ async def put(vault: Vault, kept: Grant) -> None:
         (grant(), {"dpop": True}),
     ],
 )  # fmt: skip
-async def test_what_was_kept_for_somebody_else_is_not_used(kept: Grant, options: dict[str, Any]) -> None:
+async def test_what_was_kept_for_somebody_else_is_not_used(
+    kept: Grant, options: dict[str, Any]
+) -> None:
     """AUR-17: not of another client, nor with a secret that is for another authorization server; nor unbound where a key was asked for."""
     world = World()
     world.clients["app"] = {}
@@ -370,7 +399,10 @@ async def test_what_was_kept_for_somebody_else_is_not_used(kept: Grant, options:
     await put(vault, kept)
     async with client(world, login(world, vault=vault, **options)) as c:
         assert await call(c) == "jane"
-    assert all("old" not in request.url and "old-secret" not in str(request.headers) for request in world.sent)
+    assert all(
+        "old" not in request.url and "old-secret" not in str(request.headers)
+        for request in world.sent
+    )
     assert len(world.visits) == 1
 
 

@@ -218,7 +218,9 @@ async def test_a_person_who_says_no_is_asked_once_for_all_who_wait() -> None:
 
 
 @pytest.mark.parametrize("revision", [R5, R4, R2, R1])
-async def test_a_person_may_take_longer_than_any_request(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_person_may_take_longer_than_any_request(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The probe, the opening and the call stand still while somebody logs in: with hours on the loop's clock, nothing times out."""
     loop = asyncio.get_running_loop()
     ahead = 0.0

@@ -13,7 +13,14 @@ import pytest
 
 from interlock import Client
 from interlock import types as t
-from interlock.auth import ClientCredentials, EnterpriseManaged, OAuth, SigningKey, Unauthorized, WorkloadIdentity
+from interlock.auth import (
+    ClientCredentials,
+    EnterpriseManaged,
+    OAuth,
+    SigningKey,
+    Unauthorized,
+    WorkloadIdentity,
+)
 from interlock.auth.keys import KeySet, check_times
 from interlock.auth.sender import Roads
 from interlock.fetch import Request
@@ -46,13 +53,26 @@ class Forms(World):
         return await super().__call__(request)
 
     def _token(self, request: Any) -> Any:
-        form = {name: values[0] for name, values in parse_qs(request.body.decode(), keep_blank_values=True).items()}
+        form = {
+            name: values[0]
+            for name, values in parse_qs(request.body.decode(), keep_blank_values=True).items()
+        }
         self.forms.append(form)
         self.urls.append(request.url)
         said = self.judge(form)
         if said is not None:
             return self._answer(*said)
-        return self._give(Token(form["resource"], form.get("client_id", ""), tuple(form.get("scope", "").split()), 0, None, "robot"), False)
+        return self._give(
+            Token(
+                form["resource"],
+                form.get("client_id", ""),
+                tuple(form.get("scope", "").split()),
+                0,
+                None,
+                "robot",
+            ),
+            False,
+        )
 
 
 def options(world: World) -> dict[str, Any]:
@@ -82,13 +102,18 @@ async def test_a_program_with_a_secret(count: int) -> None:
 async def test_a_program_with_a_key() -> None:
     """CCR-02, CCR-03: a fresh assertion each time, for the authorization server, by the client, for about a minute."""
     world = Forms()
-    async with client(world, ClientCredentials("robot", key=KEY, issuer=ISSUER, scopes="a b", **options(world))) as c:
+    async with client(
+        world, ClientCredentials("robot", key=KEY, issuer=ISSUER, scopes="a b", **options(world))
+    ) as c:
         assert await call(c) == "robot"
         world.revoke()
         assert await call(c) == "robot"
     seen = set()
     for form in world.forms:
-        assert form["client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+        assert (
+            form["client_assertion_type"]
+            == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+        )
         assert form["scope"].split()[:2] == ["a", "b"]
         _, claims = KeySet([KEY.public()]).verify(form["client_assertion"])
         check_times(claims, now=NOW, needs=("exp", "iat"))
@@ -102,12 +127,16 @@ async def test_a_program_steps_up_or_is_told() -> None:
     """CCR-06: `insufficient_scope` leads to another token with the union, and to an error where that is not given."""
     world = Forms()
     world.needs["write"] = "files:write"
-    async with client(world, ClientCredentials("robot", "hush", issuer=ISSUER, **options(world))) as c:
+    async with client(
+        world, ClientCredentials("robot", "hush", issuer=ISSUER, **options(world))
+    ) as c:
         await call(c)
         assert await call(c, "write") == "robot"
         assert set(world.forms[-1]["scope"].split()) == {"use", "files:write"}
         world.needs["rule"] = "admin"
-        world.judge = lambda form: (400, {"error": "invalid_scope"}) if "admin" in form.get("scope", "") else None
+        world.judge = lambda form: (
+            (400, {"error": "invalid_scope"}) if "admin" in form.get("scope", "") else None
+        )
         with pytest.raises(Unauthorized, match="invalid_scope"):
             await call(c, "rule")
         assert await call(c, "write") == "robot"
@@ -124,7 +153,9 @@ async def test_a_workload(tmp_path: Path) -> None:
         world.revoke()
         assert await call(c) == "robot"
     assert [form["assertion"] for form in world.forms] == ["one.two.three", "four.five.six"]
-    assert {form["grant_type"] for form in world.forms} == {"urn:ietf:params:oauth:grant-type:jwt-bearer"}
+    assert {form["grant_type"] for form in world.forms} == {
+        "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    }
     assert all(form["resource"] == SERVER and "client_id" not in form for form in world.forms)
     assert not world.clients
 
@@ -132,7 +163,10 @@ async def test_a_workload(tmp_path: Path) -> None:
 async def test_an_assertion_that_is_refused_is_not_presented_twice() -> None:
     """WIF-03: one attempt, no other grant, and an error that says so."""
     world = Forms()
-    world.judge = lambda form: (400, {"error": "invalid_grant", "error_description": "unknown workload"})
+    world.judge = lambda form: (
+        400,
+        {"error": "invalid_grant", "error_description": "unknown workload"},
+    )
 
     async def vouched() -> str:
         return "one.two.three"
@@ -162,18 +196,26 @@ async def test_a_function_that_fails_fails_the_call(revision: str) -> None:
     async with client(world, WorkloadIdentity(lambda: given.pop(), **options(world))) as c:
         assert await call(c) == "robot"
         world.revoke()
-        with pytest.raises(t.Unreachable if revision == R1 else IndexError, match="pop from empty list"):
+        with pytest.raises(
+            t.Unreachable if revision == R1 else IndexError, match="pop from empty list"
+        ):
             await call(c)
 
 
 async def test_a_company_speaks_for_its_people() -> None:
     """EMA-01 to EMA-03, EMA-12: the ID token is exchanged at the company, what comes of it presented at the server's; neither in an address."""
     world = Forms()
-    world.extra["authorization_grant_profiles_supported"] = ["urn:ietf:params:oauth:grant-profile:id-jag"]
+    world.extra["authorization_grant_profiles_supported"] = [
+        "urn:ietf:params:oauth:grant-profile:id-jag"
+    ]
 
     def judge(form: dict[str, str]) -> Any:
         if form["grant_type"].endswith("token-exchange"):
-            answer = {"access_token": "jag-secret", "token_type": "N_A", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag"}
+            answer = {
+                "access_token": "jag-secret",
+                "token_type": "N_A",
+                "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+            }
             return 200, answer
         return None
 
@@ -202,7 +244,14 @@ async def test_an_authorization_server_that_takes_no_word_of_a_company() -> None
     """EMA-04: it is seen in its metadata, before anything is sent."""
     world = Forms()
     world.extra["authorization_grant_profiles_supported"] = ["something-else"]
-    auth = EnterpriseManaged(lambda: "id", idp_endpoint=IDP, idp_client_id="desk", client_id="robot", issuer=ISSUER, **options(world))
+    auth = EnterpriseManaged(
+        lambda: "id",
+        idp_endpoint=IDP,
+        idp_client_id="desk",
+        client_id="robot",
+        issuer=ISSUER,
+        **options(world),
+    )
     with pytest.raises(Unauthorized, match="id-jag"):
         await client(world, auth).open()
     assert not world.forms
@@ -219,7 +268,14 @@ def test_one_way_to_show_who_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["https://127.0.0.1:{port}", "https://localhost:{port}", "https://10.0.0.1", "https://169.254.169.254", "https://[::1]:{port}"]
+    "place",
+    [
+        "https://127.0.0.1:{port}",
+        "https://localhost:{port}",
+        "https://10.0.0.1",
+        "https://169.254.169.254",
+        "https://[::1]:{port}",
+    ],
 )
 async def test_a_public_server_cannot_send_us_into_a_private_network(place: str) -> None:
     """SEC-13: what a challenge names is fetched from public addresses only; nobody is asked, and nobody in there is called."""
@@ -229,7 +285,9 @@ async def test_a_public_server_cannot_send_us_into_a_private_network(place: str)
         at = place.format(port=port)
         world.challenge = f'Bearer resource_metadata="{at}/latest"'
         with pytest.raises(Unauthorized) as caught:
-            await Client(Http(world.server, fetch=world, auth=OAuth(clock=world.clock, agent=person))).open()
+            await Client(
+                Http(world.server, fetch=world, auth=OAuth(clock=world.clock, agent=person))
+            ).open()
         assert caught.value.step == "discovery"
         assert not knocked
         roads = Roads(SERVER)
@@ -243,8 +301,14 @@ async def test_a_public_server_cannot_send_us_into_a_private_network(place: str)
 async def test_hosts_that_the_user_names_may_be_private() -> None:
     """SEC-13: `hosts` allows them; a server on this machine may name an authorization server on this machine, and no other private one."""
     async with doors() as (port, knocked):
-        for roads in (Roads(SERVER, ["127.0.0.1"]), Roads("http://127.0.0.1:1/mcp"), Roads("http://localhost:1/mcp")):
-            response = await roads.of(f"http://127.0.0.1:{port}/")(Request("GET", f"http://127.0.0.1:{port}/here"))
+        for roads in (
+            Roads(SERVER, ["127.0.0.1"]),
+            Roads("http://127.0.0.1:1/mcp"),
+            Roads("http://localhost:1/mcp"),
+        ):
+            response = await roads.of(f"http://127.0.0.1:{port}/")(
+                Request("GET", f"http://127.0.0.1:{port}/here")
+            )
             assert response.status == 200
             await response.aclose()
             with pytest.raises(NotAsked):
@@ -265,7 +329,9 @@ async def doors() -> AsyncIterator[tuple[int, list[str]]]:
                 await send({"type": f"lifespan.{word}.complete"})
             return
         knocked.append(scope["path"])
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
+        )
         await send({"type": "http.response.body", "body": b"{}"})
 
     async with served(inside, port):

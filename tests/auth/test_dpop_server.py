@@ -33,14 +33,22 @@ def b64(value: Any) -> str:
 
 
 def proof(key: SigningKey = MINE, **changes: Any) -> str:
-    return dpop_proof(key, **({"method": "POST", "url": RESOURCE, "now": NOW, "access_token": BOUND} | changes))
+    return dpop_proof(
+        key, **({"method": "POST", "url": RESOURCE, "now": NOW, "access_token": BOUND} | changes)
+    )
 
 
 def shown(*proofs: str, access: str = BOUND, scheme: str = "DPoP") -> list[tuple[str, str]]:
     return [("Authorization", f"{scheme} {access}"), *(("DPoP", one) for one in proofs)]
 
 
-CLAIMS = {"jti": "j", "htm": "POST", "htu": RESOURCE, "iat": NOW, "ath": b64(hashlib.sha256(BOUND.encode()).digest())}
+CLAIMS = {
+    "jti": "j",
+    "htm": "POST",
+    "htu": RESOURCE,
+    "iat": NOW,
+    "ath": b64(hashlib.sha256(BOUND.encode()).digest()),
+}
 
 
 def crafted(key: dict[str, Any] | None = None, **more: Any) -> str:
@@ -101,13 +109,23 @@ def refusal(got: Got, error: str) -> str:
     [challenge] = [one for header in got.challenges for one in read_challenges(header)]
     assert (challenge.scheme, challenge.error, got.json["error"]) == ("dpop", error, error)
     assert "ES256" in challenge.parameters["algs"].split()
-    assert not [name for name in challenge.parameters["algs"].split() if name.startswith("HS") or name == "none"]
-    assert challenge.parameters["resource_metadata"].endswith("/.well-known/oauth-protected-resource/mcp")
+    assert not [
+        name
+        for name in challenge.parameters["algs"].split()
+        if name.startswith("HS") or name == "none"
+    ]
+    assert challenge.parameters["resource_metadata"].endswith(
+        "/.well-known/oauth-protected-resource/mcp"
+    )
     return str(got.json["error_description"])
 
 
-@pytest.mark.parametrize("headers, status, error, words", [pytest.param(*case[1:], id=case[0]) for case in TABLE])
-async def test_bound_tokens(headers: list[tuple[str, str]], status: int, error: str | None, words: str) -> None:
+@pytest.mark.parametrize(
+    "headers, status, error, words", [pytest.param(*case[1:], id=case[0]) for case in TABLE]
+)
+async def test_bound_tokens(
+    headers: list[tuple[str, str]], status: int, error: str | None, words: str
+) -> None:
     """DPP-04, DPP-05, DPP-10: what is said of a proof, and of the token beside it."""
     inner = Inner()
     got = await ask(jwt_guard()(inner), headers=headers)
@@ -115,7 +133,11 @@ async def test_bound_tokens(headers: list[tuple[str, str]], status: int, error: 
     if error is None:
         assert len(inner.scopes) == 1
         assert b"dpop" not in dict(inner.scopes[0]["headers"])
-    elif dict(headers)["Authorization"].startswith("Bearer") or error == "invalid_dpop_proof" or "bound" in words:
+    elif (
+        dict(headers)["Authorization"].startswith("Bearer")
+        or error == "invalid_dpop_proof"
+        or "bound" in words
+    ):
         assert words in refusal(got, error)
         assert inner.scopes == []
     else:
@@ -141,7 +163,9 @@ async def test_the_same_words_of_another_key_are_another_proof() -> None:
     app = jwt_guard(clock)(Inner())
     bound = token(cnf={"jkt": OTHER.thumbprint})
     assert (await ask(app, headers=shown(proof(jti="same")))).status == 200
-    assert (await ask(app, headers=shown(proof(OTHER, jti="same", access_token=bound), access=bound))).status == 200
+    assert (
+        await ask(app, headers=shown(proof(OTHER, jti="same", access_token=bound), access=bound))
+    ).status == 200
 
 
 async def test_a_proof_that_was_refused_is_not_used_up() -> None:
@@ -161,7 +185,9 @@ async def test_a_proof_is_remembered_for_as_long_as_it_could_be_used() -> None:
     app = guard(Inner())
     assert (await ask(app, headers=shown(one))).status == 200
     clock.now = NOW + 598
-    assert (await ask(app, headers=shown(one))).json["error_description"] == "the DPoP proof has come before"
+    assert (await ask(app, headers=shown(one))).json[
+        "error_description"
+    ] == "the DPoP proof has come before"
     clock.now = NOW + 600
     assert "too old" in (await ask(app, headers=shown(one), **{})).json["error_description"]
     assert await vault.keys("dpop proof") == []
@@ -206,7 +232,10 @@ async def test_nonces_can_be_demanded() -> None:
 @pytest.mark.parametrize("forged", ["", "x", "AAAA", "A" * 32, "=", "\u00e9", "A" * 3000])
 async def test_forged_nonces(forged: str) -> None:
     """DPP-06: only who runs the server makes nonces."""
-    refusal(await ask(jwt_guard(dpop_nonces=True)(Inner()), headers=shown(proof(nonce=forged))), "use_dpop_nonce")
+    refusal(
+        await ask(jwt_guard(dpop_nonces=True)(Inner()), headers=shown(proof(nonce=forged))),
+        "use_dpop_nonce",
+    )
 
 
 async def test_a_nonce_of_another_time_or_server_is_not_ours() -> None:
@@ -246,7 +275,13 @@ async def test_without_dpop_a_bound_token_is_not_taken_as_another() -> None:
 @pytest.mark.parametrize(
     "resource, root, path, urls, strange",
     [
-        (RESOURCE, "", "/mcp", [RESOURCE], ["https://mcp.example.com/", "https://mcp.example.com/mcp/"]),
+        (
+            RESOURCE,
+            "",
+            "/mcp",
+            [RESOURCE],
+            ["https://mcp.example.com/", "https://mcp.example.com/mcp/"],
+        ),
         # A proxy in front of us has cut the path: clients name the address that they have, and others may have the other.
         (
             "https://example.com/tools/mcp",
@@ -255,8 +290,20 @@ async def test_without_dpop_a_bound_token_is_not_taken_as_another() -> None:
             ["https://example.com/tools/mcp", "https://example.com/mcp"],
             ["https://example.com/tools"],
         ),
-        ("https://example.com/a/mcp", "/a", "/a/mcp", ["https://example.com/a/mcp"], ["https://example.com/mcp", "https://example.com/a"]),
-        (RESOURCE, "", "/else%2Fwhere", ["https://mcp.example.com/else%2fwhere"], [RESOURCE, "https://mcp.example.com/else/where"]),
+        (
+            "https://example.com/a/mcp",
+            "/a",
+            "/a/mcp",
+            ["https://example.com/a/mcp"],
+            ["https://example.com/mcp", "https://example.com/a"],
+        ),
+        (
+            RESOURCE,
+            "",
+            "/else%2Fwhere",
+            ["https://mcp.example.com/else%2fwhere"],
+            [RESOURCE, "https://mcp.example.com/else/where"],
+        ),
     ],
 )
 async def test_the_url_of_a_proof_is_the_one_that_clients_have(
@@ -267,13 +314,17 @@ async def test_the_url_of_a_proof_is_the_one_that_clients_have(
     access = token(aud=resource, cnf={"jkt": MINE.thumbprint})
     for url in (*urls, *strange):
         headers = shown(proof(url=url, access_token=access), access=access)
-        got = await ask(app, "POST", path.replace("%2F", "/"), headers, raw_path=path.encode(), root_path=root)
+        got = await ask(
+            app, "POST", path.replace("%2F", "/"), headers, raw_path=path.encode(), root_path=root
+        )
         assert (url, got.status) == (url, 200 if url in urls else 401)
 
 
 async def test_dpop_is_told_of_only_where_somebody_could_bind_a_token() -> None:
     """DPP-05: a verifier without issuers has nobody who binds tokens to keys."""
-    app = Guard(Checked(lambda _: Principal(subject="jane")), resource=RESOURCE, clock=Clock())(Inner())
+    app = Guard(Checked(lambda _: Principal(subject="jane")), resource=RESOURCE, clock=Clock())(
+        Inner()
+    )
     assert [challenge.split()[0] for challenge in (await ask(app)).challenges] == ["Bearer"]
     assert (await ask(app, headers=shown(proof()))).status == 401
 
@@ -281,7 +332,10 @@ async def test_dpop_is_told_of_only_where_somebody_could_bind_a_token() -> None:
 async def test_servers_that_share_a_vault_do_not_take_the_proofs_of_each_other_for_theirs() -> None:
     """A `jti` that came to an issuer has not come to the server beside it, nor to another issuer (RFC 9449, 11.1)."""
     vault, clock = MemoryVault(clock=Clock()), Clock()
-    guard, *issuers = (Proofs(vault=vault, clock=clock, nonces=False, place=place) for place in ("", ISSUER, f"{ISSUER}/two"))
+    guard, *issuers = (
+        Proofs(vault=vault, clock=clock, nonces=False, place=place)
+        for place in ("", ISSUER, f"{ISSUER}/two")
+    )
     shown = {"method": "POST", "urls": [RESOURCE], "now": NOW, "token": BOUND}
     once = proof(jti="one")
     for each in (guard, *issuers):

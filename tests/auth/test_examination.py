@@ -14,7 +14,9 @@ from interlock.auth.examination.issuers import Who
 from interlock.auth.oauth.steps import Got, Send
 
 URL, ISSUER = "https://shop.example/v1/mcp", "https://login.example/shop"
-NAMED, ROOTED = (f"https://shop.example/.well-known/oauth-protected-resource{path}" for path in ("/v1/mcp", ""))
+NAMED, ROOTED = (
+    f"https://shop.example/.well-known/oauth-protected-resource{path}" for path in ("/v1/mcp", "")
+)
 OAUTH = "https://login.example/.well-known/oauth-authorization-server/shop"
 OPENID = "https://login.example/.well-known/openid-configuration/shop"
 APPENDED = f"{ISSUER}/.well-known/openid-configuration"
@@ -29,7 +31,11 @@ class World:
         self.url = URL
         self.challenge = f'Bearer resource_metadata="{NAMED}", scope="read"'
         self.mcp: dict[str, Got | None] = {}
-        self.resource: dict[str, Any] = {"resource": URL, "authorization_servers": [ISSUER], "scopes_supported": ["read", "write"]}
+        self.resource: dict[str, Any] = {
+            "resource": URL,
+            "authorization_servers": [ISSUER],
+            "scopes_supported": ["read", "write"],
+        }
         self.authority: dict[str, Any] = {
             "issuer": ISSUER,
             "authorization_endpoint": f"{ISSUER}/authorize",
@@ -51,11 +57,18 @@ class World:
         self.asked.append(f"{request.method} {request.url}")
         if request.url == self.url:
             method = json.loads(request.body)["method"] if request.body else request.method
-            got = self.mcp.get(method, Got(401, {"www-authenticate": self.challenge} if self.challenge else {}, b""))
+            got = self.mcp.get(
+                method,
+                Got(401, {"www-authenticate": self.challenge} if self.challenge else {}, b""),
+            )
         elif request.url in self.places:
             got = self.places[request.url]
         elif request.url in self.documents:
-            got = Got(200, {"content-type": "application/json"}, json.dumps(self.documents[request.url]).encode())
+            got = Got(
+                200,
+                {"content-type": "application/json"},
+                json.dumps(self.documents[request.url]).encode(),
+            )
         else:
             got = Got(404, {}, b"")
         if got is None:
@@ -114,7 +127,11 @@ def test_an_open_server_needs_nothing() -> None:
     assert not world.examined().wrong
 
 
-@pytest.mark.parametrize("first", [{"server/discover": Got(200, {}, b"{}")}, {"server/discover": Got(400, {}, b"")}], ids=["new", "old"])
+@pytest.mark.parametrize(
+    "first",
+    [{"server/discover": Got(200, {}, b"{}")}, {"server/discover": Got(400, {}, b"")}],
+    ids=["new", "old"],
+)
 def test_a_server_that_refuses_only_what_comes_second(first: dict[str, Got | None]) -> None:
     """It tells anybody who it is, and wants a token for the rest."""
     world = World()
@@ -148,7 +165,9 @@ def place(url: str, got: Got | None) -> Callable[[World], None]:
 def says(status: int, **headers: str) -> Callable[[World], None]:
     """A world whose endpoint answers everything so."""
     got = Got(status, headers, b"")
-    return lambda world: world.mcp.update({method: got for method in ("server/discover", "initialize", "tools/list")})
+    return lambda world: world.mcp.update(
+        {method: got for method in ("server/discover", "initialize", "tools/list")}
+    )
 
 
 def nothing(world: World) -> None:
@@ -295,9 +314,18 @@ def test_one_fault_does_not_hide_the_next() -> None:
     """Whoever mends them sees all of them at once."""
     world = World()
     world.resource["resource"] = "https://other.example/mcp"
-    world.authority.update(issuer="https://third.example", token_endpoint="http://login.example/token")
-    del world.authority["registration_endpoint"], world.authority["code_challenge_methods_supported"]
-    assert [finding.culprit for finding in world.examined().wrong] == ["server", *["authorization server"] * 3, "client"]
+    world.authority.update(
+        issuer="https://third.example", token_endpoint="http://login.example/token"
+    )
+    del (
+        world.authority["registration_endpoint"],
+        world.authority["code_challenge_methods_supported"],
+    )
+    assert [finding.culprit for finding in world.examined().wrong] == [
+        "server",
+        *["authorization server"] * 3,
+        "client",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -305,7 +333,11 @@ def test_one_fault_does_not_hide_the_next() -> None:
     [
         (URL, URL.replace("https", "http"), "tell it its public address"),
         (URL, "http://127.0.0.1:8000/mcp", "tell it its public address"),
-        (URL, "https://shop.example/v2/mcp", "If https://shop.example/v2/mcp is the server's right address"),
+        (
+            URL,
+            "https://shop.example/v2/mcp",
+            "If https://shop.example/v2/mcp is the server's right address",
+        ),
         (URL, "https://other.example/mcp", "A token for another server"),
     ],
 )
@@ -322,8 +354,13 @@ def test_the_places_are_those_of_a_log_in() -> None:
     world = World()
     world.documents = {ROOTED: world.resource, APPENDED: world.authority}
     report = world.examined()
-    assert world.asked == [f"POST {URL}", *[f"GET {url}" for url in (NAMED, ROOTED, OAUTH, OPENID, APPENDED)]]
-    assert [finding.level for finding in report.findings if finding.level in ("remark", "wrong")] == ["remark"]  # the named place
+    assert world.asked == [
+        f"POST {URL}",
+        *[f"GET {url}" for url in (NAMED, ROOTED, OAUTH, OPENID, APPENDED)],
+    ]
+    assert [
+        finding.level for finding in report.findings if finding.level in ("remark", "wrong")
+    ] == ["remark"]  # the named place
 
 
 def test_a_server_of_2025_03_26_is_its_own_authorization_server() -> None:
@@ -334,7 +371,10 @@ def test_a_server_of_2025_03_26_is_its_own_authorization_server() -> None:
     world.documents[OLDER] = {**world.authority, "issuer": f"{base}/"}
     report = world.examined()
     assert not report.wrong
-    assert any("its own authorization server, as in 2025-03-26" in finding.words for finding in report.findings)
+    assert any(
+        "its own authorization server, as in 2025-03-26" in finding.words
+        for finding in report.findings
+    )
 
 
 def test_other_authorization_servers_are_looked_at_without_blame() -> None:
@@ -344,17 +384,25 @@ def test_other_authorization_servers_are_looked_at_without_blame() -> None:
     world.resource["authorization_servers"] = [ISSUER, broken]
     report = world.examined()
     assert not report.wrong
-    assert [finding.part for finding in report.findings if finding.level == "remark"] == [f"The authorization server {broken}"]
+    assert [finding.part for finding in report.findings if finding.level == "remark"] == [
+        f"The authorization server {broken}"
+    ]
     assert world.examined(issuer=broken).wrong
     (stranger,) = world.examined(issuer="https://old.example").wrong[:1]
-    assert (stranger.culprit, stranger.expected) == ("client", "https://old.example, where this client is registered")
+    assert (stranger.culprit, stranger.expected) == (
+        "client",
+        "https://old.example, where this client is registered",
+    )
 
 
 @pytest.mark.parametrize(
     "who, words",
     [
         (Who(client_id="abc"), "the client is registered, as abc"),
-        (Who(document="https://me.example/client"), "known by its own document, https://me.example/client"),
+        (
+            Who(document="https://me.example/client"),
+            "known by its own document, https://me.example/client",
+        ),
     ],
 )
 def test_a_client_that_is_known_needs_no_registration(who: Who, words: str) -> None:

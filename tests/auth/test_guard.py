@@ -21,7 +21,10 @@ from tests.auth.network import NOW
 WHERE = 'resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"'
 NEED = f'Bearer scope="use", {WHERE}'
 BAD = 'Bearer error="invalid_token", error_description="{}", scope="use", ' + WHERE
-LOW = 'Bearer error="insufficient_scope", error_description="the token does not have the scopes that this needs", scope="use", ' + WHERE
+LOW = (
+    'Bearer error="insufficient_scope", error_description="the token does not have the scopes that this needs", scope="use", '
+    + WHERE
+)
 GOOD = token()
 OTHER = SigningKey.generate()
 JANE = ("jane", frozenset({"use"}))
@@ -94,17 +97,27 @@ TABLE: list[tuple[str, str, str, Any, str, int, str | None, str | None, Any]] = 
 
 
 @pytest.mark.parametrize(
-    "method, path, headers, query, status, challenge, error, saw", [pytest.param(*case[1:], id=case[0]) for case in TABLE]
+    "method, path, headers, query, status, challenge, error, saw",
+    [pytest.param(*case[1:], id=case[0]) for case in TABLE],
 )
 async def test_what_is_asked_and_what_is_said(
-    method: str, path: str, headers: Any, query: str, status: int, challenge: str | None, error: str | None, saw: Any
+    method: str,
+    path: str,
+    headers: Any,
+    query: str,
+    status: int,
+    challenge: str | None,
+    error: str | None,
+    saw: Any,
 ) -> None:
     """AUT-04..08, AUT-17, AU3-02, AU3-03, AUS-01, AUS-04, AUF-06, SEC-02, SEC-06, SEC-25, WIF-05: every row says which."""
     inner = Inner()
     got = await ask(jwt_guard()(inner), method, path, headers, query)
     assert got.status == status
     assert got.challenges == (
-        [] if challenge is None else [challenge, challenge.replace("Bearer ", "DPoP ") + f', algs="{" ".join(ALGORITHMS)}"']
+        []
+        if challenge is None
+        else [challenge, challenge.replace("Bearer ", "DPoP ") + f', algs="{" ".join(ALGORITHMS)}"']
     )
     if error is None:
         assert got.body == b"inside"
@@ -144,10 +157,17 @@ async def test_the_app_never_sees_the_token(path: str, caplog: pytest.LogCapture
     bound = token(cnf={"jkt": key.thumbprint})
     app = jwt_guard()(inner)
     proof = dpop_proof(key, method="POST", url=RESOURCE, now=NOW, access_token=bound)
-    for shown, headers in ((GOOD, bearer(GOOD)), (bound, {"Authorization": f"DPoP {bound}", "DPoP": proof})):
+    for shown, headers in (
+        (GOOD, bearer(GOOD)),
+        (bound, {"Authorization": f"DPoP {bound}", "DPoP": proof}),
+    ):
         assert (await ask(app, "POST", path, headers)).status == 200
         scope = inner.scopes.pop()
-        everything = words_of(scope, set()) + words_of(scope.get("interlock.challenge", lambda _: [])(["x"]), set()) + caplog.text
+        everything = (
+            words_of(scope, set())
+            + words_of(scope.get("interlock.challenge", lambda _: [])(["x"]), set())
+            + caplog.text
+        )
         for secret in (shown, shown.rpartition(".")[2], proof):
             assert secret not in everything
 
@@ -186,7 +206,10 @@ async def test_the_app_can_ask_for_more() -> None:
     asked = find(read_challenges(", ".join(value.decode() for _, value in headers)), "bearer")
     assert asked is not None
     assert (asked.error, asked.scopes) == ("insufficient_scope", ("use", "files:write"))
-    assert asked.parameters["resource_metadata"] == "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+    assert (
+        asked.parameters["resource_metadata"]
+        == "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,7 +226,13 @@ async def test_the_app_can_ask_for_more() -> None:
 )
 async def test_scopes_imply_what_they_are_said_to(has: str, whole: set[str] | None) -> None:
     """AUS-10: a scope that has others in it is enough for these, by any number of steps; nothing is implied by the look of a name."""
-    implies = {"admin": ["files:write"], "files:write": ["files:read"], "files:read": ["use"], "loop": ["pool", "use"], "pool": ["loop"]}
+    implies = {
+        "admin": ["files:write"],
+        "files:write": ["files:read"],
+        "files:read": ["use"],
+        "loop": ["pool", "use"],
+        "pool": ["loop"],
+    }
     inner = Inner()
     got = await ask(jwt_guard(implies=implies)(inner), headers=bearer(token(scope=has)))
     if whole is None:
@@ -264,7 +293,12 @@ async def test_who_cannot_be_asked_is_no_reason_to_let_in() -> None:
 
     inner = Inner()
     got = await ask(Guard(Checked(away), resource=RESOURCE)(inner), headers=bearer("some-token"))
-    assert (got.status, got.challenges, got.header("retry-after"), inner.scopes) == (503, [], "7", [])
+    assert (got.status, got.challenges, got.header("retry-after"), inner.scopes) == (
+        503,
+        [],
+        "7",
+        [],
+    )
 
 
 async def test_a_verifier_that_breaks_lets_nobody_in() -> None:
@@ -282,12 +316,16 @@ async def test_a_verifier_that_breaks_lets_nobody_in() -> None:
 async def test_keys_of_programs_need_no_authorization_server() -> None:
     """AUT-15: no metadata that would lead nowhere, and a challenge that names the server."""
     key, inner = "k" * 32, Inner()
-    app = Guard(ApiKeys({"ci": key}, scopes=["use"]), resource=RESOURCE, scopes=["use"], name="Files")(inner)
+    app = Guard(
+        ApiKeys({"ci": key}, scopes=["use"]), resource=RESOURCE, scopes=["use"], name="Files"
+    )(inner)
     got = await ask(app)
     assert got.challenges == ['Bearer scope="use", realm="Files"']
     assert (await ask(app, "GET", "/.well-known/oauth-protected-resource")).status == 401
     assert (await ask(app, headers=bearer(key))).status == 200
-    assert inner.scopes[0]["interlock.principal"] == Principal(subject="ci", client="ci", scopes=frozenset({"use"}))
+    assert inner.scopes[0]["interlock.principal"] == Principal(
+        subject="ci", client="ci", scopes=frozenset({"use"})
+    )
 
 
 @pytest.mark.parametrize(
@@ -323,5 +361,9 @@ def test_a_server_with_fixed_keys_needs_no_cryptography() -> None:
         "Guard(ApiKeys({'ci': 'k' * 32}), resource='https://mcp.example.com/mcp')",
         "print(*sys.modules)",
     ]
-    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
-    assert not {"joserfc", "cryptography", "uvicorn", "httptools"} & {name.partition(".")[0] for name in done.stdout.split()}
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True
+    )
+    assert not {"joserfc", "cryptography", "uvicorn", "httptools"} & {
+        name.partition(".")[0] for name in done.stdout.split()
+    }

@@ -29,8 +29,12 @@ async def url() -> AsyncIterator[str]:
         return f"{what} for {ctx.principal.client}"
 
     here = f"http://127.0.0.1:{port}"
-    issuer = Issuer(here, resources=[f"{here}/mcp"], scopes={"shop:order": "Order in your name"}, clients=[TILL])
-    async with guarded(server, Guard(issuer, resource=f"{here}/mcp"), port, cors="https://inspector.example") as address:
+    issuer = Issuer(
+        here, resources=[f"{here}/mcp"], scopes={"shop:order": "Order in your name"}, clients=[TILL]
+    )
+    async with guarded(
+        server, Guard(issuer, resource=f"{here}/mcp"), port, cors="https://inspector.example"
+    ) as address:
         yield address
 
 
@@ -72,7 +76,11 @@ async def test_whose_a_path_is(url: str, fetch: HttpFetch, path: str, status: in
 @pytest.mark.parametrize("path", ["/token", "/register"])
 async def test_pages_may_ask_the_issuer(url: str, fetch: HttpFetch, path: str) -> None:
     """Pages that are welcome at the endpoint are welcome there too: a client in a browser has to get a token somewhere."""
-    asked = (ORIGIN, ("Access-Control-Request-Method", "POST"), ("Access-Control-Request-Headers", "content-type, dpop"))
+    asked = (
+        ORIGIN,
+        ("Access-Control-Request-Method", "POST"),
+        ("Access-Control-Request-Headers", "content-type, dpop"),
+    )
     response = await fetch(Request("OPTIONS", url.removesuffix("/mcp") + path, asked))
     await response.aclose()
     assert (response.status, response.headers["access-control-allow-origin"]) == (204, ORIGIN[1])
@@ -81,7 +89,9 @@ async def test_pages_may_ask_the_issuer(url: str, fetch: HttpFetch, path: str) -
 
 async def test_pages_can_read_why_they_are_refused(url: str, fetch: HttpFetch) -> None:
     """The challenge is exposed to the pages that are welcome."""
-    response = await fetch(Request("POST", url, (ORIGIN, ("Content-Type", "application/json")), b"{}"))
+    response = await fetch(
+        Request("POST", url, (ORIGIN, ("Content-Type", "application/json")), b"{}")
+    )
     await response.aclose()
     assert response.status == 401
     assert response.headers["access-control-allow-origin"] == "https://inspector.example"

@@ -22,7 +22,11 @@ async def test_the_metadata_is_at_all_its_places(path: str) -> None:
     inner = Inner()
     app = jwt_guard(name="Files", documentation="https://mcp.example.com/docs")(inner)
     got = await ask(app, "GET", path)
-    assert (got.status, got.header("access-control-allow-origin"), got.header("content-type")) == (200, "*", "application/json")
+    assert (got.status, got.header("access-control-allow-origin"), got.header("content-type")) == (
+        200,
+        "*",
+        "application/json",
+    )
     assert got.json == {
         "resource": RESOURCE,
         "authorization_servers": [ISSUER],
@@ -34,8 +38,17 @@ async def test_the_metadata_is_at_all_its_places(path: str) -> None:
     }
     head = await ask(app, "HEAD", path)
     assert (head.status, head.body, head.header("content-length")) == (200, b"", str(len(got.body)))
-    allowed = await ask(app, "OPTIONS", path, {"Origin": "https://page.example", "Access-Control-Request-Method": "GET"})
-    assert (allowed.status, allowed.body, allowed.header("access-control-allow-methods")) == (204, b"", "GET, HEAD")
+    allowed = await ask(
+        app,
+        "OPTIONS",
+        path,
+        {"Origin": "https://page.example", "Access-Control-Request-Method": "GET"},
+    )
+    assert (allowed.status, allowed.body, allowed.header("access-control-allow-methods")) == (
+        204,
+        b"",
+        "GET, HEAD",
+    )
     assert (await ask(app, "POST", path)).status == 405
     assert inner.scopes == []
 
@@ -50,7 +63,16 @@ async def test_clients_find_it_where_they_look() -> None:
         assert identifies(got.json["resource"], RESOURCE)
 
 
-@pytest.mark.parametrize("path", [ROOT + "/other", ROOT + "x", ROOT + "/mcp/x", "/.well-known/oauth-authorization-server", "/.well-known/"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ROOT + "/other",
+        ROOT + "x",
+        ROOT + "/mcp/x",
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/",
+    ],
+)
 async def test_other_places_are_guarded(path: str) -> None:
     """AUT-17: a place that is not this server's is not answered with its metadata."""
     assert (await ask(jwt_guard()(Inner()), "GET", path)).status == 401
@@ -61,7 +83,11 @@ async def test_scopes_of_the_features_are_listed_and_offline_access_never() -> N
     guard = jwt_guard()
     guard.learn("/mcp", lambda: ["files:write", "files:read", "offline_access", "use"])
     app = guard(Inner())
-    assert (await ask(app, "GET", ROOT)).json["scopes_supported"] == ["use", "files:read", "files:write"]
+    assert (await ask(app, "GET", ROOT)).json["scopes_supported"] == [
+        "use",
+        "files:read",
+        "files:write",
+    ]
     assert 'scope="use"' in (await ask(app)).challenges[0]
     own = jwt_guard(scopes_supported=["use", "offline_access", "more"])
     assert (await ask(own(Inner()), "GET", ROOT)).json["scopes_supported"] == ["use", "more"]
@@ -70,7 +96,9 @@ async def test_scopes_of_the_features_are_listed_and_offline_access_never() -> N
 async def test_nothing_is_said_of_scopes_where_there_are_none() -> None:
     app = jwt_guard(scopes=[], dpop="off")(Inner())
     assert "scopes_supported" not in (await ask(app, "GET", ROOT)).json
-    assert (await ask(app)).challenges == [f'Bearer resource_metadata="https://mcp.example.com{ROOT}/mcp"']
+    assert (await ask(app)).challenges == [
+        f'Bearer resource_metadata="https://mcp.example.com{ROOT}/mcp"'
+    ]
 
 
 async def test_dpop_is_told_as_it_is() -> None:
@@ -89,18 +117,27 @@ async def test_dpop_is_told_as_it_is() -> None:
         (RESOURCE, "", "/mcp", f"https://mcp.example.com{ROOT}/mcp"),
         ("https://mcp.example.com", "", "/", f"https://mcp.example.com{ROOT}"),
         ("https://mcp.example.com/", "", "/", f"https://mcp.example.com{ROOT}"),
-        ("https://example.com/a/mcp", "/a", "/a/mcp", f"https://example.com/a{ROOT}"),  # the root of the host is not ours
+        (
+            "https://example.com/a/mcp",
+            "/a",
+            "/a/mcp",
+            f"https://example.com/a{ROOT}",
+        ),  # the root of the host is not ours
         ("https://example.com/a", "/a", "/a/", f"https://example.com/a{ROOT}"),
         ("HTTPS://Example.COM:443/Mcp/", "", "/mcp", f"https://example.com{ROOT}/Mcp"),
     ],
 )
-async def test_where_the_metadata_is_said_to_be_it_is(resource: str, root: str, path: str, place: str) -> None:
+async def test_where_the_metadata_is_said_to_be_it_is(
+    resource: str, root: str, path: str, place: str
+) -> None:
     """AU3-03, AUF-06: also where the app is mounted beneath another, which has the root of the host."""
     app = jwt_guard(resource=resource)(Inner())
     [first, *_] = read_challenges((await ask(app, "POST", path, root_path=root)).challenges[0])
     assert first.parameters["resource_metadata"] == place
     got = await ask(app, "GET", place.partition(".com")[2], root_path=root)
-    assert got.json["resource"] == resource.rstrip("/").replace("HTTPS://Example.COM:443", "https://example.com")
+    assert got.json["resource"] == resource.rstrip("/").replace(
+        "HTTPS://Example.COM:443", "https://example.com"
+    )
 
 
 HERE: dict[str, Any] = {"server": ("127.0.0.1", 8000), "scheme": "http"}
@@ -122,10 +159,15 @@ async def request(host: str, **changes: Any) -> Any:
         ("localhost", ("127.0.0.1", 80), "http://localhost"),
     ],
 )
-async def test_on_the_same_machine_the_address_is_the_one_that_the_client_uses(host: str, server: Any, resource: str) -> None:
+async def test_on_the_same_machine_the_address_is_the_one_that_the_client_uses(
+    host: str, server: Any, resource: str
+) -> None:
     """AU3-03: so that a server can be tried without being told its address."""
     got = await request(host, server=server)
-    assert (got.status, f'resource_metadata="{resource}{ROOT}/mcp"' in got.challenges[0]) == (401, True)
+    assert (got.status, f'resource_metadata="{resource}{ROOT}/mcp"' in got.challenges[0]) == (
+        401,
+        True,
+    )
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,12 @@ def files() -> Server:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def web() -> AsyncIterator[Web]:
     """It, guarded."""
-    guard = Guard(Jwt(ISSUER, keys={"keys": [KEY.public()]}), resource=RESOURCE, scopes=["use"], implies={"admin": ["files:write"]})
+    guard = Guard(
+        Jwt(ISSUER, keys={"keys": [KEY.public()]}),
+        resource=RESOURCE,
+        scopes=["use"],
+        implies={"admin": ["files:write"]},
+    )
     async with serving(files(), guard=guard, legacy_sse=True, hosts=["mcp.example.com"]) as shared:
         yield shared
 
@@ -50,7 +55,9 @@ def of(subject: str | None, x: Offered, **claims: Any) -> Offered:
     """A request with somebody's token, which is good now."""
     if subject is not None:
         now = time.time()
-        x.headers["authorization"] = f"Bearer {token(sub=subject, **{'iat': now, 'exp': now + 600} | claims)}"
+        x.headers["authorization"] = (
+            f"Bearer {token(sub=subject, **{'iat': now, 'exp': now + 600} | claims)}"
+        )
     return x
 
 
@@ -61,8 +68,13 @@ def text(reply: Reply) -> Any:
 async def test_who_asks_is_known_in_the_stateless_era(web: Web) -> None:
     """AUT-05, SEC-02: each request by its own token."""
     for name in ("jane", "joe"):
-        assert text(await web.ask(of(name, modern("tools/call", {"name": "who", "arguments": {}})))) == name
-    assert (await web.ask(of(None, modern("tools/call", {"name": "who", "arguments": {}})))).status == 401
+        assert (
+            text(await web.ask(of(name, modern("tools/call", {"name": "who", "arguments": {}}))))
+            == name
+        )
+    assert (
+        await web.ask(of(None, modern("tools/call", {"name": "who", "arguments": {}})))
+    ).status == 401
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
@@ -70,22 +82,35 @@ async def test_the_session_of_another_is_none(web: Web, revision: str) -> None:
     """SEC-02, SEC-03, SEC-05: who has the id of a session and a good token of his own gets nothing, and neither does who has no token."""
     opened = await web.ask(of("jane", offered(initialize(0, revision))))
     assert opened.status == 200
-    session = {"mcp_session_id": opened.headers["mcp-session-id"], "mcp_protocol_version": revision if revision >= "2025-06-18" else None}
+    session = {
+        "mcp_session_id": opened.headers["mcp-session-id"],
+        "mcp_protocol_version": revision if revision >= "2025-06-18" else None,
+    }
 
     def said(body: bytes, **more: Any) -> Offered:
         return offered(body, **{**session, **more})
 
-    assert (await web.ask(of("jane", said(notification("notifications/initialized"))))).status == 202
+    assert (
+        await web.ask(of("jane", said(notification("notifications/initialized"))))
+    ).status == 202
     attempts = {
         "a call": lambda: said(tool(1, "who")),
         "a notification": lambda: said(notification("notifications/cancelled", {"requestId": 1})),
-        "its stream": lambda: said(b"", method="GET", accept="text/event-stream", content_type=None),
+        "its stream": lambda: said(
+            b"", method="GET", accept="text/event-stream", content_type=None
+        ),
         "its end": lambda: said(b"", method="DELETE", content_type=None),
     }
     for name, attempt in attempts.items():
         assert (name, (await web.ask(of("mallory", attempt()))).status) == (name, 404)
-        assert (name, (await web.ask(of("jane", attempt(), client_id="another program"))).status) == (name, 404)
-        assert (name, (await web.ask(of("jane", attempt(), iss="https://evil.example"))).status) == (name, 401)
+        assert (
+            name,
+            (await web.ask(of("jane", attempt(), client_id="another program"))).status,
+        ) == (name, 404)
+        assert (
+            name,
+            (await web.ask(of("jane", attempt(), iss="https://evil.example"))).status,
+        ) == (name, 401)
         assert (name, (await web.ask(of(None, attempt()))).status) == (name, 401)
     reply = await web.ask(of("jane", said(tool(2, "who"), accept="application/json")))
     assert (reply.status, "jane" in reply.body.decode()) == (200, True)
@@ -107,7 +132,10 @@ async def test_a_scope_that_a_tool_needs_is_asked_for(web: Web) -> None:
 async def test_what_clients_may_ask_for_is_in_the_metadata(web: Web) -> None:
     """AU3-01, AUS-09, SEC-25: the scopes of the server and of its tools; the first token needs only the server's."""
     reply = await web.ask(offered(b"", method="GET"), METADATA + "/mcp")
-    assert (reply.json["scopes_supported"], reply.json["authorization_servers"]) == (["use", "files:write"], [ISSUER])
+    assert (reply.json["scopes_supported"], reply.json["authorization_servers"]) == (
+        ["use", "files:write"],
+        [ISSUER],
+    )
     first = await web.ask(modern("tools/list"))
     assert (first.status, 'scope="use"' in first.headers["www-authenticate"]) == (401, True)
 
@@ -121,7 +149,9 @@ async def test_strange_hosts_and_pages_are_refused_with_a_token_too(web: Web) ->
 async def test_the_old_transport_is_guarded_too(web: Web) -> None:
     """AUT-05: every place of the server is."""
     for path in ("/sse", "/messages", "/messages/", "/anything"):
-        assert (await web.ask(offered(b"", method="GET", accept="text/event-stream"), path)).status == 401
+        assert (
+            await web.ask(offered(b"", method="GET", accept="text/event-stream"), path)
+        ).status == 401
     assert (await web.ask(offered(b"", method="GET"), "/health")).status == 200
 
 
@@ -140,6 +170,21 @@ async def test_a_server_that_is_tried_out_needs_no_address() -> None:
         reply = await web.ask(offered(b"", method="GET", host=here), METADATA)
         assert reply.json["resource"] == f"http://{here}/mcp"
         call = {"name": "who", "arguments": {}}
-        assert text(await web.ask(of("jane", modern("tools/call", call, host=here), aud=f"http://{here}/mcp"))) == "jane"
+        assert (
+            text(
+                await web.ask(
+                    of("jane", modern("tools/call", call, host=here), aud=f"http://{here}/mcp")
+                )
+            )
+            == "jane"
+        )
         assert (await web.ask(of("jane", modern("tools/call", call, host=here)))).status == 401
-        assert (await web.ask(of("jane", modern("tools/call", call, host="localhost:1"), aud="http://localhost:1/mcp"))).status == 500
+        assert (
+            await web.ask(
+                of(
+                    "jane",
+                    modern("tools/call", call, host="localhost:1"),
+                    aud="http://localhost:1/mcp",
+                )
+            )
+        ).status == 500

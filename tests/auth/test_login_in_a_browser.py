@@ -35,7 +35,9 @@ async def shop(folder: Path) -> AsyncIterator[str]:
     accounts = Accounts(folder / "accounts.db")
     await accounts.add("ada", PASSWORD)
     here = f"http://127.0.0.1:{port}"
-    issuer = Issuer(here, LocalPeople(accounts), resources=[f"{here}/mcp"], scopes={"shop": "Use the shop"})
+    issuer = Issuer(
+        here, LocalPeople(accounts), resources=[f"{here}/mcp"], scopes={"shop": "Use the shop"}
+    )
     async with guarded(server, Guard(issuer, resource=f"{here}/mcp", scopes=["shop"]), port) as url:
         yield url
 

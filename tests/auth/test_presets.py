@@ -24,7 +24,20 @@ KEY = SigningKey.generate("RS256")
 ALL = [presets.get(name) for name in presets.names()]
 SIGNED = [preset for preset in ALL if preset.kind == "jwt"]
 ASKED = [preset for preset in ALL if preset.kind == "api"]
-WANTED = {"auth0", "entra", "cognito", "google", "github", "keycloak", "okta", "workos", "clerk", "supabase", "descope", "scalekit"}
+WANTED = {
+    "auth0",
+    "entra",
+    "cognito",
+    "google",
+    "github",
+    "keycloak",
+    "okta",
+    "workos",
+    "clerk",
+    "supabase",
+    "descope",
+    "scalekit",
+}
 
 # What each provider puts into an access token beside iss, exp and iat: header, claims, and the principal that they mean.
 ENTRA_APP = "11111111-1111-1111-1111-111111111111"
@@ -42,22 +55,50 @@ TOKENS: dict[str, tuple[dict[str, str], dict[str, Any], tuple[str, str, set[str]
     ),
     "entra": (
         {"typ": "JWT"},
-        {"aud": ENTRA_APP, "sub": "pairwise", "oid": "o-1", "azp": "c", "scp": "files.read files.write", "ver": "2.0", "tid": "t"},
+        {
+            "aud": ENTRA_APP,
+            "sub": "pairwise",
+            "oid": "o-1",
+            "azp": "c",
+            "scp": "files.read files.write",
+            "ver": "2.0",
+            "tid": "t",
+        },
         ("o-1", "c", {"files.read", "files.write"}),
     ),
     "cognito": (
         {},
-        {"sub": "s-1", "aud": SERVER, "token_use": "access", "client_id": "c", "scope": f"{SERVER}/read", "username": "anna"},
+        {
+            "sub": "s-1",
+            "aud": SERVER,
+            "token_use": "access",
+            "client_id": "c",
+            "scope": f"{SERVER}/read",
+            "username": "anna",
+        },
         ("s-1", "c", {f"{SERVER}/read"}),
     ),
     "keycloak": (
         {"typ": "JWT"},
-        {"sub": "k-1", "aud": ["account", SERVER], "typ": "Bearer", "azp": "c", "scope": "files:read profile"},
+        {
+            "sub": "k-1",
+            "aud": ["account", SERVER],
+            "typ": "Bearer",
+            "azp": "c",
+            "scope": "files:read profile",
+        },
         ("k-1", "c", {"files:read", "profile"}),
     ),
     "okta": (
         {},
-        {"sub": "anna@acme.example", "uid": "00u1", "aud": SERVER, "cid": "c", "scp": ["files:read"], "ver": 1},
+        {
+            "sub": "anna@acme.example",
+            "uid": "00u1",
+            "aud": SERVER,
+            "cid": "c",
+            "scp": ["files:read"],
+            "ver": 1,
+        },
         ("00u1", "c", {"files:read"}),
     ),
     "workos": (
@@ -70,13 +111,26 @@ TOKENS: dict[str, tuple[dict[str, str], dict[str, Any], tuple[str, str, set[str]
         {"sub": "user_2", "aud": SERVER, "client_id": "c", "scope": "profile email"},
         ("user_2", "c", {"profile", "email"}),
     ),
-    "supabase": ({"typ": "JWT"}, {"sub": "u-1", "aud": SERVER, "client_id": "c", "role": "authenticated"}, ("u-1", "c", set())),
+    "supabase": (
+        {"typ": "JWT"},
+        {"sub": "u-1", "aud": SERVER, "client_id": "c", "role": "authenticated"},
+        ("u-1", "c", set()),
+    ),
     "descope": (
         {"typ": "JWT"},
-        {"sub": "U1", "aud": ["c", "P2abcdefghijklmnopqrstuvwxyz"], "azp": "c", "scope": "mcp:read"},
+        {
+            "sub": "U1",
+            "aud": ["c", "P2abcdefghijklmnopqrstuvwxyz"],
+            "azp": "c",
+            "scope": "mcp:read",
+        },
         ("U1", "c", {"mcp:read"}),
     ),
-    "scalekit": ({}, {"sub": "usr_1", "aud": [SERVER], "client_id": "c", "scope": "files:read"}, ("usr_1", "c", {"files:read"})),
+    "scalekit": (
+        {},
+        {"sub": "usr_1", "aud": [SERVER], "client_id": "c", "scope": "files:read"},
+        ("usr_1", "c", {"files:read"}),
+    ),
 }
 
 
@@ -104,7 +158,12 @@ def world(preset: Preset) -> World:
 def token(preset: Preset, **changes: Any) -> str:
     """An access token as the provider makes it, but for the changes."""
     header, claims, _ = TOKENS[preset.name]
-    base = {"iss": preset.issuer.format_map(preset.needs), "iat": int(NOW) - 10, "exp": int(NOW) + 600, "jti": "1"}
+    base = {
+        "iss": preset.issuer.format_map(preset.needs),
+        "iat": int(NOW) - 10,
+        "exp": int(NOW) + 600,
+        "jti": "1",
+    }
     told = {name: value for name, value in (base | claims | changes).items() if value is not None}
     return KEY.sign(told, header=header)
 
@@ -139,7 +198,14 @@ def test_addresses(preset: Preset) -> None:
 def test_the_provider_of_each(preset: Preset) -> None:
     """Each can stand behind the proxy, and says where people log in, and how they are found."""
     provider = preset.provider(**preset.needs)
-    url = provider.visit(client_id="c", redirect_uri="https://p.example/cb", state="s", challenge="x", nonce="n", scopes=provider.scopes)
+    url = provider.visit(
+        client_id="c",
+        redirect_uri="https://p.example/cb",
+        state="s",
+        challenge="x",
+        nonce="n",
+        scopes=provider.scopes,
+    )
     assert url.startswith(f"{provider.authorization_endpoint}?")
     assert "code_challenge=x" in url
     assert ("nonce=n" in url) == (provider.person == "id_token") == ("openid" in provider.scopes)
@@ -152,7 +218,11 @@ async def test_a_token_of_each(preset: Preset) -> None:
     verifier = preset.verifier(fetch=world(preset), **preset.needs)
     principal = (await verifier.verify(token(preset), resource=SERVER, now=NOW)).principal
     subject, client, scopes = TOKENS[preset.name][2]
-    assert (principal.subject, principal.client, principal.scopes) == (subject, client, frozenset(scopes))
+    assert (principal.subject, principal.client, principal.scopes) == (
+        subject,
+        client,
+        frozenset(scopes),
+    )
     assert principal.expires == NOW + 600
     assert list(verifier.issuers) == [(preset.server or preset.issuer).format_map(preset.needs)]
 
@@ -167,7 +237,9 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("changes", [changes for _, changes in OTHERS], ids=[name for name, _ in OTHERS])
+@pytest.mark.parametrize(
+    "changes", [changes for _, changes in OTHERS], ids=[name for name, _ in OTHERS]
+)
 @pytest.mark.parametrize("preset", SIGNED, ids=lambda preset: preset.name)
 async def test_tokens_for_others(preset: Preset, changes: dict[str, Any]) -> None:
     """A token for another server, from another, or from another time is refused (AUT-07, SEC-06)."""
@@ -201,11 +273,20 @@ async def test_a_token_that_is_asked_about(preset: Preset) -> None:
     """Where the provider can be asked in the common way, its answer is read as its tokens are, and held to the same audience (AUT-07)."""
     _, claims, (subject, client, scopes) = TOKENS[preset.name]
     api = Web({}, others=Answer({"active": True, "exp": int(NOW) + 600} | claims))
-    verifier = preset.verifier(opaque=True, client_id="own", client_secret="hush", fetch=api, **preset.needs)
+    verifier = preset.verifier(
+        opaque=True, client_id="own", client_secret="hush", fetch=api, **preset.needs
+    )
     principal = (await verifier.verify("opaque-token", resource=SERVER, now=NOW)).principal
-    assert (principal.subject, principal.client, principal.scopes) == (subject, client, frozenset(scopes))
+    assert (principal.subject, principal.client, principal.scopes) == (
+        subject,
+        client,
+        frozenset(scopes),
+    )
     assert [sent.url for sent in api.asked] == [preset.introspection.format_map(preset.needs)]
-    for told in ({"active": False}, {"active": True} | claims | {"aud": "https://other.example/mcp"}):
+    for told in (
+        {"active": False},
+        {"active": True} | claims | {"aud": "https://other.example/mcp"},
+    ):
         api.others = Answer(told)
         with pytest.raises(BadToken):
             await verifier.verify("opaque-token", resource=SERVER, now=NOW)
@@ -245,8 +326,14 @@ def test_values_that_cannot_be(name: str, values: dict[str, str]) -> None:
 
 def test_values_as_people_copy_them() -> None:
     """A domain may come as it stands in the address line; a Keycloak may be on the own machine."""
-    assert presets.get("okta").provider(domain="https://acme.okta.com/", server="default").issuer == "https://acme.okta.com/oauth2/default"
-    assert presets.get("keycloak").provider(base="http://127.0.0.1:8080/", realm="a").issuer == "http://127.0.0.1:8080/realms/a"
+    assert (
+        presets.get("okta").provider(domain="https://acme.okta.com/", server="default").issuer
+        == "https://acme.okta.com/oauth2/default"
+    )
+    assert (
+        presets.get("keycloak").provider(base="http://127.0.0.1:8080/", realm="a").issuer
+        == "http://127.0.0.1:8080/realms/a"
+    )
 
 
 KNOWN: dict[str, tuple[Mapping[str, Any], tuple[str, set[str]]]] = {
@@ -285,7 +372,11 @@ async def test_an_opaque_token_of_each(preset: Preset) -> None:
     told, (subject, scopes) = KNOWN[preset.name]
     verifier, api = asking(preset, Answer(told))
     principal = (await verifier.verify("opaque-token", resource=SERVER, now=NOW)).principal
-    assert (principal.subject, principal.client, principal.scopes) == (subject, "own", frozenset(scopes))
+    assert (principal.subject, principal.client, principal.scopes) == (
+        subject,
+        "own",
+        frozenset(scopes),
+    )
     (sent,) = api.asked
     assert sent.method == "POST"
     assert "opaque-token" not in sent.url
@@ -310,10 +401,16 @@ async def test_an_opaque_token_of_another_client(preset: Preset) -> None:
     (Answer(b"[1]"), Unverifiable),
     (t.Unreachable("no route"), Unverifiable),
 ])  # fmt: skip
-async def test_an_opaque_token_that_nobody_knows(preset: Preset, answer: Answer | Exception, refusal: type[Exception]) -> None:
+async def test_an_opaque_token_that_nobody_knows(
+    preset: Preset, answer: Answer | Exception, refusal: type[Exception]
+) -> None:
     """What the provider does not know is refused, and what it cannot be asked about is not taken."""
     verifier, _ = asking(preset, answer)
-    wanted = Unverifiable if getattr(answer, "status", 0) in (400, 404) and not _refuses(preset, answer) else refusal
+    wanted = (
+        Unverifiable
+        if getattr(answer, "status", 0) in (400, 404) and not _refuses(preset, answer)
+        else refusal
+    )
     with pytest.raises(wanted):
         await verifier.verify("opaque-token", resource=SERVER, now=NOW)
 
@@ -377,7 +474,11 @@ def test_a_provider_by_its_metadata() -> None:
         True,
         True,
     )
-    published |= {"code_challenge_methods_supported": ["plain"], "jwks_uri": None, "authorization_response_iss_parameter_supported": None}
+    published |= {
+        "code_challenge_methods_supported": ["plain"],
+        "jwks_uri": None,
+        "authorization_response_iss_parameter_supported": None,
+    }
     provider = provider_of(json.dumps(published).encode(), name="Ours", scopes=("a",))
     assert (provider.name, provider.person, provider.pkce, provider.sends_iss, provider.scopes) == (
         "Ours",

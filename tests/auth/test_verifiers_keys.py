@@ -39,24 +39,39 @@ async def test_the_issuers_metadata_says_where_the_keys_are() -> None:
     by = verifier(web)
     for _ in range(3):
         assert await good(by, token(), NOW) == "jane"
-    assert [request.url for request in web.asked] == [f"{ISSUER}/.well-known/oauth-authorization-server", JWKS]
+    assert [request.url for request in web.asked] == [
+        f"{ISSUER}/.well-known/oauth-authorization-server",
+        JWKS,
+    ]
 
 
 async def test_the_place_of_the_keys_can_be_given() -> None:
     web = Web({"https://keys.example.com/jwks": Answer({"keys": [KEY.public()]})})
-    assert await good(Jwt(ISSUER, jwks_uri="https://keys.example.com/jwks", fetch=web), token(), NOW) == "jane"
+    assert (
+        await good(Jwt(ISSUER, jwks_uri="https://keys.example.com/jwks", fetch=web), token(), NOW)
+        == "jane"
+    )
     assert len(web.asked) == 1
 
 
 @pytest.mark.parametrize(
-    "place", ["http://keys.example.com/jwks", "ftp://keys.example.com/jwks", "file:///etc/passwd", "", "https://a@b.example/"]
+    "place",
+    [
+        "http://keys.example.com/jwks",
+        "ftp://keys.example.com/jwks",
+        "file:///etc/passwd",
+        "",
+        "https://a@b.example/",
+    ],
 )
 async def test_keys_come_by_tls_only(place: str) -> None:
     """AUT-05, SEC-06: who could change the keys on their way could sign for anybody; also where the metadata names the place."""
     with pytest.raises(ValueError, match="jwks_uri"):
         Jwt(ISSUER, jwks_uri=place)
     pages = issuer_pages(KEY)
-    pages[f"{ISSUER}/.well-known/oauth-authorization-server"] = Answer({"issuer": ISSUER, "jwks_uri": place})
+    pages[f"{ISSUER}/.well-known/oauth-authorization-server"] = Answer(
+        {"issuer": ISSUER, "jwks_uri": place}
+    )
     with pytest.raises(Unverifiable):
         await good(verifier(Web(pages)), token(), NOW)
 
@@ -64,7 +79,9 @@ async def test_keys_come_by_tls_only(place: str) -> None:
 async def test_metadata_of_another_issuer_is_not_taken() -> None:
     """AUT-05: the document that an issuer's address leads to must say that it is that issuer's."""
     pages = issuer_pages(KEY)
-    pages[f"{ISSUER}/.well-known/oauth-authorization-server"] = Answer({"issuer": "https://evil.example", "jwks_uri": JWKS})
+    pages[f"{ISSUER}/.well-known/oauth-authorization-server"] = Answer(
+        {"issuer": "https://evil.example", "jwks_uri": JWKS}
+    )
     with pytest.raises(Unverifiable):
         await good(verifier(Web(pages)), token(), NOW)
 
@@ -85,7 +102,9 @@ async def test_64_requests_at_once_fetch_the_keys_once() -> None:
     assert isinstance(answers[0], asyncio.CancelledError)
     assert [got.status for got in answers[1:]] == [200] * 63  # type: ignore[union-attr]  # the rest are answers
     assert web.count(JWKS) == 1
-    assert {scope["interlock.principal"].subject for scope in inner.scopes} == {f"user-{n}" for n in range(8)}
+    assert {scope["interlock.principal"].subject for scope in inner.scopes} == {
+        f"user-{n}" for n in range(8)
+    }
 
 
 async def test_who_waits_for_keys_may_go_away() -> None:
@@ -116,12 +135,16 @@ async def test_one_token_at_once_is_verified_once() -> None:
         return await by.verify(shown, resource=resource, now=now)
 
     verdicts = Verdicts(slow)
-    asking = [asyncio.create_task(verdicts.find_out(b"k", token(), RESOURCE, NOW)) for _ in range(64)]
+    asking = [
+        asyncio.create_task(verdicts.find_out(b"k", token(), RESOURCE, NOW)) for _ in range(64)
+    ]
     await began.wait()
     asking[0].cancel()
     await asyncio.gather(asking[0], return_exceptions=True)
     gate.set()
-    assert {verified.principal.subject for verified in await asyncio.gather(*asking[1:])} == {"jane"}
+    assert {verified.principal.subject for verified in await asyncio.gather(*asking[1:])} == {
+        "jane"
+    }
     assert len(asked) == 1
     assert verdicts.known(b"k", NOW) is not None
 
@@ -136,7 +159,9 @@ async def test_a_new_key_is_found_as_soon_as_a_token_names_it() -> None:
     assert await good(by, long(), NOW + 31) == "jane"
     web.pages |= issuer_pages(NEXT)
     later = NOW + 31 + 3600
-    assert await good(by, long(NEXT), later) == "jane"  # the keys are stale, so that they are fetched; these do meanwhile
+    assert (
+        await good(by, long(NEXT), later) == "jane"
+    )  # the keys are stale, so that they are fetched; these do meanwhile
     await by._keys._wait()
     with pytest.raises(BadToken, match="none of the issuer's keys"):
         await good(by, long(), later)
@@ -150,7 +175,9 @@ async def test_a_flood_of_unknown_keys_is_one_request_for_each_interval() -> Non
     assert await good(by, long(), NOW) == "jane"
     for second in range(60):
         tokens = [long(NEXT, header={"kid": f"k{second}-{n}"}) for n in range(3)]
-        said = await asyncio.gather(*(good(by, one, NOW + second) for one in tokens), return_exceptions=True)
+        said = await asyncio.gather(
+            *(good(by, one, NOW + second) for one in tokens), return_exceptions=True
+        )
         assert {type(bad) for bad in said} == {BadToken}
         assert await good(by, long(), NOW + second) == "jane"
     assert web.count(JWKS) == 2  # the first, and one 30 seconds later
@@ -234,7 +261,9 @@ async def test_a_key_server_that_never_answers_is_given_up() -> None:
         ("max-age=nonsense", 3600),
     ],
 )
-async def test_keys_are_kept_for_as_long_as_is_said_within_bounds(header: str | None, again: float) -> None:
+async def test_keys_are_kept_for_as_long_as_is_said_within_bounds(
+    header: str | None, again: float
+) -> None:
     web = Web(issuer_pages(KEY, **({} if header is None else {"cache_control": header})))
     by = verifier(web, pause=1)
     await good(by, long(), NOW)

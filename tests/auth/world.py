@@ -31,7 +31,14 @@ ISSUER = "https://login.example.com"
 class Answer:
     """An answer whose body comes at once, or, where it is a stream, when the test says so. The world knows which are open."""
 
-    def __init__(self, world: World, status: int, headers: dict[str, str], body: bytes, stream: asyncio.Queue[bytes | None] | None) -> None:
+    def __init__(
+        self,
+        world: World,
+        status: int,
+        headers: dict[str, str],
+        body: bytes,
+        stream: asyncio.Queue[bytes | None] | None,
+    ) -> None:
         self.status, self.headers = status, headers
         self._world, self._body, self._stream = world, body, stream
         world.open.add(self)
@@ -70,7 +77,14 @@ class Token(Struct):
 class World:
     """The web as the client sees it. `sent` are all requests, `spent` the refresh tokens that were taken, `visits` the log-ins."""
 
-    def __init__(self, clock: Clock | None = None, *, server: str = SERVER, issuer: str = ISSUER, revision: str = R5) -> None:
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        server: str = SERVER,
+        issuer: str = ISSUER,
+        revision: str = R5,
+    ) -> None:
         self.clock = clock or Clock()
         self.server, self.issuer, self.revision = server, issuer, revision
         self.sent: list[Request] = []
@@ -86,14 +100,20 @@ class World:
         self.needs: dict[str, str] = {}  # scopes, by tool
         self.grants: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda asked: asked
         self.seconds: Any = 600  # what `expires_in` says
-        self.lives: float | None = None  # how long a token really lasts, where that is something else
+        self.lives: float | None = (
+            None  # how long a token really lasts, where that is something else
+        )
         self.offers_refresh = True
         self.dpop = False
         self.nonce: dict[str, str] = {}  # by "as" and "server": demanded of proofs
         self.proofs: Counter[str] = Counter()
-        self.trouble: dict[str, Any] = {}  # by path: what to answer in place of the right answer, or what to raise
+        self.trouble: dict[
+            str, Any
+        ] = {}  # by path: what to answer in place of the right answer, or what to raise
         self.gates: dict[str, asyncio.Event] = {}  # by path: what answers wait for
-        self.entered: dict[str, asyncio.Semaphore] = {}  # by path: told of each request that stands before a gate
+        self.entered: dict[
+            str, asyncio.Semaphore
+        ] = {}  # by path: told of each request that stands before a gate
         self.barrier: asyncio.Barrier | None = None  # in the tool "meet"
         self.challenge = 'Bearer resource_metadata="{metadata}", scope="use"'
         self.issuers: list[str] | None = None
@@ -154,10 +174,20 @@ class World:
     async def aclose(self) -> None:
         """Nothing to close."""
 
-    def _answer(self, status: int, body: Any = None, stream: asyncio.Queue[bytes | None] | None = None, **headers: str) -> Answer:
-        whole = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+    def _answer(
+        self,
+        status: int,
+        body: Any = None,
+        stream: asyncio.Queue[bytes | None] | None = None,
+        **headers: str,
+    ) -> Answer:
+        whole = (
+            b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        )
         kind = "text/event-stream" if stream is not None else "application/json"
-        named = {"content-type": kind} | {name.replace("_", "-"): value for name, value in headers.items()}
+        named = {"content-type": kind} | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
         return Answer(self, status, named, whole, stream)
 
     # -- the MCP server ----------------------------------------------------------------------------------------
@@ -185,7 +215,9 @@ class World:
         if isinstance(answer, Answer):
             return answer
         if self.revision == R1 and "to=1" in request.url:
-            self.streams[-1].put_nowait(b"event: message\ndata: " + json.dumps(answer).encode() + b"\n\n")
+            self.streams[-1].put_nowait(
+                b"event: message\ndata: " + json.dumps(answer).encode() + b"\n\n"
+            )
             return self._answer(202, None)
         session = {"mcp_session_id": "s1"} if message["method"] == "initialize" else {}
         return self._answer(200 if "result" in answer else 400, answer, **session, **fresh)
@@ -204,15 +236,24 @@ class World:
             if wrong or shown != token.jkt:
                 nonce = {"dpop_nonce": self.nonce["server"]} if wrong == "use_dpop_nonce" else {}
                 return self._answer(
-                    401, {"error": wrong}, www_authenticate=f'DPoP error="{wrong or "invalid_token"}", algs="ES256"', **nonce
+                    401,
+                    {"error": wrong},
+                    www_authenticate=f'DPoP error="{wrong or "invalid_token"}", algs="ES256"',
+                    **nonce,
                 )
         return token
 
     def _refuse(self, error: str) -> Answer:
-        header = self.challenge.format(metadata=f"{self.origin}/.well-known/oauth-protected-resource/mcp")
-        return self._answer(401, {"error": error}, www_authenticate=header + (f', error="{error}"' if error else ""))
+        header = self.challenge.format(
+            metadata=f"{self.origin}/.well-known/oauth-protected-resource/mcp"
+        )
+        return self._answer(
+            401, {"error": error}, www_authenticate=header + (f', error="{error}"' if error else "")
+        )
 
-    def _proof(self, proof: str | None, request: Request, who: str, token: str | None) -> tuple[str, str | None]:
+    def _proof(
+        self, proof: str | None, request: Request, who: str, token: str | None
+    ) -> tuple[str, str | None]:
         """What is wrong with a proof, nothing where it is right; and whose it is."""
         wanted = self.nonce.get(who)
         if proof is None:
@@ -236,9 +277,17 @@ class World:
 
         info = {"name": "world", "version": "1"}
         if method == "server/discover" and self.revision == R5:
-            return result(supportedVersions=[R5], capabilities={"tools": {}}, serverInfo=info, ttlMs=0, cacheScope="private")
+            return result(
+                supportedVersions=[R5],
+                capabilities={"tools": {}},
+                serverInfo=info,
+                ttlMs=0,
+                cacheScope="private",
+            )
         if method == "initialize" and self.revision != R5:
-            return result(protocolVersion=self.revision, capabilities={"tools": {}}, serverInfo=info)
+            return result(
+                protocolVersion=self.revision, capabilities={"tools": {}}, serverInfo=info
+            )
         if method == "tools/call":
             name = message["params"]["name"]
             lacking = set(self.needs.get(name, "").split()) - set(token.scopes)
@@ -262,7 +311,11 @@ class World:
     def _page(self, request: Request, path: str) -> Answer:
         at = request.url.partition("?")[0]
         if at.startswith(self.origin) and path.startswith("/.well-known/oauth-protected-resource"):
-            body = {"resource": self.server, "authorization_servers": self.issuers or [self.issuer], "scopes_supported": ["use"]}
+            body = {
+                "resource": self.server,
+                "authorization_servers": self.issuers or [self.issuer],
+                "scopes_supported": ["use"],
+            }
             return self._answer(200, body)
         if not request.url.startswith(self.issuer):
             return self._answer(404, None)
@@ -287,7 +340,12 @@ class World:
             "registration_endpoint": f"{at}/register",
             "response_types_supported": ["code"],
             "code_challenge_methods_supported": ["S256"],
-            "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post", "private_key_jwt"],
+            "token_endpoint_auth_methods_supported": [
+                "none",
+                "client_secret_basic",
+                "client_secret_post",
+                "private_key_jwt",
+            ],
             "authorization_response_iss_parameter_supported": True,
             **self.extra,
         }
@@ -309,21 +367,42 @@ class World:
         if self.dpop or "dpop" in headers:
             wrong, jkt = self._proof(headers.get("dpop"), request, "as", None)
             if wrong:
-                return self._answer(400, {"error": wrong}, **({"dpop_nonce": self.nonce["as"]} if wrong == "use_dpop_nonce" else {}))
+                return self._answer(
+                    400,
+                    {"error": wrong},
+                    **({"dpop_nonce": self.nonce["as"]} if wrong == "use_dpop_nonce" else {}),
+                )
         basic = headers.get("authorization", "").removeprefix("Basic ")
         if basic:
-            form["client_id"], form["client_secret"] = map(unquote_plus, base64.b64decode(basic).decode().split(":"))
+            form["client_id"], form["client_secret"] = map(
+                unquote_plus, base64.b64decode(basic).decode().split(":")
+            )
         match form["grant_type"]:
             case "authorization_code":
                 asked = self.codes.pop(form["code"], None)
-                if asked is None or _s256(form["code_verifier"]) != asked["code_challenge"] or form["client_id"] not in self.clients:
+                if (
+                    asked is None
+                    or _s256(form["code_verifier"]) != asked["code_challenge"]
+                    or form["client_id"] not in self.clients
+                ):
                     return self._answer(400, {"error": "invalid_grant"})
                 scopes = tuple(asked.get("scope", "").split())
-                return self._give(Token(asked["resource"], form["client_id"], self.grants(scopes), 0, jkt))
+                return self._give(
+                    Token(asked["resource"], form["client_id"], self.grants(scopes), 0, jkt)
+                )
             case "refresh_token":
                 return self._renew(form)
             case "client_credentials":
-                return self._give(Token(form["resource"], form.get("client_id", ""), tuple(form.get("scope", "").split()), 0, jkt), False)
+                return self._give(
+                    Token(
+                        form["resource"],
+                        form.get("client_id", ""),
+                        tuple(form.get("scope", "").split()),
+                        0,
+                        jkt,
+                    ),
+                    False,
+                )
         return self._answer(400, {"error": "unsupported_grant_type"})
 
     def _renew(self, form: dict[str, str]) -> Answer:
@@ -332,16 +411,35 @@ class World:
             return self._answer(401, {"error": "invalid_client"})
         if known is None or known.client != form["client_id"]:
             self.dead[form["refresh_token"]] += 1
-            return self._answer(400, {"error": "invalid_grant", "error_description": "\x1b[31mgone\x1b[0m"})
+            return self._answer(
+                400, {"error": "invalid_grant", "error_description": "\x1b[31mgone\x1b[0m"}
+            )
         self.spent[form["refresh_token"]] += 1
         return self._give(known)
 
     def _give(self, token: Token, lasting: bool = True) -> Answer:
         self._made += 1
         access, refresh = f"access-{self._made}-secret", f"refresh-{self._made}-secret"
-        lives = self.lives if self.lives is not None else float(self.seconds) if isinstance(self.seconds, int | float) else 600.0
-        self.tokens[access] = Token(token.resource, token.client, token.scopes, self.clock() + lives, token.jkt, token.subject)
-        body = {"access_token": access, "token_type": "DPoP" if token.jkt else "Bearer", "scope": " ".join(token.scopes)}
+        lives = (
+            self.lives
+            if self.lives is not None
+            else float(self.seconds)
+            if isinstance(self.seconds, int | float)
+            else 600.0
+        )
+        self.tokens[access] = Token(
+            token.resource,
+            token.client,
+            token.scopes,
+            self.clock() + lives,
+            token.jkt,
+            token.subject,
+        )
+        body = {
+            "access_token": access,
+            "token_type": "DPoP" if token.jkt else "Bearer",
+            "scope": " ".join(token.scopes),
+        }
         if self.seconds is not None:
             body["expires_in"] = self.seconds
         if lasting and self.offers_refresh:
@@ -393,7 +491,9 @@ def client(world: World, auth: Authorization, **options: Any) -> Client:
     """A client of the world's server."""
     revision = {} if world.revision == R5 else {"revision": world.revision}
     legacy = {"legacy_sse": True} if world.revision == R1 else {}
-    return Client(Http(world.server, fetch=world, auth=auth, **legacy), cache=False, **revision, **options)
+    return Client(
+        Http(world.server, fetch=world, auth=auth, **legacy), cache=False, **revision, **options
+    )
 
 
 def token_of(request: Request) -> str | None:

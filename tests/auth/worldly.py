@@ -40,7 +40,13 @@ class Worldly:
     @staticmethod
     async def _say(send: Any, status: int, headers: dict[str, str], body: bytes) -> None:
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": status, "headers": [*pairs, (b"content-length", str(len(body)).encode())]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [*pairs, (b"content-length", str(len(body)).encode())],
+            }
+        )
         await send({"type": "http.response.body", "body": body})
 
 

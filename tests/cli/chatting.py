@@ -18,7 +18,9 @@ from pathlib import Path
 # Makes the terminal the one that Ctrl-C comes from, then becomes the program under test.
 _TAKE_THE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
-_CUT = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*)?$")  # a command of which the end is still to come
+_CUT = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*)?$"
+)  # a command of which the end is still to come
 PATIENCE = 30.0
 
 
@@ -30,13 +32,35 @@ def legible(text: str) -> str:
 class Terminal:
     """A program at a terminal of its own. `raw` is all that it has sent, `text` the same without commands to the terminal."""
 
-    def __init__(self, words: Sequence[str], *, columns: int = 100, rows: int = 40, env: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        columns: int = 100,
+        rows: int = 40,
+        env: Mapping[str, str] = {},
+    ) -> None:
         self._master, end = pty.openpty()
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        command = [sys.executable, "-c", _TAKE_THE_TERMINAL, sys.executable, "-P", "-m", "interlock", *words]
-        clean = {name: value for name, value in os.environ.items() if name not in ("EDITOR", "VISUAL", "COLUMNS", "LINES")}
+        command = [
+            sys.executable,
+            "-c",
+            _TAKE_THE_TERMINAL,
+            sys.executable,
+            "-P",
+            "-m",
+            "interlock",
+            *words,
+        ]
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("EDITOR", "VISUAL", "COLUMNS", "LINES")
+        }
         environment = {**clean, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", **env}
-        self.process = subprocess.Popen(command, stdin=end, stdout=end, stderr=end, env=environment, start_new_session=True)
+        self.process = subprocess.Popen(
+            command, stdin=end, stdout=end, stderr=end, env=environment, start_new_session=True
+        )
         os.close(end)
         self.raw = b""
         self._mark = 0

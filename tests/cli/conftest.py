@@ -23,7 +23,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of its own for whatever looks for one, and the working folder."""
     folder = tmp_path / "home"
     folder.mkdir()
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CODEX_HOME", "APPDATA", "LOCALAPPDATA", "INTERLOCK_VAULT", "INTERLOCK_VAULT_KEY"):
+    for name in (
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "CODEX_HOME",
+        "APPDATA",
+        "LOCALAPPDATA",
+        "INTERLOCK_VAULT",
+        "INTERLOCK_VAULT_KEY",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     monkeypatch.setenv("HOME", str(folder))
@@ -37,7 +45,9 @@ def interlock(home: Path) -> Command:
     """The command, run in this process; gives click's result with stdout, stderr and exit code."""
 
     def run(*words: str | Path, stdin: str = "") -> Result:
-        return CliRunner().invoke(program, [str(word) for word in words], input=stdin, catch_exceptions=False)
+        return CliRunner().invoke(
+            program, [str(word) for word in words], input=stdin, catch_exceptions=False
+        )
 
     return run
 

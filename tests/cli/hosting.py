@@ -21,7 +21,14 @@ from click.testing import CliRunner
 from interlock.cli.program import program
 
 PATIENCE = 60.0
-KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "INTERLOCK_MODEL", "INTERLOCK_MODEL_URL")
+KEYS = (
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "INTERLOCK_MODEL",
+    "INTERLOCK_MODEL_URL",
+)
 
 # A server whose tool asks the model of the client, one that says it only reads, and one that tells which process it is.
 CURIOUS = """
@@ -63,7 +70,12 @@ async def started(*words: str | Path, **env: str) -> asyncio.subprocess.Process:
     pipe = asyncio.subprocess.PIPE
     command = [sys.executable, "-m", "interlock", *map(str, words)]
     return await asyncio.create_subprocess_exec(
-        *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment(**env), limit=16 * 1024 * 1024
+        *command,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        env=environment(**env),
+        limit=16 * 1024 * 1024,
     )
 
 
@@ -83,7 +95,14 @@ async def ran(*words: str | Path, stdin: str = "", **env: str) -> Ended:
 async def ran_here(*words: str | Path, stdin: str = "", **env: str) -> Ended:
     """The command, run in a thread of this process: a second less, where the test is of no program."""
     variables: dict[str, str | None] = {**dict.fromkeys(KEYS), **env}
-    command = partial(CliRunner().invoke, program, [str(word) for word in words], input=stdin, env=variables, catch_exceptions=False)
+    command = partial(
+        CliRunner().invoke,
+        program,
+        [str(word) for word in words],
+        input=stdin,
+        env=variables,
+        catch_exceptions=False,
+    )
     result = await asyncio.to_thread(command)
     return Ended(result.exit_code, result.stdout, result.stderr)
 
@@ -91,7 +110,12 @@ async def ran_here(*words: str | Path, stdin: str = "", **env: str) -> Ended:
 def written(path: Path, servers: dict[str, Path], **env: str) -> Path:
     """A configuration of servers in files of Python."""
     entries = {
-        id: {"command": sys.executable, "args": ["-P", "-m", "interlock", "run", str(file)], "env": env} for id, file in servers.items()
+        id: {
+            "command": sys.executable,
+            "args": ["-P", "-m", "interlock", "run", str(file)],
+            "env": env,
+        }
+        for id, file in servers.items()
     }
     path.write_text(json.dumps({"mcpServers": entries}), encoding="utf-8")
     return path
@@ -100,7 +124,9 @@ def written(path: Path, servers: dict[str, Path], **env: str) -> Path:
 class Page:
     """What the page of a host does, without its looks."""
 
-    def __init__(self, process: asyncio.subprocess.Process, address: str, client: httpx2.AsyncClient) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, address: str, client: httpx2.AsyncClient
+    ) -> None:
         self.process, self.address, self.client = process, address, client
         self.pid = process.pid
         self._csrf = ""
@@ -115,7 +141,11 @@ class Page:
 
     async def act(self, act: str, **given: Any) -> Any:
         """Have something done; its value."""
-        answer = (await self.client.post("/api/act", json={"act": act, **given}, headers={"x-interlock": self._csrf})).json()
+        answer = (
+            await self.client.post(
+                "/api/act", json={"act": act, **given}, headers={"x-interlock": self._csrf}
+            )
+        ).json()
         assert answer["ok"], answer
         return answer["value"]
 
@@ -164,7 +194,9 @@ async def hosting(*words: str | Path, **env: str) -> AsyncIterator[Page]:
                 line = await process.stdout.readline()
                 assert line, f"{said.decode()}{(await process.stderr.read()).decode()}"
                 said += line
-        async with httpx2.AsyncClient(base_url=found[1].decode(), trust_env=False, timeout=PATIENCE) as client:
+        async with httpx2.AsyncClient(
+            base_url=found[1].decode(), trust_env=False, timeout=PATIENCE
+        ) as client:
             yield Page(process, found[2].decode(), client)
     finally:
         if process.returncode is None:
@@ -187,7 +219,9 @@ def server_is(id: str, state: str) -> Callable[[dict[str, Any]], Any]:
 
     def fits(each: dict[str, Any]) -> Any:
         servers = each["state"]["servers"] if each["kind"] == "state" else []
-        return next((server for server in servers if (server["id"], server["state"]) == (id, state)), None)
+        return next(
+            (server for server in servers if (server["id"], server["state"]) == (id, state)), None
+        )
 
     return fits
 

@@ -16,12 +16,19 @@ from tests.loopback import Loopback, Quiet
 
 Answer = tuple[int, dict[str, str], bytes]
 _RESULTS: dict[str, dict[str, Any]] = {
-    "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "shop", "version": "1"}},
+    "initialize": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "shop", "version": "1"},
+    },
     "tools/list": {"tools": [{"name": "buy", "inputSchema": {"type": "object"}}]},
     "tools/call": {"content": [{"type": "text", "text": "bought"}]},
     "ping": {},
 }
-RESOURCE, AUTHORITY = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server/login"
+RESOURCE, AUTHORITY = (
+    "/.well-known/oauth-protected-resource/mcp",
+    "/.well-known/oauth-authorization-server/login",
+)
 SECRETS = ("access-", "refresh-", "secret-", "code-")
 """What every secret of this site begins with."""
 
@@ -34,8 +41,13 @@ class Identity(Loopback):
     def __init__(self) -> None:
         super().__init__(self._handler())
         self.url, self.issuer = f"{self.root}/mcp", f"{self.root}/login"
-        self.challenge: str | None = f'Bearer resource_metadata="{self.root}{RESOURCE}", scope="shop:read"'
-        self.resource: dict[str, Any] | None = {"resource": self.url, "authorization_servers": [self.issuer]}
+        self.challenge: str | None = (
+            f'Bearer resource_metadata="{self.root}{RESOURCE}", scope="shop:read"'
+        )
+        self.resource: dict[str, Any] | None = {
+            "resource": self.url,
+            "authorization_servers": [self.issuer],
+        }
         self.authority: dict[str, Any] | None = {
             "issuer": self.issuer,
             "authorization_endpoint": f"{self.root}/authorize",
@@ -45,7 +57,11 @@ class Identity(Loopback):
             "device_authorization_endpoint": f"{self.root}/device",
             "code_challenge_methods_supported": ["S256"],
             "response_types_supported": ["code"],
-            "grant_types_supported": ["authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:device_code"],
+            "grant_types_supported": [
+                "authorization_code",
+                "refresh_token",
+                "urn:ietf:params:oauth:grant-type:device_code",
+            ],
             "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
             "authorization_response_iss_parameter_supported": True,
         }
@@ -78,7 +94,9 @@ class Identity(Loopback):
             case "/token":
                 return self._token(form)
             case "/register":
-                return as_json({**json.loads(body), "client_id": f"client-{next(self._numbers)}"}, 201)
+                return as_json(
+                    {**json.loads(body), "client_id": f"client-{next(self._numbers)}"}, 201
+                )
             case "/revoke":
                 self.good.discard(form["token"])
                 return as_json({})
@@ -107,7 +125,11 @@ class Identity(Loopback):
         if "id" not in message:
             return 202, {}, b""
         if message["method"] == "tools/call" and self.needs is not None:
-            return 403, {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{self.needs}"'}, b""
+            return (
+                403,
+                {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{self.needs}"'},
+                b"",
+            )
         result = _RESULTS.get(message["method"])
         if result is None:
             return 400, {}, b"unknown method"
@@ -124,8 +146,17 @@ class Identity(Loopback):
         match form["grant_type"]:
             case "authorization_code":
                 asked = self._codes.pop(form["code"])
-                digest = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).decode().rstrip("=")
-                if digest != asked["code_challenge"] or form["redirect_uri"] != asked["redirect_uri"]:
+                digest = (
+                    base64.urlsafe_b64encode(
+                        hashlib.sha256(form["code_verifier"].encode()).digest()
+                    )
+                    .decode()
+                    .rstrip("=")
+                )
+                if (
+                    digest != asked["code_challenge"]
+                    or form["redirect_uri"] != asked["redirect_uri"]
+                ):
                     return as_json({"error": "invalid_grant"}, 400)
                 scope = asked.get("scope", scope)
             case "refresh_token":
@@ -136,7 +167,12 @@ class Identity(Loopback):
                 self._codes.pop(form["device_code"])
         access, refresh = f"access-{next(self._numbers)}", f"refresh-{next(self._numbers)}"
         self.good |= {access, refresh}
-        given = {"access_token": access, "token_type": "Bearer", "expires_in": self.seconds, "scope": scope}
+        given = {
+            "access_token": access,
+            "token_type": "Bearer",
+            "expires_in": self.seconds,
+            "scope": scope,
+        }
         return as_json({**given, **({"refresh_token": refresh} if self.refreshes else {})})
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
@@ -175,11 +211,18 @@ def as_json(data: Any, status: int = 200) -> Answer:
 
 def page(status: int = 200) -> Answer:
     """An answer of HTML."""
-    return status, {"Content-Type": "text/html; charset=utf-8"}, b"<!doctype html><title>Welcome</title>"
+    return (
+        status,
+        {"Content-Type": "text/html; charset=utf-8"},
+        b"<!doctype html><title>Welcome</title>",
+    )
 
 
 def browser(folder: Path) -> str:
     """A value for the variable BROWSER: a browser that goes where it is sent, and where that sends it on to."""
     script = folder / "browser.py"
-    script.write_text("import sys, urllib.request\nurllib.request.urlopen(sys.argv[1], timeout=20).read()\n", encoding="utf-8")
+    script.write_text(
+        "import sys, urllib.request\nurllib.request.urlopen(sys.argv[1], timeout=20).read()\n",
+        encoding="utf-8",
+    )
     return f"{sys.executable} -I {script} %s"

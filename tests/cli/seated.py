@@ -39,7 +39,9 @@ class Page(io.StringIO):
 class Seat:
     """The person's place: `see` waits until something is shown, `type` types. `opened` are pages that went to the browser."""
 
-    def __init__(self, host: Host, talk: Talk, keys: PipeInput, page: Page, opened: list[str]) -> None:
+    def __init__(
+        self, host: Host, talk: Talk, keys: PipeInput, page: Page, opened: list[str]
+    ) -> None:
         self.host, self.talk, self.page, self.opened = host, talk, page, opened
         self._keys, self._mark = keys, 0
         self.over: asyncio.Task[None]
@@ -58,7 +60,9 @@ class Seat:
             assert goes_on, f"never shown: {pattern!r}, but:\n{self.text[self._mark :]}"
             self.page.written.clear()
             waiting = asyncio.create_task(self.page.written.wait())
-            await asyncio.wait({waiting, self.over}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {waiting, self.over}, timeout=left, return_when=asyncio.FIRST_COMPLETED
+            )
             waiting.cancel()
         shown = self.text[self._mark : self._mark + found.end()]
         self._mark += found.end()
@@ -86,13 +90,21 @@ class Seat:
 
 
 @contextlib.asynccontextmanager
-async def seated(servers: Mapping[str, Any], *answers: Any, width: int = 100, trusted: bool = False, **options: Any) -> AsyncIterator[Seat]:
+async def seated(
+    servers: Mapping[str, Any],
+    *answers: Any,
+    width: int = 100,
+    trusted: bool = False,
+    **options: Any,
+) -> AsyncIterator[Seat]:
     """The chat before a host with these servers and a scripted model; `options` are the Host's."""
     entries = [Entry(id=name, url="http://127.0.0.1/", trusted=trusted) for name in servers]
     options = {"models": [Scripted(*answers)], "ask_to_start": False, **options}
     host = Host(entries, hub={"target": lambda entry: servers[entry.id]}, **options)
     page, opened = Page(), list[str]()
-    output = Vt100_Output(page, lambda: Size(rows=40, columns=width), term="xterm", enable_cpr=False)
+    output = Vt100_Output(
+        page, lambda: Size(rows=40, columns=width), term="xterm", enable_cpr=False
+    )
     with create_pipe_input() as keys, create_app_session(input=keys, output=output):
         talk = Talk(host, keys, Paper(output, coloured=False), pause=0)
         talk.front.ask = Asker(talk.front, talk.media, opened.append).ask

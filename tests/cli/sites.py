@@ -9,7 +9,11 @@ from typing import Any
 from tests.loopback import Loopback, Quiet
 
 _RESULTS: dict[str, dict[str, Any]] = {
-    "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "stranger", "version": "0"}},
+    "initialize": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "stranger", "version": "0"},
+    },
     "tools/list": {"tools": [{"name": "hello", "inputSchema": {"type": "object"}}]},
     "tools/call": {"content": [{"type": "text", "text": "hello"}]},
     "ping": {},
@@ -43,7 +47,11 @@ class Site(Loopback):
         result = _RESULTS.get(message["method"])
         if result is None:
             return 400, "text/plain", b"Bad Request: no valid session ID"
-        return 200, "application/json", json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+        return (
+            200,
+            "application/json",
+            json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode(),
+        )
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         site = self
@@ -53,7 +61,9 @@ class Site(Loopback):
 
             def do_POST(self) -> None:
                 site.heads.append({name.lower(): value for name, value in self.headers.items()})
-                self._send(*site.answer(self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+                self._send(
+                    *site.answer(self.path, self.rfile.read(int(self.headers["Content-Length"])))
+                )
 
             def do_GET(self) -> None:
                 self._send(*ODD.get(self.path, (405, "text/plain", b"")))

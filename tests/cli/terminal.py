@@ -14,7 +14,9 @@ from collections.abc import Sequence
 _TAKE_THE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 
 
-def at_terminal(words: Sequence[str], answers: Sequence[tuple[str, str]], *, seconds: float = 30.0) -> tuple[str, int]:
+def at_terminal(
+    words: Sequence[str], answers: Sequence[tuple[str, str]], *, seconds: float = 30.0
+) -> tuple[str, int]:
     """Run the command at a terminal; return what it showed and its exit code.
 
     `answers` are pairs: once the first text has been shown (since the last answer), the second is typed. AssertionError where a
@@ -23,7 +25,9 @@ def at_terminal(words: Sequence[str], answers: Sequence[tuple[str, str]], *, sec
     terminal, end = pty.openpty()
     command = [sys.executable, "-c", _TAKE_THE_TERMINAL, sys.executable, "-m", "interlock", *words]
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    process = subprocess.Popen(command, stdin=end, stdout=end, stderr=end, env=env, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdin=end, stdout=end, stderr=end, env=env, start_new_session=True
+    )
     os.close(end)
     shown, mark, waiting = "", 0, list(answers)
     deadline = time.monotonic() + seconds

@@ -20,7 +20,11 @@ ANSWERED: list[tuple[str, list[str], str]] = [
     ("confirm", ["--answers", '{"confirm": false}'], "no"),
     ("confirm", ["--answers", "[true]"], "yes"),
     ("book", ["--yes", "--answers", json.dumps(SEAT)], "3 aisle none False"),
-    ("book", ["--answers", json.dumps({**SEAT, "confirm": True, "meal": "soup", "quiet": True})], "3 aisle soup True"),
+    (
+        "book",
+        ["--answers", json.dumps({**SEAT, "confirm": True, "meal": "soup", "quiet": True})],
+        "3 aisle soup True",
+    ),
     ("book", ["--answers", json.dumps([SEAT, True])], "3 aisle none False"),
     ("book", ["--answers", json.dumps([SEAT, {"confirm": False}])], "nothing booked"),
     ("book", ["--answers", json.dumps([SEAT]), "--yes"], "3 aisle none False"),
@@ -69,7 +73,9 @@ def test_unanswered_is_code_2_and_says_how(
 
 
 @pytest.mark.parametrize("tool, options, words", REFUSED)
-def test_no_is_an_answer(interlock: Command, questions: Path, tool: str, options: list[str], words: str) -> None:
+def test_no_is_an_answer(
+    interlock: Command, questions: Path, tool: str, options: list[str], words: str
+) -> None:
     """The tool ends with its own words: code 1."""
     result = interlock("call", questions, tool, *options)
     assert result.exit_code == 1
@@ -82,7 +88,11 @@ def test_unanswered_for_machines(interlock: Command, questions: Path, tmp_path: 
     assert result.exit_code == 2
     assert json.loads(result.stdout)["error"]["kind"] == "unanswered"
     (tmp_path / "answers.json").write_text('{"confirm": true}')
-    data: dict[str, Any] = json.loads(interlock("call", questions, "confirm", "--answers", f"@{tmp_path}/answers.json", "--json").stdout)
+    data: dict[str, Any] = json.loads(
+        interlock(
+            "call", questions, "confirm", "--answers", f"@{tmp_path}/answers.json", "--json"
+        ).stdout
+    )
     assert data["content"] == [{"type": "text", "text": "yes"}]
 
 
@@ -115,15 +125,42 @@ def test_a_person_fills_in_a_form(questions: Path, home: Path) -> None:
     "tool, answers, code, words",
     [
         ("confirm", [("Yes [y/N]: ", "\n")], 0, "no"),
-        ("confirm", [("Yes [y/N]: ", "maybe\n"), ("Please answer y or n.", ""), ("Yes [y/N]: ", "y\n")], 0, "yes"),
+        (
+            "confirm",
+            [("Yes [y/N]: ", "maybe\n"), ("Please answer y or n.", ""), ("Yes [y/N]: ", "y\n")],
+            0,
+            "yes",
+        ),
         ("confirm", [("Yes [y/N]: ", "\x04")], 0, "no"),
         ("book", [("row: integer", "\x04")], 1, "The person dismissed the question: Which seat?"),
-        ("book", [("row: integer", "1\n"), ("aisle, window", "aisle\n"), ("meal", "\n"), ("quiet", "\n"), ("Send", "n\n")], 1, "declined"),
-        ("sign_in", [("visit example.com: Sign in first.", ""), ("https://example.com/sign-in", ""), ("[y/n]: ", "y\n")], 0, "signed in"),
+        (
+            "book",
+            [
+                ("row: integer", "1\n"),
+                ("aisle, window", "aisle\n"),
+                ("meal", "\n"),
+                ("quiet", "\n"),
+                ("Send", "n\n"),
+            ],
+            1,
+            "declined",
+        ),
+        (
+            "sign_in",
+            [
+                ("visit example.com: Sign in first.", ""),
+                ("https://example.com/sign-in", ""),
+                ("[y/n]: ", "y\n"),
+            ],
+            0,
+            "signed in",
+        ),
         ("sign_in", [("[y/n]: ", "n\n")], 1, "declined"),
     ],
 )
-def test_a_person_may_say_no(questions: Path, home: Path, tool: str, answers: list[tuple[str, str]], code: int, words: str) -> None:
+def test_a_person_may_say_no(
+    questions: Path, home: Path, tool: str, answers: list[tuple[str, str]], code: int, words: str
+) -> None:
     """No, nothing (Ctrl-D), or yes to an address, which is shown whole with its host (`ELI-25`, `ELI-26`)."""
     shown, found = at_terminal(["call", str(questions), tool], answers)
     assert found == code, shown

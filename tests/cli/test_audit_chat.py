@@ -17,7 +17,11 @@ async def test_what_is_left_out_is_told() -> None:
     async with seated({"s": Server("s")}) as seat:
         await seat.see("❯")
         (session,) = seat.host.sessions
-        seat.host.tell(Trimmed(session=session, rule="old-turns", words="Left out: the oldest turns.", tokens=1234))
+        seat.host.tell(
+            Trimmed(
+                session=session, rule="old-turns", words="Left out: the oldest turns.", tokens=1234
+            )
+        )
         shown = await seat.see(r"1,234 tokens")
         assert "Left out of what the model sees (old-turns)" in shown
         seat.type("\x04")

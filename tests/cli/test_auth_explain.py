@@ -58,7 +58,11 @@ def test_a_good_server(interlock: Command, site: Identity) -> None:
     result = interlock("auth", "explain", site.url)
     assert result.stdout == GOOD.format(root=site.root)
     assert (result.exit_code, result.stderr) == (0, "")
-    assert [(method, path) for method, path, _, _ in site.asked] == [("POST", "/mcp"), ("GET", RESOURCE), ("GET", AUTHORITY)]
+    assert [(method, path) for method, path, _, _ in site.asked] == [
+        ("POST", "/mcp"),
+        ("GET", RESOURCE),
+        ("GET", AUTHORITY),
+    ]
 
 
 def test_an_open_server(interlock: Command) -> None:
@@ -84,7 +88,10 @@ def authority(**members: object) -> Callable[[Identity], None]:
     def apply(site: Identity) -> None:
         assert site.authority is not None
         site.authority.update(
-            {name: str(value).format(root=site.root) if isinstance(value, str) else value for name, value in members.items()}
+            {
+                name: str(value).format(root=site.root) if isinstance(value, str) else value
+                for name, value in members.items()
+            }
         )
         for name in [name for name, value in members.items() if value is None]:
             del site.authority[name]
@@ -106,27 +113,89 @@ def elsewhere(site: Identity) -> None:
 
 FAULTS: dict[str, tuple[Callable[[Identity], object], str, str]] = {
     "PRM missing": (no_words, "server", "the server does not say who vouches for its users"),
-    "PRM is a page": (lambda site: site.answers.update({RESOURCE: page()}), "server", "200 with text/html that is no JSON object"),
+    "PRM is a page": (
+        lambda site: site.answers.update({RESOURCE: page()}),
+        "server",
+        "200 with text/html that is no JSON object",
+    ),
     "PRM moved": (
-        lambda site: site.answers.update({RESOURCE: (302, {"Location": "https://far.example/"}, b"")}),
+        lambda site: site.answers.update(
+            {RESOURCE: (302, {"Location": "https://far.example/"}, b"")}
+        ),
         "server",
         "302, sends on to https://far.example/, which is not followed",
     ),
-    "foreign resource": (resource(resource="https://other.example/mcp"), "server", "the document is about https://other.example/mcp"),
-    "no authorization server": (resource(authorization_servers=[]), "server", "it names no authorization server"),
-    "authorization server by http": (resource(authorization_servers=["http://far.example"]), "server", "which is not to be used"),
+    "foreign resource": (
+        resource(resource="https://other.example/mcp"),
+        "server",
+        "the document is about https://other.example/mcp",
+    ),
+    "no authorization server": (
+        resource(authorization_servers=[]),
+        "server",
+        "it names no authorization server",
+    ),
+    "authorization server by http": (
+        resource(authorization_servers=["http://far.example"]),
+        "server",
+        "which is not to be used",
+    ),
     "authorization server away": (elsewhere, "network", "it cannot be reached"),
-    "authorization server mute": (lambda site: setattr(site, "authority", None), "authorization server", "where its endpoints are"),
-    "issuer mismatch": (authority(issuer="https://other.example"), "authorization server", "`issuer` is https://other.example"),
-    "issuer with a slash": (authority(issuer="{root}/login/"), "server", "in `authorization_servers`"),
-    "no PKCE": (authority(code_challenge_methods_supported=None), "authorization server", "protects codes with PKCE"),
-    "no registration": (authority(registration_endpoint=None), "client", "it registers nobody by itself"),
-    "http endpoint": (authority(token_endpoint="http://far.example/t"), "authorization server", "token_endpoint is 'http://far.example/t'"),
-    "no endpoint": (authority(authorization_endpoint=None), "authorization server", "there is no authorization_endpoint"),
-    "no JSON": (lambda site: site.answers.update({AUTHORITY: page()}), "authorization server", "200 with text/html that is no JSON"),
-    "out of shape": (authority(token_endpoint=5), "authorization server", "`token_endpoint` is 5, which does not fit"),
-    "403 to strangers": (lambda site: site.answers.update({"/mcp": as_json({}, 403)}), "server", "refused with 403"),
-    "no endpoint of MCP": (lambda site: site.answers.update({"/mcp": page(404)}), "person", "nothing takes messages here"),
+    "authorization server mute": (
+        lambda site: setattr(site, "authority", None),
+        "authorization server",
+        "where its endpoints are",
+    ),
+    "issuer mismatch": (
+        authority(issuer="https://other.example"),
+        "authorization server",
+        "`issuer` is https://other.example",
+    ),
+    "issuer with a slash": (
+        authority(issuer="{root}/login/"),
+        "server",
+        "in `authorization_servers`",
+    ),
+    "no PKCE": (
+        authority(code_challenge_methods_supported=None),
+        "authorization server",
+        "protects codes with PKCE",
+    ),
+    "no registration": (
+        authority(registration_endpoint=None),
+        "client",
+        "it registers nobody by itself",
+    ),
+    "http endpoint": (
+        authority(token_endpoint="http://far.example/t"),
+        "authorization server",
+        "token_endpoint is 'http://far.example/t'",
+    ),
+    "no endpoint": (
+        authority(authorization_endpoint=None),
+        "authorization server",
+        "there is no authorization_endpoint",
+    ),
+    "no JSON": (
+        lambda site: site.answers.update({AUTHORITY: page()}),
+        "authorization server",
+        "200 with text/html that is no JSON",
+    ),
+    "out of shape": (
+        authority(token_endpoint=5),
+        "authorization server",
+        "`token_endpoint` is 5, which does not fit",
+    ),
+    "403 to strangers": (
+        lambda site: site.answers.update({"/mcp": as_json({}, 403)}),
+        "server",
+        "refused with 403",
+    ),
+    "no endpoint of MCP": (
+        lambda site: site.answers.update({"/mcp": page(404)}),
+        "person",
+        "nothing takes messages here",
+    ),
 }
 
 
@@ -151,7 +220,11 @@ def test_every_fault(interlock: Command, site: Identity, name: str) -> None:
 def test_it_goes_on_past_the_first_fault(interlock: Command, site: Identity) -> None:
     """All that is wrong is said at once, and in the end once more, by who has to mend it."""
     resource(resource="https://other.example/mcp")(site)
-    authority(issuer="https://third.example", code_challenge_methods_supported=None, registration_endpoint=None)(site)
+    authority(
+        issuer="https://third.example",
+        code_challenge_methods_supported=None,
+        registration_endpoint=None,
+    )(site)
     lines = interlock("auth", "explain", site.url).stdout.splitlines()
     assert lines[lines.index("4 things are wrong.") :] == [
         "4 things are wrong.",
@@ -169,7 +242,12 @@ def test_what_the_client_says_of_itself_counts(interlock: Command, site: Identit
     """Who is registered by hand lacks nothing."""
     authority(registration_endpoint=None)(site)
     assert interlock("auth", "explain", site.url, "--client-id", "abc").exit_code == 0
-    assert interlock("auth", "explain", site.url, "--client-id", "abc", "--issuer", "https://other.example").exit_code == 1
+    assert (
+        interlock(
+            "auth", "explain", site.url, "--client-id", "abc", "--issuer", "https://other.example"
+        ).exit_code
+        == 1
+    )
     assert interlock("auth", "explain", site.url, "--document", "https://me.example").exit_code == 2
     assert interlock("auth", "explain", "shop").exit_code == 2
 

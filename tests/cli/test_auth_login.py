@@ -64,13 +64,21 @@ def test_log_in_use_and_log_out(interlock: Command, site: Identity, home: Path) 
 
     assert without_secrets(interlock("auth", "status")).exit_code == 0
     result = without_secrets(interlock("auth", "logout", site.url))
-    assert (result.exit_code, result.stdout) == (0, f"Logged out of {site.url}; the tokens were withdrawn at {site.issuer}.\n")
-    assert [form["token_type_hint"] for form in site.forms("/revoke")] == ["refresh_token", "access_token"]
+    assert (result.exit_code, result.stdout) == (
+        0,
+        f"Logged out of {site.url}; the tokens were withdrawn at {site.issuer}.\n",
+    )
+    assert [form["token_type_hint"] for form in site.forms("/revoke")] == [
+        "refresh_token",
+        "access_token",
+    ]
     assert not site.good
     assert interlock("call", site.url, "buy").exit_code == 4
     assert interlock("auth", "logout", site.url).exit_code == 1
     assert interlock("auth", "status", site.url).exit_code == 1
-    assert interlock("auth", "status").stdout == "Nothing is kept. Log in: interlock auth login URL\n"
+    assert (
+        interlock("auth", "status").stdout == "Nothing is kept. Log in: interlock auth login URL\n"
+    )
 
 
 def test_status_is_a_table(interlock: Command, site: Identity) -> None:
@@ -80,10 +88,29 @@ def test_status_is_a_table(interlock: Command, site: Identity) -> None:
     interlock("auth", "login", site.url, "--account", "work")
     result = without_secrets(interlock("auth", "status"))
     head, *rows = result.stdout.splitlines()
-    assert head.split() == ["SERVER", "ACCOUNT", "ISSUER", "CLIENT", "SCOPES", "GOOD", "FOR", "THEN"]
+    assert head.split() == [
+        "SERVER",
+        "ACCOUNT",
+        "ISSUER",
+        "CLIENT",
+        "SCOPES",
+        "GOOD",
+        "FOR",
+        "THEN",
+    ]
     cells = [row.split() for row in rows]
     assert cells[0] == [site.url, site.issuer, "client-1", "shop:read", "10", "minutes", "renewed"]
-    assert [*cells[1][:3], *cells[1][4:]] == [site.url, "work", site.issuer, "shop:read", "10", "minutes", "log", "in", "again"]
+    assert [*cells[1][:3], *cells[1][4:]] == [
+        site.url,
+        "work",
+        site.issuer,
+        "shop:read",
+        "10",
+        "minutes",
+        "log",
+        "in",
+        "again",
+    ]
     for one in json.loads(without_secrets(interlock("auth", "status", site.url, "--json")).stdout):
         assert one["server"] == site.url
         assert one["refreshable"] is (one.get("account") is None)
@@ -103,9 +130,14 @@ def test_accounts_are_told_apart(interlock: Command, site: Identity) -> None:
 def test_a_header_goes_before_what_is_kept(interlock: Command, site: Identity) -> None:
     """Whoever gives a token means it."""
     interlock("auth", "login", site.url)
-    assert interlock("call", site.url, "buy", "--header", "authorization: Bearer mine").exit_code == 4
+    assert (
+        interlock("call", site.url, "buy", "--header", "authorization: Bearer mine").exit_code == 4
+    )
     site.good.add("mine")
-    assert interlock("call", site.url, "buy", "--header", "authorization: Bearer mine").stdout == "bought\n"
+    assert (
+        interlock("call", site.url, "buy", "--header", "authorization: Bearer mine").stdout
+        == "bought\n"
+    )
 
 
 def test_a_stale_token_is_renewed_by_whoever_needs_it(interlock: Command, site: Identity) -> None:
@@ -139,7 +171,10 @@ def test_tokens_for_scripts(interlock: Command, site: Identity) -> None:
     first = interlock("auth", "token", site.url)
     assert first.stdout.strip() in site.good
     assert (first.exit_code, first.stderr) == (0, "")
-    assert interlock("auth", "token", site.url, "--header").stdout == f"Authorization: Bearer {first.stdout}"
+    assert (
+        interlock("auth", "token", site.url, "--header").stdout
+        == f"Authorization: Bearer {first.stdout}"
+    )
     second = interlock("auth", "token", site.url, "--refresh")
     assert second.stdout != first.stdout
     assert second.stdout.strip() in site.good
@@ -161,7 +196,9 @@ def test_a_token_on_a_terminal_comes_with_a_warning(interlock: Command, site: Id
     assert "access-" in shown
 
 
-def test_a_registered_client_stays_itself(interlock: Command, site: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registered_client_stays_itself(
+    interlock: Command, site: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its id and secret are kept, so that renewing and logging in again are by the same client (`AUR-11`, `AUR-12`)."""
     assert site.authority is not None
     del site.authority["registration_endpoint"]
@@ -176,7 +213,9 @@ def test_a_registered_client_stays_itself(interlock: Command, site: Identity, mo
     assert interlock("auth", "token", site.url, "--refresh").exit_code == 0
     assert interlock("auth", "login", site.url).exit_code == 0
     shown = f"Basic {base64.b64encode(b'by-hand:secret-of-shop').decode()}"
-    assert [head["authorization"] for _, path, head, _ in site.asked if path == "/token"] == [shown] * 3
+    assert [head["authorization"] for _, path, head, _ in site.asked if path == "/token"] == [
+        shown
+    ] * 3
     without_secrets(interlock("auth", "status", "--json"))
     assert interlock("auth", "logout", "--all").exit_code == 0
     assert interlock("auth", "login", site.url).exit_code == 4
@@ -187,14 +226,25 @@ def test_a_secret_from_a_file(interlock: Command, site: Identity, tmp_path: Path
     secret = tmp_path / "secret"
     secret.write_text("secret-of-shop\n")
     for source, stdin in ((secret, ""), ("-", "secret-of-shop")):
-        result = interlock("auth", "login", site.url, "--client-id", "x", "--client-secret-file", source, stdin=stdin)
+        result = interlock(
+            "auth",
+            "login",
+            site.url,
+            "--client-id",
+            "x",
+            "--client-secret-file",
+            source,
+            stdin=stdin,
+        )
         assert without_secrets(result).exit_code == 0
     assert {head["authorization"] for _, path, head, _ in site.asked if path == "/token"} == {
         f"Basic {base64.b64encode(b'x:secret-of-shop').decode()}"
     }
 
 
-def test_another_vault(interlock: Command, site: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_vault(
+    interlock: Command, site: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By `--vault`, or for all commands by INTERLOCK_VAULT."""
     place = f"file://{tmp_path}/vault/mine"
     assert interlock("auth", "login", site.url, "--vault", place).exit_code == 0
@@ -217,7 +267,10 @@ def test_an_open_server_needs_no_log_in(interlock: Command, home: Path) -> None:
         assert interlock("call", open_one.url, "hello").stdout == "hello\n"
     finally:
         open_one.close()
-    assert (result.exit_code, result.stdout) == (0, f"{open_one.url} lets anybody in: there is nothing to log in to.\n")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        f"{open_one.url} lets anybody in: there is nothing to log in to.\n",
+    )
     assert data == {"server": open_one.url, "authorization": False}
 
 
@@ -230,7 +283,9 @@ def test_a_token_that_the_server_does_not_take(interlock: Command, site: Identit
     assert "refuses the token that was just given (it is for another server)" in result.stderr
 
 
-def test_what_cannot_be_withdrawn_is_forgotten_all_the_same(interlock: Command, site: Identity) -> None:
+def test_what_cannot_be_withdrawn_is_forgotten_all_the_same(
+    interlock: Command, site: Identity
+) -> None:
     """With words, and the code for it; where there is no place for it, with other words."""
     interlock("auth", "login", site.url)
     site.answers["/revoke"] = as_json({"error": "temporarily_unavailable"}, 503)
@@ -254,7 +309,9 @@ def test_what_cannot_be_withdrawn_is_forgotten_all_the_same(interlock: Command, 
         (307, "/other", "sends on to /other; give that"),
     ],
 )
-def test_what_is_no_refusal_is_no_log_in(interlock: Command, site: Identity, status: int, location: str, words: str) -> None:
+def test_what_is_no_refusal_is_no_log_in(
+    interlock: Command, site: Identity, status: int, location: str, words: str
+) -> None:
     """One line that says what came."""
     site.answers["/mcp"] = (status, {"Location": location} if location else {}, b"")
     result = interlock("auth", "login", site.url)
@@ -277,8 +334,14 @@ def test_a_refusal_by_the_person(interlock: Command, site: Identity) -> None:
         (["login"], "Missing argument"),
         (["login", "shop"], "is no address of a server"),
         (["login", "https://x.example", "--device", "--paste"], "two ways"),
-        (["login", "https://x.example", "--issuer", "https://y.example"], "give its --client-id too"),
-        (["login", "https://x.example", "--client-id", "a", "--client-secret-env", "NOT_SET"], "no secret in the variable NOT_SET"),
+        (
+            ["login", "https://x.example", "--issuer", "https://y.example"],
+            "give its --client-id too",
+        ),
+        (
+            ["login", "https://x.example", "--client-id", "a", "--client-secret-env", "NOT_SET"],
+            "no secret in the variable NOT_SET",
+        ),
         (["login", "https://x.example", "--document", "http://y.example/c"], "--document"),
         (["login", "https://x.example", "--redirect-uri", "http://y.example/c"], "--redirect-uri"),
         (["logout"], "or --all"),
@@ -306,7 +369,8 @@ def test_paste_at_a_terminal(interlock: Command, site: Identity) -> None:
     del interlock
     site.answers["/authorize"] = as_json({})
     shown, code = at_terminal(
-        ["auth", "login", site.url, "--paste"], [("press Enter:", "http://127.0.0.1:1/callback?error=x\r"), ("another", "\x03")]
+        ["auth", "login", site.url, "--paste"],
+        [("press Enter:", "http://127.0.0.1:1/callback?error=x\r"), ("another", "\x03")],
     )
     assert code == 130, shown
     assert "That is the answer to another log-in." in shown

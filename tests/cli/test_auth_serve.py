@@ -103,13 +103,29 @@ def running(*command: str | Path, stdin: str = "", stream: str = "stdout") -> It
         assert process.wait(30) == 0, rest
 
 
-def test_a_server_a_client_and_a_person(interlock: Command, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_a_client_and_a_person(
+    interlock: Command, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All three sides are ours: explained, logged in with a browser, used within the scopes, renewed, given back (`AUT-16`, `AUS-04`)."""
     (tmp_path / "shop.py").write_text(GUARDED, encoding="utf-8")
     (tmp_path / "person.py").write_text(PERSON, encoding="utf-8")
     monkeypatch.setenv("BROWSER", f"{sys.executable} -I {tmp_path / 'person.py'} %s")
-    serve = ["-m", "interlock", "auth", "serve", "--port", "0", "--account", "ada", "--scope", "shop:buy=Buy things in your name"]
-    with running(*serve, stdin=f"{PASSWORD}\n", stream="stderr") as issuer, running(tmp_path / "shop.py", issuer) as url:
+    serve = [
+        "-m",
+        "interlock",
+        "auth",
+        "serve",
+        "--port",
+        "0",
+        "--account",
+        "ada",
+        "--scope",
+        "shop:buy=Buy things in your name",
+    ]
+    with (
+        running(*serve, stdin=f"{PASSWORD}\n", stream="stderr") as issuer,
+        running(tmp_path / "shop.py", issuer) as url,
+    ):
         explained = json.loads(interlock("auth", "explain", url, "--json").stdout)
         assert {finding["level"] for finding in explained["findings"]} == {"ok", "info"}, explained
         assert interlock("call", url, "look").exit_code == 4
@@ -127,23 +143,42 @@ def test_a_server_a_client_and_a_person(interlock: Command, home: Path, tmp_path
         assert result.exit_code == 0, result.output
         assert "to a key of this log-in" in result.stdout
         assert interlock("call", url, "look").stdout == "tea\n"
-    assert {path.name for path in (home / ".local/share/interlock/issuer").iterdir()} >= {"accounts.db", "issuer.db"}
+    assert {path.name for path in (home / ".local/share/interlock/issuer").iterdir()} >= {
+        "accounts.db",
+        "issuer.db",
+    }
 
 
 def test_accounts(interlock: Command, tmp_path: Path) -> None:
     """Added with a password from stdin, listed without it, changed, removed; in a file of one's own or the user's."""
     there = ["--accounts", tmp_path / "accounts.db"]
-    assert interlock("auth", "account", "list", *there).output == "There are no accounts. Make one: interlock auth account add NAME\n"
     assert (
-        interlock("auth", "account", "add", "ada", "--display", "Ada L.", *there, stdin=f"{PASSWORD}\n").stdout == "ada can log in now.\n"
+        interlock("auth", "account", "list", *there).output
+        == "There are no accounts. Make one: interlock auth account add NAME\n"
+    )
+    assert (
+        interlock(
+            "auth", "account", "add", "ada", "--display", "Ada L.", *there, stdin=f"{PASSWORD}\n"
+        ).stdout
+        == "ada can log in now.\n"
     )
     again = interlock("auth", "account", "add", "Ada", *there, stdin=f"{PASSWORD}\n")
     assert (again.exit_code, again.stderr) == (1, "Error: There is an account ada already.\n")
     assert interlock("auth", "account", "list", *there).stdout == "ada  Ada L.\n"
     (listed,) = json.loads(interlock("auth", "account", "list", "--json", *there).stdout)
     assert listed.keys() == {"name", "subject", "display", "created"}
-    assert interlock("auth", "account", "passwd", "ada", *there, stdin="another long password\n").exit_code == 0
-    assert interlock("auth", "account", "passwd", "bob", *there, stdin="another long password\n").exit_code == 1
+    assert (
+        interlock(
+            "auth", "account", "passwd", "ada", *there, stdin="another long password\n"
+        ).exit_code
+        == 0
+    )
+    assert (
+        interlock(
+            "auth", "account", "passwd", "bob", *there, stdin="another long password\n"
+        ).exit_code
+        == 1
+    )
     assert interlock("auth", "account", "passwd", "ada", *there, stdin="short\n").exit_code == 1
     assert interlock("auth", "account", "passwd", "ada", *there).exit_code == 2
     assert interlock("auth", "account", "remove", "ada", *there).exit_code == 0
@@ -155,7 +190,9 @@ def test_a_password_at_a_terminal(home: Path, tmp_path: Path) -> None:
     """Typed twice, and never shown."""
     del home
     words = ["auth", "account", "add", "ada", "--accounts", str(tmp_path / "accounts.db")]
-    shown, code = at_terminal(words, [("Password for ada", f"{PASSWORD}\r"), ("Repeat for confirmation", f"{PASSWORD}\r")])
+    shown, code = at_terminal(
+        words, [("Password for ada", f"{PASSWORD}\r"), ("Repeat for confirmation", f"{PASSWORD}\r")]
+    )
     assert code == 0, shown
     assert PASSWORD not in shown
 

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no ps
 
 def children_of(process: int) -> list[str]:
     """The processes that a process has started."""
-    listed = subprocess.run(["ps", "-e", "-o", "ppid=,pid="], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["ps", "-e", "-o", "ppid=,pid="], capture_output=True, text=True, check=True
+    ).stdout
     return [line.split()[1] for line in listed.splitlines() if line.split()[0] == str(process)]
 
 
@@ -54,7 +56,9 @@ def test_the_holiday_from_prompt_to_mail(home: Path, tmp_path: Path) -> None:
         chat.type(" destination=Barc")
         chat.answer(r"Barcelona", "\t")
         chat.answer(r"elona", "\r")
-        chat.type(" departure_date=2024-06-15 return_date=2024-06-22 budget=3000 travelers=2 @europe")
+        chat.type(
+            " departure_date=2024-06-15 return_date=2024-06-22 budget=3000 travelers=2 @europe"
+        )
         chat.answer(r"preferences", "\t\r\r")
         chat.see(r"Destination: Barcelona")
         chat.see(r"@ travel: travel://preferences/europe")
@@ -107,7 +111,11 @@ def test_the_holiday_from_prompt_to_mail(home: Path, tmp_path: Path) -> None:
     calendar = (folder / "calendar" / "my-calendar.ics").read_text(encoding="utf-8")
     assert "SUMMARY:Barcelona Trip" in calendar
     assert "DTSTART;VALUE=DATE:20240615" in calendar
-    (mail,) = [path for path in (folder / "mail" / ".Sent").rglob("*") if path.parent.name in ("new", "cur")]
+    (mail,) = [
+        path
+        for path in (folder / "mail" / ".Sent").rglob("*")
+        if path.parent.name in ("new", "cur")
+    ]
     letter = email.message_from_bytes(mail.read_bytes(), policy=email.policy.default)
     assert letter["To"] == "ann@example.com"
     assert "BK-2024-0001" in str(letter["Subject"])
@@ -146,7 +154,10 @@ def test_nothing_is_booked_without_the_person(home: Path, tmp_path: Path) -> Non
         assert chat.end() == 0
         chat.keep("terminal-refused")
     assert bookings(folder) == []
-    assert not any("Barcelona" in path.read_text(encoding="utf-8") for path in (folder / "calendar").glob("*.ics"))
+    assert not any(
+        "Barcelona" in path.read_text(encoding="utf-8")
+        for path in (folder / "calendar").glob("*.ics")
+    )
     assert not [path for path in (folder / "mail").rglob("*") if path.parent.name in ("new", "cur")]
 
 

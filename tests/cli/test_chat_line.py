@@ -24,7 +24,9 @@ from interlock.cli.hosting.chat.speech import Speech as Said
 from interlock.host.events import Attached
 from interlock.types import Prompt, PromptArgument, Resource, ResourceTemplate
 
-PLAN = Prompt(name="plan", arguments=[PromptArgument(name="to", required=True), PromptArgument(name="on")])
+PLAN = Prompt(
+    name="plan", arguments=[PromptArgument(name="to", required=True), PromptArgument(name="on")]
+)
 OFFERS = (
     Offer(
         server="travel",
@@ -32,7 +34,11 @@ OFFERS = (
         resources=[Resource(uri="travel://preferences/europe", name="europe", title="Europe")],
         templates=[ResourceTemplate(uri_template="travel://trips/{trip}", name="trip")],
     ),
-    Offer(server="mail", prompts=[Prompt(name="both")], resources=[Resource(uri="mail://inbox", name="inbox")]),
+    Offer(
+        server="mail",
+        prompts=[Prompt(name="both")],
+        resources=[Resource(uri="mail://inbox", name="inbox")],
+    ),
 )
 EUROPE = Attached(server="travel", uri="travel://preferences/europe", title="Europe")
 TRIP = Attached(server="travel", uri="travel://trips/Spain-2023")
@@ -81,7 +87,12 @@ def test_a_line_that_means_nothing_says_what_would(line: str, words: str) -> Non
 
 
 def test_a_prompt_goes_by_its_shortest_name() -> None:
-    assert list(names_of_prompts(OFFERS, {"help"})) == ["plan", "travel:both", "travel:help", "mail:both"]
+    assert list(names_of_prompts(OFFERS, {"help"})) == [
+        "plan",
+        "travel:both",
+        "travel:help",
+        "mail:both",
+    ]
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), max_size=4))
@@ -127,7 +138,9 @@ def test_the_blanks_of_a_template() -> None:
         (["\n\n\n"], [], ""),
     ],
 )
-def test_what_the_model_says_is_cut_into_blocks(pieces: list[str], whole: list[str], rest: str) -> None:
+def test_what_the_model_says_is_cut_into_blocks(
+    pieces: list[str], whole: list[str], rest: str
+) -> None:
     """A block is whole at an empty line outside of code; nothing gets lost."""
     said = Said()
     assert [block for piece in pieces for block in said.hear(piece)] == whole

@@ -52,7 +52,10 @@ HOSTILE = (
     "\u202eabc", "\u200b", "\x1bP1$r\x1b\\", "\x1b[6n", "\x1bc", "\x00", "\x7f", "[link=https://evil.example]x[/link]", "[bold]x", "\U000e0041",
 )  # fmt: skip
 texts = st.one_of(
-    st.sampled_from(HOSTILE), st.lists(st.sampled_from([*HOSTILE, "a", " ", "\n", "\t", "|", "`", "<b>", "中"]), max_size=6).map("".join)
+    st.sampled_from(HOSTILE),
+    st.lists(
+        st.sampled_from([*HOSTILE, "a", " ", "\n", "\t", "|", "`", "<b>", "中"]), max_size=6
+    ).map("".join),
 )
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -60,19 +63,29 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 def harmless(shown: str) -> bool:
     """Whether nothing but colours, line ends and what can be seen is in it."""
     rest = SGR.sub("", shown)
-    return all(letter == "\n" or (letter.isprintable() and letter != "\u202e") or letter in "\u3000\xa0" for letter in rest)
+    return all(
+        letter == "\n" or (letter.isprintable() and letter != "\u202e") or letter in "\u3000\xa0"
+        for letter in rest
+    )
 
 
 def paper(width: int = 80, coloured: bool = True) -> tuple[Paper, io.StringIO]:
     """Paper to write on, and what stands on it."""
     out = io.StringIO()
-    return Paper(Vt100_Output(out, lambda: Size(rows=40, columns=width), term="xterm"), coloured=coloured), out
+    return Paper(
+        Vt100_Output(out, lambda: Size(rows=40, columns=width), term="xterm"), coloured=coloured
+    ), out
 
 
 @given(texts, st.booleans(), st.sampled_from([40, 80]))
 def test_the_paper_lets_no_command_through(text: str, coloured: bool, width: int) -> None:
     """Even where somebody forgot to make a text fit to be seen, in whatever it is printed."""
-    for each in (text, Text(text, style="bold"), Markdown(text), Markdown(f"# {text}\n\n- [{text}](https://a.example/{text})")):
+    for each in (
+        text,
+        Text(text, style="bold"),
+        Markdown(text),
+        Markdown(f"# {text}\n\n- [{text}](https://a.example/{text})"),
+    ):
         shown = rendered(each, width, coloured)
         assert harmless(shown), repr(shown)
         if not coloured:
@@ -83,11 +96,18 @@ def questions(text: str) -> list[q.AnyQuestion]:
     """Every question there is, with a text at each place that a stranger writes."""
     warned = (q.Warned(kind="hidden", words=text, where=text),)
     form = forms.fields(
-        {"type": "object", "properties": {"a": {"type": "string", "title": text, "description": text, "enum": ["x", text]}}}
+        {
+            "type": "object",
+            "properties": {
+                "a": {"type": "string", "title": text, "description": text, "enum": ["x", text]}
+            },
+        }
     )
     message = SamplingMessage(role="user", content=TextContent(text=text))
     said = CreateMessageResult(role="assistant", content=TextContent(text=text), model=text)
-    result = CallToolResult(content=[TextContent(text=text)], structured_content={"rows": [{text: text}]})
+    result = CallToolResult(
+        content=[TextContent(text=text)], structured_content={"rows": [{text: text}]}
+    )
     common: Any = {"id": "q1", "server": text, "warnings": warned}
     return [
         q.StartQuestion(**common, command=text, source=text, variables=(text,), roots=(text,), trusted=True),
@@ -118,7 +138,10 @@ def test_no_question_carries_a_command(text: str) -> None:
         if isinstance(question, q.CallQuestion):
             page.print(*details(question))
         if isinstance(question, q.FormQuestion):
-            page.print(*field_lines(question.fields[0], 1, 1), *filled_lines(question.fields, {"a": text}, {"a": text}))
+            page.print(
+                *field_lines(question.fields[0], 1, 1),
+                *filled_lines(question.fields, {"a": text}, {"a": text}),
+            )
     assert harmless(out.getvalue()), repr(out.getvalue())
 
 
@@ -164,8 +187,15 @@ def test_no_event_carries_a_command(text: str) -> None:
 def test_no_result_carries_a_command(text: str) -> None:
     media = Media()
     page, out = paper(120)
-    result = CallToolResult(content=[TextContent(text=text)], structured_content={text: [{"a": text, text: [text]}]})
-    page.print(*whole(result, media, 120), *whole(result, media, 40), *blocks(result.content, media), folded(result))
+    result = CallToolResult(
+        content=[TextContent(text=text)], structured_content={text: [{"a": text, text: [text]}]}
+    )
+    page.print(
+        *whole(result, media, 120),
+        *whole(result, media, 40),
+        *blocks(result.content, media),
+        folded(result),
+    )
     page.print("\n".join(yaml_lines({text: {text: [text, [text], {}]}})))
     assert harmless(out.getvalue()), repr(out.getvalue())
 
@@ -175,13 +205,19 @@ def test_no_result_carries_a_command(text: str) -> None:
 def test_no_suggestion_carries_a_command(text: str, typed: str) -> None:
     """What is inserted can be seen, and so can what is shown beside it."""
     prompt = Prompt(
-        name="plan", title=text, description=text, arguments=[PromptArgument(name="x", description=text), PromptArgument(name=text)]
+        name="plan",
+        title=text,
+        description=text,
+        arguments=[PromptArgument(name="x", description=text), PromptArgument(name=text)],
     )
     offer = Offer(
         server="s",
         prompts=[prompt, Prompt(name=text or "-", description=text)],
         resources=[Resource(uri=f"a://{text}", name=text, title=text)],
-        templates=[ResourceTemplate(uri_template="a://{x}", name=text), ResourceTemplate(uri_template=f"{text}{{x}}", name=text)],
+        templates=[
+            ResourceTemplate(uri_template="a://{x}", name=text),
+            ResourceTemplate(uri_template=f"{text}{{x}}", name=text),
+        ],
     )
 
     async def complete(*_: Any) -> Suggested:
@@ -189,13 +225,17 @@ def test_no_suggestion_carries_a_command(text: str, typed: str) -> None:
 
     async def offered() -> list[Completion]:
         choices = Choices(complete, lambda: [offer], {"help": "help"}, pause=0)
-        return [each async for each in choices.get_completions_async(Document(typed), CompleteEvent())]
+        return [
+            each async for each in choices.get_completions_async(Document(typed), CompleteEvent())
+        ]
 
     found = asyncio.run(offered())
     assert found
     for each in found:
         assert each.text.isprintable()
-        assert harmless(each.display_text + each.display_meta_text), repr((each.display_text, each.display_meta_text))
+        assert harmless(each.display_text + each.display_meta_text), repr(
+            (each.display_text, each.display_meta_text)
+        )
 
 
 def test_calls_under_way_have_a_bar_each() -> None:
@@ -210,7 +250,10 @@ def test_calls_under_way_have_a_bar_each() -> None:
     ):
         feed.hear(e.Noted(seq=0, at=0.0, event=event))
     live = "".join(fragment[1] for fragment in feed.live())
-    assert live.splitlines()[:2] == ["  s · a [########........]  50% half 0 s", "  s · Be [7]  0 s"]
+    assert live.splitlines()[:2] == [
+        "  s · a [########........]  50% half 0 s",
+        "  s · Be [7]  0 s",
+    ]
 
 
 def test_lines_are_no_wider_than_the_terminal() -> None:
@@ -240,7 +283,10 @@ def test_no_colours_where_they_are_not_wanted(monkeypatch: pytest.MonkeyPatch) -
     "data, lines",
     [
         ({"a": 1, "b": "two", "c": None, "d": True}, ["a: 1", "b: two", "c: null", "d: true"]),
-        ({"a": {"b": [1, {"c": 2, "d": 3}], "e": []}}, ["a:", "  b:", "    - 1", "    - c: 2", "      d: 3", "  e: []"]),
+        (
+            {"a": {"b": [1, {"c": 2, "d": 3}], "e": []}},
+            ["a:", "  b:", "    - 1", "    - c: 2", "      d: 3", "  e: []"],
+        ),
         ({"a": "one\ntwo"}, ["a: |", "  one", "  two"]),
         ({"a": "12", "b": "yes", "c": "", "d": " x"}, ['a: "12"', 'b: "yes"', 'c: ""', 'd: " x"']),
         ([[1, 2], "x"], ["- - 1", "  - 2", "- x"]),
@@ -267,9 +313,16 @@ def test_a_list_of_objects_is_a_table(data: Any, rows: list[dict[str, Any]]) -> 
 
 
 def test_a_table_has_columns_where_there_is_room() -> None:
-    result = CallToolResult(content=[], structured_content={"flights": [{"id": "A1", "price": 10}, {"id": "B2", "price": 20}]})
+    result = CallToolResult(
+        content=[],
+        structured_content={"flights": [{"id": "A1", "price": 10}, {"id": "B2", "price": 20}]},
+    )
     wide = rendered(whole(result, Media(), 100)[0], 100, False)
-    assert [line.split() for line in wide.splitlines()] == [["id", "price"], ["A1", "10"], ["B2", "20"]]
+    assert [line.split() for line in wide.splitlines()] == [
+        ["id", "price"],
+        ["A1", "10"],
+        ["B2", "20"],
+    ]
     narrow = rendered(whole(result, Media(), 40)[0], 40, False)
     assert narrow.splitlines() == ["- id: A1", "  price: 10", "- id: B2", "  price: 20"]
     assert folded(result) == "2 flights"

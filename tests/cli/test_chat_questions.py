@@ -35,7 +35,9 @@ def shop(**made: Any) -> Server:
 def decided(seat: Seat) -> list[CallDecided]:
     """Hear the decisions of a host, from now on."""
     heard: list[CallDecided] = []
-    seat.host.listen(lambda noted: heard.append(noted.event) if isinstance(noted.event, CallDecided) else None)
+    seat.host.listen(
+        lambda noted: heard.append(noted.event) if isinstance(noted.event, CallDecided) else None
+    )
     return heard
 
 
@@ -43,12 +45,17 @@ def decided(seat: Seat) -> list[CallDecided]:
 
 
 @pytest.mark.parametrize(
-    "key, words, remembered", [("y", "allowed once", 0), ("s", "for this conversation", 1), ("A", "allowed always", 1)]
+    "key, words, remembered",
+    [("y", "allowed once", 0), ("s", "for this conversation", 1), ("A", "allowed always", 1)],
 )
 async def test_a_call_is_allowed_with_one_key(key: str, words: str, remembered: int) -> None:
     """`TOL-24`, `HST-01`: who asks, what for, with what; once, for the conversation, always."""
     called: list[tuple[str, int]] = []
-    async with seated({"shop": shop(called=called)}, ["I buy it.", call("shop__buy", thing="tea", count=2)], "Done.") as seat:
+    async with seated(
+        {"shop": shop(called=called)},
+        ["I buy it.", call("shop__buy", thing="tea", count=2)],
+        "Done.",
+    ) as seat:
         await seat.answer("❯", "buy tea\r")
         shown = await seat.answer("d details", key)
         assert "shop may be asked to run buy" in shown
@@ -64,7 +71,9 @@ async def test_a_call_is_allowed_with_one_key(key: str, words: str, remembered: 
 
 async def test_a_call_is_refused_with_a_reason_that_the_model_hears() -> None:
     called: list[tuple[str, int]] = []
-    async with seated({"shop": shop(called=called)}, call("shop__buy", thing="tea"), "Then not.") as seat:
+    async with seated(
+        {"shop": shop(called=called)}, call("shop__buy", thing="tea"), "Then not."
+    ) as seat:
         heard = decided(seat)
         await seat.answer("❯", "buy tea\r")
         await seat.answer("n no", "n")
@@ -81,7 +90,9 @@ async def test_a_call_is_refused_with_a_reason_that_the_model_hears() -> None:
 async def test_arguments_are_edited_and_checked_before_they_are_sent() -> None:
     """Edited in place as JSON; what does not fit the tool is said at once, and asked again."""
     called: list[tuple[str, int]] = []
-    async with seated({"shop": shop(called=called)}, call("shop__buy", thing="tea"), "Done.") as seat:
+    async with seated(
+        {"shop": shop(called=called)}, call("shop__buy", thing="tea"), "Done."
+    ) as seat:
         await seat.answer("❯", "buy tea\r")
         await seat.answer("e edit", "e")
         await seat.answer("Ctrl-S", "" + "\x08" * 60 + '{"thing": 3}\x13')
@@ -94,13 +105,17 @@ async def test_arguments_are_edited_and_checked_before_they_are_sent() -> None:
     assert called == [("cake", 3)]
 
 
-async def test_arguments_are_edited_in_the_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_arguments_are_edited_in_the_editor(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nprintf \'{"thing": "milk"}\\n\' > "$1"\n')
     editor.chmod(0o700)
     monkeypatch.setenv("EDITOR", str(editor))
     called: list[tuple[str, int]] = []
-    async with seated({"shop": shop(called=called)}, call("shop__buy", thing="tea"), "Done.") as seat:
+    async with seated(
+        {"shop": shop(called=called)}, call("shop__buy", thing="tea"), "Done."
+    ) as seat:
         await seat.answer("❯", "buy tea\r")
         await seat.answer("e edit", "e")
         await seat.see("thing: milk")
@@ -113,7 +128,9 @@ async def test_arguments_are_edited_in_the_editor(monkeypatch: pytest.MonkeyPatc
 async def test_two_calls_are_asked_about_one_after_the_other() -> None:
     called: list[tuple[str, int]] = []
     both = [call("one__buy", thing="tea"), call("two__buy", thing="milk")]
-    async with seated({"one": shop(called=called), "two": shop(called=called)}, both, "Done.") as seat:
+    async with seated(
+        {"one": shop(called=called), "two": shop(called=called)}, both, "Done."
+    ) as seat:
         await seat.answer("❯", "buy both\r")
         assert "one may be asked" in await seat.answer("d details", "y")
         assert "two may be asked" in await seat.answer("two may be asked[^$]*d details", "y")
@@ -126,7 +143,9 @@ async def test_a_question_that_is_moot_disappears() -> None:
     """Ctrl-C at a question gives up the turn: the other question goes too, and nothing is called."""
     called: list[tuple[str, int]] = []
     both = [call("one__buy", thing="tea"), call("two__buy", thing="milk")]
-    async with seated({"one": shop(called=called), "two": shop(called=called)}, both, "Done.") as seat:
+    async with seated(
+        {"one": shop(called=called), "two": shop(called=called)}, both, "Done."
+    ) as seat:
         await seat.answer("❯", "buy both\r")
         await seat.answer("d details", "\x03")
         await seat.see("The turn ended")
@@ -223,7 +242,10 @@ async def test_a_form_is_filled_in_field_by_field() -> None:
         await seat.see("6/6 news")
         await seat.answer("❯ no", "\r")
         shown = await seat.answer("y send", "e")
-        assert "  1 Your name: Ann\n  2 seat: Aisle\n  3 meals: lunch, dinner\n  4 age: 18\n  5 mail: (left out)\n  6 news: no\n" in shown
+        assert (
+            "  1 Your name: Ann\n  2 seat: Aisle\n  3 meals: lunch, dinner\n  4 age: 18\n  5 mail: (left out)\n  6 news: no\n"
+            in shown
+        )
         await seat.answer("Which field", "5\r")
         await seat.see("5/6 mail")
         await seat.answer("❯", "ann@example.com\r")
@@ -231,17 +253,28 @@ async def test_a_form_is_filled_in_field_by_field() -> None:
         await seat.answer("y send", "y")
         await seat.see(r"Done\.")
         await seat.leave()
-    said = {"name": "Ann", "seat": "aisle", "meals": ["lunch", "dinner"], "age": 18, "mail": "ann@example.com", "news": False}
+    said = {
+        "name": "Ann",
+        "seat": "aisle",
+        "meals": ["lunch", "dinner"],
+        "age": 18,
+        "mail": "ann@example.com",
+        "news": False,
+    }
     assert [dict(each) for each in answers] == [said]
 
 
-@pytest.mark.parametrize("key, words, told", [("d", "declined", "declined"), ("c", "cancelled", "dismissed")])
+@pytest.mark.parametrize(
+    "key, words, told", [("d", "declined", "declined"), ("c", "cancelled", "dismissed")]
+)
 async def test_a_form_is_declined_or_cancelled(key: str, words: str, told: str) -> None:
     """`ELI-17`: also in its middle, by Esc."""
     answers: list[Any] = []
     ended: list[CallEnded] = []
     async with seated({"a": asking(answers)}, call("a__form"), "Done.", policy=ALLOW) as seat:
-        seat.host.listen(lambda noted: ended.append(noted.event) if isinstance(noted.event, CallEnded) else None)
+        seat.host.listen(
+            lambda noted: ended.append(noted.event) if isinstance(noted.event, CallEnded) else None
+        )
         await seat.answer("❯", "go\r")
         await seat.answer("f fill in", "f")
         await seat.see("1/6")
@@ -258,7 +291,14 @@ async def test_a_form_is_declined_or_cancelled(key: str, words: str, told: str) 
 async def test_a_page_is_never_opened_unasked() -> None:
     """`ELI-20`, `ELI-28`: the whole address with its host; it opens after a second key only."""
     answers: list[Any] = []
-    async with seated({"a": asking(answers)}, call("a__page"), call("a__page"), call("a__page"), "Done.", policy=ALLOW) as seat:
+    async with seated(
+        {"a": asking(answers)},
+        call("a__page"),
+        call("a__page"),
+        call("a__page"),
+        "Done.",
+        policy=ALLOW,
+    ) as seat:
         await seat.answer("❯", "go\r")
         shown = await seat.answer("o open in the browser", "o")
         assert "https://accounts.example.com/sign-in?x=1" in shown
@@ -295,7 +335,10 @@ def sampling(answers: list[Any]) -> Server:
 async def test_sampling_is_reviewed_before_and_after() -> None:
     """`SAM-06`, `SAM-07`, `SAM-17`: prompt, system prompt, tokens and model are edited before, the answer after."""
     answers: list[Any] = []
-    talker, thinker = Scripted(call("a__think"), "Done.", name="talker"), Scripted("Tea.", name="thinker")
+    talker, thinker = (
+        Scripted(call("a__think"), "Done.", name="talker"),
+        Scripted("Tea.", name="thinker"),
+    )
     async with seated({"a": sampling(answers)}, models=[talker, thinker], policy=ALLOW) as seat:
         await seat.answer("❯", "go\r")
         shown = await seat.answer("m another model", "m")
@@ -319,7 +362,10 @@ async def test_sampling_is_reviewed_before_and_after() -> None:
     assert answers == ["Tea, green."]
     (request,) = thinker.requests
     assert request.max_tokens == 20
-    assert request.messages[0].content in (TextContent(text="What is best? Of drinks."), [TextContent(text="What is best? Of drinks.")])
+    assert request.messages[0].content in (
+        TextContent(text="What is best? Of drinks."),
+        [TextContent(text="What is best? Of drinks.")],
+    )
 
 
 async def test_sampling_is_refused() -> None:

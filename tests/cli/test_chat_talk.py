@@ -75,7 +75,9 @@ def texts(model: Scripted) -> str:
 
 async def test_what_is_said_and_what_the_model_says() -> None:
     """The model's remark stands at the top and in the line; Markdown is rendered; Alt+Enter breaks a line."""
-    model = Scripted("A **bold** word.\n\n- one\n- two", facts=Facts(remark="Rule-based, no language model."))
+    model = Scripted(
+        "A **bold** word.\n\n- one\n- two", facts=Facts(remark="Rule-based, no language model.")
+    )
     async with seated({"guide": guide()}, models=[model]) as seat:
         await seat.see("You talk with scripted  Rule-based, no language model.")
         await seat.answer(r"scripted \(Rule-based\) ❯", "first\x1b\rsecond\r")
@@ -193,7 +195,9 @@ async def test_what_is_typed_waits_while_a_question_is_asked() -> None:
         await seat.answer("❯", "half a li")
         await seat.see("half a li")
         fields = forms.fields({"properties": {"a": {"type": "string"}}})
-        question = FormQuestion(id=seat.host.desk.name(), server="guide", message="Well?", fields=fields)
+        question = FormQuestion(
+            id=seat.host.desk.name(), server="guide", message="Well?", fields=fields
+        )
         asked = asyncio.create_task(seat.host.desk.ask(question))
         await seat.answer("guide asks you something", "y\r")
         await seat.see("guide asks you\n  Well")
@@ -251,7 +255,10 @@ async def test_the_commands(tmp_path: Path) -> None:
 
 async def test_a_narrow_terminal_shows_everything() -> None:
     async with seated(
-        {"guide": guide()}, call("guide__picture"), "A rather long answer that has to be broken into several lines.", width=40
+        {"guide": guide()},
+        call("guide__picture"),
+        "A rather long answer that has to be broken into several lines.",
+        width=40,
     ) as seat:
         await seat.answer("❯", "picture\r")
         shown = await seat.answer("d details", "y")
@@ -281,5 +288,7 @@ try:
 except click.ClickException as bad:
     print(bad.message)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
     assert "pip install 'interlock[host]'" in done.stdout

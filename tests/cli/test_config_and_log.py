@@ -60,7 +60,9 @@ def test_one_file_is_written_of_several(files: tuple[Path, Path], tmp_path: Path
 
 
 @pytest.mark.parametrize("before", ["{", '{"mcpServers": 3}', "// a comment\n{}"])
-def test_a_file_that_cannot_be_written_whole_is_left_as_it_is(files: tuple[Path, Path], tmp_path: Path, before: str) -> None:
+def test_a_file_that_cannot_be_written_whole_is_left_as_it_is(
+    files: tuple[Path, Path], tmp_path: Path, before: str
+) -> None:
     target = tmp_path / "all.json"
     target.write_text(before, encoding="utf-8")
     done = run("config", str(files[0]), "--write", str(target))
@@ -84,8 +86,15 @@ def kept(tmp_path: Path) -> Path:
         log = SqliteLog(path, clock=lambda: 1_700_000_000.0)
         await log.open()
         log.note(SessionBegan(session="s1", title="", model="m"))
-        log.note(PersonSaid(session="s1", messages=(SamplingMessage(role="user", content=[TextContent(text="a holiday")]),)))
-        log.note(CallEnded(session="s1", call="s1.1", server="travel", tool="book", error="no room"))
+        log.note(
+            PersonSaid(
+                session="s1",
+                messages=(SamplingMessage(role="user", content=[TextContent(text="a holiday")]),),
+            )
+        )
+        log.note(
+            CallEnded(session="s1", call="s1.1", server="travel", tool="book", error="no room")
+        )
         log.note(Notice(level="info", words="\x1b[31mred"))
         await log.aclose()
 
@@ -119,11 +128,17 @@ def test_the_log_is_written_out(kept: Path, tmp_path: Path) -> None:
 
 
 def test_a_log_that_was_changed_is_found_out(kept: Path) -> None:
-    assert "4 entries, all as they were written" in run("log", "--log", str(kept), "--verify").output
+    assert (
+        "4 entries, all as they were written" in run("log", "--log", str(kept), "--verify").output
+    )
     with sqlite3.connect(kept) as db:
-        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        for (name,) in db.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall():
             db.execute(f'DROP TRIGGER "{name}"')
-        db.execute("UPDATE entries SET data = replace(data, 'no room', 'booked') WHERE kind = 'callEnded'")
+        db.execute(
+            "UPDATE entries SET data = replace(data, 'no room', 'booked') WHERE kind = 'callEnded'"
+        )
     db.close()
     done = run("log", "--log", str(kept), "--verify")
     assert done.exit_code == 3

@@ -18,7 +18,11 @@ from interlock.cli.install.toml import TomlConfig
 from interlock.cli.install.yaml import YamlConfig
 from tests.cli.texts import is_kept, json_texts, toml_texts, without_comments, words, yaml_texts
 
-ENTRY = {"command": "/usr/bin/interlock", "args": ["run", "/home/me/my server.py"], "env": {"KEY": 'a "b" \\ c'}}
+ENTRY = {
+    "command": "/usr/bin/interlock",
+    "args": ["run", "/home/me/my server.py"],
+    "env": {"KEY": 'a "b" \\ c'},
+}
 SMALL: dict[str, Any] = {"command": "x"}
 
 entries = st.builds(
@@ -37,7 +41,10 @@ TOML, YAML = TomlConfig("mcp_servers"), YamlConfig("extensions")
 
 JSON_CASES = {
     "nothing": ("", '{\n  "mcpServers": {\n    "w": {\n      "command": "x"\n    }\n  }\n}\n'),
-    "an empty object": ("{}", '{\n  "mcpServers": {\n    "w": {\n      "command": "x"\n    }\n  }\n}'),
+    "an empty object": (
+        "{}",
+        '{\n  "mcpServers": {\n    "w": {\n      "command": "x"\n    }\n  }\n}',
+    ),
     "four spaces": (
         '{\n    "a": 1\n}\n',
         '{\n    "a": 1,\n    "mcpServers": {\n        "w": {\n            "command": "x"\n        }\n    }\n}\n',
@@ -46,7 +53,10 @@ JSON_CASES = {
         '{\r\n\t"mcpServers": {\r\n\t\t"b": {}\r\n\t}\r\n}',
         '{\r\n\t"mcpServers": {\r\n\t\t"b": {},\r\n\t\t"w": {\r\n\t\t\t"command": "x"\r\n\t\t}\r\n\t}\r\n}',
     ),
-    "one line": ('{"mcpServers": {"b": {}}}\n', '{"mcpServers": {"b": {}, "w": {"command": "x"}}}\n'),
+    "one line": (
+        '{"mcpServers": {"b": {}}}\n',
+        '{"mcpServers": {"b": {}, "w": {"command": "x"}}}\n',
+    ),
     "an empty section": (
         '{\n  "mcpServers": {},\n  "z": 0\n}\n',
         '{\n  "mcpServers": {\n    "w": {\n      "command": "x"\n    }\n  },\n  "z": 0\n}\n',
@@ -81,7 +91,9 @@ JSONC_CASES = {
 }
 
 
-@pytest.mark.parametrize("before, after", [*JSON_CASES.values(), *JSONC_CASES.values()], ids=[*JSON_CASES, *JSONC_CASES])
+@pytest.mark.parametrize(
+    "before, after", [*JSON_CASES.values(), *JSONC_CASES.values()], ids=[*JSON_CASES, *JSONC_CASES]
+)
 def test_json_entry_goes_in_in_the_manner_of_the_file(before: str, after: str) -> None:
     """Indentation, line ends, remarks and commas are taken from what is there; a second time changes nothing."""
     assert LENIENT.add(before, "w", SMALL) == after
@@ -111,7 +123,9 @@ def test_comments_are_refused_where_the_client_knows_none(text: str) -> None:
 
 
 @given(json_texts(comments=False), names, entries)
-def test_any_json_keeps_every_character(made: tuple[Any, str], name: str, entry: dict[str, Any]) -> None:
+def test_any_json_keeps_every_character(
+    made: tuple[Any, str], name: str, entry: dict[str, Any]
+) -> None:
     """The entry is there, everything else means and is what it was, and taking it out leaves no trace."""
     data, before = made
     assert plain_value(before) == data
@@ -127,13 +141,18 @@ def test_any_json_keeps_every_character(made: tuple[Any, str], name: str, entry:
 
 
 @given(json_texts(comments=True), names, entries)
-def test_any_json_with_comments_keeps_every_character(made: tuple[Any, str], name: str, entry: dict[str, Any]) -> None:
+def test_any_json_with_comments_keeps_every_character(
+    made: tuple[Any, str], name: str, entry: dict[str, Any]
+) -> None:
     """The same with comments anywhere and commas at the ends."""
     data, before = made
     assert plain_value(before) == data
     after = LENIENT.add(before, name, entry)
     assert is_kept(before, after)
-    assert json.loads(without_comments(after)) == {**data, "mcpServers": {**data.get("mcpServers", {}), name: entry}}
+    assert json.loads(without_comments(after)) == {
+        **data,
+        "mcpServers": {**data.get("mcpServers", {}), name: entry},
+    }
     left = LENIENT.drop(after, name)
     assert json.loads(without_comments(left)) == {**data, "mcpServers": data.get("mcpServers", {})}
     assert LENIENT.drop(left, name) == left
@@ -202,7 +221,10 @@ def test_any_toml_keeps_every_character(before: str, name: str, entry: dict[str,
     data = tomllib.loads(before)
     after = TOML.add(before, name, entry)
     assert is_kept(before, after)
-    assert tomllib.loads(after) == {**data, "mcp_servers": {**data.get("mcp_servers", {}), name: entry}}
+    assert tomllib.loads(after) == {
+        **data,
+        "mcp_servers": {**data.get("mcp_servers", {}), name: entry},
+    }
     assert TOML.add(after, name, entry) == after
     assert TOML.drop(after, name) == before
     assert TOML.source(before, name) is None
@@ -216,7 +238,9 @@ def test_a_toml_entry_in_several_tables_goes_whole(text: str) -> None:
     wanted = {name: entry for name, entry in data.get("mcp_servers", {}).items() if name != "notes"}
     left = tomllib.loads(TOML.drop(text, "notes"))
     assert left.get("mcp_servers", {}) == wanted
-    assert {k: v for k, v in left.items() if k != "mcp_servers"} == {k: v for k, v in data.items() if k != "mcp_servers"}
+    assert {k: v for k, v in left.items() if k != "mcp_servers"} == {
+        k: v for k, v in data.items() if k != "mcp_servers"
+    }
 
 
 # -- YAML -------------------------------------------------------------------------------------------------
@@ -230,7 +254,10 @@ YAML_CASES = {
         "extensions:\n    b:\n        type: x\n    w:\n      command: x\n\n# next\nz: 1\n",
     ),
     "an empty section": ("extensions: {}\nz: 1\n", "extensions:\n  w:\n    command: x\nz: 1\n"),
-    "a section of nothing": ("extensions: # none\n\nz: 1\n", "extensions: # none\n  w:\n    command: x\n\nz: 1\n"),
+    "a section of nothing": (
+        "extensions: # none\n\nz: 1\n",
+        "extensions: # none\n  w:\n    command: x\n\nz: 1\n",
+    ),
     "there already, and different": (
         "extensions:\n  w:\n    cmd: old\n    args:\n    - a\n  # b\n  b:\n    x: 1\n",
         "extensions:\n  w:\n    command: x\n  # b\n  b:\n    x: 1\n",
@@ -268,7 +295,10 @@ def test_any_yaml_keeps_every_line(before: str, name: str, entry: dict[str, Any]
     data = yaml.safe_load(before) or {}
     after = YAML.add(before, name, entry)
     assert is_kept(re.sub(r"(?m)^extensions: (\{\}|~)", "extensions:", before), after)
-    assert yaml.safe_load(after) == {**data, "extensions": {**(data.get("extensions") or {}), name: entry}}
+    assert yaml.safe_load(after) == {
+        **data,
+        "extensions": {**(data.get("extensions") or {}), name: entry},
+    }
     assert YAML.add(after, name, entry) == after
     left = YAML.drop(after, name)
     assert yaml.safe_load(left) == {**data, "extensions": data.get("extensions") or {}}
@@ -281,7 +311,27 @@ lines = st.lists(
         lambda indent, head, tail: " " * indent + head + tail,
         st.integers(0, 4),
         st.sampled_from(
-            ["extensions:", "a:", "b:", "w:", "- ", "- a:", "'q':", '"q":', "# r", "", "---", "?", "[", "]", "}", '"', "&x", "<<:", "word"]
+            [
+                "extensions:",
+                "a:",
+                "b:",
+                "w:",
+                "- ",
+                "- a:",
+                "'q':",
+                '"q":',
+                "# r",
+                "",
+                "---",
+                "?",
+                "[",
+                "]",
+                "}",
+                '"',
+                "&x",
+                "<<:",
+                "word",
+            ]
         ),
         st.sampled_from(
             [
@@ -324,4 +374,7 @@ def test_any_text_is_edited_rightly_or_refused(text: str) -> None:
         data = yaml.safe_load(text) or {}
     except yaml.YAMLError:
         return  # it was broken before, and every character of it is still there
-    assert yaml.safe_load(after) == {**data, "extensions": {**(data.get("extensions") or {}), "w": SMALL}}
+    assert yaml.safe_load(after) == {
+        **data,
+        "extensions": {**(data.get("extensions") or {}), "w": SMALL},
+    }

@@ -59,7 +59,17 @@ def said(site: Site, at: int = -1) -> str:
 
 async def test_an_answer(servers: Path, policy: Path, site: Site) -> None:
     """The answer alone on stdout, what was called on stderr; the model has got the result (`HST-01`)."""
-    ended = await ran("ask", "What is", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy)
+    ended = await ran(
+        "ask",
+        "What is",
+        "1 + 2?",
+        "-c",
+        servers,
+        "-m",
+        f"openai:m@{site.openai}",
+        "--policy",
+        policy,
+    )
     assert (ended.code, ended.out) == (0, "It is 3.\n")
     assert "called: add of everyday" in ended.err
     assert "What is 1 + 2?" in said(site, 0)
@@ -73,19 +83,42 @@ async def test_nothing_is_called_that_no_rule_allows(servers: Path, site: Site) 
     ended = await ran_here("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}")
     assert (ended.code, ended.out) == (0, "It is 3.\n")
     assert (
-        "not called: add of everyday. Nobody allowed this call: Nobody is there to be asked; allow it by a rule of --policy." in ended.err
+        "not called: add of everyday. Nobody allowed this call: Nobody is there to be asked; allow it by a rule of --policy."
+        in ended.err
     )
     assert "Nobody is there" in said(site)
 
 
 async def test_json(servers: Path, policy: Path, site: Site) -> None:
     """One object of the shape that the guide has."""
-    ended = await ran_here("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, "--json")
+    ended = await ran_here(
+        "ask",
+        "1 + 2?",
+        "-c",
+        servers,
+        "-m",
+        f"openai:m@{site.openai}",
+        "--policy",
+        policy,
+        "--json",
+    )
     answer = json.loads(ended.out)
     (call,) = answer.pop("calls")
     assert (call.pop("seconds") >= 0, answer.pop("session") != "", ended.code) == (True, True, 0)
-    assert call.items() >= {"server": "everyday", "tool": "add", "arguments": {"a": 1, "b": 2}, "allowed": True, "by": "rule"}.items()
-    assert (call["error"], call.keys() - {"server", "tool", "arguments", "allowed", "by", "why", "error"}) == ("", set())
+    assert (
+        call.items()
+        >= {
+            "server": "everyday",
+            "tool": "add",
+            "arguments": {"a": 1, "b": 2},
+            "allowed": True,
+            "by": "rule",
+        }.items()
+    )
+    assert (
+        call["error"],
+        call.keys() - {"server", "tool", "arguments", "allowed", "by", "why", "error"},
+    ) == ("", set())
     assert answer == {
         "answer": "It is 3.", "reason": "done", "words": "", "model": "m", "usage": {"input": 14, "output": 10}, "notices": [],
     }  # fmt: skip
@@ -93,20 +126,37 @@ async def test_json(servers: Path, policy: Path, site: Site) -> None:
 
 async def test_events(servers: Path, policy: Path, site: Site) -> None:
     """Each line is an entry as a log has it; nothing else is on stdout (`HST-10`)."""
-    ended = await ran_here("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, "--events")
+    ended = await ran_here(
+        "ask",
+        "1 + 2?",
+        "-c",
+        servers,
+        "-m",
+        f"openai:m@{site.openai}",
+        "--policy",
+        policy,
+        "--events",
+    )
     notes = list(read_export(ended.out.splitlines()))
     assert len(notes) == len(ended.out.splitlines())
     events = [note.event for note in notes]
     (decided,) = (event for event in events if isinstance(event, CallDecided))
     (done,) = (event for event in events if isinstance(event, CallEnded))
     (last,) = (event for event in events if isinstance(event, TurnEnded))
-    assert (decided.allow, decided.by, done.result is not None and done.result.text, last.reason) == (True, "rule", "3", "done")
+    assert (
+        decided.allow,
+        decided.by,
+        done.result is not None and done.result.text,
+        last.reason,
+    ) == (True, "rule", "3", "done")
 
 
 async def test_the_question_on_stdin(servers: Path, site: Site) -> None:
     """`-` reads it there; nothing is no question."""
     site.acts = [Act(Answer(("Yes.",)))]
-    ended = await ran_here("ask", "-", "-c", servers, "-m", f"openai:m@{site.openai}", stdin="Is it\nso?")
+    ended = await ran_here(
+        "ask", "-", "-c", servers, "-m", f"openai:m@{site.openai}", stdin="Is it\nso?"
+    )
     assert (ended.code, ended.out) == (0, "Yes.\n")
     assert "Is it\\nso?" in said(site)
     empty = await ran_here("ask", "-", "-c", servers, "-m", f"openai:m@{site.openai}", stdin=" \n")
@@ -120,7 +170,9 @@ async def test_a_prompt(servers: Path, site: Site) -> None:
     """A server's prompt with its arguments, and a resource beside it (`PRM-03`, `RES-13`)."""
     site.acts = [Act(Answer(("Hello!",)))]
     words = ["-c", servers, "-m", f"openai:m@{site.openai}", "--prompt", "everyday/greet"]
-    ended = await ran_here("ask", "name=Ada", "style=pirate", *words, "--attach", "everyday=note://tea")
+    ended = await ran_here(
+        "ask", "name=Ada", "style=pirate", *words, "--attach", "everyday=note://tea"
+    )
     assert (ended.code, ended.out) == (0, "Hello!\n")
     assert "Greet Ada in a pirate way." in said(site)
     assert "a note on tea" in said(site)
@@ -136,7 +188,9 @@ async def test_a_prompt(servers: Path, site: Site) -> None:
         (["hello", "--attach", "everyday=strange://tea"], 3, "strange://tea"),
     ],
 )
-async def test_what_cannot_be_said(servers: Path, site: Site, words: list[str], code: int, says: str) -> None:
+async def test_what_cannot_be_said(
+    servers: Path, site: Site, words: list[str], code: int, says: str
+) -> None:
     """Words and an exit code; the model is not asked."""
     ended = await ran_here("ask", *words, "-c", servers, "-m", f"openai:m@{site.openai}")
     assert (ended.code, ended.out, says in ended.err) == (code, "", True), ended.err
@@ -145,20 +199,41 @@ async def test_what_cannot_be_said(servers: Path, site: Site, words: list[str], 
 
 async def test_errors_for_programs(servers: Path, site: Site) -> None:
     """With --json they are JSON on stdout."""
-    ended = await ran_here("ask", "hello", "-c", servers, "-m", f"openai:m@{site.openai}", "--attach", "nobody=note://tea", "--json")
-    assert (ended.code, json.loads(ended.out)) == (4, {"error": {"message": "There is no server nobody; there are everyday."}})
+    ended = await ran_here(
+        "ask",
+        "hello",
+        "-c",
+        servers,
+        "-m",
+        f"openai:m@{site.openai}",
+        "--attach",
+        "nobody=note://tea",
+        "--json",
+    )
+    assert (ended.code, json.loads(ended.out)) == (
+        4,
+        {"error": {"message": "There is no server nobody; there are everyday."}},
+    )
 
 
 @pytest.mark.parametrize(
     "answers, text",
-    [('{"row": 3, "side": "aisle", "confirm": true}', "3 aisle none False"), ('{"side": "aisle"}', None), (None, None)],
+    [
+        ('{"row": 3, "side": "aisle", "confirm": true}', "3 aisle none False"),
+        ('{"side": "aisle"}', None),
+        (None, None),
+    ],
 )
-async def test_forms(home: Path, questions: Path, policy: Path, site: Site, answers: str | None, text: str | None) -> None:
+async def test_forms(
+    home: Path, questions: Path, policy: Path, site: Site, answers: str | None, text: str | None
+) -> None:
     """Answered by --answers where it fits the form, and dismissed where it does not (`ELI-06`, `ELI-12`)."""
     site.acts = [Act(Answer((("q__book", {}),))), Act(Answer(("Done.",)))]
     given = [] if answers is None else ["--answers", answers]
     servers = written(home / "servers.json", {"q": questions})
-    ended = await ran_here("ask", "Book.", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, *given)
+    ended = await ran_here(
+        "ask", "Book.", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, *given
+    )
     assert (ended.code, ended.out) == (0, "Done.\n")
     assert ("3 aisle none False" in said(site)) == (text is not None)
 
@@ -166,11 +241,17 @@ async def test_forms(home: Path, questions: Path, policy: Path, site: Site, answ
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_sampling(home: Path, policy: Path, site: Site, allowed: bool) -> None:
     """A server may ask the model where --sampling says so, and not otherwise (`SAM-05`, `SAM-07`)."""
-    site.acts = [Act(Answer((("curious__wonder", {}),))), *([Act(Answer(("A cat",)))] if allowed else []), Act(Answer(("Done.",)))]
+    site.acts = [
+        Act(Answer((("curious__wonder", {}),))),
+        *([Act(Answer(("A cat",)))] if allowed else []),
+        Act(Answer(("Done.",))),
+    ]
     (home / "curious.py").write_text(CURIOUS, encoding="utf-8")
     servers = written(home / "servers.json", {"curious": home / "curious.py"})
     more = ["--sampling"] if allowed else []
-    ended = await ran_here("ask", "Wonder.", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, *more)
+    ended = await ran_here(
+        "ask", "Wonder.", "-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, *more
+    )
     assert (ended.code, ended.out) == (0, "Done.\n")
     assert ("The model said: A cat" in said(site)) == allowed
     assert ("--sampling lets servers ask the model" in said(site)) != allowed
@@ -180,13 +261,31 @@ async def test_sampling(home: Path, policy: Path, site: Site, allowed: bool) -> 
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
-async def test_models_by_what_is_typed(servers: Path, policy: Path, site: Site, provider: str) -> None:
+async def test_models_by_what_is_typed(
+    servers: Path, policy: Path, site: Site, provider: str
+) -> None:
     """PROVIDER:MODEL@URL, with the key of the provider's usual variable."""
     url = {"openai": site.openai, "anthropic": site.anthropic, "gemini": site.gemini}[provider]
     key = {f"{provider.upper()}_API_KEY": "key-of-the-test"}
-    ended = await ran_here("ask", "1 + 2?", "-c", servers, "-m", f"{provider}:some/model@{url}", "--policy", policy, "--json", **key)
+    ended = await ran_here(
+        "ask",
+        "1 + 2?",
+        "-c",
+        servers,
+        "-m",
+        f"{provider}:some/model@{url}",
+        "--policy",
+        policy,
+        "--json",
+        **key,
+    )
     answer = json.loads(ended.out)
-    assert (ended.code, answer["answer"], answer["model"], len(answer["calls"])) == (0, "It is 3.", "some-model", 1)
+    assert (ended.code, answer["answer"], answer["model"], len(answer["calls"])) == (
+        0,
+        "It is 3.",
+        "some-model",
+        1,
+    )
     assert "key-of-the-test" in json.dumps(site.asked[0].headers)
     assert "key-of-the-test" not in ended.out + ended.err
 
@@ -195,18 +294,29 @@ async def test_models_of_a_file(home: Path, servers: Path, site: Site) -> None:
     """Those of models.json, or of another file; the first is used unless one is named; one without its key is left out, with words."""
     site.acts = [Act(Answer(("Yes.",)))]
     entry = {"provider": "openai", "model": "m", "url": site.openai}
-    models = {"keyless": {**entry, "key": "${NO_SUCH_KEY}"}, "one": entry, "two": {**entry, "model": "n"}}
+    models = {
+        "keyless": {**entry, "key": "${NO_SUCH_KEY}"},
+        "one": entry,
+        "two": {**entry, "model": "n"},
+    }
     other = home / "other.json"
     other.write_text(json.dumps({"models": models}), encoding="utf-8")
     settings = home / ".config/interlock/models.json"
     settings.parent.mkdir(parents=True)
     settings.write_text(other.read_text(encoding="utf-8"), encoding="utf-8")
-    for words, used in (([], "one"), (["-m", "two"], "two"), (["--models", other, "-m", "two", "-m", "one"], "two")):
+    for words, used in (
+        ([], "one"),
+        (["-m", "two"], "two"),
+        (["--models", other, "-m", "two", "-m", "one"], "two"),
+    ):
         ended = await ran_here("ask", "Hm?", "-c", servers, *words, "--json")
         assert (ended.code, json.loads(ended.out)["model"]) == (0, used)
         assert "NO_SUCH_KEY" in ended.err
     named = await ran_here("ask", "Hm?", "-c", servers, "-m", f"openai:two@{site.openai}", "--json")
-    assert (named.code, site.asked[-1].body["model"]) == (0, "two")  # what was typed, not what is called so in the file
+    assert (named.code, site.asked[-1].body["model"]) == (
+        0,
+        "two",
+    )  # what was typed, not what is called so in the file
 
 
 @pytest.mark.parametrize(
@@ -214,7 +324,10 @@ async def test_models_of_a_file(home: Path, servers: Path, site: Site) -> None:
     [
         ([], "There is no model. Name one by --model"),
         (["-m", "openai:m"], "OPENAI_API_KEY"),
-        (["-m", "nobody:m"], "There is no model nobody:m. A model is PROVIDER:MODEL[@URL]; the providers are openai, anthropic, gemini"),
+        (
+            ["-m", "nobody:m"],
+            "There is no model nobody:m. A model is PROVIDER:MODEL[@URL]; the providers are openai, anthropic, gemini",
+        ),
         (["-m", "m"], "There is no model m."),
         (["-m", "ollama:m", "-m", "vllm:m"], "two are called m"),
         (["--models", "half.json"], "half.json cannot be read"),
@@ -228,17 +341,29 @@ async def test_models_of_a_file(home: Path, servers: Path, site: Site) -> None:
         (["-m", "planner", "--json", "--events"], "--json or --events, not both"),
         (["-m", "planner", "--answers", "[true]"], "an object {field: value}"),
         (["-m", "planner", "--answers", "{"], "--answers cannot be read"),
-        (["-m", "planner", "--trust", "everybody"], "--trust everybody: there is no such server; there are everyday."),
+        (
+            ["-m", "planner", "--trust", "everybody"],
+            "--trust everybody: there is no such server; there are everyday.",
+        ),
     ],
 )
 def test_mistakes_in_what_is_given(
-    home: Path, servers: Path, interlock: Command, monkeypatch: pytest.MonkeyPatch, words: list[str], says: str
+    home: Path,
+    servers: Path,
+    interlock: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    says: str,
 ) -> None:
     """Words that say which, where and what to write instead; nothing is begun."""
     (home / "half.json").write_text('{"models": {', encoding="utf-8")
     (home / "list.json").write_text("[]", encoding="utf-8")
-    (home / "wrong.json").write_text('{"models": {"one": {"provider": "openai"}}}', encoding="utf-8")
-    (home / "policy.toml").write_text('default = "ask"\n\n\n[[rules]]\ndecision = "perhaps"\n', encoding="utf-8")
+    (home / "wrong.json").write_text(
+        '{"models": {"one": {"provider": "openai"}}}', encoding="utf-8"
+    )
+    (home / "policy.toml").write_text(
+        'default = "ask"\n\n\n[[rules]]\ndecision = "perhaps"\n', encoding="utf-8"
+    )
     (home / "half.toml").write_text("[[rules\n", encoding="utf-8")
     model = ["-m", "planner"] if "--policy" in words else []
     for name in KEYS:
@@ -289,11 +414,23 @@ async def test_a_near_file_starts_nothing_by_itself(home: Path, site: Site) -> N
         assert (ended.code, trace.exists()) == (0, False)
         (notice,) = json.loads(ended.out)["notices"]
         assert notice.startswith("curious is not there: ")
-        assert notice.endswith("Allow it in `interlock host` or `interlock chat`, or name its file by --config.")
+        assert notice.endswith(
+            "Allow it in `interlock host` or `interlock chat`, or name its file by --config."
+        )
         # what somebody would ship with it who wants it to be started
-        async with Host(home / ".mcp.json", models=[Scripted()], person=Agreeable(), pins=Pins(home / "interlock.lock")):
+        async with Host(
+            home / ".mcp.json",
+            models=[Scripted()],
+            person=Agreeable(),
+            pins=Pins(home / "interlock.lock"),
+        ):
             trace.unlink()
-        assert "command" in json.loads((home / "interlock.lock").read_text(encoding="utf-8"))["servers"]["curious"]
+        assert (
+            "command"
+            in json.loads((home / "interlock.lock").read_text(encoding="utf-8"))["servers"][
+                "curious"
+            ]
+        )
 
 
 class Agreeable:
@@ -314,7 +451,9 @@ class Agreeable:
         (["-c", "twice.json", "-c", "again.json"], "it stands in"),
     ],
 )
-def test_no_servers(home: Path, everyday: Path, interlock: Command, words: list[str], says: str) -> None:
+def test_no_servers(
+    home: Path, everyday: Path, interlock: Command, words: list[str], says: str
+) -> None:
     """Words that say what to do."""
     (home / "empty.json").write_text('{"mcpServers": {}}', encoding="utf-8")
     (home / "half.json").write_text('{"mcpServers": {', encoding="utf-8")
@@ -328,10 +467,21 @@ async def test_trust_and_roots(home: Path, everyday: Path, site: Site) -> None:
     """What a trusted server calls read-only is not asked about; all are told of the folders (`TOL-04`, `ROO-01`)."""
     (home / "curious.py").write_text(CURIOUS, encoding="utf-8")
     servers = written(home / "servers.json", {"curious": home / "curious.py", "everyday": everyday})
-    (home / "policy.json").write_text('{"rules": [{"decision": "allow", "tool": "folders"}]}', encoding="utf-8")
+    (home / "policy.json").write_text(
+        '{"rules": [{"decision": "allow", "tool": "folders"}]}', encoding="utf-8"
+    )
     looks = Answer((("curious__look", {}), ("everyday__folders", {})))
     site.acts = [Act(looks), Act(Answer(("Done.",)))]
-    words = ["-c", servers, "-m", f"openai:m@{site.openai}", "--policy", "policy.json", "--lock", home / "sub/own.lock"]
+    words = [
+        "-c",
+        servers,
+        "-m",
+        f"openai:m@{site.openai}",
+        "--policy",
+        "policy.json",
+        "--lock",
+        home / "sub/own.lock",
+    ]
     ended = await ran_here("ask", "Look.", *words, "--trust", "curious", "--root", home)
     assert (ended.code, ended.out) == (0, "Done.\n")
     assert "called: look of curious" in ended.err
@@ -345,11 +495,26 @@ async def test_trust_and_roots(home: Path, everyday: Path, site: Site) -> None:
 
 
 @pytest.mark.parametrize("how", [[], ["--json"], ["--events"]])
-async def test_secrets_are_not_shown(home: Path, everyday: Path, policy: Path, site: Site, how: list[str]) -> None:
+async def test_secrets_are_not_shown(
+    home: Path, everyday: Path, policy: Path, site: Site, how: list[str]
+) -> None:
     """A token of the configuration is in no output and not in the log, also where a server, or the model, repeats it (`SEC-16`)."""
-    site.acts = [Act(Answer((("everyday__variable", {"name": "SECRET"}),))), Act(Answer((f"It is {TOKEN} indeed.",)))]
+    site.acts = [
+        Act(Answer((("everyday__variable", {"name": "SECRET"}),))),
+        Act(Answer((f"It is {TOKEN} indeed.",))),
+    ]
     servers = written(home / "servers.json", {"everyday": everyday}, SECRET="${TOKEN}")
-    words = ["-c", servers, "-m", f"openai:m@{site.openai}", "--policy", policy, "--log", home / "log.db", *how]
+    words = [
+        "-c",
+        servers,
+        "-m",
+        f"openai:m@{site.openai}",
+        "--policy",
+        policy,
+        "--log",
+        home / "log.db",
+        *how,
+    ]
     ended = await ran("ask", "What is it?", *words, TOKEN=TOKEN)
     assert ended.code == 0
     assert TOKEN in said(site)  # the server had it
@@ -362,7 +527,9 @@ async def test_rules_that_were_remembered(home: Path, servers: Path, site: Site)
     """Those in the person's own folder are heeded; a file that cannot be read is said, and allows nothing."""
     saved = home / "data/interlock/host/rules.json"
     saved.parent.mkdir(parents=True)
-    saved.write_text('{"rules": [{"decision": "allow", "server": "everyday", "tool": "add"}]}', encoding="utf-8")
+    saved.write_text(
+        '{"rules": [{"decision": "allow", "server": "everyday", "tool": "add"}]}', encoding="utf-8"
+    )
     words = ["ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}"]
     ended = await ran_here(*words, XDG_DATA_HOME=str(home / "data"))
     assert "called: add of everyday\n" in ended.err
@@ -390,14 +557,20 @@ async def test_files_that_cannot_be_used(home: Path, servers: Path, site: Site) 
     for name in ("other.db", "newer.db", "text.db"):
         before = (home / name).read_bytes()
         ended = await ran_here(*words, "--log", home / name)
-        assert (ended.code, ended.out, "The log cannot be kept" in ended.err) == (1, "", True), ended.err
+        assert (ended.code, ended.out, "The log cannot be kept" in ended.err) == (1, "", True), (
+            ended.err
+        )
         assert (home / name).read_bytes() == before
     (home / "broken.lock").write_text("{", encoding="utf-8")
     ended = await ran_here(*words, "--lock", home / "broken.lock")
     assert (ended.code, "broken.lock" in ended.err, "Traceback" in ended.err) == (2, True, False)
     for more in (["--log", servers / "log.db"], ["--lock", servers / "own.lock"]):
         ended = await ran_here(*words, *more)
-        assert (ended.code, "cannot be made" in ended.err, "Traceback" in ended.err) == (2, True, False), ended.err
+        assert (ended.code, "cannot be made" in ended.err, "Traceback" in ended.err) == (
+            2,
+            True,
+            False,
+        ), ended.err
     ended = await ran_here(*words, XDG_DATA_HOME=str(servers))
     assert (ended.code, "cannot be made" in ended.err) == (2, True)
     assert len(site.asked) == asked
@@ -434,8 +607,21 @@ async def test_an_interrupt(servers: Path, policy: Path, site: Site) -> None:
 
 def test_a_reader_that_leaves(servers: Path) -> None:
     """Whoever reads only the first line, as `head` does, breaks nothing and sees no traceback."""
-    command = [sys.executable, "-m", "interlock", "ask", "hello", "-c", str(servers), "-m", "planner", "--events"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "interlock",
+        "ask",
+        "hello",
+        "-c",
+        str(servers),
+        "-m",
+        "planner",
+        "--events",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert json.loads(process.stdout.readline())["event"]["type"] == "serverState"

@@ -21,15 +21,31 @@ from tests.cli.terminal import at_terminal
 
 def given(*configs: Path, trust: tuple[str, ...] = (), models: tuple[str, ...] = ()) -> Given:
     """As if it had been typed."""
-    return Given(configs=configs, models_file=None, models=models, policy_file=None, trust=trust, roots=(), lock=None, log_file=None)
+    return Given(
+        configs=configs,
+        models_file=None,
+        models=models,
+        policy_file=None,
+        trust=trust,
+        roots=(),
+        lock=None,
+        log_file=None,
+    )
 
 
 @pytest.fixture
 def asking(home: Path) -> Path:
     """A configuration that wants to know something."""
-    server = {"type": "stdio", "command": sys.executable, "args": ["-c", "pass"], "env": {"KEY": "${input:key}"}}
+    server = {
+        "type": "stdio",
+        "command": sys.executable,
+        "args": ["-c", "pass"],
+        "env": {"KEY": "${input:key}"},
+    }
     described = {"id": "key", "type": "promptString", "description": "The key", "password": True}
-    (home / "mcp.json").write_text(json.dumps({"servers": {"keyed": server}, "inputs": [described]}), encoding="utf-8")
+    (home / "mcp.json").write_text(
+        json.dumps({"servers": {"keyed": server}, "inputs": [described]}), encoding="utf-8"
+    )
     return home / "mcp.json"
 
 
@@ -46,13 +62,19 @@ def test_what_a_configuration_asks_is_asked_once(asking: Path) -> None:
     assert "key" in problem.words
     for ask in (answer, answer, None):
         (entry,) = config_of(typed, ask).entries
-        assert (entry.env["KEY"], "k-123456" in entry.secrets, "k-123456" in repr(entry)) == ("k-123456", True, False)
+        assert (entry.env["KEY"], "k-123456" in entry.secrets, "k-123456" in repr(entry)) == (
+            "k-123456",
+            True,
+            False,
+        )
     assert asked == ["key"]
 
 
 def test_it_is_asked_at_the_terminal(asking: Path) -> None:
     """What is a password is not seen; Ctrl-C while the page is served ends with 0."""
-    shown, code = at_terminal(["host", "-m", "planner"], [("The key", "k-123456\n"), ("Ctrl-C ends everything.", "\x03")])
+    shown, code = at_terminal(
+        ["host", "-m", "planner"], [("The key", "k-123456\n"), ("Ctrl-C ends everything.", "\x03")]
+    )
     assert (code, "k-123456" in shown, "Ended." in shown) == (0, False, True), shown
 
 
@@ -62,7 +84,9 @@ def test_trust_is_for_those_that_are_there(asking: Path) -> None:
     typed.answers["key"] = "k"
     assert config_of(typed).entries[0].trusted
     typed.trust = ("nobody",)
-    with pytest.raises(click.UsageError, match="--trust nobody: there is no such server; there are keyed."):
+    with pytest.raises(
+        click.UsageError, match="--trust nobody: there is no such server; there are keyed."
+    ):
         config_of(typed)
 
 
@@ -78,16 +102,23 @@ def test_approved_commands_are_the_persons_own(tmp_path: Path) -> None:
     assert not here.approved_command("other", "digest")
     there = Approvals(two / "interlock.lock", own=tmp_path / "own.json", here=two / "mcp.json")
     assert not there.approved_command("server", "digest")
-    super(Approvals, there).approve_command("server", "digest")  # as a lock would have it that came with a project
+    super(Approvals, there).approve_command(
+        "server", "digest"
+    )  # as a lock would have it that came with a project
     assert not there.approved_command("server", "digest")
-    assert Approvals(one / "interlock.lock", own=tmp_path / "own.json", here=one / "mcp.json").approved_command("server", "digest")
+    assert Approvals(
+        one / "interlock.lock", own=tmp_path / "own.json", here=one / "mcp.json"
+    ).approved_command("server", "digest")
 
 
 def test_rules_are_saved_and_read(tmp_path: Path) -> None:
     """As they were; where there is no file there is none."""
     path = tmp_path / "host" / "rules.json"
     assert saved_rules(path) == ()
-    rules = [Rule(decision="allow", server="travel", tool="search_*"), Rule(decision="deny", tool="send_mail")]
+    rules = [
+        Rule(decision="allow", server="travel", tool="search_*"),
+        Rule(decision="deny", tool="send_mail"),
+    ]
     save_rules(path, rules)
     assert saved_rules(path) == rules
     assert {each.name for each in path.parent.iterdir()} == {"rules.json", ".rules.json.turn"}

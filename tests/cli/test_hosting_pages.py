@@ -56,11 +56,15 @@ async def test_one_address_that_works_once(home: Path, curious: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-async def test_it_ends_with_all_that_it_began(home: Path, everyday: Path, curious: Path, site: Site, number: signal.Signals) -> None:
+async def test_it_ends_with_all_that_it_began(
+    home: Path, everyday: Path, curious: Path, site: Site, number: signal.Signals
+) -> None:
     """With a page that listens, a call that hangs and a turn under way: exit code 0, and no server is left (`STD-10`, `CAN-05`)."""
     site.acts = [Act(Answer((("everyday__hang", {}),)))]
     (home / "policy.toml").write_text(ALLOW, encoding="utf-8")
-    servers = written(home / "servers.json", {"everyday": everyday, "curious": curious}, TRACE=str(home / "trace"))
+    servers = written(
+        home / "servers.json", {"everyday": everyday, "curious": curious}, TRACE=str(home / "trace")
+    )
     words = ["-c", servers, "-m", f"openai:m@{site.openai}", "--policy", home / "policy.toml"]
     async with AsyncExitStack() as stack:
         page = await stack.enter_async_context(hosting("host", *words))
@@ -70,7 +74,10 @@ async def test_it_ends_with_all_that_it_began(home: Path, everyday: Path, curiou
         session = (await page.act("newSession"))["session"]
         await page.act("say", session=session, text="Hang.")
         said = await seen(events, noted("serverSaid", server="everyday", level="warning"))
-        pids = [int(said["text"].rpartition(" ")[2]), int((home / "trace").read_text(encoding="utf-8"))]
+        pids = [
+            int(said["text"].rpartition(" ")[2]),
+            int((home / "trace").read_text(encoding="utf-8")),
+        ]
         assert all(is_alive(pid) for pid in pids)
         assert await page.ended(number) == 0
         assert not [pid for pid in pids if is_alive(pid)]
@@ -91,17 +98,28 @@ async def test_approvals_and_rules_last(home: Path, everyday: Path, site: Site) 
             await page.act("say", session=session, text="1 + 2?")
             asked = await seen(events, noted("asked"))
             assert (asked["question"]["type"], asked["question"]["tool"]) == ("call", "add")
-            await page.act("answer", question=asked["question"]["id"], answer={"type": "decision", "allow": True, "remember": "always"})
+            await page.act(
+                "answer",
+                question=asked["question"]["id"],
+                answer={"type": "decision", "allow": True, "remember": "always"},
+            )
             assert (await seen(events, noted("turnEnded")))["reason"] == "done"
         assert await page.ended(signal.SIGTERM) == 0
     own = data / "interlock/host"
     assert json.loads((own / "rules.json").read_text(encoding="utf-8"))["rules"][0]["tool"] == "add"
-    assert "command" not in json.loads((home / "interlock.lock").read_text(encoding="utf-8"))["servers"]["everyday"]
+    assert (
+        "command"
+        not in json.loads((home / "interlock.lock").read_text(encoding="utf-8"))["servers"][
+            "everyday"
+        ]
+    )
     assert own.stat().st_mode & 0o077 == 0
     site.acts = [Act(Answer((("everyday__add", {"a": 1, "b": 2}),))), Act(Answer(("It is 3.",)))]
     ended = await ran("ask", "1 + 2?", *model, XDG_DATA_HOME=str(data))
     assert (ended.code, ended.out, ended.err) == (0, "It is 3.\n", "called: add of everyday\n")
-    written(home / ".mcp.json", {"everyday": everyday}, NODE_OPTIONS="--require ./evil.js")  # no longer what was approved
+    written(
+        home / ".mcp.json", {"everyday": everyday}, NODE_OPTIONS="--require ./evil.js"
+    )  # no longer what was approved
     ended = await ran("ask", "1 + 2?", *model, XDG_DATA_HOME=str(data))
     assert "everyday is not there" in ended.err
 
@@ -122,19 +140,38 @@ async def test_a_configuration_that_changes(home: Path, curious: Path, everyday:
             await _allow_all(page, events, {"everyday"})
             assert await page.until(server_is("curious", "up"))
             written(servers, {"everyday": everyday})  # the one that --trust names has gone
-            await seen(events, lambda each: each["kind"] == "state" and [s["id"] for s in each["state"]["servers"]] == ["everyday"])
+            await seen(
+                events,
+                lambda each: (
+                    each["kind"] == "state"
+                    and [s["id"] for s in each["state"]["servers"]] == ["everyday"]
+                ),
+            )
             servers.unlink()
-            assert "the servers stay as they are" in (await seen(events, noted("notice", level="warning")))["words"]
+            assert (
+                "the servers stay as they are"
+                in (await seen(events, noted("notice", level="warning")))["words"]
+            )
             assert await page.until(server_is("everyday", "up"))
         assert await page.ended(signal.SIGINT) == 0
 
 
 async def test_what_was_asked_is_not_asked_again(home: Path, curious: Path, everyday: Path) -> None:
     """An `input` without an answer leaves its server out with words, and the others go on; defaults count without a terminal."""
-    entry = {"type": "stdio", "command": sys.executable, "args": ["-P", "-m", "interlock", "run", str(curious)]}
+    entry = {
+        "type": "stdio",
+        "command": sys.executable,
+        "args": ["-P", "-m", "interlock", "run", str(curious)],
+    }
     config = {
-        "servers": {"default": {**entry, "env": {"A": "${input:a}"}}, "open": {**entry, "env": {"A": "${input:b}"}}},
-        "inputs": [{"id": "a", "type": "promptString", "default": "x"}, {"id": "b", "type": "promptString", "description": "B"}],
+        "servers": {
+            "default": {**entry, "env": {"A": "${input:a}"}},
+            "open": {**entry, "env": {"A": "${input:b}"}},
+        },
+        "inputs": [
+            {"id": "a", "type": "promptString", "default": "x"},
+            {"id": "b", "type": "promptString", "description": "B"},
+        ],
     }
     (home / "mcp.json").write_text(json.dumps(config), encoding="utf-8")
     async with hosting("host", "-m", "planner") as page:
@@ -153,11 +190,17 @@ async def _allow_all(page: Any, events: AsyncIterator[dict[str, Any]], servers: 
             questions = [q for q in each["state"]["questions"] if q["type"] == "start"]
         else:
             event = each["noted"]["event"]
-            questions = [event["question"]] if event["type"] == "asked" and event["question"]["type"] == "start" else []
+            questions = (
+                [event["question"]]
+                if event["type"] == "asked" and event["question"]["type"] == "start"
+                else []
+            )
         for question in questions:
             if question["server"] in servers and question["id"] not in answered:
                 answered.add(question["id"])
-                await page.act("answer", question=question["id"], answer={"type": "decision", "allow": True})
+                await page.act(
+                    "answer", question=question["id"], answer={"type": "decision", "allow": True}
+                )
         if each["kind"] == "state":
             up = {server["id"] for server in each["state"]["servers"] if server["state"] == "up"}
             if servers <= up:
@@ -173,10 +216,19 @@ async def test_a_port_that_is_taken(home: Path, curious: Path) -> None:
     servers = written(home / "servers.json", {"curious": curious}, TRACE=str(home / "trace"))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        for words in (["host", "-c", servers, "-m", "planner"], ["demo", "--folder", home / "demo"]):
+        for words in (
+            ["host", "-c", servers, "-m", "planner"],
+            ["demo", "--folder", home / "demo"],
+        ):
             ended = await ran(*words, "--port", port)
-            assert (ended.code, f"cannot listen on 127.0.0.1:{port}" in ended.err, "token" in ended.out) == (1, True, False), ended.err
-    assert not (home / "trace").exists() or not is_alive(int((home / "trace").read_text(encoding="utf-8")))
+            assert (
+                ended.code,
+                f"cannot listen on 127.0.0.1:{port}" in ended.err,
+                "token" in ended.out,
+            ) == (1, True, False), ended.err
+    assert not (home / "trace").exists() or not is_alive(
+        int((home / "trace").read_text(encoding="utf-8"))
+    )
 
 
 async def test_a_log_that_cannot_be_kept(home: Path, curious: Path) -> None:
@@ -184,17 +236,27 @@ async def test_a_log_that_cannot_be_kept(home: Path, curious: Path) -> None:
     servers = written(home / "servers.json", {"curious": curious}, TRACE=str(home / "trace"))
     (home / "text.db").write_text("This is no database. " * 100, encoding="utf-8")
     ended = await ran("host", "-c", servers, "-m", "planner", "--log", home / "text.db")
-    assert (ended.code, ended.out, "The log cannot be kept" in ended.err) == (1, "", True), ended.err
+    assert (ended.code, ended.out, "The log cannot be kept" in ended.err) == (1, "", True), (
+        ended.err
+    )
     assert not (home / "trace").exists()
 
 
 @pytest.mark.parametrize("package", ["starlette", "uvicorn"])
-@pytest.mark.parametrize("words", [["host", "-c", "servers.json", "-m", "planner"], ["demo", "--folder", "demo"]], ids=lambda w: w[0])
+@pytest.mark.parametrize(
+    "words",
+    [["host", "-c", "servers.json", "-m", "planner"], ["demo", "--folder", "demo"]],
+    ids=lambda w: w[0],
+)
 async def test_without_the_extra(home: Path, curious: Path, package: str, words: list[str]) -> None:
     """Each says what to install, and leaves nothing behind."""
     written(home / "servers.json", {"curious": curious})
     ended = await _without(package, words)
-    assert (ended[0], "pip install 'interlock[host]'" in ended[2], "Traceback" in ended[2]) == (1, True, False), ended[2]
+    assert (ended[0], "pip install 'interlock[host]'" in ended[2], "Traceback" in ended[2]) == (
+        1,
+        True,
+        False,
+    ), ended[2]
     assert not (home / "demo").exists()
 
 
@@ -202,13 +264,17 @@ async def test_without_the_extra(home: Path, curious: Path, package: str, words:
 async def test_what_needs_no_extra(home: Path, curious: Path, package: str) -> None:
     """`ask`, and the help of all of them, do without; a file in YAML says what it needs."""
     written(home / "servers.json", {"curious": curious})
-    code, out, err = await _without(package, ["ask", "hello", "-c", "servers.json", "-m", "planner"])
+    code, out, err = await _without(
+        package, ["ask", "hello", "-c", "servers.json", "-m", "planner"]
+    )
     assert (code, "I am no language model" in out, err) == (0, True, "")
     for command in ("host", "chat", "ask", "demo"):
         assert (await _without(package, [command, "--help"]))[0] == 0
     if package == "yaml":
         (home / "goose.yaml").write_text("extensions: {}\n", encoding="utf-8")
-        code, out, err = await _without(package, ["ask", "hello", "-c", "goose.yaml", "-m", "planner"])
+        code, out, err = await _without(
+            package, ["ask", "hello", "-c", "goose.yaml", "-m", "planner"]
+        )
         assert (code, "interlock[host]" in err) == (2, True), err
 
 
@@ -216,7 +282,9 @@ async def _without(package: str, words: list[str]) -> tuple[int, str, str]:
     """The command in a Python that lacks a package."""
     program = f"import sys; sys.modules[{package!r}] = None\nfrom interlock.cli import main\nmain({words!r})"
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdin=pipe, stdout=pipe, stderr=pipe)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, stdin=pipe, stdout=pipe, stderr=pipe
+    )
     out, err = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()
@@ -233,7 +301,8 @@ async def test_the_demo(home: Path) -> None:
         state = await page.until(
             lambda each: (
                 each["state"]
-                if each["kind"] == "state" and {s["id"] for s in each["state"]["servers"] if s["state"] == "up"} == four
+                if each["kind"] == "state"
+                and {s["id"] for s in each["state"]["servers"] if s["state"] == "up"} == four
                 else None
             )
         )
@@ -252,7 +321,10 @@ async def test_the_demo(home: Path) -> None:
 
 def _ended_turn(each: dict[str, Any]) -> Any:
     sessions = each["state"]["sessions"] if each["kind"] == "state" else []
-    return next((session for session in sessions if session["title"] == "hello" and not session["running"]), None)
+    return next(
+        (session for session in sessions if session["title"] == "hello" and not session["running"]),
+        None,
+    )
 
 
 async def test_the_demo_begins_anew(home: Path) -> None:
@@ -267,11 +339,15 @@ async def test_the_demo_begins_anew(home: Path) -> None:
     (place / "calendar").mkdir(exist_ok=True)
     (place / "calendar/mine.ics").write_text("BEGIN:VCALENDAR\nEND:VCALENDAR\n", encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as taken:  # so that nothing is made anew
-        ended = await ran("demo", "--folder", place, "--fresh", "--port", str(taken.getsockname()[1]))
+        ended = await ran(
+            "demo", "--folder", place, "--fresh", "--port", str(taken.getsockname()[1])
+        )
     assert ended.code == 1
     left = {path.name for path in place.iterdir()}
     assert (
-        {"my notes.txt", ".interlock-demo"} <= left <= {"my notes.txt", ".interlock-demo", "log.db", "log.db-wal", "log.db-shm", "calendar"}
+        {"my notes.txt", ".interlock-demo"}
+        <= left
+        <= {"my notes.txt", ".interlock-demo", "log.db", "log.db-wal", "log.db-shm", "calendar"}
     )
     assert not (place / "calendar/mine.ics").exists()
     assert {"travel.db", "interlock.lock"} <= made
@@ -289,4 +365,8 @@ def test_the_demo_leaves_what_is_not_its_own(home: Path, interlock: Command) -> 
     below = interlock("demo", "--folder", file / "demo")
     assert (below.exit_code, "cannot be used" in below.stderr) == (1, True)
     alone = interlock("demo", "--terminal", "--folder", home / "new")
-    assert (alone.exit_code, "needs a terminal" in alone.stderr, (home / "new").exists()) == (2, True, False)
+    assert (alone.exit_code, "needs a terminal" in alone.stderr, (home / "new").exists()) == (
+        2,
+        True,
+        False,
+    )

@@ -36,7 +36,12 @@ PATHS = {
     "windsurf": (".codeium/windsurf/mcp_config.json",) * 3,
     "zed": (".config/zed/settings.json", ".config/zed/settings.json", "AppData/Roaming/Zed/settings.json"),
 }  # fmt: skip
-KEYS = {"vscode": "servers", "codex": "mcp_servers", "goose": "extensions", "zed": "context_servers"}
+KEYS = {
+    "vscode": "servers",
+    "codex": "mcp_servers",
+    "goose": "extensions",
+    "zed": "context_servers",
+}
 
 BEFORE = {
     ".json": '{\n\t"theme": "dark",\n\t"KEY": {"notes": {"command": "n"}}\n}\n',
@@ -61,7 +66,9 @@ def test_where_each_client_keeps_its_file(key: str, paths: tuple[str, str, str])
     home = Path("home")
     for platform, path in zip(("linux", "darwin", "win32"), paths, strict=True):
         assert CLIENTS[key].path(Place(platform, home, {})) == home / path
-    elsewhere = CLIENTS[key].path(Place("linux", home, {"XDG_CONFIG_HOME": "/xdg", "CODEX_HOME": "/codex"}))
+    elsewhere = CLIENTS[key].path(
+        Place("linux", home, {"XDG_CONFIG_HOME": "/xdg", "CODEX_HOME": "/codex"})
+    )
     moved = {".config": Path("/xdg"), ".codex": Path("/codex")}
     first, *rest = Path(paths[0]).parts
     assert elsewhere == moved.get(first, home / first).joinpath(*rest)
@@ -69,7 +76,9 @@ def test_where_each_client_keeps_its_file(key: str, paths: tuple[str, str, str])
 
 @pytest.mark.parametrize("key", CLIENTS)
 @pytest.mark.parametrize("there", [False, True], ids=["no file", "a file"])
-def test_in_and_out_again(interlock: Command, home: Path, everyday: Path, key: str, there: bool) -> None:
+def test_in_and_out_again(
+    interlock: Command, home: Path, everyday: Path, key: str, there: bool
+) -> None:
     """The entry starts the server; a second time changes nothing; taking it out leaves every byte as it was."""
     path = home / PATHS[key][0]
     section = KEYS.get(key, "mcpServers")
@@ -88,7 +97,13 @@ def test_in_and_out_again(interlock: Command, home: Path, everyday: Path, key: s
     command = [entry.get("command") or entry["cmd"], *entry["args"]]
     assert (entry.get("env") or entry["envs"]) == {"KEY": "a b"}
     assert f"it will run: {' '.join(command)}" in result.stdout
-    talked = subprocess.run(command, input='{"jsonrpc":"2.0","id":1,"method":"ping"}\n', capture_output=True, text=True, timeout=60)
+    talked = subprocess.run(
+        command,
+        input='{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert json.loads(talked.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
     assert stat.S_IMODE(path.stat().st_mode) == (0o640 if there else 0o600)
     assert [p.read_bytes() for p in backups(path)] == ([before] if there else [])
@@ -116,9 +131,19 @@ def backups(path: Path) -> list[Path]:
 
 @pytest.mark.parametrize(
     "text",
-    ['{"mcpServers": { }}', "{}", '{"a":1}', '{\n  "mcpServers": {\n\n  }\n}', "", " \n", '\ufeff{"a": 1}\r\n'],
+    [
+        '{"mcpServers": { }}',
+        "{}",
+        '{"a":1}',
+        '{\n  "mcpServers": {\n\n  }\n}',
+        "",
+        " \n",
+        '\ufeff{"a": 1}\r\n',
+    ],
 )
-def test_taking_out_leaves_what_was_there(interlock: Command, home: Path, everyday: Path, text: str) -> None:
+def test_taking_out_leaves_what_was_there(
+    interlock: Command, home: Path, everyday: Path, text: str
+) -> None:
     """Also where the entry was the first: an empty section, no section, an empty file, a byte order mark."""
     path = home / ".claude.json"
     path.write_bytes(text.encode())
@@ -138,7 +163,9 @@ def test_taking_out_keeps_what_came_later(interlock: Command, home: Path, everyd
     assert json.loads(path.read_text()) == {"a": 2, "mcpServers": {}}
 
 
-def test_a_new_version_takes_the_place_of_the_old(interlock: Command, home: Path, everyday: Path) -> None:
+def test_a_new_version_takes_the_place_of_the_old(
+    interlock: Command, home: Path, everyday: Path
+) -> None:
     """An entry of ours is replaced where it stands, and taking it out goes back to before the first."""
     path = home / ".cursor" / "mcp.json"
     path.parent.mkdir()
@@ -152,7 +179,9 @@ def test_a_new_version_takes_the_place_of_the_old(interlock: Command, home: Path
     assert path.read_bytes() == before
 
 
-def test_a_server_of_somebody_else_is_left_alone(interlock: Command, home: Path, everyday: Path) -> None:
+def test_a_server_of_somebody_else_is_left_alone(
+    interlock: Command, home: Path, everyday: Path
+) -> None:
     """Unless --force says so; another --name is the better way."""
     path = home / ".claude.json"
     theirs = '{"mcpServers": {"everyday": {"command": "theirs"}}}'
@@ -163,13 +192,17 @@ def test_a_server_of_somebody_else_is_left_alone(interlock: Command, home: Path,
         assert "a server that Interlock did not put there" in result.stderr
         assert path.read_text() == theirs
         assert backups(path) == []
-    assert interlock("install", everyday, "--client", "claude-code", "--name", "mine").exit_code == 0
+    assert (
+        interlock("install", everyday, "--client", "claude-code", "--name", "mine").exit_code == 0
+    )
     assert interlock("install", everyday, "--client", "claude-code", "--force").exit_code == 0
     assert json.loads(path.read_text())["mcpServers"]["everyday"]["type"] == "stdio"
 
 
 @pytest.mark.parametrize("text", ['{"mcpServers": ', '{"a": 1} // remark', "[]", b"\xff\xfe"])
-def test_a_file_that_cannot_be_read_is_left_alone(interlock: Command, home: Path, everyday: Path, text: str | bytes) -> None:
+def test_a_file_that_cannot_be_read_is_left_alone(
+    interlock: Command, home: Path, everyday: Path, text: str | bytes
+) -> None:
     """Code 1, the reason, and not a byte or a file more."""
     path = home / ".claude.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -194,7 +227,10 @@ def test_a_dry_run_shows_and_does_not_touch(interlock: Command, home: Path, ever
     assert path.read_text() == "a = 1"
     assert list(path.parent.iterdir()) == [path]
     assert not (home / ".claude.json").exists()
-    assert "--- /dev/null" in interlock("install", everyday, "--client", "claude-code", "--dry-run").stdout
+    assert (
+        "--- /dev/null"
+        in interlock("install", everyday, "--client", "claude-code", "--dry-run").stdout
+    )
     assert not (home / ".claude.json").exists()
 
 
@@ -216,18 +252,36 @@ def test_names_and_objects(interlock: Command, home: Path, everyday: Path) -> No
     server.parent.mkdir()
     server.write_text("from interlock import Server\nmcp = Server('x')\n")
     config = home / "here.json"
-    assert interlock("install", f"{server}:mcp", "--client", "cursor", "--config", config).exit_code == 0
+    assert (
+        interlock("install", f"{server}:mcp", "--client", "cursor", "--config", config).exit_code
+        == 0
+    )
     entry = json.loads(config.read_text())["mcpServers"]["travel"]
     assert entry["args"][-1] == f"{server}:mcp"
     assert "env" not in entry
-    assert interlock("install", server, "--client", "cursor", "--client", "zed", "--config", config).exit_code == 2
+    assert (
+        interlock(
+            "install", server, "--client", "cursor", "--client", "zed", "--config", config
+        ).exit_code
+        == 2
+    )
     assert interlock("install", server, "--client", "cursor", "--env", "A").exit_code == 2
 
 
-def test_the_client_can_use_what_was_installed(interlock: Command, home: Path, everyday: Path) -> None:
+def test_the_client_can_use_what_was_installed(
+    interlock: Command, home: Path, everyday: Path
+) -> None:
     """The entry is one that the command itself can talk to."""
     interlock("install", everyday, "--client", "zed", "--env", "GIVEN=here")
-    result = interlock("call", "variable", "name=GIVEN", "--config", home / ".config/zed/settings.json", "--server", "everyday")
+    result = interlock(
+        "call",
+        "variable",
+        "name=GIVEN",
+        "--config",
+        home / ".config/zed/settings.json",
+        "--server",
+        "everyday",
+    )
     assert result.stdout == "here\n"
 
 
@@ -266,7 +320,9 @@ def test_a_file_that_never_rests_is_given_up(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
-def test_a_failure_half_way_leaves_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_half_way_leaves_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The disk is full when the new file is written: the old one is whole."""
     path = tmp_path / "x"
     path.write_text("old")
@@ -304,7 +360,9 @@ def test_entries_survive_odd_paths(interlock: Command, home: Path) -> None:
     server.parent.mkdir()
     server.write_text("from interlock import Server\nmcp = Server('odd')\n")
     for key in CLIENTS:
-        assert interlock("install", server, "--client", key, "--name", "odd name: #1").exit_code == 0
+        assert (
+            interlock("install", server, "--client", key, "--name", "odd name: #1").exit_code == 0
+        )
         path = home / PATHS[key][0]
         entry = read(path)[KEYS.get(key, "mcpServers")]["odd name: #1"]
         assert entry["args"][-1] == str(server)

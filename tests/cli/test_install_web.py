@@ -81,7 +81,10 @@ def test_a_server_of_somebody_else_is_left_alone(interlock: Command, home: Path)
 @pytest.mark.parametrize("key", ["claude-code", "codex", "gemini", "windsurf", "zed"])
 def test_the_command_can_use_what_was_installed(interlock: Command, home: Path, key: str) -> None:
     """It knows the words of each client for a URL: nobody listens at this one, and that is what it says."""
-    assert interlock("install", "http://127.0.0.1:1/mcp", "--client", key, "--name", "near").exit_code == 0
+    assert (
+        interlock("install", "http://127.0.0.1:1/mcp", "--client", key, "--name", "near").exit_code
+        == 0
+    )
     result = interlock("ping", "--config", home / PATHS[key][0], "--server", "near")
     assert result.exit_code == 4
     assert "Nobody listens at http://127.0.0.1:1" in result.stderr

@@ -42,10 +42,22 @@ FOUND = {
 }  # fmt: skip
 NOT_FOUND = {
     "none": ("x = 1\n", "", "There is no Interlock Server in"),
-    "somebody else's": ("import collections\nmcp = collections.Counter()\n", "", "mcp in it is a collections.Counter"),
-    "several": (HEAD + "a = Server('a')\nb = Server('b')\n", "", "There is more than one server in"),
+    "somebody else's": (
+        "import collections\nmcp = collections.Counter()\n",
+        "",
+        "mcp in it is a collections.Counter",
+    ),
+    "several": (
+        HEAD + "a = Server('a')\nb = Server('b')\n",
+        "",
+        "There is more than one server in",
+    ),
     "no such name": (HEAD + "a = Server('a')\n", ":b", "The servers in it: a."),
-    "no server of that name": (HEAD + "a = 1\n", ":a", "is a builtins.int and not an Interlock Server"),
+    "no server of that name": (
+        HEAD + "a = 1\n",
+        ":a",
+        "is a builtins.int and not an Interlock Server",
+    ),
 }
 
 
@@ -55,8 +67,12 @@ def served_name(answer: str) -> str:
     return str(json.loads(line)["result"]["_meta"]["io.modelcontextprotocol/serverInfo"]["name"])
 
 
-@pytest.mark.parametrize("text, suffix, name", [FOUND["the only one"], FOUND["what a function makes"]])
-def test_a_server_is_found_and_served(program_run: Program, tmp_path: Path, text: str, suffix: str, name: str) -> None:
+@pytest.mark.parametrize(
+    "text, suffix, name", [FOUND["the only one"], FOUND["what a function makes"]]
+)
+def test_a_server_is_found_and_served(
+    program_run: Program, tmp_path: Path, text: str, suffix: str, name: str
+) -> None:
     """As a program: one request in, one answer out, and an end with the client's."""
     (tmp_path / "x.py").write_text(text)
     result = program_run("run", f"{tmp_path / 'x.py'}{suffix}", stdin=PING)
@@ -73,7 +89,9 @@ def test_the_server_of_a_file(tmp_path: Path, text: str, suffix: str, name: str)
 
 
 @pytest.mark.parametrize("text, suffix, words", NOT_FOUND.values(), ids=NOT_FOUND)
-def test_no_server_is_a_plain_word(program_run: Program, tmp_path: Path, text: str, suffix: str, words: str) -> None:
+def test_no_server_is_a_plain_word(
+    program_run: Program, tmp_path: Path, text: str, suffix: str, words: str
+) -> None:
     """Code 2, what was looked for and what is there; nothing on the wire."""
     (tmp_path / "x.py").write_text(text)
     result = program_run("run", f"{tmp_path / 'x.py'}{suffix}", stdin=PING)
@@ -88,7 +106,9 @@ def loaded(path: Path, name: str = "", after: str = "") -> subprocess.CompletedP
         "import sys\nfrom pathlib import Path\nfrom interlock.cli.loading import load_server\n"
         f"server = load_server(Path({str(path)!r}), {name!r} or None)\n{after}\nprint(server.name)"
     )
-    return subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=60
+    )
 
 
 def test_the_folder_of_the_file_is_on_the_path(tmp_path: Path) -> None:
@@ -107,7 +127,9 @@ def test_a_file_in_a_package_may_import_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "outer" / "__init__.py").write_text("")
     (inner / "__init__.py").write_text("")
     (tmp_path / "outer" / "names.py").write_text("NAME = 'deep'\n")
-    (inner / "x.py").write_text("from interlock import Server\nfrom ..names import NAME\nmcp = Server(NAME)\n")
+    (inner / "x.py").write_text(
+        "from interlock import Server\nfrom ..names import NAME\nmcp = Server(NAME)\n"
+    )
     assert loaded(inner / "x.py").stdout == "deep\n"
 
 
@@ -117,14 +139,18 @@ def test_the_neighbours_in_a_package_hide_no_module(tmp_path: Path) -> None:
     package.mkdir()
     for name, text in {"__init__": "", "colorsys": "", "parts": "NAME = 'parted'\n"}.items():
         (package / f"{name}.py").write_text(text)
-    (package / "x.py").write_text(HEAD + "from colorsys import rgb_to_hsv\nfrom parts import NAME\nmcp = Server(NAME)\n")
+    (package / "x.py").write_text(
+        HEAD + "from colorsys import rgb_to_hsv\nfrom parts import NAME\nmcp = Server(NAME)\n"
+    )
     assert loaded(package / "x.py").stdout == "parted\n"
 
 
 @pytest.mark.parametrize("name", ["types", "click", "server"])
 def test_a_file_may_be_called_like_a_module(tmp_path: Path, name: str) -> None:
     """Neither hides the other."""
-    (tmp_path / f"{name}.py").write_text(HEAD + "import json, types\nmcp = Server('a' + json.dumps(1) + types.ModuleType.__name__)\n")
+    (tmp_path / f"{name}.py").write_text(
+        HEAD + "import json, types\nmcp = Server('a' + json.dumps(1) + types.ModuleType.__name__)\n"
+    )
     assert loaded(tmp_path / f"{name}.py").stdout == "a1module\n"
 
 
@@ -132,7 +158,10 @@ def test_a_file_imports_itself_once(tmp_path: Path) -> None:
     """Another file of the server that imports it gets the same objects."""
     (tmp_path / "x.py").write_text(HEAD + "mcp = Server('a')\nimport more\n")
     (tmp_path / "more.py").write_text("import x\nx.mcp.add_resource('a://b', 'text')\n")
-    assert loaded(tmp_path / "x.py", after="assert server.resources.get('a://b') is not None").stdout == "a\n"
+    assert (
+        loaded(tmp_path / "x.py", after="assert server.resources.get('a://b') is not None").stdout
+        == "a\n"
+    )
 
 
 def test_old_byte_code_is_not_taken_for_a_new_file(tmp_path: Path) -> None:
@@ -157,8 +186,16 @@ def test_what_a_file_prints_does_not_reach_the_wire(program_run: Program, tmp_pa
     assert "\n''\n" in result.stderr
 
 
-@pytest.mark.parametrize("text, last", [("def f(:\n", "SyntaxError: invalid syntax"), ("\n1 / 0\n", "ZeroDivisionError: division by zero")])
-def test_a_file_that_cannot_be_run_shows_its_own_traceback(program_run: Program, tmp_path: Path, text: str, last: str) -> None:
+@pytest.mark.parametrize(
+    "text, last",
+    [
+        ("def f(:\n", "SyntaxError: invalid syntax"),
+        ("\n1 / 0\n", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_file_that_cannot_be_run_shows_its_own_traceback(
+    program_run: Program, tmp_path: Path, text: str, last: str
+) -> None:
     """Code 1; the frames are the file's, not those of how it was imported."""
     (tmp_path / "x.py").write_text(text)
     result = program_run("run", tmp_path / "x.py", stdin=PING)
@@ -172,7 +209,16 @@ def test_a_file_that_cannot_be_run_shows_its_own_traceback(program_run: Program,
 async def test_sockets(everyday: Path, tmp_path: Path, transport: str) -> None:
     """It says where it listens, serves, and ends in good order when it is told to."""
     options = ["--path", str(tmp_path / "s")] if transport == "unix" else ["--port", "0"]
-    command = [sys.executable, "-m", "interlock", "run", str(everyday), "--transport", transport, *options]
+    command = [
+        sys.executable,
+        "-m",
+        "interlock",
+        "run",
+        str(everyday),
+        "--transport",
+        transport,
+        *options,
+    ]
     process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     assert process.stderr is not None
     try:

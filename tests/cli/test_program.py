@@ -21,15 +21,29 @@ def loaded_by(*words: str) -> set[str]:
         f"try:\n    main({list(words)!r})\nexcept SystemExit:\n    pass\n"
         "print(*sys.modules, file=sys.stderr)"
     )
-    return set(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60).stderr.split())
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        ).stderr.split()
+    )
 
 
-@pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["install", "--help"], ["new", "--help"]])
+@pytest.mark.parametrize(
+    "words", [["--version"], ["--help"], [], ["install", "--help"], ["new", "--help"]]
+)
 def test_the_start_loads_neither_server_nor_client(words: list[str]) -> None:
     """What only prints, or edits files, costs no import of the library's rooms."""
     loaded = loaded_by(*words)
     assert "interlock.cli.program" in loaded
-    heavy = {"interlock.server", "interlock.client", "interlock.transport", "interlock.wire.codec", "asyncio", "rich", "pydantic"}
+    heavy = {
+        "interlock.server",
+        "interlock.client",
+        "interlock.transport",
+        "interlock.wire.codec",
+        "asyncio",
+        "rich",
+        "pydantic",
+    }
     assert not loaded & heavy
 
 
@@ -90,13 +104,18 @@ def test_every_command_explains_itself(interlock: Command, name: str) -> None:
         (["run", "x.py", "--port", "1"], "--port are for --transport tcp"),
         (["run", "x.py", "--transport", "tcp"], "needs --port"),
         (["run", "x.py", "--transport", "unix"], "needs --path"),
-        (["run", "x.py", "--transport", "unix", "--path", "s", "--reload"], "--reload is for --transport stdio"),
+        (
+            ["run", "x.py", "--transport", "unix", "--path", "s", "--reload"],
+            "--reload is for --transport stdio",
+        ),
         (["serve", "wether"], "wether"),
         (["install", "x.py"], "Say by --client"),
         (["install", "x.py", "--client", "zed"], "There is no file x.py"),
     ],
 )
-def test_wrong_usage_is_code_2_and_says_what_is_wrong(interlock: Command, words: list[str], expected: str) -> None:
+def test_wrong_usage_is_code_2_and_says_what_is_wrong(
+    interlock: Command, words: list[str], expected: str
+) -> None:
     """On stderr; stdout stays clean."""
     result = interlock(*words)
     assert result.exit_code == 2, result.output
@@ -107,9 +126,14 @@ def test_wrong_usage_is_code_2_and_says_what_is_wrong(interlock: Command, words:
 def test_without_click_it_says_what_to_install() -> None:
     """The command needs an extra, and says so in a line."""
     program = "import sys; sys.modules['click'] = None\nfrom interlock.cli import main\nmain(['--version'])"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
     assert result.returncode == 1
-    assert result.stderr.strip() == "The command line needs click, which comes with the extra `cli`: pip install 'interlock[cli]'"
+    assert (
+        result.stderr.strip()
+        == "The command line needs click, which comes with the extra `cli`: pip install 'interlock[cli]'"
+    )
 
 
 def test_it_is_a_module_too(program_run: Program) -> None:

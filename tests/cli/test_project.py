@@ -20,22 +20,52 @@ def test_a_new_project_runs_and_passes_its_test(interlock: Command, home: Path) 
     assert result.exit_code == 0
     assert "cd hello-world" in result.stdout
     folder = home / "hello-world"
-    assert sorted(p.name for p in folder.iterdir()) == [".gitignore", "README.md", "pyproject.toml", "server.py", "test_server.py"]
+    assert sorted(p.name for p in folder.iterdir()) == [
+        ".gitignore",
+        "README.md",
+        "pyproject.toml",
+        "server.py",
+        "test_server.py",
+    ]
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-    assert (project["name"], project["dependencies"]) == ("hello-world", [f"interlock[cli,http]>={__version__}"])
-    tested = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=folder, capture_output=True, text=True, timeout=120)
+    assert (project["name"], project["dependencies"]) == (
+        "hello-world",
+        [f"interlock[cli,http]>={__version__}"],
+    )
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert tested.returncode == 0, tested.stdout
     assert "2 passed" in tested.stdout
     assert interlock("call", folder / "server.py", "greet", "name=Ada").stdout == "Hello, Ada!\n"
     assert "interlock run server.py --http :8000" in (folder / "README.md").read_text()
-    assert interlock("call", "greet", "name=Ada", "loud=true", "--", sys.executable, folder / "server.py").stdout == "HELLO, ADA!\n"
+    assert (
+        interlock(
+            "call", "greet", "name=Ada", "loud=true", "--", sys.executable, folder / "server.py"
+        ).stdout
+        == "HELLO, ADA!\n"
+    )
 
 
 def test_a_new_project_is_clean(interlock: Command, home: Path) -> None:
     """It type-checks strictly and the linter has nothing to say: a good start."""
     interlock("new", "hello")
-    for command in (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy", "--strict", "server.py", "test_server.py"]):
-        checked = subprocess.run([sys.executable, "-m", *command], cwd=home / "hello", capture_output=True, text=True, timeout=120)
+    for command in (
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        ["mypy", "--strict", "server.py", "test_server.py"],
+    ):
+        checked = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=home / "hello",
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         assert checked.returncode == 0, checked.stdout
 
 
@@ -73,8 +103,12 @@ def test_the_servers_are_listed(interlock: Command) -> None:
 
 
 @pytest.mark.parametrize("name", ["weather", "everything"])
-def test_a_server_that_comes_along_is_served(interlock: Command, program_run: Program, name: str) -> None:
+def test_a_server_that_comes_along_is_served(
+    interlock: Command, program_run: Program, name: str
+) -> None:
     """Over stdio, and so the command can talk to it."""
-    result = interlock("list", "--tools", "--json", "--", sys.executable, "-m", "interlock", "serve", name)
+    result = interlock(
+        "list", "--tools", "--json", "--", sys.executable, "-m", "interlock", "serve", name
+    )
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["tools"]

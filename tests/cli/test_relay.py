@@ -43,16 +43,24 @@ class Bench:
 
     def up(self) -> Bench:
         """The child answers its first question."""
-        self.answers(id=self.probe, error={"code": -32601, "message": "whatever it is, it is an answer"})
+        self.answers(
+            id=self.probe, error={"code": -32601, "message": "whatever it is, it is an answer"}
+        )
         return self
 
-    def session(self, revision: str = "2025-11-25", initialized: bool = True, **capabilities: Any) -> Bench:
+    def session(
+        self, revision: str = "2025-11-25", initialized: bool = True, **capabilities: Any
+    ) -> Bench:
         """A client of the handshake era."""
         self.up()
         self.says(
             id=0,
             method="initialize",
-            params={"protocolVersion": revision, "capabilities": {"roots": {}}, "clientInfo": {"name": "c", "version": "1"}},
+            params={
+                "protocolVersion": revision,
+                "capabilities": {"roots": {}},
+                "clientInfo": {"name": "c", "version": "1"},
+            },
         )
         self.answers(id=0, result=greeting(revision, **capabilities))
         if initialized:
@@ -73,7 +81,11 @@ class Bench:
 
 def greeting(revision: str = "2025-11-25", **capabilities: Any) -> Message:
     """An answer to initialize."""
-    return {"protocolVersion": revision, "capabilities": capabilities, "serverInfo": {"name": "s", "version": "1"}}
+    return {
+        "protocolVersion": revision,
+        "capabilities": capabilities,
+        "serverInfo": {"name": "s", "version": "1"},
+    }
 
 
 def test_requests_wait_until_the_first_child_answers() -> None:
@@ -146,7 +158,11 @@ def test_a_held_call_that_is_cancelled_never_reaches_a_child() -> None:
 
 def test_a_session_goes_on_with_the_new_child() -> None:
     """Everything is said again under ids of our own, the answers end here, and the client hears that the lists have changed."""
-    bench = Bench().session(tools={"listChanged": True}, prompts={"listChanged": False}, resources={"listChanged": True, "subscribe": True})
+    bench = Bench().session(
+        tools={"listChanged": True},
+        prompts={"listChanged": False},
+        resources={"listChanged": True, "subscribe": True},
+    )
     bench.says(id=5, method="logging/setLevel", params={"level": "debug"})
     bench.says(id=6, method="resources/subscribe", params={"uri": "a://b"})
     bench.says(id=7, method="resources/subscribe", params={"uri": "a://c"})
@@ -190,14 +206,20 @@ def test_a_session_that_is_not_yet_open_hears_of_no_change() -> None:
 
 def test_a_child_that_does_not_go_on_with_the_session() -> None:
     """Another revision, or a refusal: requests are answered with it, and the next version may do better."""
-    for answer in ({"result": greeting("2024-11-05")}, {"error": {"code": -32602, "message": "no"}}):
+    for answer in (
+        {"result": greeting("2024-11-05")},
+        {"error": {"code": -32602, "message": "no"}},
+    ):
         bench = Bench().session()
         bench.relay.changed()
         bench.relay.child_started()
         bench.answers(id=bench.child()[0]["id"], **answer)
         assert bench.relay.state is State.BROKEN
         bench.says(id=1, method="tools/list")
-        assert "does not go on with the session, which speaks 2025-11-25" in bench.client()[0]["error"]["message"]
+        assert (
+            "does not go on with the session, which speaks 2025-11-25"
+            in bench.client()[0]["error"]["message"]
+        )
         bench.relay.changed()
         bench.next_child(greeting())
         assert bench.relay.state is State.UP
@@ -212,7 +234,10 @@ def test_subscriptions_outlive_a_child() -> None:
         "params": {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["a://b"]}},
     }
     honoured = {"toolsListChanged": True, "resourceSubscriptions": ["a://b"]}
-    acknowledged = {"method": "notifications/subscriptions/acknowledged", "params": {"_meta": {SUBSCRIPTION: 3}, "notifications": honoured}}
+    acknowledged = {
+        "method": "notifications/subscriptions/acknowledged",
+        "params": {"_meta": {SUBSCRIPTION: 3}, "notifications": honoured},
+    }
     bench.says(**listen)
     bench.answers(**acknowledged)
     assert [m["method"] for m in bench.client()] == ["notifications/subscriptions/acknowledged"]
@@ -236,7 +261,10 @@ def test_a_subscription_that_was_never_acknowledged_still_is() -> None:
     bench.says(id="s", method="subscriptions/listen", params={"notifications": {}})
     bench.relay.changed()
     bench.next_child()
-    bench.answers(method="notifications/subscriptions/acknowledged", params={"_meta": {SUBSCRIPTION: "s"}, "notifications": {}})
+    bench.answers(
+        method="notifications/subscriptions/acknowledged",
+        params={"_meta": {SUBSCRIPTION: "s"}, "notifications": {}},
+    )
     assert [m["method"] for m in bench.client()] == ["notifications/subscriptions/acknowledged"]
 
 
@@ -304,14 +332,19 @@ def test_questions_keep_their_ids_apart() -> None:
     bench.relay.changed()
     bench.next_child(greeting())
     withdrawn = bench.client()[0]
-    assert (withdrawn["method"], withdrawn["params"]["requestId"]) == ("notifications/cancelled", second["id"])
+    assert (withdrawn["method"], withdrawn["params"]["requestId"]) == (
+        "notifications/cancelled",
+        second["id"],
+    )
     bench.says(id=second["id"], error={"code": -1, "message": "late"})
     assert bench.child() == [], "the child that asked is gone"
     bench.answers(id=2, method="roots/list")
     (third,) = bench.client()
     assert third["id"] not in (first["id"], second["id"])
     bench.says(id=third["id"], error={"code": -1, "message": "no", "data": {"a": 1}})
-    assert bench.child() == [{"jsonrpc": "2.0", "id": 2, "error": {"code": -1, "message": "no", "data": {"a": 1}}}]
+    assert bench.child() == [
+        {"jsonrpc": "2.0", "id": 2, "error": {"code": -1, "message": "no", "data": {"a": 1}}}
+    ]
 
 
 def test_a_question_is_answered_while_a_reload_waits() -> None:
@@ -339,7 +372,12 @@ def test_a_question_that_is_taken_back() -> None:
 
 def test_batches_are_taken_apart_where_there_are_batches() -> None:
     """In 2025-03-26, so that each message is held or answered by itself; elsewhere the server has the words (`RPC-13`)."""
-    batch = json.dumps([{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}]).encode()
+    batch = json.dumps(
+        [
+            {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+            {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        ]
+    ).encode()
     bench = Bench().session("2025-03-26")
     bench.relay.from_client(batch)
     assert [m["id"] for m in bench.child()] == [1, 2]
@@ -358,7 +396,16 @@ def test_not_everything_can_wait() -> None:
     assert "too many requests wait" in refused["error"]["message"]
 
 
-@pytest.mark.parametrize("frame", [b"{", b"[]", b'{"jsonrpc":"2.0","id":null,"method":"x"}', b'{"jsonrpc":"2.0","id":5}', b"\xff"])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"{",
+        b"[]",
+        b'{"jsonrpc":"2.0","id":null,"method":"x"}',
+        b'{"jsonrpc":"2.0","id":5}',
+        b"\xff",
+    ],
+)
 def test_nonsense_goes_to_the_server(frame: bytes) -> None:
     """Which knows what to answer; the relay itself is not disturbed."""
     bench = Bench().up()
@@ -372,7 +419,11 @@ def test_nonsense_goes_to_the_server(frame: bytes) -> None:
 ids = st.one_of(st.integers(0, 3), st.sampled_from(["a", "b"]))
 steps = st.one_of(
     st.tuples(
-        st.just("request"), ids, st.sampled_from(["tools/call", "subscriptions/listen", "initialize", "resources/subscribe", "ping"])
+        st.just("request"),
+        ids,
+        st.sampled_from(
+            ["tools/call", "subscriptions/listen", "initialize", "resources/subscribe", "ping"]
+        ),
     ),
     st.tuples(st.just("cancel"), ids),
     st.tuples(st.just("answer"), ids, st.sampled_from([greeting(), {}, [], None])),
@@ -406,7 +457,11 @@ def test_every_request_gets_one_answer(path: list[tuple[Any, ...]]) -> None:
         match kind:
             case "request" if rest[0] not in open_ids:
                 open_ids[rest[0]] = 1
-                bench.says(id=rest[0], method=rest[1], params={"uri": "a://b", "protocolVersion": "2025-11-25"})
+                bench.says(
+                    id=rest[0],
+                    method=rest[1],
+                    params={"uri": "a://b", "protocolVersion": "2025-11-25"},
+                )
             case "cancel" if rest[0] in open_ids:
                 del open_ids[rest[0]]
                 at_child.discard(rest[0])

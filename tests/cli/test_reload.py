@@ -73,10 +73,17 @@ class Reloading:
         fresh.replace(self.file)
 
     @asynccontextmanager
-    async def client(self, revision: str = STATELESS, *options: str, **given: Any) -> AsyncIterator[Client]:
+    async def client(
+        self, revision: str = STATELESS, *options: str, **given: Any
+    ) -> AsyncIterator[Client]:
         """A client at the other end of the pipe."""
         command = [sys.executable, "-m", "interlock", "run", str(self.file), "--reload", *options]
-        async with asyncio.timeout(60), Client(Stdio(command, on_stderr=self.errors.append), revision=revision, **given) as client:
+        async with (
+            asyncio.timeout(60),
+            Client(
+                Stdio(command, on_stderr=self.errors.append), revision=revision, **given
+            ) as client,
+        ):
             yield client
 
 
@@ -106,10 +113,15 @@ async def version(client: Client) -> str:
 @ERAS
 async def test_a_save_is_served_on_the_same_pipe(reloading: Reloading, revision: str) -> None:
     """The new version answers, the client is told that the lists have changed, and what it watches too."""
-    async with reloading.client(revision) as client, client.watch(tools=True, resources=["state://now"]) as changes:
+    async with (
+        reloading.client(revision) as client,
+        client.watch(tools=True, resources=["state://now"]) as changes,
+    ):
         assert await version(client) == "one"
         reloading.write("two")
-        heard = {(change.kind, change.uri) for change in [await anext(changes), await anext(changes)]}
+        heard = {
+            (change.kind, change.uri) for change in [await anext(changes), await anext(changes)]
+        }
         assert heard == {("tools", None), ("resource", "state://now")}
         assert await version(client) == "two"
         assert (await client.read_resource("state://now")).contents[0].text == "two"
@@ -119,7 +131,9 @@ async def test_a_save_is_served_on_the_same_pipe(reloading: Reloading, revision:
 
 
 @ERAS
-async def test_a_mistake_is_told_and_the_next_save_repairs_it(reloading: Reloading, revision: str) -> None:
+async def test_a_mistake_is_told_and_the_next_save_repairs_it(
+    reloading: Reloading, revision: str
+) -> None:
     """The pipe stays open; requests get the error, its traceback goes to stderr."""
     async with reloading.client(revision) as client:
         assert await version(client) == "one"
@@ -139,11 +153,22 @@ async def test_a_mistake_at_the_start(reloading: Reloading) -> None:
     assert process.stdin is not None and process.stdout is not None  # noqa: PT018 - for the type checker
 
     async def initialize(id: int) -> Any:
-        params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
-        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}).encode() + b"\n")
+        params = {
+            "protocolVersion": HANDSHAKE,
+            "capabilities": {},
+            "clientInfo": {"name": "c", "version": "1"},
+        }
+        process.stdin.write(
+            json.dumps(
+                {"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}
+            ).encode()
+            + b"\n"
+        )
         answer = json.loads(await process.stdout.readline())
         assert answer["id"] == id
-        return answer.get("result", {}).get("serverInfo", {}).get("name") or answer["error"]["message"]
+        return (
+            answer.get("result", {}).get("serverInfo", {}).get("name") or answer["error"]["message"]
+        )
 
     try:
         async with asyncio.timeout(60):
@@ -188,7 +213,9 @@ async def test_a_reload_comes_between_calls(reloading: Reloading, revision: str)
         waiting = asyncio.create_task(_call_and_log(client, "wait", logged))
         await logged.wait()
         reloading.write("two")
-        with pytest.raises(McpError, match="restarted with a newer version of its file while this call ran"):
+        with pytest.raises(
+            McpError, match="restarted with a newer version of its file while this call ran"
+        ):
             await waiting
         assert await version(client) == "two"
 
@@ -208,7 +235,9 @@ async def test_a_question_outlives_a_save(reloading: Reloading, revision: str) -
         await asked.wait()
         reloading.write("two")
         if revision == STATELESS:
-            await until(lambda: version(client), "two")  # between the rounds of one call the server may change
+            await until(
+                lambda: version(client), "two"
+            )  # between the rounds of one call the server may change
         else:
             await until(lambda: _said(reloading, "server.py changed"), True)
         may_answer.set()
@@ -223,11 +252,15 @@ async def _said(reloading: Reloading, words: str) -> bool:
 
 def test_what_was_asked_before_the_end_is_answered(reloading: Reloading) -> None:
     """A client that sends everything at once and closes the pipe gets its answers, though the child was still starting."""
-    lines = "".join(json.dumps({"jsonrpc": "2.0", "id": id, "method": "ping"}) + "\n" for id in range(3))
+    lines = "".join(
+        json.dumps({"jsonrpc": "2.0", "id": id, "method": "ping"}) + "\n" for id in range(3)
+    )
     command = [sys.executable, "-m", "interlock", "run", str(reloading.file), "--reload"]
     result = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=60)
     assert result.returncode == 0
-    assert [json.loads(line) for line in result.stdout.splitlines()] == [{"jsonrpc": "2.0", "id": id, "result": {}} for id in range(3)]
+    assert [json.loads(line) for line in result.stdout.splitlines()] == [
+        {"jsonrpc": "2.0", "id": id, "result": {}} for id in range(3)
+    ]
     assert result.stderr == ""
 
 
@@ -235,10 +268,20 @@ def test_what_was_asked_before_the_end_is_answered(reloading: Reloading) -> None
 async def test_no_child_is_left_behind(reloading: Reloading, number: int) -> None:
     """Whatever ends the parent ends the child."""
     command = [sys.executable, "-m", "interlock", "run", str(reloading.file), "--reload"]
-    process = await asyncio.create_subprocess_exec(*command, stdin=-1, stdout=-1, stderr=asyncio.subprocess.DEVNULL)
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=-1, stdout=-1, stderr=asyncio.subprocess.DEVNULL
+    )
     assert process.stdin is not None and process.stdout is not None  # noqa: PT018 - for the type checker
-    meta = {"io.modelcontextprotocol/protocolVersion": STATELESS, "io.modelcontextprotocol/clientCapabilities": {}}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"_meta": meta, "name": "process"}}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": STATELESS,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"_meta": meta, "name": "process"},
+    }
     process.stdin.write(json.dumps(call).encode() + b"\n")
     async with asyncio.timeout(30):
         child = int(json.loads(await process.stdout.readline())["result"]["content"][0]["text"])
@@ -259,7 +302,9 @@ async def test_no_child_is_left_behind(reloading: Reloading, number: int) -> Non
 
 
 @pytest.mark.parametrize("poll", [False, True], ids=["told", "looking"])
-async def test_changes_are_seen(tmp_path: Path, poll: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_changes_are_seen(
+    tmp_path: Path, poll: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """New, changed, replaced and removed Python files, and those in folders; nothing else stirs."""
     monkeypatch.setattr(watch, "_PAUSE", 0.02)
     (tmp_path / "a.py").write_text("1")

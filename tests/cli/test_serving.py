@@ -42,7 +42,9 @@ def serve(home: Path) -> Iterator[Serve]:
 def status(url: str, **headers: str) -> int:
     """The status that a plain GET is answered with."""
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as response:
+        with urllib.request.urlopen(
+            urllib.request.Request(url, headers=headers), timeout=10
+        ) as response:
             return int(response.status)
     except urllib.error.HTTPError as bad:
         with bad:
@@ -51,7 +53,9 @@ def status(url: str, **headers: str) -> int:
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT], ids=str)
 @pytest.mark.parametrize("workers", [[], ["--workers", "2"]], ids=" ".join)
-def test_it_serves_until_it_is_told_to_end(interlock: Command, everyday: Path, serve: Serve, workers: list[str], ending: int) -> None:
+def test_it_serves_until_it_is_told_to_end(
+    interlock: Command, everyday: Path, serve: Serve, workers: list[str], ending: int
+) -> None:
     """One process or several: both eras, the health check, and an end with code 0."""
     process, url = serve("run", everyday, "--http", ":0", *workers)
     for revision in ("2026-07-28", "2025-11-25"):
@@ -63,24 +67,41 @@ def test_it_serves_until_it_is_told_to_end(interlock: Command, everyday: Path, s
     assert interlock("ping", url).exit_code == 4
 
 
-def test_a_store_keeps_sessions(interlock: Command, everyday: Path, serve: Serve, tmp_path: Path) -> None:
+def test_a_store_keeps_sessions(
+    interlock: Command, everyday: Path, serve: Serve, tmp_path: Path
+) -> None:
     """`--store` with a file: it is made where it is named."""
-    _, url = serve("run", everyday, "--http", "127.0.0.1:0", "--store", f"sqlite:///{tmp_path}/kept.db")
+    _, url = serve(
+        "run", everyday, "--http", "127.0.0.1:0", "--store", f"sqlite:///{tmp_path}/kept.db"
+    )
     assert interlock("call", url, "add", "a=1", "--revision", "2025-11-25").stdout == "3\n"
     assert (tmp_path / "kept.db").exists()
 
 
 def test_names_and_pages(everyday: Path, serve: Serve) -> None:
     """`--allow-host` and `--cors` let in who would be refused (`HTL-51`, `HTM-22`)."""
-    _, url = serve("run", everyday, "--http", ":0", "--allow-host", "shop.example", "--cors", "https://app.example")
-    assert status(url, Host="shop.example") == status(url, Origin="https://app.example") == 400  # it lacks a session
+    _, url = serve(
+        "run",
+        everyday,
+        "--http",
+        ":0",
+        "--allow-host",
+        "shop.example",
+        "--cors",
+        "https://app.example",
+    )
+    assert (
+        status(url, Host="shop.example") == status(url, Origin="https://app.example") == 400
+    )  # it lacks a session
     assert status(url, Host="other.example") == 403
     assert status(url, Origin="https://other.example") == 403
 
 
 def test_a_server_that_comes_along(interlock: Command, serve: Serve) -> None:
     """`interlock serve NAME` has the same options, `--transport http` is the long form."""
-    _, url = serve("serve", "everything", "--transport", "http", "--port", "0", "--serve-legacy-sse")
+    _, url = serve(
+        "serve", "everything", "--transport", "http", "--port", "0", "--serve-legacy-sse"
+    )
     assert interlock("call", url, "add", "a=1", "b=2").exit_code == 0
     assert interlock("ping", url.replace("/mcp", "/sse"), "--legacy-sse").exit_code == 0
 
@@ -106,7 +127,9 @@ def test_a_server_that_comes_along(interlock: Command, serve: Serve) -> None:
         (["--host", "0.0.0.0"], "--host and --port are for"),
     ],
 )  # fmt: skip
-def test_options_out_of_place(interlock: Command, everyday: Path, words: list[str], expected: str) -> None:
+def test_options_out_of_place(
+    interlock: Command, everyday: Path, words: list[str], expected: str
+) -> None:
     """Code 2, before anything listens; a password is not repeated."""
     result = interlock("run", everyday, *words)
     assert result.exit_code == 2, result.output
@@ -115,20 +138,33 @@ def test_options_out_of_place(interlock: Command, everyday: Path, words: list[st
 
 
 @pytest.mark.parametrize("workers", [[], ["--workers", "2"]], ids=" ".join)
-def test_what_keeps_it_from_serving(program_run: Program, everyday: Path, workers: list[str]) -> None:
+def test_what_keeps_it_from_serving(
+    program_run: Program, everyday: Path, workers: list[str]
+) -> None:
     """A port that is taken, a host that is not ours, stores that are not there: code 1 and one line."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         cases = {
-            f"127.0.0.1:{port}": ([], f"Error: cannot listen on 127.0.0.1:{port}: Address already in use\n"),
-            "192.0.2.1:0": ([], "Error: cannot listen on 192.0.2.1:0: Cannot assign requested address\n"),
-            ":0": (["--store", "sqlite:///no/such/folder/x.db"], "Error: the store /no/such/folder/x.db cannot be opened"),
+            f"127.0.0.1:{port}": (
+                [],
+                f"Error: cannot listen on 127.0.0.1:{port}: Address already in use\n",
+            ),
+            "192.0.2.1:0": (
+                [],
+                "Error: cannot listen on 192.0.2.1:0: Cannot assign requested address\n",
+            ),
+            ":0": (
+                ["--store", "sqlite:///no/such/folder/x.db"],
+                "Error: the store /no/such/folder/x.db cannot be opened",
+            ),
         }
         for address, (options, expected) in cases.items():
             result = program_run("run", everyday, "--http", address, *options, *workers)
             assert (result.returncode, result.stderr.count("\n")) == (1, 1), result.stderr
             assert result.stderr.startswith(expected)
-    result = program_run("run", everyday, "--http", ":0", "--store", f"redis://:secret@127.0.0.1:{port}", *workers)
+    result = program_run(
+        "run", everyday, "--http", ":0", "--store", f"redis://:secret@127.0.0.1:{port}", *workers
+    )
     assert (result.returncode, result.stderr.count("\n")) == (1, 1), result.stderr
     assert f"the Redis server at 127.0.0.1:{port} cannot be used" in result.stderr
     assert "secret" not in result.stderr
@@ -143,11 +179,15 @@ def test_what_keeps_it_from_serving(program_run: Program, everyday: Path, worker
         ("redis", ["--store", "redis://x"], "redis"),
     ],
 )
-def test_without_an_extra_it_says_what_to_install(home: Path, everyday: Path, package: str, options: list[str], extra: str) -> None:
+def test_without_an_extra_it_says_what_to_install(
+    home: Path, everyday: Path, package: str, options: list[str], extra: str
+) -> None:
     """Code 1 and one line."""
     words = ["run", str(everyday), "--http", ":0", *options]
     program = f"import sys; sys.modules[{package!r}] = None\nfrom interlock.cli import main\nmain({words!r})"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
     assert (result.returncode, result.stderr.count("\n")) == (1, 1), result.stderr
     assert f"pip install 'interlock[{extra}]'" in result.stderr
 

@@ -36,7 +36,9 @@ def test_list_for_people(interlock: Command, everyday: Path) -> None:
     """Names, what goes in, and the first line of what each is for."""
     shown = interlock("list", everyday).stdout
     assert shown.startswith("everyday 1.2 speaks 2026-07-28\nUse it every day.\n\nTools\n")
-    assert "  add (a: integer, b?: integer)\n      Add two numbers.\n  echo (text: string)\n" in shown
+    assert (
+        "  add (a: integer, b?: integer)\n      Add two numbers.\n  echo (text: string)\n" in shown
+    )
     assert "The second line." not in shown
     assert "Resource templates\n  note://{name}\n" in shown
     assert "Resources\n  photo://one (image/jpeg)\n" in shown
@@ -51,7 +53,16 @@ def test_list_for_machines(interlock: Command, everyday: Path, revision: str) ->
     data = json.loads(result.stdout)
     assert data["server"] == {"name": "everyday", "version": "1.2"}
     assert (data["revision"], data["instructions"]) == (revision, "Use it every day.")
-    assert {"tools", "resources", "resourceTemplates", "prompts", "capabilities", "server", "revision", "instructions"} == data.keys()
+    assert {
+        "tools",
+        "resources",
+        "resourceTemplates",
+        "prompts",
+        "capabilities",
+        "server",
+        "revision",
+        "instructions",
+    } == data.keys()
     assert data["tools"][0]["inputSchema"]["required"] == ["a"]
 
 
@@ -98,7 +109,9 @@ CALLS: list[tuple[list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize("words, shown", CALLS, ids=lambda given: " ".join(given) if isinstance(given, list) else "")
+@pytest.mark.parametrize(
+    "words, shown", CALLS, ids=lambda given: " ".join(given) if isinstance(given, list) else ""
+)
 def test_call(interlock: Command, everyday: Path, words: list[str], shown: str) -> None:
     """A tool's words, and only these, on stdout; code 0."""
     result = interlock("call", everyday, *words)
@@ -107,14 +120,19 @@ def test_call(interlock: Command, everyday: Path, words: list[str], shown: str) 
 
 def test_call_for_machines(interlock: Command, everyday: Path) -> None:
     """The result as the protocol has it; an object after --json is arguments, --json alone is the output."""
-    result = interlock("call", everyday, "tagged", "--json", '{"depth": 2}', "tags=1", "tags=two", "--json")
+    result = interlock(
+        "call", everyday, "tagged", "--json", '{"depth": 2}', "tags=1", "tags=two", "--json"
+    )
     assert json.loads(result.stdout)["structuredContent"] == {"tags": ["1", "two"], "depth": 2}
     assert json.loads(result.stdout).keys() == {"content", "structuredContent"}
 
 
 def test_structured_content_is_shown_once(interlock: Command, everyday: Path) -> None:
     """Its text is the same in other words, so that one is enough."""
-    assert json.loads(interlock("call", everyday, "tagged", "tags=a").stdout) == {"tags": ["a"], "depth": 0}
+    assert json.loads(interlock("call", everyday, "tagged", "tags=a").stdout) == {
+        "tags": ["a"],
+        "depth": 0,
+    }
 
 
 def test_a_picture_is_saved(interlock: Command, everyday: Path) -> None:
@@ -129,16 +147,27 @@ def test_logs_go_to_stderr(interlock: Command, everyday: Path, revision: str) ->
     """From the wanted level on, one line each; stdout is the result alone."""
     result = interlock("call", everyday, "work", "--revision", revision)
     assert (result.stdout, result.stderr) == ("worked\n", "[error] {'part': 'done'}\n")
-    assert "[debug] unheard" in interlock("call", everyday, "work", "--log-level", "debug", "--revision", revision).stderr
+    assert (
+        "[debug] unheard"
+        in interlock(
+            "call", everyday, "work", "--log-level", "debug", "--revision", revision
+        ).stderr
+    )
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
 def test_verbose_shows_every_frame(interlock: Command, everyday: Path, revision: str) -> None:
     """Both ways, whole, with the opening."""
-    lines = interlock("call", everyday, "add", "a=1", "-v", "--revision", revision).stderr.splitlines()
+    lines = interlock(
+        "call", everyday, "add", "a=1", "-v", "--revision", revision
+    ).stderr.splitlines()
     frames = [(line[:3], json.loads(line[4:])) for line in lines if line.startswith(("-->", "<--"))]
     sent = [frame["method"] for arrow, frame in frames if arrow == "-->"]
-    opening = ["server/discover"] if revision == STATELESS else ["initialize", "notifications/initialized", "logging/setLevel"]
+    opening = (
+        ["server/discover"]
+        if revision == STATELESS
+        else ["initialize", "notifications/initialized", "logging/setLevel"]
+    )
     assert sent == [*opening, "tools/list", "tools/call"]
     answers = {frame["id"]: frame["result"] for arrow, frame in frames if arrow == "<--"}
     assert answers[frames[-1][1]["id"]]["structuredContent"] == {"result": 3}
@@ -156,13 +185,18 @@ def test_read(interlock: Command, everyday: Path) -> None:
     assert interlock("read", everyday, "photo://one").stdout_bytes == b"\xff\xd8\xff\x00"
     assert interlock("read", everyday, "photo://one", "-o", "one.jpg").exit_code == 0
     assert Path("one.jpg").read_bytes() == b"\xff\xd8\xff\x00"
-    (contents,) = json.loads(interlock("read", everyday, "photo://one", "--json").stdout)["contents"]
+    (contents,) = json.loads(interlock("read", everyday, "photo://one", "--json").stdout)[
+        "contents"
+    ]
     assert contents == {"uri": "photo://one", "mimeType": "image/jpeg", "blob": "/9j/AA=="}
 
 
 def test_prompt(interlock: Command, everyday: Path) -> None:
     """Its messages; numbers are strings too."""
-    assert interlock("prompt", everyday, "greet", "name=7", "style=odd").stdout == "user:\nGreet 7 in a odd way.\n"
+    assert (
+        interlock("prompt", everyday, "greet", "name=7", "style=odd").stdout
+        == "user:\nGreet 7 in a odd way.\n"
+    )
     assert interlock("prompt", everyday, "greet").exit_code == 3
     data = json.loads(interlock("prompt", everyday, "greet", "name=Bo", "--json").stdout)
     assert data["messages"][0]["content"]["text"] == "Greet Bo in a plain way."
@@ -170,10 +204,23 @@ def test_prompt(interlock: Command, everyday: Path) -> None:
 
 def test_complete(interlock: Command, everyday: Path) -> None:
     """Suggestions by what was typed and by what is known besides."""
-    assert interlock("complete", everyday, "greet", "style", "p").stdout.split() == ["plain", "polite", "pirate"]
-    assert interlock("complete", everyday, "greet", "style").stdout.split() == ["plain", "polite", "pirate"]
-    assert interlock("complete", everyday, "greet", "style", "po", "--with", "name=king").stdout == "polite\n"
-    assert json.loads(interlock("complete", everyday, "greet", "style", "pi", "--json").stdout)["values"] == ["pirate"]
+    assert interlock("complete", everyday, "greet", "style", "p").stdout.split() == [
+        "plain",
+        "polite",
+        "pirate",
+    ]
+    assert interlock("complete", everyday, "greet", "style").stdout.split() == [
+        "plain",
+        "polite",
+        "pirate",
+    ]
+    assert (
+        interlock("complete", everyday, "greet", "style", "po", "--with", "name=king").stdout
+        == "polite\n"
+    )
+    assert json.loads(interlock("complete", everyday, "greet", "style", "pi", "--json").stdout)[
+        "values"
+    ] == ["pirate"]
 
 
 # -- targets ----------------------------------------------------------------------------------------------
@@ -181,7 +228,9 @@ def test_complete(interlock: Command, everyday: Path) -> None:
 
 def test_the_object_of_a_file(interlock: Command, tmp_path: Path) -> None:
     """`FILE:OBJECT` is the server of that name."""
-    (tmp_path / "two.py").write_text("from interlock import Server\na = Server('first')\nb = Server('second')\n")
+    (tmp_path / "two.py").write_text(
+        "from interlock import Server\na = Server('first')\nb = Server('second')\n"
+    )
     assert interlock("ping", f"{tmp_path / 'two.py'}:b").stdout.startswith("second ")
     assert interlock("ping", tmp_path / "two.py").exit_code == 4
 
@@ -193,54 +242,96 @@ def test_another_script_is_run_as_it_is(interlock: Command, stranger: Path) -> N
     assert interlock("read", stranger, "a://b").exit_code == 3
 
 
-def test_a_command_after_two_dashes(interlock: Command, stranger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_after_two_dashes(
+    interlock: Command, stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its words are its own, dashes too; it has the whole environment, as in a shell."""
     monkeypatch.setenv("SECRET", "known")
-    result = interlock("call", "arguments", "x=1", "--json", "--", sys.executable, str(stranger), "--json", "-v", "a b")
+    result = interlock(
+        "call",
+        "arguments",
+        "x=1",
+        "--json",
+        "--",
+        sys.executable,
+        str(stranger),
+        "--json",
+        "-v",
+        "a b",
+    )
     arguments, words, secret = json.loads(json.loads(result.stdout)["content"][0]["text"])
     assert (arguments, words, secret) == ({"x": 1}, ["--json", "-v", "a b"], "known")
 
 
 CONFIGS: dict[str, tuple[str, str]] = {
     "mcpServers": ("c.json", '{{"mcpServers": {{"s": {entry}, "t": {{"command": "x"}}}}}}'),
-    "servers with comments": ("mcp.json", '// mine\n{{"servers": {{"s": {entry}, "t": {{}},}},}}\n'),
-    "context_servers": ("settings.json", '\ufeff{{"context_servers": {{"s": {entry}, "t": {{}}}}}}'),
+    "servers with comments": (
+        "mcp.json",
+        '// mine\n{{"servers": {{"s": {entry}, "t": {{}},}},}}\n',
+    ),
+    "context_servers": (
+        "settings.json",
+        '\ufeff{{"context_servers": {{"s": {entry}, "t": {{}}}}}}',
+    ),
 }
 
 
 @pytest.mark.parametrize("name, text", CONFIGS.values(), ids=CONFIGS)
 def test_an_entry_of_a_configuration(
-    interlock: Command, stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+    interlock: Command,
+    stranger: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    text: str,
 ) -> None:
     """Started as its client would: with its own variables, and without those that may hold secrets."""
     monkeypatch.setenv("SECRET", "known")
-    entry: dict[str, Any] = {"command": sys.executable, "args": [stranger.name, "a"], "cwd": str(tmp_path)}
+    entry: dict[str, Any] = {
+        "command": sys.executable,
+        "args": [stranger.name, "a"],
+        "cwd": str(tmp_path),
+    }
     config = tmp_path / name
     for env, expected in (({}, None), ({"SECRET": "told"}, "told")):
         config.write_text(text.format(entry=json.dumps({**entry, "env": env})), encoding="utf-8")
         result = interlock("call", "arguments", "--config", config, "--server", "s")
         assert json.loads(result.stdout) == [None, ["a"], expected], result.stderr
     assert "There are 2 servers" in interlock("list", "--config", config).stderr
-    assert f"There is no server u in {config}; there is s, t." in interlock("list", "--config", config, "--server", "u").stderr
+    assert (
+        f"There is no server u in {config}; there is s, t."
+        in interlock("list", "--config", config, "--server", "u").stderr
+    )
 
 
 def test_a_toml_configuration(interlock: Command, stranger: Path, tmp_path: Path) -> None:
     """As Codex has it; the only entry needs no name."""
     config = tmp_path / "config.toml"
     config.write_text(f"[mcp_servers.s]\ncommand = '{sys.executable}'\nargs = ['{stranger}']\n")
-    assert interlock("ping", "--config", config).stdout == "stranger 0 answered, speaking 2024-11-05\n"
+    assert (
+        interlock("ping", "--config", config).stdout == "stranger 0 answered, speaking 2024-11-05\n"
+    )
 
 
 def test_a_configuration_in_the_folder(interlock: Command, stranger: Path) -> None:
     """--server alone looks into the files that projects have."""
-    Path(".mcp.json").write_text(json.dumps({"mcpServers": {"s": {"command": sys.executable, "args": [str(stranger)]}}}))
+    Path(".mcp.json").write_text(
+        json.dumps({"mcpServers": {"s": {"command": sys.executable, "args": [str(stranger)]}}})
+    )
     assert interlock("ping", "--server", "s").exit_code == 0
 
 
 @pytest.mark.parametrize(
-    "text, words", [("{", "cannot be read"), ("{}", "holds no servers"), ('{"mcpServers": {"s": {}}}', "neither a command nor a url")]
+    "text, words",
+    [
+        ("{", "cannot be read"),
+        ("{}", "holds no servers"),
+        ('{"mcpServers": {"s": {}}}', "neither a command nor a url"),
+    ],
 )
-def test_a_configuration_that_leads_nowhere(interlock: Command, tmp_path: Path, text: str, words: str) -> None:
+def test_a_configuration_that_leads_nowhere(
+    interlock: Command, tmp_path: Path, text: str, words: str
+) -> None:
     """Code 2, and why."""
     (tmp_path / "c.json").write_text(text)
     result = interlock("list", "--config", tmp_path / "c.json")
@@ -281,10 +372,17 @@ def test_sockets(interlock: Command, listening: list[str], tmp_path: Path) -> No
 def test_exit_codes(interlock: Command, everyday: Path, revision: str) -> None:
     """1: the tool failed. 3: the server refused. Words for people on stderr."""
     failed = interlock("call", everyday, "fail", "--revision", revision)
-    assert (failed.exit_code, failed.stdout, failed.stderr) == (1, "no luck\n", "The tool failed:\n")
+    assert (failed.exit_code, failed.stdout, failed.stderr) == (
+        1,
+        "no luck\n",
+        "The tool failed:\n",
+    )
     refused = interlock("call", everyday, "ad", "a=1", "--revision", revision)
     assert refused.exit_code == 3
-    assert refused.stderr == "The server lists no tool 'ad'. Did you mean 'add'?\nError: Unknown tool: ad (code -32602)\n"
+    assert (
+        refused.stderr
+        == "The server lists no tool 'ad'. Did you mean 'add'?\nError: Unknown tool: ad (code -32602)\n"
+    )
     assert interlock("read", everyday, "no://where", "--revision", revision).exit_code == 3
 
 
@@ -295,7 +393,9 @@ def test_errors_for_machines(interlock: Command, everyday: Path, tmp_path: Path)
     assert json.loads(failed.stdout)["isError"] is True
     refused = interlock("call", everyday, "nothing", "--json")
     assert refused.exit_code == 3
-    assert json.loads(refused.stdout) == {"error": {"kind": "refused", "message": "Unknown tool: nothing", "code": -32602}}
+    assert json.loads(refused.stdout) == {
+        "error": {"kind": "refused", "message": "Unknown tool: nothing", "code": -32602}
+    }
     gone = interlock("ping", f"unix://{tmp_path}/nobody", "--json")
     assert gone.exit_code == 4
     assert json.loads(gone.stdout)["error"]["kind"] == "unreachable"
@@ -319,7 +419,9 @@ def test_a_server_that_shares_no_revision(interlock: Command, stranger: Path) ->
 
 def test_timeouts(interlock: Command, everyday: Path) -> None:
     """A silent server and a call that never ends: code 4, after the time that was given."""
-    silent = interlock("ping", "--timeout", "0.3", "--", sys.executable, "-c", "import sys; sys.stdin.read()")
+    silent = interlock(
+        "ping", "--timeout", "0.3", "--", sys.executable, "-c", "import sys; sys.stdin.read()"
+    )
     assert silent.exit_code == 4
     assert "within 0.3 seconds" in silent.stderr
     endless = interlock("call", everyday, "hang", "--timeout", "1")
@@ -327,13 +429,20 @@ def test_timeouts(interlock: Command, everyday: Path) -> None:
     assert "No answer to tools/call came within 1 seconds" in endless.stderr
     port = socket.create_server(("127.0.0.1", 0))  # accepts, and never says a word
     with port:
-        assert interlock("ping", f"tcp://127.0.0.1:{port.getsockname()[1]}", "--timeout", "0.3").exit_code == 4
+        assert (
+            interlock(
+                "ping", f"tcp://127.0.0.1:{port.getsockname()[1]}", "--timeout", "0.3"
+            ).exit_code
+            == 4
+        )
 
 
 def test_an_interrupt_is_130_and_leaves_nothing_running(everyday: Path, home: Path) -> None:
     """Ctrl-C in the middle of a call: the call is given up and the child is gone."""
     command = [sys.executable, "-m", "interlock", "call", str(everyday), "hang"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         said = process.stderr.readline()  # the tool runs now
         process.send_signal(signal.SIGINT)
@@ -347,7 +456,9 @@ def test_an_interrupt_is_130_and_leaves_nothing_running(everyday: Path, home: Pa
         os.kill(child, 0)
 
 
-def test_a_reader_that_goes_away_is_no_traceback(program_run: Program, everyday: Path, home: Path) -> None:
+def test_a_reader_that_goes_away_is_no_traceback(
+    program_run: Program, everyday: Path, home: Path
+) -> None:
     """`interlock ... | head -1`."""
     command = f"'{sys.executable}' -m interlock schema '{everyday}' | head -1"
     result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)

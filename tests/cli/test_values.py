@@ -67,7 +67,9 @@ WORDS: list[tuple[list[str], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("words, expected", WORDS, ids=lambda given: " ".join(given) if isinstance(given, list) else "")
+@pytest.mark.parametrize(
+    "words, expected", WORDS, ids=lambda given: " ".join(given) if isinstance(given, list) else ""
+)
 def test_words(words: list[str], expected: dict[str, Any]) -> None:
     """A string where the schema has one, else JSON where it reads as JSON, else a string."""
     assert tool_arguments(words, None, SCHEMA) == expected
@@ -82,7 +84,9 @@ def test_files(tmp_path: Path) -> None:
     """`@` takes a text from a file, for a value or for the whole; a `@` that is meant is written as JSON."""
     (tmp_path / "text").write_text("5\n", encoding="utf-8")
     (tmp_path / "whole").write_text('{"i": 1}', encoding="utf-8")
-    assert tool_arguments([f"s=@{tmp_path}/text", f"i=@{tmp_path}/text", 'any:="@x"'], f"@{tmp_path}/whole", SCHEMA) == {
+    assert tool_arguments(
+        [f"s=@{tmp_path}/text", f"i=@{tmp_path}/text", 'any:="@x"'], f"@{tmp_path}/whole", SCHEMA
+    ) == {
         "s": "5\n",
         "i": 5,
         "any": "@x",
@@ -122,8 +126,16 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
 
 
 json_values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(), inner, max_size=3)),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 
@@ -144,8 +156,19 @@ def test_any_string_can_be_given(text: str) -> None:
     assert string_arguments([f"s={text}"]) == {"s": text}
 
 
-@given(st.dictionaries(st.sampled_from(["type", "anyOf", "allOf", "oneOf", "$ref", "enum", "const", "items", "properties"]), json_values))
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["type", "anyOf", "allOf", "oneOf", "$ref", "enum", "const", "items", "properties"]
+        ),
+        json_values,
+    )
+)
 def test_any_schema_is_borne(node: dict[str, Any]) -> None:
     """A server may list nonsense; the words are still read."""
-    arguments = tool_arguments(["x=1"], None, {"properties": {"x": node}, **({"$ref": node["$ref"]} if "$ref" in node else {})})
+    arguments = tool_arguments(
+        ["x=1"],
+        None,
+        {"properties": {"x": node}, **({"$ref": node["$ref"]} if "$ref" in node else {})},
+    )
     assert arguments["x"] in (1, "1", [1], ["1"])

@@ -81,9 +81,14 @@ def test_every_command(interlock: Command, url: str, way: list[str]) -> None:
     assert "  note://{name}\n" in listed
     assert interlock("call", target, "add", "a=1", *way).stdout == "3\n"
     assert interlock("read", target, "photo://one", *way).stdout_bytes == b"\xff\xd8\xff\x00"
-    assert interlock("prompt", target, "greet", "name=Bo", *way).stdout == "user:\nGreet Bo in a plain way.\n"
+    assert (
+        interlock("prompt", target, "greet", "name=Bo", *way).stdout
+        == "user:\nGreet Bo in a plain way.\n"
+    )
     assert interlock("complete", target, "greet", "style", "pi", *way).stdout == "pirate\n"
-    assert json.loads(interlock("schema", target, "add", *way).stdout)["inputSchema"]["required"] == ["a"]
+    assert json.loads(interlock("schema", target, "add", *way).stdout)["inputSchema"][
+        "required"
+    ] == ["a"]
     assert interlock("call", target, "fail", *way).exit_code == 1
     assert interlock("call", target, "nothing", *way).exit_code == 3
 
@@ -91,11 +96,16 @@ def test_every_command(interlock: Command, url: str, way: list[str]) -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_every_revision(interlock: Command, url: str, revision: str) -> None:
     """One endpoint speaks all five (`HTM-01`, `HTL-01`)."""
-    assert interlock("ping", url, "--revision", revision).stdout == f"everyday 1.2 answered, speaking {revision}\n"
+    assert (
+        interlock("ping", url, "--revision", revision).stdout
+        == f"everyday 1.2 answered, speaking {revision}\n"
+    )
 
 
 @pytest.mark.parametrize("way", IN_EACH_WAY, ids=" ".join)
-def test_progress_logs_and_questions(interlock: Command, addresses: dict[str, str], way: list[str]) -> None:
+def test_progress_logs_and_questions(
+    interlock: Command, addresses: dict[str, str], way: list[str]
+) -> None:
     """What comes on the way of a call comes here too."""
     worked = interlock("call", at(addresses["everyday"], way), "work", *way)
     assert (worked.stdout, worked.stderr) == ("worked\n", "[error] {'part': 'done'}\n")
@@ -110,14 +120,22 @@ def test_verbose_shows_every_frame(interlock: Command, url: str, way: list[str])
     """The messages, without the headers around them."""
     lines = interlock("call", at(url, way), "add", "a=1", "-v", *way).stderr.splitlines()
     sent = [json.loads(line[4:])["method"] for line in lines if line.startswith("-->")]
-    opening = ["server/discover"] if STATELESS in way else ["initialize", "notifications/initialized", "logging/setLevel"]
+    opening = (
+        ["server/discover"]
+        if STATELESS in way
+        else ["initialize", "notifications/initialized", "logging/setLevel"]
+    )
     assert sent == [*opening, "tools/list", "tools/call"]
-    assert json.loads(next(line for line in reversed(lines) if line.startswith("<--"))[4:])["result"]["structuredContent"] == {"result": 3}
+    assert json.loads(next(line for line in reversed(lines) if line.startswith("<--"))[4:])[
+        "result"
+    ]["structuredContent"] == {"result": 3}
 
 
 def test_for_machines(interlock: Command, url: str) -> None:
     """`--json` writes what it writes over any transport."""
-    assert json.loads(interlock("call", url, "add", "a=1", "--json").stdout)["structuredContent"] == {"result": 3}
+    assert json.loads(interlock("call", url, "add", "a=1", "--json").stdout)[
+        "structuredContent"
+    ] == {"result": 3}
     assert json.loads(interlock("ping", url, "--json").stdout)["revision"] == STATELESS
 
 
@@ -142,27 +160,52 @@ def test_a_server_of_another_maker(interlock: Command, site: Site) -> None:
 # -- what is sent along ---------------------------------------------------------------------------------------
 
 
-def test_headers_reach_the_server(interlock: Command, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_reach_the_server(
+    interlock: Command, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With each request; `$NAME` is filled in from the environment."""
     monkeypatch.setenv("KEY", "s3cret")
-    result = interlock("call", site.url, "hello", "--header", "Authorization: Bearer $KEY", "--header", "X-Team:blue")
+    result = interlock(
+        "call",
+        site.url,
+        "hello",
+        "--header",
+        "Authorization: Bearer $KEY",
+        "--header",
+        "X-Team:blue",
+    )
     assert result.exit_code == 0, result.stderr
     assert len(site.heads) > 3
-    assert {(head.get("authorization"), head.get("x-team")) for head in site.heads} == {("Bearer s3cret", "blue")}
+    assert {(head.get("authorization"), head.get("x-team")) for head in site.heads} == {
+        ("Bearer s3cret", "blue")
+    }
 
 
-def test_entries_of_configurations(interlock: Command, site: Site, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_of_configurations(
+    interlock: Command, site: Site, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`url`, `headers` and `type: sse`; the command's own headers go before those of the entry."""
     monkeypatch.setenv("KEY", "s3cret")
     config = tmp_path / "c.json"
     entries = {
-        "there": {"type": "http", "url": site.url, "headers": {"Authorization": "Bearer ${KEY}", "X-Team": "blue"}},
+        "there": {
+            "type": "http",
+            "url": site.url,
+            "headers": {"Authorization": "Bearer ${KEY}", "X-Team": "blue"},
+        },
         "old": {"type": "sse", "url": url.replace("/mcp", "/sse")},
         "new": {"url": url},
     }
     config.write_text(json.dumps({"mcpServers": entries}))
-    assert interlock("ping", "--config", config, "--server", "there", "--header", "X-Team: red").exit_code == 0
-    assert {(head["authorization"], head["x-team"]) for head in site.heads} == {("Bearer s3cret", "red")}
+    assert (
+        interlock(
+            "ping", "--config", config, "--server", "there", "--header", "X-Team: red"
+        ).exit_code
+        == 0
+    )
+    assert {(head["authorization"], head["x-team"]) for head in site.heads} == {
+        ("Bearer s3cret", "red")
+    }
     for name in ("old", "new"):
         assert interlock("call", "add", "a=1", "--config", config, "--server", name).stdout == "3\n"
 
@@ -171,12 +214,16 @@ def test_the_blocking_client(url: str, site: Site) -> None:
     """`interlock.sync` takes addresses, headers and a token as the other one does."""
     with Client(url) as client:
         assert (client.revision, client.call_tool("add", {"a": 1}).value()) == (STATELESS, 3)
-        assert [contents.text for contents in client.read_resource("note://milk").contents] == ["a note on milk"]
+        assert [contents.text for contents in client.read_resource("note://milk").contents] == [
+            "a note on milk"
+        ]
     with Client(url, revision=HANDSHAKE) as client:
         assert client.call_tool("add", {"a": 1}).value() == 3
     with Client(site.url, token="s3cret", headers={"X-Team": "blue"}) as client:
         assert client.call_tool("hello").text == "hello"
-    assert {(head["authorization"], head["x-team"]) for head in site.heads} == {("Bearer s3cret", "blue")}
+    assert {(head["authorization"], head["x-team"]) for head in site.heads} == {
+        ("Bearer s3cret", "blue")
+    }
 
 
 # -- what goes wrong ------------------------------------------------------------------------------------------------
@@ -193,7 +240,9 @@ WORDS = {
 
 @pytest.mark.parametrize("path", ODD)
 @pytest.mark.parametrize("way", [[], ["--revision", HANDSHAKE], ["--legacy-sse"]], ids=" ".join)
-def test_an_address_that_is_no_server(interlock: Command, site: Site, path: str, way: list[str]) -> None:
+def test_an_address_that_is_no_server(
+    interlock: Command, site: Site, path: str, way: list[str]
+) -> None:
     """One line that says what came and what may be done, and the code of what cannot be reached (3 where it answered nonsense)."""
     result = interlock("ping", f"http://{site.address}{path}", *way)
     assert result.exit_code in ((3, 4) if path == "/page" else (4,)), result.stderr
@@ -230,7 +279,10 @@ def test_a_certificate_that_nobody_vouches_for(interlock: Command, tmp_path: Pat
 
         def greet() -> None:
             connection = listening.accept()[0]
-            with contextlib.suppress(OSError), context.wrap_socket(connection, server_side=True) as secure:
+            with (
+                contextlib.suppress(OSError),
+                context.wrap_socket(connection, server_side=True) as secure,
+            ):
                 secure.recv(1)
 
         greeting = threading.Thread(target=greet, daemon=True)
@@ -273,9 +325,13 @@ def test_a_header_of_the_protocol_is_left_out_and_said_once(program_run: Program
     assert result.stderr == "the header Mcp-Method is left out: the protocol says what is in it\n"
 
 
-def test_without_the_extra_it_says_what_to_install(interlock: Command, program_run: Program) -> None:
+def test_without_the_extra_it_says_what_to_install(
+    interlock: Command, program_run: Program
+) -> None:
     """A client needs httptools; without it: one line, code 4."""
     program = "import sys; sys.modules['httptools'] = None\nfrom interlock.cli import main\nmain(['ping', 'http://127.0.0.1:1/mcp'])"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
     assert (result.returncode, result.stderr.count("\n")) == (4, 1), result.stderr
     assert "pip install 'interlock[http]'" in result.stderr

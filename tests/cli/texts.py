@@ -12,15 +12,36 @@ from hypothesis import strategies as st
 MARK = "§"  # in every comment and nowhere else, so that a test can take comments out by itself
 
 words = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=MARK), max_size=8)
-keys = st.one_of(st.sampled_from(["a", "theme", "mcpServers", "notes", "weather", 'q"uote', "back\\slash", "ü ö", ""]), words)
-scalars = st.one_of(
-    st.none(), st.booleans(), st.integers(-(10**6), 10**6), words, st.sampled_from(["// no comment", "/* none */", "{,}", "],"])
+keys = st.one_of(
+    st.sampled_from(
+        ["a", "theme", "mcpServers", "notes", "weather", 'q"uote', "back\\slash", "ü ö", ""]
+    ),
+    words,
 )
-values = st.recursive(scalars, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3)), max_leaves=8)
-servers = st.dictionaries(st.sampled_from(["notes", "files", "x y", "time"]), st.dictionaries(keys, values, max_size=2), max_size=3)
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**6), 10**6),
+    words,
+    st.sampled_from(["// no comment", "/* none */", "{,}", "],"]),
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3)),
+    max_leaves=8,
+)
+servers = st.dictionaries(
+    st.sampled_from(["notes", "files", "x y", "time"]),
+    st.dictionaries(keys, values, max_size=2),
+    max_size=3,
+)
 documents = st.one_of(
-    st.dictionaries(keys, values, max_size=4).map(lambda data: {k: v for k, v in data.items() if k != "mcpServers"}),
-    st.tuples(st.dictionaries(keys, values, max_size=3), servers).map(lambda both: {**both[0], "mcpServers": both[1]}),
+    st.dictionaries(keys, values, max_size=4).map(
+        lambda data: {k: v for k, v in data.items() if k != "mcpServers"}
+    ),
+    st.tuples(st.dictionaries(keys, values, max_size=3), servers).map(
+        lambda both: {**both[0], "mcpServers": both[1]}
+    ),
 )
 
 
@@ -34,11 +55,17 @@ def is_kept(before: str, after: str) -> bool:
 def json_texts(draw: st.DrawFn, comments: bool) -> tuple[Any, str]:
     """Data, and a text that says it in some manner: spaced out, crowded, with comments anywhere."""
     data = draw(documents)
-    chance = random.Random(draw(st.integers(0, 2**32)))  # a draw for every blank would take most of the time
+    chance = random.Random(
+        draw(st.integers(0, 2**32))
+    )  # a draw for every blank would take most of the time
     newline = chance.choice(["\n", "\r\n"])
     unit = chance.choice(["  ", "    ", "\t", ""])
     crowded = chance.random() < 0.5
-    remarks = ["", "", "", f"/*{MARK}*/", f' /* {MARK} {{,]" */ ', f' //{MARK} "{newline}'] if comments else [""]
+    remarks = (
+        ["", "", "", f"/*{MARK}*/", f' /* {MARK} {{,]" */ ', f' //{MARK} "{newline}']
+        if comments
+        else [""]
+    )
 
     def gap() -> str:
         return chance.choice(remarks) + chance.choice(["", "", " ", newline])
@@ -52,7 +79,12 @@ def json_texts(draw: st.DrawFn, comments: bool) -> tuple[Any, str]:
         parts = []
         for item in value.items() if isinstance(value, dict) else value:
             head = f"{json.dumps(item[0])}{gap()}:{gap()}" if isinstance(value, dict) else ""
-            parts.append(inner + head + write(item[1] if isinstance(value, dict) else item, depth + 1) + gap())
+            parts.append(
+                inner
+                + head
+                + write(item[1] if isinstance(value, dict) else item, depth + 1)
+                + gap()
+            )
         end = gap() + ("" if inline else newline + unit * depth)
         trailing = "," if comments and parts and chance.random() < 0.3 else ""
         return opening + gap() + ",".join(parts) + trailing + end + closing
@@ -87,8 +119,12 @@ def toml_texts(draw: st.DrawFn) -> str:
         "",
     ]
     heads, tables = blocks[:5], blocks[5:]
-    chosen = [b for b in heads if draw(st.booleans())] + draw(st.permutations([b for b in tables if draw(st.booleans())]))
-    if "[mcp_servers.notes.env]" in "".join(chosen) and "[mcp_servers.notes]" not in "".join(chosen):
+    chosen = [b for b in heads if draw(st.booleans())] + draw(
+        st.permutations([b for b in tables if draw(st.booleans())])
+    )
+    if "[mcp_servers.notes.env]" in "".join(chosen) and "[mcp_servers.notes]" not in "".join(
+        chosen
+    ):
         chosen = [b for b in chosen if not b.startswith("[mcp_servers.notes.env]")]
     text = draw(st.sampled_from(["\n", "\n\n", "\n# c\n"])).join(chosen)
     return (text + draw(st.sampled_from(["", "\n", "\n\n"]))).replace("\n", newline)
@@ -122,10 +158,25 @@ def yaml_texts(draw: st.DrawFn) -> str:
     ]
     chosen = [top for top in tops if draw(st.booleans())]
     head = draw(
-        st.sampled_from(["extensions:", "extensions:  # all of them", "extensions: {}", "extensions: {} # none", "extensions: ~", None])
+        st.sampled_from(
+            [
+                "extensions:",
+                "extensions:  # all of them",
+                "extensions: {}",
+                "extensions: {} # none",
+                "extensions: ~",
+                None,
+            ]
+        )
     )
     if head is not None:
-        inside = [e.format(s=step) for e in entries if draw(st.booleans())] if "{" not in head and "~" not in head else []
+        inside = (
+            [e.format(s=step) for e in entries if draw(st.booleans())]
+            if "{" not in head and "~" not in head
+            else []
+        )
         chosen.insert(draw(st.integers(0, len(chosen))), "\n".join([head, *inside]))
     start = draw(st.sampled_from(["", "", "---\n", "# first\n"]))
-    return (start + "\n".join(chosen) + draw(st.sampled_from(["", "\n", "\n\n"]))).replace("\n", newline)
+    return (start + "\n".join(chosen) + draw(st.sampled_from(["", "\n", "\n\n"]))).replace(
+        "\n", newline
+    )

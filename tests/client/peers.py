@@ -36,16 +36,28 @@ class Peer:
     An answer is a result as a dict, an McpError, SILENCE, a list of answers to be given in turn, or a function of the message.
     """
 
-    def __init__(self, on: dict[str, Any] | None = None, revision: str = NEWEST, *, capabilities: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        on: dict[str, Any] | None = None,
+        revision: str = NEWEST,
+        *,
+        capabilities: dict[str, Any] | None = None,
+    ) -> None:
         self.revision = revision
         self.channel, self.own = channel_pair()
         self.heard: list[dict[str, Any]] = []
         self._stirred = asyncio.Condition()
         offered = EVERYTHING if capabilities is None else capabilities
         if revision in STATELESS_REVISIONS:
-            greeting: dict[str, Any] = {"server/discover": complete(supportedVersions=[revision], capabilities=offered)}
+            greeting: dict[str, Any] = {
+                "server/discover": complete(supportedVersions=[revision], capabilities=offered)
+            }
         else:
-            said = {"protocolVersion": revision, "capabilities": offered, "serverInfo": {"name": "peer", "version": "1"}}
+            said = {
+                "protocolVersion": revision,
+                "capabilities": offered,
+                "serverInfo": {"name": "peer", "version": "1"},
+            }
             greeting = {"initialize": said, "server/discover": McpError(-32601, "no such method")}
         self.on: dict[str, Any] = {**greeting, "ping": {}, "logging/setLevel": {}, **(on or {})}
         self._task: asyncio.Task[None] | None = None
@@ -71,13 +83,18 @@ class Peer:
                 self._stirred.notify_all()
 
     def _answer(self, message: dict[str, Any]) -> None:
-        answer = self.on.get(message["method"], McpError(-32601, f"Method not found: {message['method']}"))
+        answer = self.on.get(
+            message["method"], McpError(-32601, f"Method not found: {message['method']}")
+        )
         if isinstance(answer, list):
             answer = answer.pop(0)
         if callable(answer):
             answer = answer(message)
         if isinstance(answer, McpError):
-            self.say(id=message["id"], error={"code": answer.code, "message": answer.message, "data": answer.data})
+            self.say(
+                id=message["id"],
+                error={"code": answer.code, "message": answer.message, "data": answer.data},
+            )
         elif answer is not SILENCE:
             self.say(id=message["id"], result=answer)
 
@@ -85,7 +102,9 @@ class Peer:
         """Send a message."""
         self.own.send([json.dumps({"jsonrpc": "2.0", **message}).encode()])
 
-    def tell(self, method: str, params: dict[str, Any] | None = None, *, subscription: Any = None) -> None:
+    def tell(
+        self, method: str, params: dict[str, Any] | None = None, *, subscription: Any = None
+    ) -> None:
         """Send a notification, of a subscription where one is named."""
         meta = {} if subscription is None else {"_meta": {f"{KEY}subscriptionId": subscription}}
         self.say(method=method, params={**(params or {}), **meta})
@@ -93,7 +112,9 @@ class Peer:
     def acknowledge(self, message: dict[str, Any], **less: Any) -> object:
         """An answer to `subscriptions/listen`: all that was wished is granted, but what is `less`."""
         wished = {**message["params"]["notifications"], **less}
-        granted = {"notifications": {name: value for name, value in wished.items() if value is not None}}
+        granted = {
+            "notifications": {name: value for name, value in wished.items() if value is not None}
+        }
         self.tell("notifications/subscriptions/acknowledged", granted, subscription=message["id"])
         return SILENCE
 
@@ -109,7 +130,9 @@ class Peer:
         """Wait until a method was heard so often; returns the last message of it."""
         return await self.until_heard(lambda m: m.get("method") == method, count)
 
-    async def until_heard(self, wanted: Callable[[dict[str, Any]], bool], count: int = 1) -> dict[str, Any]:
+    async def until_heard(
+        self, wanted: Callable[[dict[str, Any]], bool], count: int = 1
+    ) -> dict[str, Any]:
         """Wait until so many messages were heard that are wanted; returns the last of them."""
         async with asyncio.timeout(SECONDS), self._stirred:
             await self._stirred.wait_for(lambda: sum(map(wanted, self.heard)) >= count)
@@ -175,7 +198,10 @@ def text(words: str = "done", **more: Any) -> dict[str, Any]:
 def form(message: str = "Which?", **properties: Any) -> dict[str, Any]:
     """An input request: a form."""
     schema = {"type": "object", "properties": properties or {"value": {"type": "string"}}}
-    return {"method": "elicitation/create", "params": {"message": message, "requestedSchema": schema}}
+    return {
+        "method": "elicitation/create",
+        "params": {"message": message, "requestedSchema": schema},
+    }
 
 
 def asks(state: str | None = None, **requests: Any) -> dict[str, Any]:

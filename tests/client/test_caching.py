@@ -18,7 +18,9 @@ from .peers import SILENCE, ByHand, Peer, asks, complete, form
 
 
 def tools(*names: str, **more: Any) -> dict[str, Any]:
-    return complete(tools=[{"name": name, "inputSchema": {"type": "object"}} for name in names], **more)
+    return complete(
+        tools=[{"name": name, "inputSchema": {"type": "object"}} for name in names], **more
+    )
 
 
 def contents(words: str, **more: Any) -> dict[str, Any]:
@@ -31,8 +33,14 @@ LISTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "tools/list": (lambda client: client.list_tools(), {"tools": []}),
     "prompts/list": (lambda client: client.list_prompts(), {"prompts": []}),
     "resources/list": (lambda client: client.list_resources(), {"resources": []}),
-    "resources/templates/list": (lambda client: client.list_resource_templates(), {"resourceTemplates": []}),
-    "resources/read": (lambda client: client.read_resource("x:y"), {"contents": [{"uri": "x:y", "text": "1"}]}),
+    "resources/templates/list": (
+        lambda client: client.list_resource_templates(),
+        {"resourceTemplates": []},
+    ),
+    "resources/read": (
+        lambda client: client.read_resource("x:y"),
+        {"contents": [{"uri": "x:y", "text": "1"}]},
+    ),
     "server/discover": (
         lambda client: client.request("server/discover", t.DiscoverRequestParams()),
         {"supportedVersions": [NEWEST], "capabilities": {}},
@@ -45,7 +53,10 @@ async def test_an_answer_is_asked_for_again_when_it_is_old(method: str):
     """Fresh for as long as it says, from receipt on; nobody asks before it is used (`CAC-07`, `CAC-08`, `HST-08`)."""
     call, empty = LISTS[method]
     clock = Clock()
-    async with Peer({method: complete(**empty, ttlMs=1500)}) as peer, Client(peer.channel, clock=clock) as client:
+    async with (
+        Peer({method: complete(**empty, ttlMs=1500)}) as peer,
+        Client(peer.channel, clock=clock) as client,
+    ):
         before = peer.count(method)
         first = await call(client)
         clock.advance(1.499)
@@ -74,7 +85,10 @@ HINTS: dict[str, tuple[dict[str, Any], bool]] = {
 @pytest.mark.parametrize("hints, kept", HINTS.values(), ids=HINTS)
 async def test_what_is_kept(hints: dict[str, Any], kept: bool, cache: bool):
     """What has no time to live is stale at once; `cache=False` keeps nothing (`CAC-07`)."""
-    async with Peer({"tools/list": tools("a", **hints)}) as peer, Client(peer.channel, cache=cache) as client:
+    async with (
+        Peer({"tools/list": tools("a", **hints)}) as peer,
+        Client(peer.channel, cache=cache) as client,
+    ):
         for _ in range(3):
             assert [tool.name for tool in await client.list_tools()] == ["a"]
         assert peer.count("tools/list") == (1 if kept and cache else 3)
@@ -84,7 +98,10 @@ NOT_KEPT: dict[str, tuple[Any, dict[str, Any]]] = {
     # method, the client's call, and an answer
     "tools/call": (lambda client: client.call_tool("x"), {"content": []}),
     "prompts/get": (lambda client: client.get_prompt("x"), {"messages": []}),
-    "completion/complete": (lambda client: client.complete("x", "a"), {"completion": {"values": []}}),
+    "completion/complete": (
+        lambda client: client.complete("x", "a"),
+        {"completion": {"values": []}},
+    ),
 }
 
 
@@ -100,7 +117,11 @@ async def test_what_is_never_kept(method: str):
 
 async def test_each_resource_and_each_page_has_an_entry_of_its_own():
     """(`CAC-02`, `PAG-03`)"""
-    pages = {None: tools("a", nextCursor="", **KEPT), "": tools("b", nextCursor="2", **KEPT), "2": tools("c", **KEPT)}
+    pages = {
+        None: tools("a", nextCursor="", **KEPT),
+        "": tools("b", nextCursor="2", **KEPT),
+        "2": tools("c", **KEPT),
+    }
     answers = {
         "tools/list": lambda message: pages[message["params"].get("cursor")],
         "resources/read": lambda message: contents(message["params"]["uri"], **KEPT),
@@ -117,25 +138,48 @@ async def test_an_old_page_is_asked_for_by_its_cursor():
     """The others are kept for as long as they say themselves (`CAC-10`)."""
     pages = {None: tools("a", nextCursor="2", ttlMs=60_000), "2": tools("b", ttlMs=1000)}
     clock = Clock()
-    async with Peer({"tools/list": lambda m: pages[m["params"].get("cursor")]}) as peer, Client(peer.channel, clock=clock) as client:
+    async with (
+        Peer({"tools/list": lambda m: pages[m["params"].get("cursor")]}) as peer,
+        Client(peer.channel, clock=clock) as client,
+    ):
         await client.list_tools()
         clock.advance(1)
         await client.list_tools()
-        assert [message["params"].get("cursor") for message in peer.all("tools/list")] == [None, "2", "2"]
+        assert [message["params"].get("cursor") for message in peer.all("tools/list")] == [
+            None,
+            "2",
+            "2",
+        ]
 
 
 @pytest.mark.parametrize("code, recovers", [(t.INVALID_PARAMS, True), (t.INTERNAL_ERROR, False)])
 async def test_a_kept_page_whose_cursor_is_no_longer_good(code: int, recovers: bool):
     """All pages are dropped, and the list is read from its beginning; any other error is the caller's (`CAC-10`)."""
-    pages: dict[Any, Any] = {None: tools("a", nextCursor="1", ttlMs=60_000), "1": tools("b", ttlMs=1000)}
+    pages: dict[Any, Any] = {
+        None: tools("a", nextCursor="1", ttlMs=60_000),
+        "1": tools("b", ttlMs=1000),
+    }
     clock = Clock()
-    async with Peer({"tools/list": lambda m: pages[m["params"].get("cursor")]}) as peer, Client(peer.channel, clock=clock) as client:
+    async with (
+        Peer({"tools/list": lambda m: pages[m["params"].get("cursor")]}) as peer,
+        Client(peer.channel, clock=clock) as client,
+    ):
         await client.list_tools()
         clock.advance(1)
-        pages = {None: tools("c", nextCursor="2"), "1": McpError(code, "no such cursor"), "2": tools("d")}
+        pages = {
+            None: tools("c", nextCursor="2"),
+            "1": McpError(code, "no such cursor"),
+            "2": tools("d"),
+        }
         if recovers:
             assert [tool.name for tool in await client.list_tools()] == ["c", "d"]
-            assert [message["params"].get("cursor") for message in peer.all("tools/list")] == [None, "1", "1", None, "2"]
+            assert [message["params"].get("cursor") for message in peer.all("tools/list")] == [
+                None,
+                "1",
+                "1",
+                None,
+                "2",
+            ]
         else:
             with pytest.raises(McpError, match="no such cursor"):
                 await client.list_tools()
@@ -144,8 +188,14 @@ async def test_a_kept_page_whose_cursor_is_no_longer_good(code: int, recovers: b
 @pytest.mark.parametrize("cache", [True, False])
 async def test_a_cursor_that_is_never_good(cache: bool):
     """The error of the server is raised, and not tried for ever."""
-    pages: dict[Any, Any] = {None: tools("a", nextCursor="1", ttlMs=60_000), "1": McpError(t.INVALID_PARAMS, "no such cursor")}
-    async with Peer({"tools/list": lambda m: pages[m["params"].get("cursor")]}) as peer, Client(peer.channel, cache=cache) as client:
+    pages: dict[Any, Any] = {
+        None: tools("a", nextCursor="1", ttlMs=60_000),
+        "1": McpError(t.INVALID_PARAMS, "no such cursor"),
+    }
+    async with (
+        Peer({"tools/list": lambda m: pages[m["params"].get("cursor")]}) as peer,
+        Client(peer.channel, cache=cache) as client,
+    ):
         with pytest.raises(McpError, match="no such cursor"):
             await client.list_tools()
         assert peer.count("tools/list") == (4 if cache else 2)
@@ -174,7 +224,12 @@ async def test_a_notice_makes_stale_what_it_is_about(notice: str):
     params, stale = NOTICES[notice]
     heard = asyncio.Event()
     on = {method: complete(**empty, **KEPT) for method, (_, empty) in LISTS.items()}
-    async with Peer(on) as peer, Client(peer.channel, on_notification=lambda *_: heard.set(), on_log=lambda _: heard.set()) as client:
+    async with (
+        Peer(on) as peer,
+        Client(
+            peer.channel, on_notification=lambda *_: heard.set(), on_log=lambda _: heard.set()
+        ) as client,
+    ):
         await ask_for_all(client)
         before = {method: peer.count(method) for method in LISTS}
         peer.tell(notice, params)
@@ -195,7 +250,9 @@ async def test_a_notice_of_a_subscription_does_so_too(notice: str):
         peer.on["subscriptions/listen"] = peer.acknowledge
         await ask_for_all(client)
         before = {method: peer.count(method) for method in LISTS}
-        async with client.watch(tools=True, prompts=True, resources=["x:y"] if params else True) as changes:
+        async with client.watch(
+            tools=True, prompts=True, resources=["x:y"] if params else True
+        ) as changes:
             peer.tell(notice, params, subscription=peer.all("subscriptions/listen")[0]["id"])
             await anext(changes)
             await ask_for_all(client)
@@ -218,8 +275,17 @@ async def test_a_notice_that_overtakes_the_answer():
 
 async def test_an_answer_after_questions_is_not_kept():
     """Nor is it found by a retry (`CAC-11`, `MRT-19`)."""
-    asking = [asks("s", a=form()), contents("1", **KEPT), asks("s", a=form()), contents("2", **KEPT), contents("3", **KEPT)]
-    async with Peer({"resources/read": asking}) as peer, Client(peer.channel, elicit=lambda p: True) as client:
+    asking = [
+        asks("s", a=form()),
+        contents("1", **KEPT),
+        asks("s", a=form()),
+        contents("2", **KEPT),
+        contents("3", **KEPT),
+    ]
+    async with (
+        Peer({"resources/read": asking}) as peer,
+        Client(peer.channel, elicit=lambda p: True) as client,
+    ):
         said = [(await client.read_resource("x:y")).contents[0].text for _ in range(4)]
         assert said == ["1", "2", "3", "3"]
         assert peer.count("resources/read") == 5
@@ -280,7 +346,10 @@ async def test_who_is_served_what():
     assert count == 9
 
 
-@pytest.mark.parametrize("result", [RawResult(b"{}"), t.InputRequiredResult(request_state="s"), t.CallToolResult(content=[])])
+@pytest.mark.parametrize(
+    "result",
+    [RawResult(b"{}"), t.InputRequiredResult(request_state="s"), t.CallToolResult(content=[])],
+)
 async def test_results_of_other_kinds_go_by(result: AnyResult):
     count = 0
 

@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from interlock import AnyResult, Client, Exchange, Handler, McpError, Middleware, ProtocolError, RawResult, Server, ToolError
+from interlock import (
+    AnyResult,
+    Client,
+    Exchange,
+    Handler,
+    McpError,
+    Middleware,
+    ProtocolError,
+    RawResult,
+    Server,
+    ToolError,
+)
 from interlock import types as t
 from interlock.wire.revisions import METHODS, NEWEST, R4, Side
 
@@ -29,22 +40,44 @@ def said(message: dict[str, Any]) -> dict[str, Any]:
 
 SENT: dict[str, tuple[Any, str, dict[str, Any]]] = {
     # a use of the client, the method, and the params
-    "a tool": (lambda c: c.call_tool("x", {"a": 1}), "tools/call", {"name": "x", "arguments": {"a": 1}}),
+    "a tool": (
+        lambda c: c.call_tool("x", {"a": 1}),
+        "tools/call",
+        {"name": "x", "arguments": {"a": 1}},
+    ),
     "a tool without arguments": (lambda c: c.call_tool("x"), "tools/call", {"name": "x"}),
     "a tool with empty arguments": (lambda c: c.call_tool("x", {}), "tools/call", {"name": "x"}),
-    "a tool with meta": (lambda c: c.call_tool("x", meta={"a/b": [1]}), "tools/call", {"name": "x", "_meta": {"a/b": [1]}}),
-    "a resource": (lambda c: c.read_resource("x:y", meta={"n": 1}), "resources/read", {"uri": "x:y", "_meta": {"n": 1}}),
+    "a tool with meta": (
+        lambda c: c.call_tool("x", meta={"a/b": [1]}),
+        "tools/call",
+        {"name": "x", "_meta": {"a/b": [1]}},
+    ),
+    "a resource": (
+        lambda c: c.read_resource("x:y", meta={"n": 1}),
+        "resources/read",
+        {"uri": "x:y", "_meta": {"n": 1}},
+    ),
     "a prompt": (lambda c: c.get_prompt("x"), "prompts/get", {"name": "x"}),
-    "a prompt with meta": (lambda c: c.get_prompt("x", {}, meta={"n": 1}), "prompts/get", {"name": "x", "_meta": {"n": 1}}),
+    "a prompt with meta": (
+        lambda c: c.get_prompt("x", {}, meta={"n": 1}),
+        "prompts/get",
+        {"name": "x", "_meta": {"n": 1}},
+    ),
     "completion of a prompt": (
         lambda c: c.complete("city", "name", "Pa"),
         "completion/complete",
-        {"ref": {"type": "ref/prompt", "name": "city"}, "argument": {"name": "name", "value": "Pa"}},
+        {
+            "ref": {"type": "ref/prompt", "name": "city"},
+            "argument": {"name": "name", "value": "Pa"},
+        },
     ),
     "completion of a template": (
         lambda c: c.complete("x://{name}", "name"),
         "completion/complete",
-        {"ref": {"type": "ref/resource", "uri": "x://{name}"}, "argument": {"name": "name", "value": ""}},
+        {
+            "ref": {"type": "ref/resource", "uri": "x://{name}"},
+            "argument": {"name": "name", "value": ""},
+        },
     ),
     "completion with what is known": (
         lambda c: c.complete("city", "name", arguments={"land": "France"}),
@@ -58,7 +91,10 @@ SENT: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "completion of a ref": (
         lambda c: c.complete(t.ResourceTemplateReference(uri="mail:{x}"), "x"),
         "completion/complete",
-        {"ref": {"type": "ref/resource", "uri": "mail:{x}"}, "argument": {"name": "x", "value": ""}},
+        {
+            "ref": {"type": "ref/resource", "uri": "mail:{x}"},
+            "argument": {"name": "x", "value": ""},
+        },
     ),
     "a page": (
         lambda c: c.request("tools/list", t.ListToolsRequestParams(cursor="2")),
@@ -88,7 +124,13 @@ async def test_meta_beside_what_every_request_says():
     async with Peer(ANSWERS) as peer, Client(peer.channel) as client:
         await client.call_tool("x", meta={"traceparent": "00-1-2-01"}, on_progress=print)
         meta = peer.all("tools/call")[0]["params"]["_meta"]
-    assert set(meta) == {f"{KEY}protocolVersion", f"{KEY}clientInfo", f"{KEY}clientCapabilities", "progressToken", "traceparent"}
+    assert set(meta) == {
+        f"{KEY}protocolVersion",
+        f"{KEY}clientInfo",
+        f"{KEY}clientCapabilities",
+        "progressToken",
+        "traceparent",
+    }
 
 
 VALUES: dict[str, tuple[Any, str]] = {
@@ -121,7 +163,9 @@ async def test_a_prompt_that_reads_them():
         return json.dumps([days, stops, sure, note])
 
     async with Client(server) as client:
-        result = await client.get_prompt("plan", {"days": 3, "stops": ["Rome"], "sure": True, "note": "[x]"})
+        result = await client.get_prompt(
+            "plan", {"days": 3, "stops": ["Rome"], "sure": True, "note": "[x]"}
+        )
     assert isinstance(result.messages[0].content, t.TextContent)
     assert json.loads(result.messages[0].content.text) == [3, ["Rome"], True, "[x]"]
 
@@ -141,7 +185,12 @@ async def test_arguments_that_are_no_json():
 async def test_results():
     """A tool that failed is a result, until its value is wanted."""
     structured = text("{}", structuredContent={"result": [1]})
-    answers = [text("words"), structured, text("no", isError=True), complete(content=[], isError=True)]
+    answers = [
+        text("words"),
+        structured,
+        text("no", isError=True),
+        complete(content=[], isError=True),
+    ]
     async with Peer({"tools/call": answers}) as peer, Client(peer.channel) as client:
         assert (await client.call_tool("x")).value() == "words"
         assert (await client.call_tool("x")).value() == [1]
@@ -154,7 +203,9 @@ async def test_results():
 
 async def test_completion_comes_as_it_is():
     async with Peer(ANSWERS) as peer, Client(peer.channel) as client:
-        assert await client.complete("city", "name", "Pa") == t.Completion(values=["Paris"], total=1, has_more=False)
+        assert await client.complete("city", "name", "Pa") == t.Completion(
+            values=["Paris"], total=1, has_more=False
+        )
 
 
 ERRORS = [
@@ -170,12 +221,18 @@ ERRORS = [
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: str(error.code))
 async def test_errors_come_as_they_are(error: McpError, revision: str):
     """With code, message and data; no code is given a meaning of its own (`ERR-05`, `ERR-13`, `ERR-22`, `RPC-07`)."""
-    on = dict.fromkeys(("tools/call", "resources/read", "prompts/get", "completion/complete", "tools/list"), error)
+    on = dict.fromkeys(
+        ("tools/call", "resources/read", "prompts/get", "completion/complete", "tools/list"), error
+    )
     async with Peer(on, revision) as peer, Client(peer.channel) as client:
         for use, _, _ in SENT.values():
             with pytest.raises(McpError) as caught:
                 await use(client)
-            assert (caught.value.code, caught.value.message, caught.value.data) == (error.code, error.message, error.data)
+            assert (caught.value.code, caught.value.message, caught.value.data) == (
+                error.code,
+                error.message,
+                error.data,
+            )
             assert str(error.code) in str(caught.value)
 
 
@@ -211,7 +268,9 @@ def giving(result: AnyResult) -> ByHand:
     return ByHand(answer)
 
 
-@pytest.mark.parametrize("result", [t.ListToolsResult(tools=[]), RawResult(b"{}")], ids=["another result", "bytes"])
+@pytest.mark.parametrize(
+    "result", [t.ListToolsResult(tools=[]), RawResult(b"{}")], ids=["another result", "bytes"]
+)
 async def test_a_transport_that_gives_something_else(result: AnyResult):
     """A result of another method, or bytes, is no answer."""
     async with Client(giving(result)) as client:
@@ -222,12 +281,16 @@ async def test_a_transport_that_gives_something_else(result: AnyResult):
 async def test_a_transport_that_gives_bytes():
     async with Client(giving(RawResult(b"{}"))) as client:
         with pytest.raises(ProtocolError, match="bytes"):
-            await client.send(Exchange("tools/call", t.CallToolRequestParams(name="x"), client.caller))
+            await client.send(
+                Exchange("tools/call", t.CallToolRequestParams(name="x"), client.caller)
+            )
 
 
 # -- any request --------------------------------------------------------------------------------------------
 
-NO_REQUESTS = [m for m, row in METHODS.items() if row.result is None or row.sender is Side.SERVER] + ["house/unknown", "", "tools"]
+NO_REQUESTS = [
+    m for m, row in METHODS.items() if row.result is None or row.sender is Side.SERVER
+] + ["house/unknown", "", "tools"]
 
 
 @pytest.mark.parametrize("method", NO_REQUESTS)
@@ -240,11 +303,20 @@ async def test_what_is_no_request_of_a_client(method: str):
 
 
 @pytest.mark.parametrize(
-    "revision, method", [(NEWEST, "ping"), (NEWEST, "logging/setLevel"), (NEWEST, "resources/subscribe"), (R4, "server/discover")]
+    "revision, method",
+    [
+        (NEWEST, "ping"),
+        (NEWEST, "logging/setLevel"),
+        (NEWEST, "resources/subscribe"),
+        (R4, "server/discover"),
+    ],
 )
 async def test_requests_of_the_other_era(revision: str, method: str):
     """They are sent if one insists, and the server says what it thinks of them (`CFQ-02`)."""
-    params = {"logging/setLevel": t.SetLevelRequestParams(level="info"), "resources/subscribe": t.SubscribeRequestParams(uri="x:y")}
+    params = {
+        "logging/setLevel": t.SetLevelRequestParams(level="info"),
+        "resources/subscribe": t.SubscribeRequestParams(uri="x:y"),
+    }
     async with Client(Server("house"), revision=revision) as client:
         with pytest.raises(McpError) as caught:
             await client.request(method, params.get(method, t.Params()))
@@ -260,7 +332,11 @@ async def test_send_is_the_one_shape():
         return a + b
 
     async with Client(server) as client:
-        x = Exchange("tools/call", t.CallToolRequestParams(name="add", arguments=Raw(b'{"a":1,"b":2}')), client.caller)
+        x = Exchange(
+            "tools/call",
+            t.CallToolRequestParams(name="add", arguments=Raw(b'{"a":1,"b":2}')),
+            client.caller,
+        )
         result = await client.send(x)
         assert isinstance(result, t.CallToolResult)
         assert result.value() == 3
@@ -295,7 +371,9 @@ async def test_middleware_stands_in_order():
         return t.CallToolResult(content=[])
 
     transport = ByHand(answer)
-    async with Client(transport, middleware=[noting("outer", notes), noting("inner", notes)]) as client:
+    async with Client(
+        transport, middleware=[noting("outer", notes), noting("inner", notes)]
+    ) as client:
         await client.call_tool("x")
     assert notes == ["outer in", "inner in", "tools/call", "tools/call", "inner out", "outer out"]
 
@@ -311,7 +389,9 @@ async def test_middleware_that_answers_itself():
 
         return handle
 
-    async with Client(transport, middleware=[noting("outer", notes), short, noting("inner", notes)]) as client:
+    async with Client(
+        transport, middleware=[noting("outer", notes), short, noting("inner", notes)]
+    ) as client:
         assert (await client.call_tool("x")).text == "from here"
     assert (notes, transport.seen) == (["outer in", "outer out"], [])
 
@@ -323,7 +403,9 @@ async def test_middleware_that_changes_and_refuses():
         async def handle(x: Exchange) -> AnyResult:
             if x.params.name == "forbidden":
                 raise McpError(-1, "not this one")
-            x.params = t.CallToolRequestParams(name=f"shop.{x.params.name}", arguments=x.params.arguments)
+            x.params = t.CallToolRequestParams(
+                name=f"shop.{x.params.name}", arguments=x.params.arguments
+            )
             return await handler(x)
 
         return handle
@@ -332,7 +414,9 @@ async def test_middleware_that_changes_and_refuses():
         await client.call_tool("buy", {"a": 1})
         with pytest.raises(McpError, match="not this one"):
             await client.call_tool("forbidden")
-        assert [said(message) for message in peer.all("tools/call")] == [{"name": "shop.buy", "arguments": {"a": 1}}]
+        assert [said(message) for message in peer.all("tools/call")] == [
+            {"name": "shop.buy", "arguments": {"a": 1}}
+        ]
 
 
 # -- side by side -------------------------------------------------------------------------------------------
@@ -344,7 +428,9 @@ async def test_use_from_many_tasks(revision: str):
     async with Peer({"tools/call": SILENCE}, revision) as peer, Client(peer.channel) as client:
         calls = [asyncio.create_task(client.call_tool("echo", {"n": n})) for n in range(100)]
         await peer.until("tools/call", 100)
-        for message in sorted(peer.all("tools/call"), key=lambda m: m["params"]["arguments"]["n"] * 37 % 100):
+        for message in sorted(
+            peer.all("tools/call"), key=lambda m: m["params"]["arguments"]["n"] * 37 % 100
+        ):
             peer.say(id=message["id"], result=text(str(message["params"]["arguments"]["n"])))
         assert [(await call).text for call in calls] == [str(n) for n in range(100)]
         ids = [message["id"] for message in peer.heard if "id" in message]
@@ -356,7 +442,9 @@ async def test_one_that_is_cancelled_among_others():
     async with Peer({"tools/call": SILENCE}) as peer, Client(peer.channel) as client:
         calls = [asyncio.create_task(client.call_tool("x", {"n": n})) for n in range(3)]
         await peer.until("tools/call", 3)
-        ids = {message["params"]["arguments"]["n"]: message["id"] for message in peer.all("tools/call")}
+        ids = {
+            message["params"]["arguments"]["n"]: message["id"] for message in peer.all("tools/call")
+        }
         calls[1].cancel()
         with pytest.raises(asyncio.CancelledError):
             await calls[1]

@@ -18,9 +18,17 @@ BOTH = pytest.mark.parametrize("revision", [R4, NEWEST])
 
 LISTS: dict[str, tuple[Any, str, Any]] = {
     # method, the client's call, where the items are, and one of them by name
-    "tools/list": (lambda c: c.list_tools(), "tools", lambda name: {"name": name, "inputSchema": {"type": "object"}}),
+    "tools/list": (
+        lambda c: c.list_tools(),
+        "tools",
+        lambda name: {"name": name, "inputSchema": {"type": "object"}},
+    ),
     "prompts/list": (lambda c: c.list_prompts(), "prompts", lambda name: {"name": name}),
-    "resources/list": (lambda c: c.list_resources(), "resources", lambda name: {"name": name, "uri": f"x:{name}"}),
+    "resources/list": (
+        lambda c: c.list_resources(),
+        "resources",
+        lambda name: {"name": name, "uri": f"x:{name}"},
+    ),
     "resources/templates/list": (
         lambda c: c.list_resource_templates(),
         "resourceTemplates",
@@ -39,7 +47,10 @@ def paging(method: str, pages: dict[Any, tuple[list[str], Any]], revision: str =
         if cursor not in pages:
             return McpError(t.INVALID_PARAMS, f"no such cursor: {cursor}")
         names, following = pages[cursor]
-        return complete(**{field: [item(name) for name in names]}, **({} if following is ... else {"nextCursor": following}))
+        return complete(
+            **{field: [item(name) for name in names]},
+            **({} if following is ... else {"nextCursor": following}),
+        )
 
     return Peer({method: page}, revision)
 
@@ -60,7 +71,9 @@ PAGES: dict[str, tuple[dict[Any, tuple[list[str], Any]], list[str]]] = {
 @BOTH
 @EVERY_LIST
 @pytest.mark.parametrize("pages, names", PAGES.values(), ids=PAGES)
-async def test_all_pages(method: str, pages: dict[Any, tuple[list[str], Any]], names: list[str], revision: str):
+async def test_all_pages(
+    method: str, pages: dict[Any, tuple[list[str], Any]], names: list[str], revision: str
+):
     """Until there is no cursor; an empty one is one like any other (`PAG-01`, `PAG-02`, `PAG-03`, `PAG-06`, `TOL-29`, `PRM-11`)."""
     async with paging(method, pages, revision) as peer, Client(peer.channel) as client:
         assert [item.name for item in await LISTS[method][0](client)] == names
@@ -71,7 +84,10 @@ async def test_all_pages(method: str, pages: dict[Any, tuple[list[str], Any]], n
 @pytest.mark.parametrize("cursor", ["again", ""])
 async def test_a_cursor_that_comes_twice(method: str, cursor: str):
     """A list that has no end is an error, and not waited for."""
-    async with paging(method, {...: (["a"], cursor), cursor: (["b"], cursor)}) as peer, Client(peer.channel) as client:
+    async with (
+        paging(method, {...: (["a"], cursor), cursor: (["b"], cursor)}) as peer,
+        Client(peer.channel) as client,
+    ):
         with pytest.raises(ProtocolError, match=f"same cursor of {method}"):
             await LISTS[method][0](client)
         assert peer.count(method) == 2
@@ -115,7 +131,11 @@ SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required":
 
 def selling(*results: dict[str, Any], schema: Any = SUM, revision: str = NEWEST) -> Peer:
     """A server with a tool of this output schema, which gives these results in turn."""
-    tool = {"name": "add", "inputSchema": {"type": "object"}, **({} if schema is None else {"outputSchema": schema})}
+    tool = {
+        "name": "add",
+        "inputSchema": {"type": "object"},
+        **({} if schema is None else {"outputSchema": schema}),
+    }
     return Peer({"tools/list": complete(tools=[tool]), "tools/call": list(results)}, revision)
 
 
@@ -149,14 +169,20 @@ async def test_results_fit_their_schema(result: dict[str, Any], trouble: str, re
 
 
 async def test_results_that_nobody_wants_checked():
-    async with selling(text(structuredContent=[])) as peer, Client(peer.channel, validate=False) as client:
+    async with (
+        selling(text(structuredContent=[])) as peer,
+        Client(peer.channel, validate=False) as client,
+    ):
         await client.list_tools()
         assert (await client.call_tool("add")).structured_content == []
 
 
 async def test_tools_without_a_schema():
     """Others that have one do not matter to them."""
-    async with selling(text(structuredContent=[]), schema=None) as peer, Client(peer.channel) as client:
+    async with (
+        selling(text(structuredContent=[]), schema=None) as peer,
+        Client(peer.channel) as client,
+    ):
         await client.list_tools()
         assert (await client.call_tool("add")).structured_content == []
 
@@ -175,7 +201,10 @@ ANY_JSON: dict[str, tuple[Any, Any, bool]] = {
 @pytest.mark.parametrize("schema, value, fits", ANY_JSON.values(), ids=ANY_JSON)
 async def test_schemas_of_any_json(schema: Any, value: Any, fits: bool):
     """(`TOL-07`)"""
-    async with selling(text(structuredContent=value), schema=schema) as peer, Client(peer.channel) as client:
+    async with (
+        selling(text(structuredContent=value), schema=schema) as peer,
+        Client(peer.channel) as client,
+    ):
         await client.list_tools()
         if fits:
             assert (await client.call_tool("add")).structured_content == value
@@ -197,7 +226,10 @@ UNUSABLE: dict[str, Any] = {
 @pytest.mark.parametrize("schema", UNUSABLE.values(), ids=UNUSABLE)
 async def test_schemas_that_cannot_be_used(schema: Any, caplog: pytest.LogCaptureFixture):
     """It is said in the log, and the tool can be used all the same (`JSC-02`, `JSC-05`, `JSC-07`)."""
-    async with selling(text(structuredContent={"x": 1}), schema=schema) as peer, Client(peer.channel) as client:
+    async with (
+        selling(text(structuredContent={"x": 1}), schema=schema) as peer,
+        Client(peer.channel) as client,
+    ):
         with caplog.at_level(logging.WARNING, "interlock.client"):
             assert [tool.name for tool in await client.list_tools()] == ["add"]
         assert "the output schema of the tool 'add' cannot be used" in caplog.text
@@ -215,7 +247,10 @@ async def test_what_is_known_is_what_was_listed_last():
         complete(tools=[]),
         complete(tools=[{**tool, "outputSchema": SUM}]),
     ]
-    async with Peer({"tools/list": lists, "tools/call": [fits, other, other, other]}) as peer, Client(peer.channel) as client:
+    async with (
+        Peer({"tools/list": lists, "tools/call": [fits, other, other, other]}) as peer,
+        Client(peer.channel) as client,
+    ):
         await client.list_tools()
         await client.call_tool("add")
         await client.list_tools()  # without a schema
@@ -232,7 +267,10 @@ async def test_what_is_known_is_what_was_listed_last():
 async def test_a_schema_that_is_kept():
     """A list that is answered from what was kept is known as well."""
     tool = {"name": "add", "inputSchema": {"type": "object"}, "outputSchema": SUM}
-    async with Peer({"tools/list": complete(tools=[tool], ttlMs=60_000), "tools/call": text()}) as peer, Client(peer.channel) as client:
+    async with (
+        Peer({"tools/list": complete(tools=[tool], ttlMs=60_000), "tools/call": text()}) as peer,
+        Client(peer.channel) as client,
+    ):
         for _ in range(2):
             await client.list_tools()
             with pytest.raises(ProtocolError):

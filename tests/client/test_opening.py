@@ -23,7 +23,9 @@ async def test_one_revision_is_spoken(revision: str):
     """The one that is asked for; the server is not tried with another."""
     async with Peer(None, revision) as peer, Client(peer.channel, revision=revision) as client:
         assert client.revision == revision
-        assert [m["method"] for m in peer.heard[:1]] == ["initialize" if revision in HANDSHAKE_REVISIONS else "server/discover"]
+        assert [m["method"] for m in peer.heard[:1]] == [
+            "initialize" if revision in HANDSHAKE_REVISIONS else "server/discover"
+        ]
 
 
 REACHED: dict[str, tuple[Any, str, str]] = {
@@ -88,7 +90,10 @@ def test_revisions_that_there_are_not(revision: Any):
 
 async def test_a_server_that_is_slow_to_say_what_it_is():
     """`probe_timeout` bounds the wait for `server/discover` where the handshake can be tried after it."""
-    async with Peer({"server/discover": SILENCE}, R4) as peer, Client(peer.channel, probe_timeout=0.01) as client:
+    async with (
+        Peer({"server/discover": SILENCE}, R4) as peer,
+        Client(peer.channel, probe_timeout=0.01) as client,
+    ):
         assert client.revision == R4
 
 
@@ -110,7 +115,11 @@ async def test_what_the_server_says_of_itself(revision: str):
         await client.open()
         assert client.connected
         assert client.server_info is not None
-        assert (client.server_info.name, client.server_info.version, client.instructions) == ("shop", "2.1", "Be brief.")
+        assert (client.server_info.name, client.server_info.version, client.instructions) == (
+            "shop",
+            "2.1",
+            "Be brief.",
+        )
         assert client.server_capabilities.tools == t.ListChangedCapability(list_changed=True)
         await client.aclose()
 
@@ -120,7 +129,9 @@ async def test_what_the_client_says_of_itself(revision: str):
     """Once, or with each request (`LIF-01`, `STA-02`)."""
     async with (
         Peer({"tools/list": complete(tools=[])}, revision) as peer,
-        Client(peer.channel, revision=revision, name="house", version="3", title="The House") as client,
+        Client(
+            peer.channel, revision=revision, name="house", version="3", title="The House"
+        ) as client,
     ):
         await client.list_tools()
     said = {"name": "house", "version": "3", "title": "The House"}
@@ -128,7 +139,10 @@ async def test_what_the_client_says_of_itself(revision: str):
         assert peer.all("initialize")[0]["params"]["clientInfo"] == said
         assert all("_meta" not in message.get("params", {}) for message in peer.heard)
     else:
-        assert [message["params"]["_meta"][f"{KEY}clientInfo"] for message in peer.heard] == [said, said]
+        assert [message["params"]["_meta"][f"{KEY}clientInfo"] for message in peer.heard] == [
+            said,
+            said,
+        ]
 
 
 # -- before, after, and twice -------------------------------------------------------------------------------
@@ -271,7 +285,9 @@ async def test_closing_ends_what_waits(revision: str):
 async def test_closing_ends_what_waits_for_a_child(tmp_path: Path):
     """It is our doing, and not told as if the child had ended by itself."""
     asked = asyncio.Event()
-    path = script(tmp_path, GREETER + "greet()\nread()\nprint('asked', file=sys.stderr, flush=True)\nread()")
+    path = script(
+        tmp_path, GREETER + "greet()\nread()\nprint('asked', file=sys.stderr, flush=True)\nread()"
+    )
     client = Client(path, revision=R4, on_stderr=lambda line: asked.set())
     await client.open()
     call = asyncio.create_task(client.call_tool("wait"))
@@ -368,7 +384,8 @@ async def test_garbage_between_messages(tmp_path: Path):
     """What is no message is passed over."""
     path = script(
         tmp_path,
-        GREETER + "print('Hello!'); print('{'); print('[]'); print()\ngreet()\nprint('null')\nanswer(read()['id'], result={})\nread()",
+        GREETER
+        + "print('Hello!'); print('{'); print('[]'); print()\ngreet()\nprint('null')\nanswer(read()['id'], result={})\nread()",
     )
     async with Client([sys.executable, path], revision=R4) as client:
         await client.ping()

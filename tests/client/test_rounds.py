@@ -9,7 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock import Answers, AnyResult, Caller, Client, Exchange, Handler, McpError, ProtocolError, Unanswerable
+from interlock import (
+    Answers,
+    AnyResult,
+    Caller,
+    Client,
+    Exchange,
+    Handler,
+    McpError,
+    ProtocolError,
+    Unanswerable,
+)
 from interlock import types as t
 from interlock.client.rounds import DEFAULT_MOST_ROUNDS, rounds
 from interlock.wire.revisions import INPUT_REQUIRED_METHODS, METHODS, NEWEST, R4, Side, speaks
@@ -25,7 +35,9 @@ MODEL = {"method": "sampling/createMessage", "params": {"messages": [], "maxToke
 class Person:
     """An asker that notes what it is asked, and answers as it is told."""
 
-    def __init__(self, answer: Callable[[t.InputRequest], Awaitable[t.InputResponse]] | None = None) -> None:
+    def __init__(
+        self, answer: Callable[[t.InputRequest], Awaitable[t.InputResponse]] | None = None
+    ) -> None:
         self.asked: list[tuple[Any, str | None]] = []
         self._answer = answer
 
@@ -40,8 +52,12 @@ class Person:
 
 
 def questions(state: str | None = None, *keys: str) -> t.InputRequiredResult:
-    requests: dict[str, t.InputRequest] = {key: t.ElicitRequest(t.ElicitRequestParams(message=key)) for key in keys}
-    return t.InputRequiredResult(result_type="input_required", input_requests=requests or None, request_state=state)
+    requests: dict[str, t.InputRequest] = {
+        key: t.ElicitRequest(t.ElicitRequestParams(message=key)) for key in keys
+    }
+    return t.InputRequiredResult(
+        result_type="input_required", input_requests=requests or None, request_state=state
+    )
 
 
 def asking(*results: AnyResult) -> tuple[Handler, list[Exchange]]:
@@ -55,7 +71,9 @@ def asking(*results: AnyResult) -> tuple[Handler, list[Exchange]]:
     return handle, seen
 
 
-def exchange(method: str = "tools/call", params: Any = CALL, asker: Any = None, revision: str = NEWEST) -> Exchange:
+def exchange(
+    method: str = "tools/call", params: Any = CALL, asker: Any = None, revision: str = NEWEST
+) -> Exchange:
     return Exchange(method, params, Caller(revision), asker=asker or Person())
 
 
@@ -69,14 +87,25 @@ ROUNDS: dict[str, tuple[list[t.InputRequiredResult], list[tuple[list[str] | None
     "without a state": ([questions(None, "a")], [(["a"], None)]),
     "a state only": ([questions("wait")], [(None, "wait")]),
     "an empty state": ([questions("")], [(None, "")]),
-    "several rounds": ([questions("1", "a"), questions("2", "b"), questions("3")], [(["a"], "1"), (["b"], "2"), (None, "3")]),
-    "a state that is not given again": ([questions("1", "a"), questions(None, "b")], [(["a"], "1"), (["b"], None)]),
-    "the same question again": ([questions("1", "a"), questions("2", "a")], [(["a"], "1"), (["a"], "2")]),
+    "several rounds": (
+        [questions("1", "a"), questions("2", "b"), questions("3")],
+        [(["a"], "1"), (["b"], "2"), (None, "3")],
+    ),
+    "a state that is not given again": (
+        [questions("1", "a"), questions(None, "b")],
+        [(["a"], "1"), (["b"], None)],
+    ),
+    "the same question again": (
+        [questions("1", "a"), questions("2", "a")],
+        [(["a"], "1"), (["a"], "2")],
+    ),
 }
 
 
 @pytest.mark.parametrize("asked, sent", ROUNDS.values(), ids=ROUNDS)
-async def test_what_goes_back(asked: list[t.InputRequiredResult], sent: list[tuple[list[str] | None, str | None]]):
+async def test_what_goes_back(
+    asked: list[t.InputRequiredResult], sent: list[tuple[list[str] | None, str | None]]
+):
     """The answers of this round under its keys, and its state, or none where none was given (`MRT-13`, `MRT-15`, `MRT-18`)."""
     handler, seen = asking(*asked, DONE)
     assert await rounds()(handler)(exchange()) is DONE
@@ -85,9 +114,17 @@ async def test_what_goes_back(asked: list[t.InputRequiredResult], sent: list[tup
         answers = {key: t.ElicitResult(action="accept", content={"key": key}) for key in keys or ()}
         responses = x.params.input_responses
         assert (responses is not None) == (keys is not None)
-        assert {key: msgspec.json.decode(raw, type=t.ElicitResult) for key, raw in (responses or {}).items()} == answers
+        assert {
+            key: msgspec.json.decode(raw, type=t.ElicitResult)
+            for key, raw in (responses or {}).items()
+        } == answers
         assert x.params.request_state == state
-        assert (x.params.name, bytes(x.params.arguments), x.method, x.caller) == ("ask", b'{"a":1}', "tools/call", seen[0].caller)
+        assert (x.params.name, bytes(x.params.arguments), x.method, x.caller) == (
+            "ask",
+            b'{"a":1}',
+            "tools/call",
+            seen[0].caller,
+        )
 
 
 STATES = ["plain", "", " ", "ünï—\U0001f600", '"quoted"\\n\n\t', "\x00", '{"a": 1}', "a" * 10_000]
@@ -98,8 +135,13 @@ async def test_a_retry_on_the_wire(state: str):
     """A new id, the same method and params, the state to the letter, and plain results (`MRT-14`, `MRT-16`, `MRT-18`, `RPC-04`)."""
     requests = {"who": form(), "where": HOME, "why": MODEL, "ünï": form()}
     answers = Answers(elicit=lambda p: {"value": 1}, sample=lambda p: "42", roots=["/srv"])
-    async with Peer({"tools/call": [asks(state, **requests), text()]}) as peer, Client(peer.channel, answers=answers) as client:
-        result = await client.call_tool("ask", {"b": [1, None, {"x": "ü"}], "a": 0.5}, meta={"house/n": 1})
+    async with (
+        Peer({"tools/call": [asks(state, **requests), text()]}) as peer,
+        Client(peer.channel, answers=answers) as client,
+    ):
+        result = await client.call_tool(
+            "ask", {"b": [1, None, {"x": "ü"}], "a": 0.5}, meta={"house/n": 1}
+        )
         first, second = peer.all("tools/call")
     assert result.text == "done"
     assert first["id"] != second["id"]
@@ -111,7 +153,12 @@ async def test_a_retry_on_the_wire(state: str):
         "inputResponses": {
             "who": accepted,
             "where": {"roots": [{"uri": "file:///srv", "name": "srv"}]},
-            "why": {"role": "assistant", "content": {"type": "text", "text": "42"}, "model": "unknown", "stopReason": "endTurn"},
+            "why": {
+                "role": "assistant",
+                "content": {"type": "text", "text": "42"},
+                "model": "unknown",
+                "stopReason": "endTurn",
+            },
             "ünï": accepted,
         },
     }
@@ -119,15 +166,25 @@ async def test_a_retry_on_the_wire(state: str):
 
 async def test_answers_are_plain():
     """Whatever the one who answers puts around them (`MRT-18`)."""
-    answer = t.ElicitResult(action="accept", content={"value": 1}, result_type="complete", meta={"house/n": 1})
-    async with Peer({"tools/call": [asks("s", a=form()), text()]}) as peer, Client(peer.channel, elicit=lambda p: answer) as client:
+    answer = t.ElicitResult(
+        action="accept", content={"value": 1}, result_type="complete", meta={"house/n": 1}
+    )
+    async with (
+        Peer({"tools/call": [asks("s", a=form()), text()]}) as peer,
+        Client(peer.channel, elicit=lambda p: answer) as client,
+    ):
         await client.call_tool("ask")
-        assert peer.all("tools/call")[1]["params"]["inputResponses"] == {"a": {"action": "accept", "content": {"value": 1}}}
+        assert peer.all("tools/call")[1]["params"]["inputResponses"] == {
+            "a": {"action": "accept", "content": {"value": 1}}
+        }
 
 
 async def test_nothing_is_sent_that_was_not_given():
     """No state where there was none, no answers where nothing was asked (`MRT-15`)."""
-    async with Peer({"tools/call": [asks("s"), asks(a=form()), text()]}) as peer, Client(peer.channel, elicit=lambda p: True) as client:
+    async with (
+        Peer({"tools/call": [asks("s"), asks(a=form()), text()]}) as peer,
+        Client(peer.channel, elicit=lambda p: True) as client,
+    ):
         await client.call_tool("ask")
         _, second, third = peer.all("tools/call")
     assert "inputResponses" not in second["params"]
@@ -145,17 +202,30 @@ async def test_nothing_is_sent_that_was_not_given():
 )
 async def test_the_three_that_may_ask(method: str, call: Any):
     """And the asker of one call answers in place of the client's own (`MRT-01`)."""
-    results = {"prompts/get": complete(messages=[]), "resources/read": complete(contents=[]), "tools/call": text()}
+    results = {
+        "prompts/get": complete(messages=[]),
+        "resources/read": complete(contents=[]),
+        "tools/call": text(),
+    }
     person = Person()
-    async with Peer({method: [asks("s", a=form("Who?")), results[method]]}) as peer, Client(peer.channel) as client:
+    async with (
+        Peer({method: [asks("s", a=form("Who?")), results[method]]}) as peer,
+        Client(peer.channel) as client,
+    ):
         await call(client, person)
         second = peer.all(method)[1]
     assert [(request.params.message, key) for request, key in person.asked] == [("Who?", "a")]
-    assert second["params"]["inputResponses"] == {"a": {"action": "accept", "content": {"key": "a"}}}
+    assert second["params"]["inputResponses"] == {
+        "a": {"action": "accept", "content": {"key": "a"}}
+    }
     assert second["params"]["_meta"][f"{KEY}clientCapabilities"] == {}
 
 
-OTHERS = [m for m, row in METHODS.items() if row.result is not None and row.sender is not Side.SERVER and m not in INPUT_REQUIRED_METHODS]
+OTHERS = [
+    m
+    for m, row in METHODS.items()
+    if row.result is not None and row.sender is not Side.SERVER and m not in INPUT_REQUIRED_METHODS
+]
 
 
 @pytest.mark.parametrize("method", OTHERS)
@@ -180,7 +250,10 @@ async def test_questions_in_a_revision_that_has_none():
 
 async def test_neither_questions_nor_a_state():
     """(`MRT-02`)"""
-    for result in (questions(), t.InputRequiredResult(result_type="input_required", input_requests={})):
+    for result in (
+        questions(),
+        t.InputRequiredResult(result_type="input_required", input_requests={}),
+    ):
         handler, _ = asking(result, DONE)
         with pytest.raises(ProtocolError, match="neither what for nor how to go on"):
             await rounds()(handler)(exchange())
@@ -207,7 +280,10 @@ async def test_the_bound_of_a_client():
     """`max_rounds` of the client; there is one where nothing is said."""
     endless = {"tools/call": lambda message: asks("again", a=form())}
     for options, most in (({"max_rounds": 3}, 3), ({}, DEFAULT_MOST_ROUNDS)):
-        async with Peer(endless) as peer, Client(peer.channel, elicit=lambda p: True, **options) as client:  # type: ignore[arg-type]
+        async with (
+            Peer(endless) as peer,
+            Client(peer.channel, elicit=lambda p: True, **options) as client,
+        ):  # type: ignore[arg-type]
             with pytest.raises(ProtocolError, match=f"more than {most} times"):
                 await client.call_tool("ask")
             assert peer.count("tools/call") == most + 1
@@ -255,7 +331,12 @@ class Slow:
 
 @pytest.mark.parametrize(
     "error",
-    [McpError(-1, "No."), ValueError("oops"), Unanswerable("nobody", "roots"), ProtocolError("odd")],
+    [
+        McpError(-1, "No."),
+        ValueError("oops"),
+        Unanswerable("nobody", "roots"),
+        ProtocolError("odd"),
+    ],
     ids=lambda e: type(e).__name__,
 )
 async def test_a_question_that_fails(error: Exception):
@@ -272,7 +353,9 @@ async def test_whoever_asks_is_cancelled():
     """All questions are given up, and no retry is sent."""
     slow = Slow(None)
     handler, seen = asking(questions("s", "a", "b", "c"), DONE)
-    asked: asyncio.Future[AnyResult] = asyncio.ensure_future(rounds()(handler)(exchange(asker=Person(slow))))
+    asked: asyncio.Future[AnyResult] = asyncio.ensure_future(
+        rounds()(handler)(exchange(asker=Person(slow)))
+    )
     async with asyncio.timeout(SECONDS):
         await slow.all_begun.wait()
     asked.cancel()
@@ -288,7 +371,11 @@ async def test_calls_side_by_side_keep_their_own():
         params = message["params"]
         name = params["name"]
         if "requestState" not in params:
-            return asks(f"state of {name}", **{f"key of {name}": form(name)}) if name != "quiet" else text("quiet")
+            return (
+                asks(f"state of {name}", **{f"key of {name}": form(name)})
+                if name != "quiet"
+                else text("quiet")
+            )
         assert params["requestState"] == f"state of {name}"
         return text(params["inputResponses"][f"key of {name}"]["content"]["value"])
 
@@ -300,7 +387,11 @@ async def test_calls_side_by_side_keep_their_own():
     async with Peer({"tools/call": answer}) as peer, Client(peer.channel, elicit=echo) as client:
         results = await asyncio.gather(*(client.call_tool(name) for name in names))
         ids = [message["id"] for message in peer.all("tools/call")]
-        quiet = [message["params"] for message in peer.all("tools/call") if message["params"]["name"] == "quiet"]
+        quiet = [
+            message["params"]
+            for message in peer.all("tools/call")
+            if message["params"]["name"] == "quiet"
+        ]
     assert [result.text for result in results] == names
     assert len(set(ids)) == len(ids) == 41
     assert [set(params) for params in quiet] == [{"_meta", "name"}]
@@ -326,7 +417,10 @@ KINDS: dict[str, tuple[dict[str, Any], bool]] = {
 @pytest.mark.parametrize("result, good", KINDS.values(), ids=KINDS)
 async def test_kinds_of_results(result: dict[str, Any], good: bool):
     """A type that is missing means complete; one that is not known is no answer (`RPC-20`, `RPC-21`)."""
-    async with Peer({"tools/call": lambda message: result}) as peer, Client(peer.channel, elicit=lambda p: True) as client:
+    async with (
+        Peer({"tools/call": lambda message: result}) as peer,
+        Client(peer.channel, elicit=lambda p: True) as client,
+    ):
         if good:
             assert (await client.call_tool("x")).text == "done"
         else:

@@ -25,9 +25,18 @@ COMMANDS: dict[str, tuple[Any, list[str]]] = {
     "a list with a path": ([Path("/opt/thing"), "x y"], ["/opt/thing", "x y"]),
     "a tuple": (("uvx", "thing"), ["uvx", "thing"]),
     "a string": ("uvx thing --name 'two words'", ["uvx", "thing", "--name", "two words"]),
-    "a string that ends in a script": ("python -X utf8 server.py", ["python", "-X", "utf8", "server.py"]),
-    "a string that ends in another script": ("node --no-warnings server.mjs", ["node", "--no-warnings", "server.mjs"]),
-    "a string with a URL in it": ("bridge https://example.com/mcp", ["bridge", "https://example.com/mcp"]),
+    "a string that ends in a script": (
+        "python -X utf8 server.py",
+        ["python", "-X", "utf8", "server.py"],
+    ),
+    "a string that ends in another script": (
+        "node --no-warnings server.mjs",
+        ["node", "--no-warnings", "server.mjs"],
+    ),
+    "a string with a URL in it": (
+        "bridge https://example.com/mcp",
+        ["bridge", "https://example.com/mcp"],
+    ),
     "a script of node": ("/srv/server.js", ["node", "/srv/server.js"]),
     "a module of node": (Path("/srv/server.mjs"), ["node", "/srv/server.mjs"]),
     "a program whose path has spaces": (Path("/opt/my servers/one"), ["/opt/my servers/one"]),
@@ -90,11 +99,19 @@ NOWHERE: dict[str, tuple[Any, type[Exception], str]] = {
     "tcp with an odd port": ("tcp://localhost:99999", ValueError, "range"),
     "unix without a path": ("unix://", ValueError, "path"),
     "unix with a host": ("unix://run/house.sock", ValueError, "path"),
-    "a script that is not there": ("/nowhere/server.py", ValueError, "no script /nowhere/server.py"),
+    "a script that is not there": (
+        "/nowhere/server.py",
+        ValueError,
+        "no script /nowhere/server.py",
+    ),
     "nothing in a string": ("  ", ValueError, "empty"),
     "nothing in a list": ([], ValueError, "command"),
     "quotes that do not end": ("thing 'x", ValueError, "quotation"),
-    "two servers": ({"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}, ValueError, r"2 servers \(a, b\)"),
+    "two servers": (
+        {"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}},
+        ValueError,
+        r"2 servers \(a, b\)",
+    ),
     "no servers": ({"mcpServers": {}}, ValueError, "0 servers"),
     "an empty entry": ({}, ValueError, "a command or a url"),
     "an entry without sense": ({"mcpServers": {"a": "thing"}}, TypeError, "'thing'"),
@@ -117,11 +134,17 @@ async def test_what_an_entry_says_of_the_child(tmp_path: Path):
     """`env` is added to the few variables that are inherited, `cwd` is where the child stands."""
     path = script(
         tmp_path,
-        GREETER + "greet()\nm = read()\nanswer(m['id'], result={'tools': [], '_meta': {'env': dict(os.environ), 'cwd': os.getcwd()}})",
+        GREETER
+        + "greet()\nm = read()\nanswer(m['id'], result={'tools': [], '_meta': {'env': dict(os.environ), 'cwd': os.getcwd()}})",
     )
     os.environ["HOUSE_SECRET"] = "x"
     try:
-        entry = {"command": sys.executable, "args": [path], "env": {"HOUSE_KEY": "k", "HOUSE_NUMBER": 7}, "cwd": str(tmp_path)}
+        entry = {
+            "command": sys.executable,
+            "args": [path],
+            "env": {"HOUSE_KEY": "k", "HOUSE_NUMBER": 7},
+            "cwd": str(tmp_path),
+        }
         async with Client({"mcpServers": {"one": entry}}, revision="2025-11-25") as client:
             from interlock import types as t
 
@@ -129,7 +152,11 @@ async def test_what_an_entry_says_of_the_child(tmp_path: Path):
     finally:
         del os.environ["HOUSE_SECRET"]
     assert said is not None
-    assert (said["env"]["HOUSE_KEY"], said["env"]["HOUSE_NUMBER"], said["cwd"]) == ("k", "7", str(tmp_path))
+    assert (said["env"]["HOUSE_KEY"], said["env"]["HOUSE_NUMBER"], said["cwd"]) == (
+        "k",
+        "7",
+        str(tmp_path),
+    )
     assert "PATH" in said["env"]
     assert "HOUSE_SECRET" not in said["env"]
 
@@ -152,23 +179,31 @@ async def test_a_server_behind_a_socket(kind: str, tmp_path: Path):
 
 FAILING: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
     # what the script does, what the client is told, what it raises, and the words
-    "ends at once": ("import sys; sys.exit('no key')", {}, Unreachable, r"exit code 1[\s\S]*no key"),
+    "ends at once": (
+        "import sys; sys.exit('no key')",
+        {},
+        Unreachable,
+        r"exit code 1[\s\S]*no key",
+    ),
     "prints and ends": ("print('hello'); print('{}'); print('[')", {}, Unreachable, "exit code 0"),
     "refuses": (
-        GREETER + "while True: answer(read()['id'], error={'code': -32603, 'message': 'not today'})",
+        GREETER
+        + "while True: answer(read()['id'], error={'code': -32603, 'message': 'not today'})",
         {},
         McpError,
         "not today",
     ),
     "speaks another revision": (
-        GREETER + "m = read()\nanswer(m['id'], result={'protocolVersion': '2024-11-05', 'capabilities': {},"
+        GREETER
+        + "m = read()\nanswer(m['id'], result={'protocolVersion': '2024-11-05', 'capabilities': {},"
         " 'serverInfo': {'name': 's', 'version': '1'}})\nread()",
         {"revision": "2025-11-25"},
         Refused,
         "2024-11-05",
     ),
     "refuses the log level": (
-        GREETER + "greet({'logging': {}})\nanswer(read()['id'], error={'code': -32602, 'message': 'no such level'})\nread()",
+        GREETER
+        + "greet({'logging': {}})\nanswer(read()['id'], error={'code': -32602, 'message': 'no such level'})\nread()",
         {"revision": "2025-11-25", "log_level": "info"},
         McpError,
         "no such level",
@@ -197,7 +232,9 @@ async def test_nothing_is_left_of_a_server_that_could_not_be_opened(
 
 
 async def test_a_command_that_is_not_there():
-    with pytest.raises(Unreachable, match="could not be started: no-such-program-here --x: No such file"):
+    with pytest.raises(
+        Unreachable, match="could not be started: no-such-program-here --x: No such file"
+    ):
         async with Client("no-such-program-here --x"):
             raise AssertionError("it was opened")
 
@@ -210,7 +247,9 @@ async def test_nobody_listens(tmp_path: Path):
 async def test_an_opening_that_is_given_up(tmp_path: Path):
     """Whoever opens is cancelled in the middle of it: the child goes too."""
     begun = asyncio.Event()
-    path = script(tmp_path, "import sys; print('up', file=sys.stderr, flush=True); sys.stdin.read()")
+    path = script(
+        tmp_path, "import sys; print('up', file=sys.stderr, flush=True); sys.stdin.read()"
+    )
     opening = asyncio.create_task(Client(path, on_stderr=lambda line: begun.set()).open())
     async with asyncio.timeout(SECONDS):
         await begun.wait()
@@ -235,7 +274,10 @@ def test_lines_of_stderr_are_heard(tmp_path: Path):
     """`on_stderr` gets each line; what it says is no failure (`STD-05`)."""
     lines: list[str] = []
     path = script(
-        tmp_path, "import sys\nprint('one\\ntwo', file=sys.stderr)\n" + GREETER + "greet()\nanswer(read()['id'], result={})\nread()"
+        tmp_path,
+        "import sys\nprint('one\\ntwo', file=sys.stderr)\n"
+        + GREETER
+        + "greet()\nanswer(read()['id'], result={})\nread()",
     )
 
     async def talk() -> None:

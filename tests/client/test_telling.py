@@ -34,21 +34,29 @@ def talker() -> Server:
 
 
 @BOTH
-@pytest.mark.parametrize("level, heard", [("debug", 4), ("warning", 2), ("error", 1), ("emergency", 0)])
+@pytest.mark.parametrize(
+    "level, heard", [("debug", 4), ("warning", 2), ("error", 1), ("emergency", 0)]
+)
 async def test_a_level_from_the_beginning(revision: str, level: t.LoggingLevel, heard: int):
     """Said once, or with each request: what is heard is the same (`LOG-03`, `LOG-06`, `STA-04`)."""
     messages: list[t.LoggingMessageNotificationParams] = []
-    async with Client(talker(), revision=revision, log_level=level, on_log=messages.append) as client:
+    async with Client(
+        talker(), revision=revision, log_level=level, on_log=messages.append
+    ) as client:
         assert client.log_level == level
         await client.call_tool("talk")
-    assert [message.level for message in messages] == ["debug", "info", "warning", "error"][4 - heard :]
+    assert [message.level for message in messages] == ["debug", "info", "warning", "error"][
+        4 - heard :
+    ]
 
 
 @BOTH
 async def test_a_level_that_changes(revision: str):
     """From the next request on, in both eras alike (`LOG-03`, `LOG-06`)."""
     messages: list[t.LoggingMessageNotificationParams] = []
-    async with Client(talker(), revision=revision, log_level="error", on_log=messages.append) as client:
+    async with Client(
+        talker(), revision=revision, log_level="error", on_log=messages.append
+    ) as client:
         for level, heard in (("debug", 4), ("warning", 2), ("error", 1)):
             await client.set_log_level(level)  # type: ignore[arg-type]  # they are levels
             messages.clear()
@@ -67,22 +75,35 @@ async def test_no_level_means_no_messages():
 
 async def test_how_a_level_is_said():
     """With each request of the stateless era; once in the handshake era, where the server has logging at all (`LOG-01`, `LIF-12`)."""
-    async with Peer({"tools/list": complete(tools=[])}) as peer, Client(peer.channel, log_level="notice") as client:
+    async with (
+        Peer({"tools/list": complete(tools=[])}) as peer,
+        Client(peer.channel, log_level="notice") as client,
+    ):
         await client.list_tools()
         await client.set_log_level("alert")
         await client.ping()
         said = [message["params"]["_meta"].get(f"{KEY}logLevel") for message in peer.heard]
-        assert said == [None, "notice", "alert"]  # the first is `server/discover`, before there is anything to hear
+        assert said == [
+            None,
+            "notice",
+            "alert",
+        ]  # the first is `server/discover`, before there is anything to hear
         assert peer.count("logging/setLevel") == 0
     async with Peer(None, R4) as peer, Client(peer.channel, log_level="notice"):
         assert (await peer.until("logging/setLevel"))["params"] == {"level": "notice"}
-    async with Peer(None, R4, capabilities={}) as peer, Client(peer.channel, log_level="notice") as client:
+    async with (
+        Peer(None, R4, capabilities={}) as peer,
+        Client(peer.channel, log_level="notice") as client,
+    ):
         await client.ping()
         assert peer.count("logging/setLevel") == 0
 
 
 async def test_a_level_that_is_refused():
-    async with Peer({"logging/setLevel": McpError(-32602, "no such level")}, R4) as peer, Client(peer.channel) as client:
+    async with (
+        Peer({"logging/setLevel": McpError(-32602, "no such level")}, R4) as peer,
+        Client(peer.channel) as client,
+    ):
         with pytest.raises(McpError, match="no such level"):
             await client.set_log_level("info")
 
@@ -91,8 +112,13 @@ async def test_a_level_that_is_refused():
 async def test_what_a_message_holds(revision: str):
     """Any data, and who says it; one without sense is passed over (`LOG-02`)."""
     messages: list[t.LoggingMessageNotificationParams] = []
-    async with Peer({"tools/call": text()}, revision) as peer, Client(peer.channel, on_log=messages.append) as client:
-        peer.tell("notifications/message", {"level": "info", "data": {"a": [1, None]}, "logger": "house"})
+    async with (
+        Peer({"tools/call": text()}, revision) as peer,
+        Client(peer.channel, on_log=messages.append) as client,
+    ):
+        peer.tell(
+            "notifications/message", {"level": "info", "data": {"a": [1, None]}, "logger": "house"}
+        )
         peer.tell("notifications/message", {"level": "loud", "data": "no such level"})
         peer.tell("notifications/message", {"level": "info"})
         peer.tell("notifications/message", {"level": "error", "data": None})
@@ -114,7 +140,11 @@ async def test_messages_that_nobody_hears(revision: str):
     for on_log in (None, fail):
         async with (
             Peer({"tools/call": text()}, revision) as peer,
-            Client(peer.channel, on_log=on_log, on_notification=lambda method, params: heard.append(method)) as client,
+            Client(
+                peer.channel,
+                on_log=on_log,
+                on_notification=lambda method, params: heard.append(method),
+            ) as client,
         ):
             peer.tell("notifications/message", {"level": "info", "data": 1})
             assert (await client.call_tool("x")).text == "done"
@@ -134,7 +164,10 @@ async def test_notifications_of_no_request(revision: str, caplog: pytest.LogCapt
         if method == "notifications/prompts/list_changed":
             raise ZeroDivisionError
 
-    async with Peer({"tools/call": text()}, revision) as peer, Client(peer.channel, on_notification=hear) as client:
+    async with (
+        Peer({"tools/call": text()}, revision) as peer,
+        Client(peer.channel, on_notification=hear) as client,
+    ):
         peer.tell("notifications/tools/list_changed")
         peer.tell("notifications/prompts/list_changed")
         peer.say(method="notifications/resources/list_changed")
@@ -160,7 +193,10 @@ async def test_notifications_of_no_request(revision: str, caplog: pytest.LogCapt
 async def test_a_page_that_is_finished():
     """The end of an elicitation by URL, which only 2025-11-25 tells of (`ELI-20`, `ELI-21`)."""
     heard = asyncio.Queue[Any]()
-    async with Peer(None, R4) as peer, Client(peer.channel, on_notification=lambda method, params: heard.put_nowait(params)):
+    async with (
+        Peer(None, R4) as peer,
+        Client(peer.channel, on_notification=lambda method, params: heard.put_nowait(params)),
+    ):
         peer.tell("notifications/elicitation/complete", {"elicitationId": "1"})
         assert await heard.get() == t.ElicitationCompleteNotificationParams(elicitation_id="1")
 
@@ -201,7 +237,11 @@ async def test_a_ping_in_both_eras():
         assert (peer.count("ping"), peer.count("server/discover")) == (1, 1)
     async with Peer(None, R4) as peer, Client(peer.channel, revision=R4) as client:
         await client.ping()
-        assert [message["method"] for message in peer.heard] == ["initialize", "notifications/initialized", "ping"]
+        assert [message["method"] for message in peer.heard] == [
+            "initialize",
+            "notifications/initialized",
+            "ping",
+        ]
     async with Peer() as peer, Client(peer.channel) as client:
         await client.ping()
         assert [message["method"] for message in peer.heard] == ["server/discover"] * 2

@@ -33,7 +33,15 @@ async def time(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def silent(revision: str = NEWEST) -> Peer:
     """A server that answers no call."""
-    return Peer({"tools/call": SILENCE, "tools/list": SILENCE, "resources/read": SILENCE, "completion/complete": SILENCE}, revision)
+    return Peer(
+        {
+            "tools/call": SILENCE,
+            "tools/list": SILENCE,
+            "resources/read": SILENCE,
+            "completion/complete": SILENCE,
+        },
+        revision,
+    )
 
 
 # -- bounds -------------------------------------------------------------------------------------------------
@@ -76,7 +84,9 @@ BOUNDS: dict[str, tuple[Any, dict[str, Any], float | None]] = {
 
 
 @pytest.mark.parametrize("told, options, seconds", BOUNDS.values(), ids=BOUNDS)
-async def test_whose_bound_it_is(time: Clock, told: dict[str, Any], options: dict[str, Any], seconds: float | None):
+async def test_whose_bound_it_is(
+    time: Clock, told: dict[str, Any], options: dict[str, Any], seconds: float | None
+):
     """That of the call, else the client's; None for no bound (`LIF-19`)."""
     async with silent() as peer, Client(peer.channel, **told) as client:
         call = asyncio.create_task(client.call_tool("x", **options))
@@ -136,7 +146,10 @@ async def test_the_bound_is_for_all_rounds(time: Clock):
         finally:
             given_up.set()
 
-    async with Peer({"tools/call": asks("s", a=form())}) as peer, Client(peer.channel, elicit=think, timeout=10) as client:
+    async with (
+        Peer({"tools/call": asks("s", a=form())}) as peer,
+        Client(peer.channel, elicit=think, timeout=10) as client,
+    ):
         call = asyncio.create_task(client.call_tool("x", max_timeout=100))
         await asked.wait()
         time.advance(99)
@@ -159,7 +172,10 @@ async def test_a_person_may_think_for_longer_than_a_request_may_last(time: Clock
         return {}
 
     answers = [asks("s", a=form()), SILENCE]
-    async with Peer({"tools/call": answers}) as peer, Client(peer.channel, elicit=think, timeout=10) as client:
+    async with (
+        Peer({"tools/call": answers}) as peer,
+        Client(peer.channel, elicit=think, timeout=10) as client,
+    ):
         call = asyncio.create_task(client.call_tool("x"))
         await asked.wait()
         time.advance(1000)
@@ -206,14 +222,19 @@ async def test_a_function_in_memory_is_ended_in_place(time: Clock, revision: str
 class Working:
     """A call of a tool that says how far it has come."""
 
-    def __init__(self, peer: Peer, call: asyncio.Task[t.CallToolResult], heard: asyncio.Semaphore) -> None:
+    def __init__(
+        self, peer: Peer, call: asyncio.Task[t.CallToolResult], heard: asyncio.Semaphore
+    ) -> None:
         self.peer, self.call, self._heard = peer, call, heard
         self._done = 0
 
     async def progress(self) -> None:
         self._done += 1
         params = self.peer.all("tools/call")[0]["params"]
-        self.peer.tell("notifications/progress", {"progressToken": params["_meta"]["progressToken"], "progress": self._done})
+        self.peer.tell(
+            "notifications/progress",
+            {"progressToken": params["_meta"]["progressToken"], "progress": self._done},
+        )
         await self._heard.acquire()
 
 
@@ -273,7 +294,11 @@ async def test_progress_without_a_bound_in_all(time: Clock):
 
 async def test_progress_is_asked_for_where_it_counts():
     """Though nobody listens to it; else no token is sent."""
-    for told, wanted in (({}, False), ({"max_timeout": 100}, True), ({"timeout": None, "max_timeout": 100}, False)):
+    for told, wanted in (
+        ({}, False),
+        ({"max_timeout": 100}, True),
+        ({"timeout": None, "max_timeout": 100}, False),
+    ):
         async with working(listens=False, **told) as work:
             assert ("progressToken" in work.peer.all("tools/call")[0]["params"]["_meta"]) == wanted
 
@@ -291,7 +316,9 @@ async def test_progress_in_memory(time: Clock):
         return "45 seconds later"
 
     async with Client(server) as client:
-        assert (await client.call_tool("work", timeout=10, max_timeout=100)).text == "45 seconds later"
+        assert (
+            await client.call_tool("work", timeout=10, max_timeout=100)
+        ).text == "45 seconds later"
         with pytest.raises(TimedOut):
             await client.call_tool("work", timeout=10, max_timeout=40)
         with pytest.raises(TimedOut):
@@ -327,8 +354,13 @@ async def test_who_hears_progress():
 async def test_progress_over_rounds():
     """Each round has a token of its own; one function hears them all."""
     heard: list[float] = []
-    async with Peer({"tools/call": SILENCE}) as peer, Client(peer.channel, elicit=lambda p: True) as client:
-        call = asyncio.create_task(client.call_tool("x", on_progress=lambda params: heard.append(params.progress)))
+    async with (
+        Peer({"tools/call": SILENCE}) as peer,
+        Client(peer.channel, elicit=lambda p: True) as client,
+    ):
+        call = asyncio.create_task(
+            client.call_tool("x", on_progress=lambda params: heard.append(params.progress))
+        )
         tokens = []
         for n, result in enumerate((asks("s", a=form()), text()), 1):
             asked = await peer.until("tools/call", n)
@@ -450,7 +482,10 @@ async def test_no_timer_is_left(time: Clock):
         for _ in range(3):
             await asyncio.sleep(0)
 
-    async with Peer({"tools/call": text(), "tools/list": complete(tools=[])}) as peer, Client(peer.channel, timeout=10) as client:
+    async with (
+        Peer({"tools/call": text(), "tools/list": complete(tools=[])}) as peer,
+        Client(peer.channel, timeout=10) as client,
+    ):
         await asyncio.create_task(ask())
 
 

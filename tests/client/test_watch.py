@@ -53,7 +53,11 @@ async def test_what_was_not_wished_is_not_heard(revision: str):
 @BOTH
 async def test_what_the_server_tells_beyond_the_wish_is_passed_over(revision: str):
     """A server that says too much is not believed to answer the wish."""
-    async with peer_of(revision) as peer, Client(peer.channel) as client, client.watch(resources=["x:a"]) as changes:
+    async with (
+        peer_of(revision) as peer,
+        Client(peer.channel) as client,
+        client.watch(resources=["x:a"]) as changes,
+    ):
         for method in ("tools", "prompts", "resources"):
             tell(peer, f"notifications/{method}/list_changed")
         for uri in ("x:b", "x:ab", "x:a"):
@@ -64,7 +68,10 @@ async def test_what_the_server_tells_beyond_the_wish_is_passed_over(revision: st
 @BOTH
 async def test_parts_of_a_resource(revision: str):
     """A watched resource stands for all below it, by whole segments (`SUB-02`)."""
-    async with Client(server := shop(), revision=revision) as client, client.watch(resources=["shop://shelf"]) as changes:
+    async with (
+        Client(server := shop(), revision=revision) as client,
+        client.watch(resources=["shop://shelf"]) as changes,
+    ):
         for uri in ("shop://shelf2", "shop://she", "shop://shelf/a/1"):
             server.updated(uri)
         assert await anext(changes) == Changed("resource", "shop://shelf/a/1")
@@ -89,8 +96,15 @@ async def test_a_change_that_waits_is_not_noted_twice(revision: str):
 @BOTH
 async def test_one_uri_alone(revision: str):
     """Text is one URI, not a list of letters."""
-    async with Client(server := shop(), revision=revision) as client, client.watch(resources="shop://shelf") as changes:
-        assert changes.wanted.resource_subscriptions == changes.honoured.resource_subscriptions == ["shop://shelf"]
+    async with (
+        Client(server := shop(), revision=revision) as client,
+        client.watch(resources="shop://shelf") as changes,
+    ):
+        assert (
+            changes.wanted.resource_subscriptions
+            == changes.honoured.resource_subscriptions
+            == ["shop://shelf"]
+        )
         server.updated("shop://shelf")
         assert (await anext(changes)).uri == "shop://shelf"
 
@@ -101,11 +115,19 @@ async def test_several_watches_at_once(revision: str):
     server = shop()
     async with Client(server, revision=revision) as client, contextlib.AsyncExitStack() as stack:
         one = await stack.enter_async_context(client.watch(tools=True))
-        async with client.watch(tools=True, prompts=True) as other, client.watch(resources=["shop://shelf"]) as shelf:
+        async with (
+            client.watch(tools=True, prompts=True) as other,
+            client.watch(resources=["shop://shelf"]) as shelf,
+        ):
             server.changed("tools")
             server.changed("prompts")
             server.updated("shop://shelf")
-            assert [await anext(one), await anext(other), await anext(other), await anext(shelf)] == [
+            assert [
+                await anext(one),
+                await anext(other),
+                await anext(other),
+                await anext(shelf),
+            ] == [
                 TOOLS,
                 TOOLS,
                 PROMPTS,
@@ -120,7 +142,10 @@ async def test_several_watches_at_once(revision: str):
 async def test_two_watches_of_one_resource(revision: str):
     """The end of one is not the end of the other (`LSN-07`, `SUB-05`)."""
     server = shop()
-    async with Client(server, revision=revision) as client, client.watch(resources=["shop://shelf"]) as one:
+    async with (
+        Client(server, revision=revision) as client,
+        client.watch(resources=["shop://shelf"]) as one,
+    ):
         async with client.watch(resources=["shop://shelf"]):
             pass
         server.updated("shop://shelf")
@@ -130,7 +155,11 @@ async def test_two_watches_of_one_resource(revision: str):
 async def test_two_clients():
     """What one client does is heard by the other, whatever they speak."""
     server = shop()
-    async with Client(server) as one, Client(server, revision=R4) as other, other.watch(resources=["shop://shelf"]) as changes:
+    async with (
+        Client(server) as one,
+        Client(server, revision=R4) as other,
+        other.watch(resources=["shop://shelf"]) as changes,
+    ):
         await one.call_tool("touch", {"uri": "shop://shelf"})
         assert (await anext(changes)).uri == "shop://shelf"
 
@@ -138,7 +167,11 @@ async def test_two_clients():
 @BOTH
 async def test_many_listeners_of_one_watch(revision: str):
     """Each change is for one of them."""
-    async with peer_of(revision) as peer, Client(peer.channel) as client, client.watch(tools=True, prompts=True) as changes:
+    async with (
+        peer_of(revision) as peer,
+        Client(peer.channel) as client,
+        client.watch(tools=True, prompts=True) as changes,
+    ):
         listening = [asyncio.ensure_future(anext(changes)) for _ in range(2)]
         for kind in ("tools", "prompts"):
             tell(peer, f"notifications/{kind}/list_changed")
@@ -156,19 +189,27 @@ async def test_what_is_granted_is_said(revision: str):
         client.watch(tools=True, prompts=True, resources=True) as lists,
         client.watch(resources=["shop://shelf"]) as shelf,
     ):
-        assert lists.honoured == t.SubscriptionFilter(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True)
+        assert lists.honoured == t.SubscriptionFilter(
+            tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+        )
         assert shelf.honoured == t.SubscriptionFilter(resource_subscriptions=["shop://shelf"])
 
 
 async def test_a_part_that_is_granted():
     """The acknowledgement is compared with the wish by whoever wants to know (`LSN-03`, `LSN-06`)."""
     async with Peer() as peer, Client(peer.channel) as client:
-        peer.on["subscriptions/listen"] = lambda m: peer.acknowledge(m, promptsListChanged=None, resourceSubscriptions=["x:a"])
+        peer.on["subscriptions/listen"] = lambda m: peer.acknowledge(
+            m, promptsListChanged=None, resourceSubscriptions=["x:a"]
+        )
         async with client.watch(tools=True, prompts=True, resources=["x:a", "x:b"]) as changes:
             assert changes.wanted == t.SubscriptionFilter(
-                tools_list_changed=True, prompts_list_changed=True, resource_subscriptions=["x:a", "x:b"]
+                tools_list_changed=True,
+                prompts_list_changed=True,
+                resource_subscriptions=["x:a", "x:b"],
             )
-            assert changes.honoured == t.SubscriptionFilter(tools_list_changed=True, resource_subscriptions=["x:a"])
+            assert changes.honoured == t.SubscriptionFilter(
+                tools_list_changed=True, resource_subscriptions=["x:a"]
+            )
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
@@ -176,8 +217,13 @@ async def test_a_part_that_is_granted_by_capabilities(revision: str):
     """In the handshake era the capabilities say what will be told; what cannot be subscribed is not (`SUB-01`, `LIF-12`, `LSN-06`)."""
     offered = {"tools": {"listChanged": True}, "prompts": {}, "resources": {"listChanged": True}}
     async with Peer(None, revision, capabilities=offered) as peer, Client(peer.channel) as client:
-        async with client.watch(tools=True, prompts=True, resources=True) as lists, client.watch(resources=["x:a"]) as one:
-            assert lists.honoured == t.SubscriptionFilter(tools_list_changed=True, resources_list_changed=True)
+        async with (
+            client.watch(tools=True, prompts=True, resources=True) as lists,
+            client.watch(resources=["x:a"]) as one,
+        ):
+            assert lists.honoured == t.SubscriptionFilter(
+                tools_list_changed=True, resources_list_changed=True
+            )
             assert one.honoured == t.SubscriptionFilter()
         assert peer.count("resources/subscribe") == peer.count("resources/unsubscribe") == 0
 
@@ -189,24 +235,37 @@ async def test_resources_that_are_not_there(code: int):
     def subscribe(message: dict[str, Any]) -> Any:
         return {} if message["params"]["uri"] == "x:b" else McpError(code, "no such resource")
 
-    async with peer_of(R4, **{"resources/subscribe": subscribe}) as peer, Client(peer.channel) as client:
+    async with (
+        peer_of(R4, **{"resources/subscribe": subscribe}) as peer,
+        Client(peer.channel) as client,
+    ):
         async with client.watch(resources=["x:a", "x:b", "x:c"]) as changes:
             assert changes.honoured == t.SubscriptionFilter(resource_subscriptions=["x:b"])
-        assert [message["params"]["uri"] for message in peer.all("resources/unsubscribe")] == ["x:b"]
+        assert [message["params"]["uri"] for message in peer.all("resources/unsubscribe")] == [
+            "x:b"
+        ]
 
 
 async def test_a_resource_that_may_not_be_watched():
     """Any other error is the caller's; what was subscribed before it is given back."""
     answers = [{}, McpError(-32603, "not you")]
-    async with peer_of(R4, **{"resources/subscribe": answers}) as peer, Client(peer.channel) as client:
+    async with (
+        peer_of(R4, **{"resources/subscribe": answers}) as peer,
+        Client(peer.channel) as client,
+    ):
         with pytest.raises(McpError, match="not you"):
             async with client.watch(resources=["x:a", "x:b"]):
                 raise AssertionError("it was opened")
-        assert [message["params"]["uri"] for message in peer.all("resources/unsubscribe")] == ["x:a"]
+        assert [message["params"]["uri"] for message in peer.all("resources/unsubscribe")] == [
+            "x:a"
+        ]
 
 
 async def test_a_subscription_that_is_refused():
-    async with Peer({"subscriptions/listen": McpError(-32603, "not today")}) as peer, Client(peer.channel) as client:
+    async with (
+        Peer({"subscriptions/listen": McpError(-32603, "not today")}) as peer,
+        Client(peer.channel) as client,
+    ):
         with pytest.raises(McpError, match="not today"):
             async with client.watch(tools=True):
                 raise AssertionError("it was opened")
@@ -214,7 +273,10 @@ async def test_a_subscription_that_is_refused():
 
 async def test_a_subscription_that_is_never_acknowledged():
     """The client does not wait for ever, and takes it back (`LSN-04`, `LSN-09`)."""
-    async with Peer({"subscriptions/listen": SILENCE}) as peer, Client(peer.channel, timeout=0.01) as client:
+    async with (
+        Peer({"subscriptions/listen": SILENCE}) as peer,
+        Client(peer.channel, timeout=0.01) as client,
+    ):
         with pytest.raises(TimedOut, match="acknowledge"):
             async with client.watch(tools=True):
                 raise AssertionError("it was opened")

@@ -38,7 +38,10 @@ async def test_the_client_ends_it_in_the_handshake_era():
     async with peer_of(R4) as peer, Client(peer.channel) as client:
         async with client.watch(resources=["x:a", "x:b"]) as changes:
             assert peer.count("resources/subscribe") == 2
-        assert [message["params"]["uri"] for message in peer.all("resources/unsubscribe")] == ["x:a", "x:b"]
+        assert [message["params"]["uri"] for message in peer.all("resources/unsubscribe")] == [
+            "x:a",
+            "x:b",
+        ]
         tell(peer, "notifications/resources/updated", {"uri": "x:a"})
         await client.ping()
         with pytest.raises(StopAsyncIteration):
@@ -91,7 +94,11 @@ async def test_whoever_listens_is_cancelled(revision: str):
 @pytest.mark.parametrize("how", ["a response", "a response after changes", "a cancellation"])
 async def test_the_server_ends_it(how: str):
     """With a response, or (stdio) a cancellation: the client takes either; what was heard before is not lost (`LSN-10`, `LSN-11`)."""
-    async with peer_of(NEWEST) as peer, Client(peer.channel) as client, client.watch(tools=True) as changes:
+    async with (
+        peer_of(NEWEST) as peer,
+        Client(peer.channel) as client,
+        client.watch(tools=True) as changes,
+    ):
         id = peer.all("subscriptions/listen")[0]["id"]
         if how == "a response after changes":
             tell(peer, "notifications/tools/list_changed")
@@ -99,13 +106,19 @@ async def test_the_server_ends_it(how: str):
             peer.tell("notifications/cancelled", {"requestId": id})
         else:
             peer.say(id=id, result=complete())
-        assert [change async for change in changes] == ([TOOLS] if how == "a response after changes" else [])
+        assert [change async for change in changes] == (
+            [TOOLS] if how == "a response after changes" else []
+        )
         assert [change async for change in changes] == []
 
 
 async def test_the_server_ends_it_at_once():
     """Before it has said what it grants: nothing is granted, and there is nothing to hear."""
-    async with Peer({"subscriptions/listen": complete()}) as peer, Client(peer.channel) as client, client.watch(tools=True) as changes:
+    async with (
+        Peer({"subscriptions/listen": complete()}) as peer,
+        Client(peer.channel) as client,
+        client.watch(tools=True) as changes,
+    ):
         assert changes.honoured == t.SubscriptionFilter()
         assert [change async for change in changes] == []
 
@@ -113,7 +126,11 @@ async def test_the_server_ends_it_at_once():
 @BOTH
 async def test_the_server_is_lost(revision: str):
     """Whoever listens is told, after what was heard before (`LSN-12`, `ERR-21`)."""
-    async with peer_of(revision) as peer, Client(peer.channel) as client, client.watch(resources=["x:a"]) as changes:
+    async with (
+        peer_of(revision) as peer,
+        Client(peer.channel) as client,
+        client.watch(resources=["x:a"]) as changes,
+    ):
         tell(peer, "notifications/resources/updated", {"uri": "x:a"})
         waiting = asyncio.ensure_future(_gather(changes))
         await peer.own.aclose()
@@ -179,7 +196,11 @@ async def test_middleware_that_breaks():
 
 
 async def test_a_listen_request_that_is_answered_with_nonsense():
-    async with peer_of(NEWEST) as peer, Client(peer.channel) as client, client.watch(tools=True) as changes:
+    async with (
+        peer_of(NEWEST) as peer,
+        Client(peer.channel) as client,
+        client.watch(tools=True) as changes,
+    ):
         peer.say(id=peer.all("subscriptions/listen")[0]["id"], result={"resultType": "task"})
         with pytest.raises(ProtocolError, match="subscriptions/listen"):
             await anext(changes)
@@ -207,7 +228,9 @@ async def test_a_transport_by_hand():
     """A listen request is an exchange like any other: its `notify` is the way back."""
 
     async def serve(x: Any) -> Any:
-        acknowledged = t.SubscriptionsAcknowledgedNotificationParams(notifications=x.params.notifications)
+        acknowledged = t.SubscriptionsAcknowledgedNotificationParams(
+            notifications=x.params.notifications
+        )
         x.notify("notifications/subscriptions/acknowledged", acknowledged)
         x.notify("notifications/tools/list_changed", t.ListChangedNotificationParams())
         return t.SubscriptionsListenResult()

@@ -100,7 +100,9 @@ class Cutting(MemoryChannel):
     def send(self, frames):
         """Cut at a megabyte."""
         limit = 1024 * 1024
-        super().send([frame[at : at + limit] for frame in frames for at in range(0, len(frame), limit)])
+        super().send(
+            [frame[at : at + limit] for frame in frames for at in range(0, len(frame), limit)]
+        )
 
 
 class Recoding(MemoryChannel):

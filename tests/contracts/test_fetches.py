@@ -31,7 +31,9 @@ class OverHttpx2:
         for name, value in request.headers:
             if set(name + value) & set("\r\n\0"):
                 raise ValueError(f"the header {name!r} cannot be sent")
-        built = self.client.build_request(request.method, request.url, headers=request.headers, content=request.body)
+        built = self.client.build_request(
+            request.method, request.url, headers=request.headers, content=request.body
+        )
         return OtherAnswer(await self.unless_closed(self.client.send(built, stream=True)), self)
 
     async def unless_closed(self, doing: Any) -> Any:
@@ -144,7 +146,9 @@ class Forgetful(Faulty):
 
     async def __call__(self, request):
         """The last one."""
-        return await super().__call__(replace(request, headers=tuple(dict(request.headers).items())))
+        return await super().__call__(
+            replace(request, headers=tuple(dict(request.headers).items()))
+        )
 
 
 class Capital(Faulty):
@@ -164,7 +168,9 @@ class Following(Faulty):
         """Twice."""
         answer = await super().__call__(request)
         if "location" in answer.headers:
-            return await super().__call__(replace(request, url=request.url.replace("/moved", "/echo")))
+            return await super().__call__(
+                replace(request, url=request.url.replace("/moved", "/echo"))
+            )
         return answer
 
 
@@ -301,7 +307,10 @@ class Lenient(Faulty):
 
     async def __call__(self, request):
         """Silently."""
-        headers = tuple((name.split("\r")[0], value.split("\r")[0].split("\n")[0].split("\0")[0]) for name, value in request.headers)
+        headers = tuple(
+            (name.split("\r")[0], value.split("\r")[0].split("\n")[0].split("\0")[0])
+            for name, value in request.headers
+        )
         return await super().__call__(replace(request, headers=headers))
 
 
@@ -348,7 +357,10 @@ async def test_who_gives_redirects_does_not_refuse_them():
     async def raising() -> Raising:
         return Raising()
 
-    for maker, words in ((make, "a redirect did not raise Unreachable"), (raising, "has not the status 307")):
+    for maker, words in (
+        (make, "a redirect did not raise Unreachable"),
+        (raising, "has not the status 307"),
+    ):
         with pytest.raises(AssertionError, match=words):
             await check_fetch(maker, refuses_redirects=True)
 
@@ -374,7 +386,9 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("kind, words", BROKEN.items(), ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    "kind, words", BROKEN.items(), ids=lambda value: getattr(value, "__name__", "")
+)
 async def test_a_broken_promise_is_found(kind: type[Faulty], words: str):
     """One fault, one promise, and the words name it."""
     made: list[Faulty] = []

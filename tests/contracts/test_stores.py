@@ -55,7 +55,9 @@ def careless(save):
     """Saves over what it has not seen."""
 
     async def broken(session, *, was):
-        return await save(session, was=was) or await save(session, was=msgspec.structs.replace(was, log_level="debug"))
+        return await save(session, was=was) or await save(
+            session, was=msgspec.structs.replace(was, log_level="debug")
+        )
 
     return broken
 
@@ -106,7 +108,9 @@ def hiding(read):
 
 def endless(append):
     """Never notes an end."""
-    return lambda session, stream, number, data, *, last: append(session, stream, number, data, last=False)
+    return lambda session, stream, number, data, *, last: append(
+        session, stream, number, data, last=False
+    )
 
 
 def deaf(post):
@@ -167,22 +171,42 @@ def bottomless(read):
     """Claims to have kept what it has not."""
 
     async def broken(session, stream, after):
-        return await read(session, stream, after) or (Replay(((0, b"z"),), True) if stream.startswith("t") and stream != "t" else None)
+        return await read(session, stream, after) or (
+            Replay(((0, b"z"),), True) if stream.startswith("t") and stream != "t" else None
+        )
 
     return broken
 
 
 BROKEN = {
     "no end of sessions": (breaking("sessions", "load", immortal), "over its end is gone"),
-    "too much room": (breaking("sessions", "create", roomy), "no more sessions are kept than may be"),
+    "too much room": (
+        breaking("sessions", "create", roomy),
+        "no more sessions are kept than may be",
+    ),
     "blind saves": (breaking("sessions", "save", careless), "saved if it is still as it was"),
     "fixed ends": (breaking("sessions", "prolong", fixed), "the end of a session can be moved"),
-    "lost fields": (breaking("sessions", "load", forgetful), "found by every worker as it was kept"),
-    "events that stay": (breaking("sessions", "_forget", clinging), "ending a session forgets it and its events"),
-    "one event too many": (breaking("events", "read", shifted), "what comes after an event is replayed"),
-    "gaps unsaid": (breaking("events", "read", hiding), "one that leaves a gap hides those before it"),
+    "lost fields": (
+        breaking("sessions", "load", forgetful),
+        "found by every worker as it was kept",
+    ),
+    "events that stay": (
+        breaking("sessions", "_forget", clinging),
+        "ending a session forgets it and its events",
+    ),
+    "one event too many": (
+        breaking("events", "read", shifted),
+        "what comes after an event is replayed",
+    ),
+    "gaps unsaid": (
+        breaking("events", "read", hiding),
+        "one that leaves a gap hides those before it",
+    ),
     "streams without end": (breaking("events", "append", endless), "the end if that was noted"),
-    "nothing forgotten": (breaking("events", "read", bottomless), "of a session's streams that have ended a bounded part is kept"),
+    "nothing forgotten": (
+        breaking("events", "read", bottomless),
+        "of a session's streams that have ended a bounded part is kept",
+    ),
     "lost changes": (breaking("changes", "post", deaf), "all who listen hear all notes"),
     "changes twice": (breaking("changes", "post", echoing), "all who listen hear all notes"),
     "notes twice": (breaking("notes", "post", echoing), "what another board has not at all"),
@@ -190,7 +214,10 @@ BROKEN = {
     "gaps in changes": (breaking("changes", "since", naive), "old notes go first"),
     "one thread": (breaking("notes", "post", local), "any thread may post"),
     "two buckets": (breaking("rates", "take", generous), "a bucket gives what it holds"),
-    "workers for ever": (breaking("workers", "lives", eternal), "lives until the time it named last"),
+    "workers for ever": (
+        breaking("workers", "lives", eternal),
+        "lives until the time it named last",
+    ),
 }
 
 

@@ -67,7 +67,9 @@ async def over_sockets(folder: Path, kind: str) -> AsyncIterator[Make]:
         async def make() -> ClientTransport:
             room = folder / str(next(rooms))
             room.mkdir()
-            return Socket(await servers.enter_async_context(served(probe_server(), addresses(room)[kind])))
+            return Socket(
+                await servers.enter_async_context(served(probe_server(), addresses(room)[kind]))
+            )
 
         yield make
 
@@ -138,7 +140,9 @@ class Deaf(Memory):
 
     async def __call__(self, exchange):
         """Nobody hears anything."""
-        return await super().__call__(replace(exchange, notify=silent) if exchange.params.name == "count" else exchange)
+        return await super().__call__(
+            replace(exchange, notify=silent) if exchange.params.name == "count" else exchange
+        )
 
 
 class Discreet(Memory):

@@ -63,7 +63,9 @@ class Keys(Mouse):
         for _ in range(MOST_STEPS):
             if await target.evaluate("element => element === document.activeElement"):
                 return
-            within = tree and await self.page.evaluate("document.activeElement.getAttribute('role') === 'treeitem'")
+            within = tree and await self.page.evaluate(
+                "document.activeElement.getAttribute('role') === 'treeitem'"
+            )
             await self.page.keyboard.press("ArrowDown" if within else "Tab")
         raise AssertionError(f"not to be reached with the keys: {target}")
 

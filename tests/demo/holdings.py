@@ -19,13 +19,22 @@ from interlock.host.log import SqliteLog
 def bookings(folder: Path) -> list[dict[str, Any]]:
     """The bookings in the database of the travel server."""
     with closing(sqlite3.connect(folder / "travel.db")) as db:
-        return [{**json.loads(details), "id": name} for name, details in db.execute("SELECT id, details FROM bookings ORDER BY number")]
+        return [
+            {**json.loads(details), "id": name}
+            for name, details in db.execute("SELECT id, details FROM bookings ORDER BY number")
+        ]
 
 
 def events(folder: Path) -> list[Any]:
     """The events in all calendars."""
-    calendars = sorted((folder / "calendar").glob("*.ics")) if (folder / "calendar").is_dir() else []
-    return [event for path in calendars for event in icalendar.Calendar.from_ical(path.read_bytes()).walk("VEVENT")]
+    calendars = (
+        sorted((folder / "calendar").glob("*.ics")) if (folder / "calendar").is_dir() else []
+    )
+    return [
+        event
+        for path in calendars
+        for event in icalendar.Calendar.from_ical(path.read_bytes()).walk("VEVENT")
+    ]
 
 
 def letters(folder: Path) -> list[mailbox.MaildirMessage]:

@@ -7,10 +7,23 @@ from typing import Any
 from tests.demo.hands import Keys, Mouse
 from tests.demo.running import shot
 
-PLAN = {"departure_date": "2024-06-15", "return_date": "2024-06-22", "budget": "3000", "travelers": "2"}
-JUNE, EUROPE, SPAIN = "calendar://my-calendar/June-2024", "travel://preferences/europe", "travel://past-trips/Spain-2023"
+PLAN = {
+    "departure_date": "2024-06-15",
+    "return_date": "2024-06-22",
+    "budget": "3000",
+    "travelers": "2",
+}
+JUNE, EUROPE, SPAIN = (
+    "calendar://my-calendar/June-2024",
+    "travel://preferences/europe",
+    "travel://past-trips/Spain-2023",
+)
 SUBJECT = "We are going to Barcelona"
-WHO = {"Traveller's name": "Ada Lovelace", "E-mail": "ada@example.com", "Special requests": "A quiet room"}
+WHO = {
+    "Traveller's name": "Ada Lovelace",
+    "E-mail": "ada@example.com",
+    "Special requests": "A quiet room",
+}
 
 
 class Traveller:
@@ -37,7 +50,9 @@ class Traveller:
         await box.locator(".answers button:not([disabled])").first.wait_for()
         await expect(box.get_by_role("heading", name=title)).to_be_in_viewport()
         if isinstance(self.hand, Keys):
-            await self.page.wait_for_function("() => !!document.activeElement.closest('[data-question]')")
+            await self.page.wait_for_function(
+                "() => !!document.activeElement.closest('[data-question]')"
+            )
         return box
 
     async def attach(self) -> None:
@@ -139,8 +154,15 @@ class Traveller:
         box = await self.question("travel asks you")
         await box.get_by_text("Please confirm the booking details").wait_for()
         await self.shot("booking")
-        for legend, choice in (("Confirm", "Yes"), ("Seat", "Window"), ("Room", "Sea view"), ("Insurance", "Yes")):
-            await self.hand.tick(box.get_by_role("group", name=legend).get_by_role("radio", name=choice))
+        for legend, choice in (
+            ("Confirm", "Yes"),
+            ("Seat", "Window"),
+            ("Room", "Sea view"),
+            ("Insurance", "Yes"),
+        ):
+            await self.hand.tick(
+                box.get_by_role("group", name=legend).get_by_role("radio", name=choice)
+            )
         await self.shot("booking-filled")
         await self.send(box, "booking-review")
 

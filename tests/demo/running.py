@@ -19,7 +19,9 @@ DESK, TELEPHONE = {"width": 1320, "height": 860}, {"width": 360, "height": 740}
 class Demo:
     """The demo as it runs: where it keeps things, and the address that it printed. `troubles` is what pages complained of."""
 
-    def __init__(self, process: asyncio.subprocess.Process, folder: Path, address: str, chromium: Any) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, folder: Path, address: str, chromium: Any
+    ) -> None:
         self.process, self.folder, self.address = process, folder, address
         self.troubles: list[str] = []
         self.contexts: list[Any] = []
@@ -27,7 +29,9 @@ class Demo:
 
     async def open(self, *, size: dict[str, int] = DESK, dark: bool = False, **options: Any) -> Any:
         """A page of a new browser profile that has opened the printed address; all servers are up."""
-        context = await self._chromium.new_context(viewport=size, color_scheme="dark" if dark else "light", **options)
+        context = await self._chromium.new_context(
+            viewport=size, color_scheme="dark" if dark else "light", **options
+        )
         self.contexts.append(context)
         page = await self.tab(context)
         await page.goto(self.address)
@@ -38,7 +42,12 @@ class Demo:
         """Another tab of the same profile, whose complaints are heard: errors, warnings, what the content-security policy refused."""
         page = await context.new_page()
         page.set_default_timeout(15_000)
-        page.on("console", lambda said: self.troubles.append(said.text) if said.type in ("error", "warning") else None)
+        page.on(
+            "console",
+            lambda said: (
+                self.troubles.append(said.text) if said.type in ("error", "warning") else None
+            ),
+        )
         page.on("pageerror", lambda error: self.troubles.append(str(error)))
         page.on("dialog", lambda dialog: self.troubles.append(f"a dialog: {dialog.message}"))
         return page
@@ -46,14 +55,20 @@ class Demo:
     def processes(self) -> set[int]:
         """The processes that the demo has started: its servers."""
         threads = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        return {int(word) for children in threads for word in children.read_text(encoding="ascii").split()}
+        return {
+            int(word)
+            for children in threads
+            for word in children.read_text(encoding="ascii").split()
+        }
 
 
 @asynccontextmanager
 async def demonstrated(chromium: Any, folder: Path, *options: str) -> AsyncIterator[Demo]:
     """Run the demo in a folder; at the end it gets SIGTERM, and must leave with 0, in peace, and with no process left behind."""
     words = [sys.executable, "-P", "-m", "interlock", "demo", "--folder", str(folder), *options]
-    process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
     assert process.stdout is not None
     assert process.stderr is not None
     printed: list[str] = []
@@ -86,7 +101,10 @@ async def demonstrated(chromium: Any, folder: Path, *options: str) -> AsyncItera
 def alive(pid: int) -> bool:
     """Whether a process is there and has not ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] not in "ZX"
+        return (
+            Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+            not in "ZX"
+        )
     except OSError:
         return False
 

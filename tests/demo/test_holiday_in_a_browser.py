@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 
 from interlock.demo.diary import TAKEN
-from interlock.host.events import Answered, Asked, CallDecided, CallEnded, CallProposed, PersonSaid, SampleEnded, TurnEnded
+from interlock.host.events import (
+    Answered,
+    Asked,
+    CallDecided,
+    CallEnded,
+    CallProposed,
+    PersonSaid,
+    SampleEnded,
+    TurnEnded,
+)
 from interlock.host.questions import Decision, Filled
 from tests.demo import holdings
 from tests.demo.hands import Fingers, Keys, Mouse
@@ -21,7 +30,9 @@ from tests.demo.running import DESK, TELEPHONE, demonstrated, shot
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc, which only Linux has"),
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="watches processes through /proc, which only Linux has"
+    ),
 ]
 
 WISH = "Please plan a trip to Barcelona from 2024-06-15 to 2024-06-22."
@@ -43,7 +54,18 @@ CALLS = [
     [
         ("desk", Mouse, {"size": DESK}, True),
         ("keys", Keys, {"size": DESK, "dark": True}, False),
-        ("telephone", Fingers, {"size": TELEPHONE, "dark": True, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}, False),
+        (
+            "telephone",
+            Fingers,
+            {
+                "size": TELEPHONE,
+                "dark": True,
+                "has_touch": True,
+                "is_mobile": True,
+                "device_scale_factor": 2,
+            },
+            False,
+        ),
     ],
 )
 async def test_the_holiday_from_the_prompt_to_the_mail(
@@ -118,10 +140,16 @@ async def test_what_is_declined_or_stopped_is_not_booked(chromium: Any, tmp_path
         await page.locator("[data-question]").wait_for(state="detached")
         await shot(page, "stopped")
         folder = demo.folder
-    assert (holdings.bookings(folder), holdings.letters(folder), len(holdings.events(folder))) == ([], [], len(TAKEN))
+    assert (holdings.bookings(folder), holdings.letters(folder), len(holdings.events(folder))) == (
+        [],
+        [],
+        len(TAKEN),
+    )
     log = await holdings.log(folder)
     assert [event.reason for event in log if isinstance(event, TurnEnded)] == ["done", "cancelled"]
-    assert [event.answer for event in log if isinstance(event, Answered)][5] == Filled(action="decline")
+    assert [event.answer for event in log if isinstance(event, Answered)][5] == Filled(
+        action="decline"
+    )
 
 
 async def _say(page: Any, text: str) -> None:
@@ -133,7 +161,10 @@ async def _say(page: Any, text: str) -> None:
 async def _kept(folder: Path, second: bool) -> None:
     """One booking as it was chosen, one event on its days, one letter with the edited subject, and a log that has all of it."""
     (booking,) = holdings.bookings(folder)
-    chosen = {key: booking[key] for key in ("seat", "room", "insurance", "travelers", "check_in", "check_out")}
+    chosen = {
+        key: booking[key]
+        for key in ("seat", "room", "insurance", "travelers", "check_in", "check_out")
+    }
     assert chosen == {
         "seat": "Window",
         "room": "Sea view",
@@ -149,12 +180,16 @@ async def _kept(folder: Path, second: bool) -> None:
         for event in log
         if isinstance(event, CallEnded) and event.tool == "find_best_flight" and event.result
     ]
-    assert [booking["outbound"]["id"], booking["return_flight"]["id"]] == [best["picks"][0]["flight"]["id"] for best in found]
+    assert [booking["outbound"]["id"], booking["return_flight"]["id"]] == [
+        best["picks"][0]["flight"]["id"] for best in found
+    ]
     (event,) = [event for event in holdings.events(folder) if event["summary"] == "Barcelona Trip"]
     assert len(holdings.events(folder)) == 1 + len(TAKEN)
     assert (event["dtstart"].dt, event["dtend"].dt) == (dt.date(2024, 6, 15), dt.date(2024, 6, 23))
     assert booking["id"] in event["description"]
-    assert {name: len(one["features"]["tool"]) for name, one in holdings.pins(folder)["servers"].items()} == {
+    assert {
+        name: len(one["features"]["tool"]) for name, one in holdings.pins(folder)["servers"].items()
+    } == {
         "travel": 8,
         "weather": 3,
         "calendar": 5,
@@ -170,34 +205,79 @@ def _logged(log: list[Any], second: bool) -> None:
     """Every call, question, answer, decision and result, and what was changed by hand."""
     calls = {event.call: event for event in log if isinstance(event, CallProposed)}
     assert [event.tool for event in calls.values()] == CALLS
-    assert {event.call for event in log if isinstance(event, CallDecided) and event.allow} == set(calls)
-    assert {event.call for event in log if isinstance(event, CallEnded) and event.result is not None and not event.result.is_error} == set(
+    assert {event.call for event in log if isinstance(event, CallDecided) and event.allow} == set(
         calls
     )
-    by = Counter((calls[event.call].tool, event.by) for event in log if isinstance(event, CallDecided))
-    assert all(who == ("person" if tool in ("book_trip", "create_event", "send_mail") else "rule") for tool, who in by), by
-    (mail,) = [event.arguments for event in log if isinstance(event, CallDecided) and event.arguments is not None]
+    assert {
+        event.call
+        for event in log
+        if isinstance(event, CallEnded) and event.result is not None and not event.result.is_error
+    } == set(calls)
+    by = Counter(
+        (calls[event.call].tool, event.by) for event in log if isinstance(event, CallDecided)
+    )
+    assert all(
+        who == ("person" if tool in ("book_trip", "create_event", "send_mail") else "rule")
+        for tool, who in by
+    ), by
+    (mail,) = [
+        event.arguments
+        for event in log
+        if isinstance(event, CallDecided) and event.arguments is not None
+    ]
     assert mail["subject"] == SUBJECT
 
     questions = {event.question.id: event.question for event in log if isinstance(event, Asked)}
     answers = {event.question: event for event in log if isinstance(event, Answered)}
-    kinds = [type(question).__name__.removesuffix("Question").lower() for question in questions.values()]
-    assert kinds == ["sample", "sampled", "sample", "sampled", "call", "form", "form", "call", "call"]
+    kinds = [
+        type(question).__name__.removesuffix("Question").lower() for question in questions.values()
+    ]
+    assert kinds == [
+        "sample",
+        "sampled",
+        "sample",
+        "sampled",
+        "call",
+        "form",
+        "form",
+        "call",
+        "call",
+    ]
     assert list(answers) == list(questions)
     assert {answer.by for answer in answers.values()} == {"person"}
-    asked, given, booking, contact = (answers[list(questions)[place]].answer for place in (0, 1, 5, 6))
+    asked, given, booking, contact = (
+        answers[list(questions)[place]].answer for place in (0, 1, 5, 6)
+    )
     assert isinstance(asked, Decision)
     assert asked.request is not None
-    assert asked.request.messages[0].content.text.startswith("Weigh these 47 flights from New York (NYC) to Barcelona (BCN)")
+    assert asked.request.messages[0].content.text.startswith(
+        "Weigh these 47 flights from New York (NYC) to Barcelona (BCN)"
+    )
     assert isinstance(given, Decision)
     assert (given.sampled is not None) is second
     assert isinstance(booking, Filled)
-    assert booking.content == {"confirmBooking": True, "seatPreference": "Window", "roomType": "Sea view", "travelInsurance": True}
+    assert booking.content == {
+        "confirmBooking": True,
+        "seatPreference": "Window",
+        "roomType": "Sea view",
+        "travelInsurance": True,
+    }
     assert isinstance(contact, Filled)
-    assert contact.content == {"name": "Ada Lovelace", "email": "ada@example.com", "specialRequests": "A quiet room"}
+    assert contact.content == {
+        "name": "Ada Lovelace",
+        "email": "ada@example.com",
+        "specialRequests": "A quiet room",
+    }
 
     (said,) = [event for event in log if isinstance(event, PersonSaid)]
-    assert (said.prompt, said.arguments["destination"], said.arguments["budget"]) == ("plan-vacation", "Barcelona", "3000")
+    assert (said.prompt, said.arguments["destination"], said.arguments["budget"]) == (
+        "plan-vacation",
+        "Barcelona",
+        "3000",
+    )
     assert [one.uri for one in said.attached] == [JUNE, EUROPE, SPAIN]
-    assert [event.model for event in log if isinstance(event, SampleEnded)] == ["planner", "planner"]
+    assert [event.model for event in log if isinstance(event, SampleEnded)] == [
+        "planner",
+        "planner",
+    ]
     assert [event.reason for event in log if isinstance(event, TurnEnded)] == ["done"]

@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parents[2]
 
-_FENCE = re.compile(r"^(?P<fence>`{3,})(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ ]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"^(?P<fence>`{3,})(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ ]*$",
+    re.MULTILINE | re.DOTALL,
+)
 _TITLE = re.compile(r"# ([\w./-]+\.py)\n")
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?)[ #]*$", re.MULTILINE)

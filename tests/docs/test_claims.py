@@ -34,12 +34,25 @@ def default(of: Callable[..., object], name: str) -> object:
     return inspect.signature(of).parameters[name].default
 
 
-@pytest.mark.parametrize("option", ["queue", "concurrency", "timeout", "calls_per_peer", "threads", "asking_seconds", "page_size"])
+@pytest.mark.parametrize(
+    "option",
+    ["queue", "concurrency", "timeout", "calls_per_peer", "threads", "asking_seconds", "page_size"],
+)
 def test_limits_are_as_stated(option: str) -> None:
     """The table of limits has the defaults of Server."""
     value = default(Server, option)
-    words = "none" if value is None else f"{value / 60:g} minutes" if isinstance(value, float) else f"{value:,}"
-    rows = [line for line in page("limits.md").splitlines() if line.startswith("|") and f"`{option}=`" in line]
+    words = (
+        "none"
+        if value is None
+        else f"{value / 60:g} minutes"
+        if isinstance(value, float)
+        else f"{value:,}"
+    )
+    rows = [
+        line
+        for line in page("limits.md").splitlines()
+        if line.startswith("|") and f"`{option}=`" in line
+    ]
     assert rows
     assert all(words in row for row in rows), (option, words)
 
@@ -69,7 +82,11 @@ def in_words(limit: str, value: float | None) -> str:
 def test_limits_over_http_are_as_stated(limit: str) -> None:
     """The table of limits of an endpoint has all of them, with their defaults."""
     value = in_words(limit, getattr(Limits(), limit))
-    (row,) = [line for line in page("http.md").splitlines() if line.startswith("|") and f"`{limit}`" in line.split("|")[1]]
+    (row,) = [
+        line
+        for line in page("http.md").splitlines()
+        if line.startswith("|") and f"`{limit}`" in line.split("|")[1]
+    ]
     names, words = re.findall(r"`(\w+)`", row.split("|")[1]), row.split("|")[3].strip().split(", ")
     assert (words[names.index(limit)] if len(names) > 1 else ", ".join(words)) == value
 
@@ -81,7 +98,9 @@ def test_what_is_said_of_http_is_so() -> None:
         name for of in (http_app, serve_web, Http.__init__, HttpFetch.__init__, Client.__init__, Context.disconnect)
         for name in inspect.signature(of).parameters
     }  # fmt: skip
-    assert {chronicle.access.name, chronicle.security.name} == set(re.findall(r"`(interlock\.(?:access|security))`", text))
+    assert {chronicle.access.name, chronicle.security.name} == set(
+        re.findall(r"`(interlock\.(?:access|security))`", text)
+    )
     assert f"`grace` seconds ({DEFAULT_GRACE:g})" in text
     assert f"`{default(http_app, 'path')}`, and `/health`" in text
     assert f"`{default(serve_web, 'host')}:{default(serve_web, 'port')}`" in text
@@ -90,7 +109,9 @@ def test_what_is_said_of_http_is_so() -> None:
 def test_options_of_the_command_line_are_named() -> None:
     """Those for HTTP, both ways."""
     text = page("cli.md")
-    assert "default: 300" in " ".join(str(option.help) for option in ping.params if isinstance(option, click.Option))
+    assert "default: 300" in " ".join(
+        str(option.help) for option in ping.params if isinstance(option, click.Option)
+    )
     for command, names in (
         (run, ["--http", "--workers", "--store", "--allow-host", "--cors", "--serve-legacy-sse"]),
         (ping, ["--header", "--revision", "--legacy-sse"]),

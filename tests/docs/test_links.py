@@ -29,7 +29,10 @@ def test_links_resolve(name: str) -> None:
 def test_every_page_of_the_guide_can_be_found() -> None:
     """The table of contents knows them all."""
     guide = TOP / "docs" / "guide"
-    listed = {unquote(link).partition("#")[0] for link in links((guide / "index.md").read_text(encoding="utf-8"))}
+    listed = {
+        unquote(link).partition("#")[0]
+        for link in links((guide / "index.md").read_text(encoding="utf-8"))
+    }
     assert {page.name for page in guide.glob("*.md")} - {"index.md"} <= listed
 
 

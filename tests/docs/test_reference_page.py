@@ -11,11 +11,20 @@ import pytest
 from tests.docs.pages import TOP
 
 PAGE = (TOP / "docs" / "guide" / "reference.md").read_text(encoding="utf-8")
-THEIRS: dict[str, Any] = json.loads((TOP / "tests" / "servers" / "existing.json").read_text(encoding="utf-8"))
-OURS = {**{name: name for name in THEIRS}, "postgres": "database", "sqlite": "database", "sequentialthinking": "thinking"}
+THEIRS: dict[str, Any] = json.loads(
+    (TOP / "tests" / "servers" / "existing.json").read_text(encoding="utf-8")
+)
+OURS = {
+    **{name: name for name in THEIRS},
+    "postgres": "database",
+    "sqlite": "database",
+    "sequentialthinking": "thinking",
+}
 """Which server of ours stands for which of theirs."""
 
-CLAUSE = re.compile(r"`(?P<old>[\w-]+)` is `(?P<new>[\w-]+)`|no (?P<lost>`[\w-]+`(?:, `[\w-]+`)*)|also (?P<fresh>`[\w-]+`(?:, `[\w-]+`)*)")
+CLAUSE = re.compile(
+    r"`(?P<old>[\w-]+)` is `(?P<new>[\w-]+)`|no (?P<lost>`[\w-]+`(?:, `[\w-]+`)*)|also (?P<fresh>`[\w-]+`(?:, `[\w-]+`)*)"
+)
 
 
 class Row(NamedTuple):
@@ -42,10 +51,14 @@ def section(server: str) -> str:
 def rows(server: str, head: str) -> list[Row]:
     """The rows of the table in a server's section whose first column has this head. Raises ValueError for arguments that say nothing."""
     found = []
-    for table in re.findall(rf"^\| {head} \|.*\n\|[-|]+\n((?:\|.*\n)+)", section(server), re.MULTILINE):
+    for table in re.findall(
+        rf"^\| {head} \|.*\n\|[-|]+\n((?:\|.*\n)+)", section(server), re.MULTILINE
+    ):
         for line in table.splitlines():
             there, here, arguments, *_ = (cell.strip() for cell in line.strip("|").split("|"))
-            clauses = [CLAUSE.fullmatch(part) for part in arguments.split("; ")] if arguments else []
+            clauses = (
+                [CLAUSE.fullmatch(part) for part in arguments.split("; ")] if arguments else []
+            )
             if not all(clauses):
                 raise ValueError(f"{server}: arguments that cannot be read: {arguments}")
             said = [clause for clause in clauses if clause]
@@ -69,14 +82,21 @@ def catalogue(server: str) -> Any:
 
 def taken(tools: Any, names: list[str]) -> set[str]:
     """The arguments that these tools of ours take."""
-    return {argument for name in names for argument in tools[name]["inputSchema"].get("properties", {})}
+    return {
+        argument for name in names for argument in tools[name]["inputSchema"].get("properties", {})
+    }
 
 
 @pytest.mark.parametrize("server", THEIRS)
 def test_no_tool_is_left_out(server: str) -> None:
     """Each tool and prompt of theirs stands in one row, and each template is named."""
-    assert sorted(name for row in rows(server, "there") for name in row.there) == sorted(THEIRS[server]["tools"])
-    assert sorted(name for row in rows(server, "prompt there") for name in row.there) == THEIRS[server]["prompts"]
+    assert sorted(name for row in rows(server, "there") for name in row.there) == sorted(
+        THEIRS[server]["tools"]
+    )
+    assert (
+        sorted(name for row in rows(server, "prompt there") for name in row.there)
+        == THEIRS[server]["prompts"]
+    )
     assert all(f"`{template}`" in section(server) for template in THEIRS[server]["templates"])
 
 
@@ -86,7 +106,11 @@ def test_tools_of_ours_are_there_with_their_arguments(server: str) -> None:
     tools = catalogue(server)["tools"]
     for row in rows(server, "there"):
         assert set(row.here) <= set(tools), row
-        theirs = {argument for name in row.there for argument in THEIRS[server]["tools"][name]["arguments"]}
+        theirs = {
+            argument
+            for name in row.there
+            for argument in THEIRS[server]["tools"][name]["arguments"]
+        }
         ours = taken(tools, row.here)
         assert set(row.renamed) | set(row.lost) <= theirs, row
         assert set(row.renamed.values()) | set(row.fresh) <= ours, row
@@ -101,7 +125,9 @@ def test_prompts_of_ours_are_there(server: str) -> None:
     prompts = catalogue(server)["prompts"]
     for row in rows(server, "prompt there"):
         assert set(row.here) <= set(prompts), row
-        assert set(row.fresh) <= {one["name"] for name in row.here for one in prompts[name].get("arguments", [])}, row
+        assert set(row.fresh) <= {
+            one["name"] for name in row.here for one in prompts[name].get("arguments", [])
+        }, row
 
 
 @pytest.mark.parametrize("server", THEIRS)
@@ -110,8 +136,15 @@ def test_what_prose_calls_a_tool_is_one(server: str) -> None:
     known = {*OURS.values(), *THEIRS}
     for other in THEIRS:
         ours = catalogue(other)
-        known |= {*ours["tools"], *ours["prompts"], *THEIRS[other]["tools"], *THEIRS[other]["prompts"]}
-        known |= {argument for tool in THEIRS[other]["tools"].values() for argument in tool["arguments"]}
+        known |= {
+            *ours["tools"],
+            *ours["prompts"],
+            *THEIRS[other]["tools"],
+            *THEIRS[other]["prompts"],
+        }
+        known |= {
+            argument for tool in THEIRS[other]["tools"].values() for argument in tool["arguments"]
+        }
         known |= set(re.findall(r'"(\w+)": ', json.dumps(ours)))
     prose = "\n".join(line for line in section(server).splitlines() if not line.startswith("|"))
     assert {word for word in words(prose) if re.fullmatch(r"[a-z]+(?:_[a-z]+)+", word)} <= known
@@ -120,7 +153,12 @@ def test_what_prose_calls_a_tool_is_one(server: str) -> None:
 def test_versions_are_those_of_the_locks() -> None:
     """The page says what it was tried with; who moves a lock tries it again."""
     lock = (TOP / "tests" / "interop" / "reference" / "package.json").read_text(encoding="utf-8")
-    pins = {name: version for name, version in re.findall(r"@modelcontextprotocol/server-([\w-]+)\": \"([\d.]+)\"", lock)}
+    pins = {
+        name: version
+        for name, version in re.findall(
+            r"@modelcontextprotocol/server-([\w-]+)\": \"([\d.]+)\"", lock
+        )
+    }
     for file in ("peers-servers.txt", "peers-servers-archived.txt"):
         text = (TOP / "requirements" / file).read_text(encoding="utf-8")
         pins |= dict(re.findall(r"^mcp-server-(\w+)==([\d.]+)", text, re.MULTILINE))

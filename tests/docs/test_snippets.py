@@ -32,11 +32,15 @@ def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
     """The files are written as they come, the commands are run where they stand, and print what is printed."""
     ran: list[str] = []
     files: dict[str, str] = {}
-    text = re.sub(r"(?<=[:=])8000\b", str(free_port()), PAGES[name])  # where a reader serves; here it may be taken
+    text = re.sub(
+        r"(?<=[:=])8000\b", str(free_port()), PAGES[name]
+    )  # where a reader serves; here it may be taken
     with contextlib.ExitStack() as page:
         for block in blocks(text, name):
             if block.language == "python":
-                assert block.title, f"{block.where}: a snippet opens with a comment that names its file"
+                assert block.title, (
+                    f"{block.where}: a snippet opens with a comment that names its file"
+                )
                 files[block.title] = block.text
                 (tmp_path / block.title).write_text(block.text, encoding="utf-8")
             elif block.language == "console":
@@ -60,9 +64,13 @@ def check(command: Command, folder: Path) -> None:
             output, errors = done.communicate(timeout=60)
         finally:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(done.pid, signal.SIGKILL)  # what a program that hangs or fails leaves behind
+                os.killpg(
+                    done.pid, signal.SIGKILL
+                )  # what a program that hangs or fails leaves behind
     output += f"[exit code {done.returncode}]" if done.returncode else ""
-    assert agrees(command.output, output), f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{output}\n{errors}"
+    assert agrees(command.output, output), (
+        f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{output}\n{errors}"
+    )
 
 
 def started(command: Command, folder: Path) -> subprocess.Popen[str]:
@@ -70,10 +78,23 @@ def started(command: Command, folder: Path) -> subprocess.Popen[str]:
     typed = shlex.split(command.line.removesuffix(" &"))
     words = list(itertools.dropwhile(SET.fullmatch, typed))
     told = dict(word.split("=", 1) for word in typed[: -len(words)])
-    python = {"python": [], "interlock": ["-m", "interlock"], "pytest": ["-m", "pytest", "-p", "no:cacheprovider"]}
+    python = {
+        "python": [],
+        "interlock": ["-m", "interlock"],
+        "pytest": ["-m", "pytest", "-p", "no:cacheprovider"],
+    }
     assert words[0] in python, f"{command.where}: there is no running {words[0]}"
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # where `make install` leaves the command
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(folder), "COLUMNS": "100", "NO_COLOR": "1", **told}
+    path = os.pathsep.join(
+        [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    )  # where `make install` leaves the command
+    environment = {
+        **os.environ,
+        "PATH": path,
+        "PYTHONPATH": str(folder),
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+        **told,
+    }
     return subprocess.Popen(
         [sys.executable, *python[words[0]], *words[1:]],
         cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -88,7 +109,9 @@ def running(command: Command, folder: Path) -> Iterator[None]:
         try:
             assert process.stderr is not None
             said = "".join(process.stderr.readline() for _ in command.output.splitlines())
-            assert agrees(command.output, said), f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{said}"
+            assert agrees(command.output, said), (
+                f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{said}"
+            )
             yield
             process.terminate()
             assert process.wait(60) == 0, process.stderr.read()
@@ -106,20 +129,30 @@ def free_port() -> int:
 def used(title: str, files: dict[str, str], ran: list[str]) -> bool:
     """Whether a file was run, or is named by one that may have been."""
     stem = title.removesuffix(".py")
-    if any(title in line or (stem.startswith("test_") and line.startswith("pytest")) for line in ran):
+    if any(
+        title in line or (stem.startswith("test_") and line.startswith("pytest")) for line in ran
+    ):
         return True
-    return any(re.search(rf"\b(?:from|import) {stem}\b|{title}", text) for other, text in files.items() if other != title)
+    return any(
+        re.search(rf"\b(?:from|import) {stem}\b|{title}", text)
+        for other, text in files.items()
+        if other != title
+    )
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_for_make_exist(name: str) -> None:
     """What is not run here is at least there: the targets of make."""
-    targets = set(re.findall(r"^([a-z]+):", (TOP / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(r"^([a-z]+):", (TOP / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     for block in blocks(PAGES[name], name):
         if block.language == "console":
             for command in commands(block):
                 if command.line.startswith("make "):
-                    assert set(re.findall(r"[a-z]+", command.line)) - {"make"} <= targets, command.where
+                    assert set(re.findall(r"[a-z]+", command.line)) - {"make"} <= targets, (
+                        command.where
+                    )
 
 
 def test_snippets_are_well_kept(tmp_path: Path) -> None:
@@ -132,7 +165,12 @@ def test_snippets_are_well_kept(tmp_path: Path) -> None:
                 path.write_text(block.text, encoding="utf-8")
     config = ["--config", str(TOP / "pyproject.toml"), "--no-cache", str(tmp_path)]
     for command in (["check", "--output-format", "concise"], ["format", "--check"]):
-        done = subprocess.run([sys.executable, "-m", "ruff", *command, *config], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, *config],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -21,7 +21,9 @@ from tests.faults.programs import HONEST
 from tests.protocol.frames import answer, initialize, request, stamped
 from tests.protocol.mutations import Mutator
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc, which only Linux has")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="looks at /proc, which only Linux has"
+)
 PATIENCE = 60.0
 MB = 1024 * 1024
 
@@ -48,7 +50,11 @@ class Wire:
 
     def __init__(self, folder: Path) -> None:
         (folder / "honest.py").write_text(HONEST, encoding="utf-8")
-        self.process = subprocess.Popen([sys.executable, str(folder / "honest.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [sys.executable, str(folder / "honest.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
@@ -67,7 +73,9 @@ class Wire:
 
     def resident(self) -> int:
         """Bytes of memory that the server has in use."""
-        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
 
     def close(self) -> int:
         """Hang up; the exit code."""
@@ -119,25 +127,42 @@ def test_spoiled_frames_do_not_bring_a_server_down(wire: Wire) -> None:
 
 async def test_spoiled_frames_do_not_bring_a_client_down(tmp_path: Path) -> None:
     """Thousands of them before each answer; it reads the answer (`RPC-09`, `ERR-21`)."""
-    flood = [frame.replace(b"\n", b"").replace(b'"id":', b'"id":7777') for frame in Mutator(22).frames(4_000)]  # none of our ids
+    flood = [
+        frame.replace(b"\n", b"").replace(b'"id":', b'"id":7777')
+        for frame in Mutator(22).frames(4_000)
+    ]  # none of our ids
     (tmp_path / "flood").write_bytes(b"".join(frame + b"\n" for frame in flood))
     (tmp_path / "flooding.py").write_text(FLOODING, encoding="utf-8")
-    async with Client([sys.executable, str(tmp_path / "flooding.py"), str(tmp_path / "flood")]) as client:
+    async with Client(
+        [sys.executable, str(tmp_path / "flooding.py"), str(tmp_path / "flood")]
+    ) as client:
         for _ in range(3):
             assert (await client.call_tool("anything")).text == "still here"
 
 
 def test_a_client_that_does_not_read_and_then_goes_leaves_no_server(wire: Wire) -> None:
     """The server waits for it to read, and notices its going all the same (`STD-09`)."""
-    wire.say(*(stamped(n, "tools/call", {"name": "text", "arguments": {"size": 4 * MB}}) for n in range(8)))
+    wire.say(
+        *(
+            stamped(n, "tools/call", {"name": "text", "arguments": {"size": 4 * MB}})
+            for n in range(8)
+        )
+    )
     select.select([wire.stdout], [], [], PATIENCE)
-    wire.say(*(stamped(n, "tools/call", {"name": "text", "arguments": {"size": MB}}) for n in range(8, 30)))
+    wire.say(
+        *(
+            stamped(n, "tools/call", {"name": "text", "arguments": {"size": MB}})
+            for n in range(8, 30)
+        )
+    )
     assert wire.close() == 0
 
 
 def test_a_client_that_does_not_read_gets_everything_when_it_does(wire: Wire) -> None:
     """Nothing is lost, whatever was queued meanwhile."""
-    wire.say(*(stamped(n, "tools/call", {"name": "text", "arguments": {"size": MB}}) for n in range(40)))
+    wire.say(
+        *(stamped(n, "tools/call", {"name": "text", "arguments": {"size": MB}}) for n in range(40))
+    )
     sizes = {}
     for _ in range(40):
         message = json.loads(wire.stdout.readline())
@@ -146,8 +171,14 @@ def test_a_client_that_does_not_read_gets_everything_when_it_does(wire: Wire) ->
     assert wire.close() == 0
 
 
-@pytest.mark.parametrize("half", [b"{", b'{"jsonrpc":"2.0","id":1,"method":"tools/ca', b"x" * (5 * MB)], ids=["brace", "message", "bulk"])
-def test_a_client_that_goes_in_the_middle_of_a_line_leaves_no_server(wire: Wire, half: bytes) -> None:
+@pytest.mark.parametrize(
+    "half",
+    [b"{", b'{"jsonrpc":"2.0","id":1,"method":"tools/ca', b"x" * (5 * MB)],
+    ids=["brace", "message", "bulk"],
+)
+def test_a_client_that_goes_in_the_middle_of_a_line_leaves_no_server(
+    wire: Wire, half: bytes
+) -> None:
     """Half a line is no message; it is refused to nobody (`STD-09`, `LIF-24`)."""
     wire.stdin.write(half)
     wire.stdin.flush()
@@ -157,8 +188,12 @@ def test_a_client_that_goes_in_the_middle_of_a_line_leaves_no_server(wire: Wire,
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_server_in_mid_call(wire: Wire, number: int) -> None:
     """Subscriptions end in good order, calls are cancelled, and it goes without an error of its own (`STD-07`)."""
-    wire.say(stamped("listen", "subscriptions/listen", {"notifications": {"toolsListChanged": True}}))
-    assert json.loads(wire.stdout.readline())["method"] == "notifications/subscriptions/acknowledged"
+    wire.say(
+        stamped("listen", "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    )
+    assert (
+        json.loads(wire.stdout.readline())["method"] == "notifications/subscriptions/acknowledged"
+    )
     wire.say(request("x", "ping"), stamped("stuck", "tools/call", {"name": "wait_for_ever"}))
     wire.until("x")
     wire.process.send_signal(number)
@@ -180,7 +215,8 @@ def test_a_server_forgets_what_was_asked_of_it_and_given_up(wire: Wire) -> None:
             for id in range(n, n + 100):
                 wire.say(
                     request(id, "tools/call", {"name": "wait_for_ever"}),
-                    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}' % id,
+                    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}'
+                    % id,
                     request(f"s{id}", "resources/subscribe", {"uri": f"x:{id}"}),
                 )
             wire.say(request(f"p{n}", "ping"))
@@ -216,7 +252,9 @@ server.run()
         finally:
             closed.set()
 
-    async with Client([sys.executable, str(tmp_path / "asking.py")], revision="2025-11-25", elicit=person) as client:
+    async with Client(
+        [sys.executable, str(tmp_path / "asking.py")], revision="2025-11-25", elicit=person
+    ) as client:
         with pytest.raises(Unreachable) as caught:
             await client.call_tool("ask")
         assert caught.value.exit_code == -signal.SIGKILL

@@ -22,12 +22,20 @@ def in_session(id: str, body: bytes, *headers: str) -> bytes:
 
 def tool(id: Any, name: str, **arguments: Any) -> bytes:
     """A tool call of the handshake era, with a progress token."""
-    return request(id, "tools/call", {"name": name, "arguments": arguments, "_meta": {"progressToken": id}})
+    return request(
+        id, "tools/call", {"name": name, "arguments": arguments, "_meta": {"progressToken": id}}
+    )
 
 
 def stream_of(id: str, *headers: str) -> bytes:
     """The GET of a session's stream."""
-    return head("GET", f"Mcp-Session-Id: {id}", "Accept: text/event-stream", "MCP-Protocol-Version: 2025-11-25", *headers)
+    return head(
+        "GET",
+        f"Mcp-Session-Id: {id}",
+        "Accept: text/event-stream",
+        "MCP-Protocol-Version: 2025-11-25",
+        *headers,
+    )
 
 
 def opened(site: Site, said: bytes) -> Wire:
@@ -77,7 +85,12 @@ def test_a_cancelled_call_of_a_session_ends_though_its_client_has_gone(site: Mak
         with opened(one, in_session(id, tool(1, "wait_for_ever"))) as gone:
             next(gone.messages())
         assert "ended" not in one.value("happened")
-        assert wire.ask(in_session(id, notification("notifications/cancelled", {"requestId": 1}))).status == 202
+        assert (
+            wire.ask(
+                in_session(id, notification("notifications/cancelled", {"requestId": 1}))
+            ).status
+            == 202
+        )
     until(lambda: "ended" in one.value("happened"), "the end of the call")
 
 
@@ -97,7 +110,9 @@ def test_one_client_without_a_session_cannot_cancel_the_call_of_another(site: Ma
 # -- clients that do not read ------------------------------------------------------------------------------------
 
 
-def test_a_client_that_does_not_read_is_told_less_and_the_answer_is_not_lost(site: MakeSite) -> None:
+def test_a_client_that_does_not_read_is_told_less_and_the_answer_is_not_lost(
+    site: MakeSite,
+) -> None:
     """What may be dropped is dropped once 8 MiB wait; the result comes, and memory stays bounded."""
     one = site()
     before = one.resident()
@@ -112,7 +127,11 @@ def test_a_client_that_does_not_read_is_told_less_and_the_answer_is_not_lost(sit
 
 
 @pytest.mark.parametrize(
-    "said", [stateless(1, "tools/call", {"name": "text", "arguments": {"size": 20 * MB}}), call(1, "chatter", times=30_000)]
+    "said",
+    [
+        stateless(1, "tools/call", {"name": "text", "arguments": {"size": 20 * MB}}),
+        call(1, "chatter", times=30_000),
+    ],
 )
 def test_a_client_that_takes_nothing_in_is_given_up(site: MakeSite, said: bytes) -> None:
     """After a stall its connection is ended, and all that waited for it is forgotten."""
@@ -191,7 +210,11 @@ def test_five_thousand_idle_sessions(site: MakeSite) -> None:
                         request(
                             0,
                             "initialize",
-                            {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+                            {
+                                "protocolVersion": "2025-11-25",
+                                "capabilities": {},
+                                "clientInfo": {"name": "x", "version": "1"},
+                            },
                         )
                     )
                 )
@@ -213,9 +236,13 @@ def test_a_thousand_listeners_of_the_stateless_era(site: MakeSite) -> None:
     def wave() -> None:
         wires = [opened(one, stateless(n, "subscriptions/listen", LISTEN)) for n in range(1_000)]
         streams = [wire.messages() for wire in wires]
-        assert {next(stream)["method"] for stream in streams} == {"notifications/subscriptions/acknowledged"}
+        assert {next(stream)["method"] for stream in streams} == {
+            "notifications/subscriptions/acknowledged"
+        }
         one.value("stir")
-        assert {next(stream)["method"] for stream in streams} == {"notifications/tools/list_changed"}
+        assert {next(stream)["method"] for stream in streams} == {
+            "notifications/tools/list_changed"
+        }
         for wire in wires:
             wire.close()
 
@@ -225,7 +252,9 @@ def test_a_thousand_listeners_of_the_stateless_era(site: MakeSite) -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_listeners_of_sessions_that_lose_their_streams_and_come_back(site: MakeSite) -> None:
+def test_a_thousand_listeners_of_sessions_that_lose_their_streams_and_come_back(
+    site: MakeSite,
+) -> None:
     """All at once, with the id of the last event: each misses nothing and hears nothing twice (`HTL-34`, `HTL-36`)."""
     one = site()
     with one.wire() as wire:
@@ -239,7 +268,10 @@ def test_a_thousand_listeners_of_sessions_that_lose_their_streams_and_come_back(
             last[id] = event["id"]
 
     def wave() -> None:
-        wires = {id: opened(one, stream_of(id, *([f"Last-Event-ID: {last[id]}"] if last[id] else []))) for id in ids}
+        wires = {
+            id: opened(one, stream_of(id, *([f"Last-Event-ID: {last[id]}"] if last[id] else [])))
+            for id in ids
+        }
         if not last[ids[-1]]:
             for id, wire in wires.items():
                 last[id] = next(event["id"] for event in wire.events() if event.get("id"))

@@ -12,9 +12,24 @@ from tests.protocol.frames import stamped
 from tests.protocol.mutations import Mutator
 
 ADD = stateless(1, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}})
-PING_BODY = stamped(1, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, capabilities={})
-MIRRORS = ("MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: add", "Content-Type: application/json")
-QUICK = {"limits": {"head_seconds": 0.3, "body_seconds": 0.3, "stall_seconds": 0.4, "body": 100_000, "bodies": 150_000}}
+PING_BODY = stamped(
+    1, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, capabilities={}
+)
+MIRRORS = (
+    "MCP-Protocol-Version: 2026-07-28",
+    "Mcp-Method: tools/call",
+    "Mcp-Name: add",
+    "Content-Type: application/json",
+)
+QUICK = {
+    "limits": {
+        "head_seconds": 0.3,
+        "body_seconds": 0.3,
+        "stall_seconds": 0.4,
+        "body": 100_000,
+        "bodies": 150_000,
+    }
+}
 
 
 def chunked(*pieces: bytes, trailers: bytes = b"") -> bytes:
@@ -43,11 +58,15 @@ def test_a_client_that_writes_byte_by_byte_is_served(shared: Site) -> None:
     """However the bytes are cut."""
     with shared.wire() as wire:
         wire.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        assert wire.ask(*(ADD[n : n + 1] for n in range(len(ADD)))).json["result"]["structuredContent"] == {"result": 3}
+        assert wire.ask(*(ADD[n : n + 1] for n in range(len(ADD)))).json["result"][
+            "structuredContent"
+        ] == {"result": 3}
         assert wire.ask(*(ADD[n : n + 7] for n in range(0, len(ADD), 7))).status == 200
 
 
-@pytest.mark.parametrize("half", [b"P", b"POST /mcp HT", b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n", ADD[:150]])
+@pytest.mark.parametrize(
+    "half", [b"P", b"POST /mcp HT", b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n", ADD[:150]]
+)
 def test_a_head_that_never_ends_is_given_up(quick: Site, half: bytes) -> None:
     """408, and the connection is closed."""
     with quick.wire() as wire:
@@ -77,7 +96,9 @@ def test_a_body_that_never_ends_is_given_up(quick: Site, framing: str, begun: by
         begun = b"{"
     with quick.wire() as wire:
         response = wire.ask(head("POST", *MIRRORS, framing) + begun)
-        assert (response.status, response.headers["connection"]) == (408, "close") or (begun == b"{" and response.status == 400)
+        assert (response.status, response.headers["connection"]) == (408, "close") or (
+            begun == b"{" and response.status == 400
+        )
         assert wire.is_closed()
 
 
@@ -109,7 +130,9 @@ def test_half_requests_leave_nothing(quick: Site) -> None:
 def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(quick: Site) -> None:
     """413, without waiting for it; a client that asks first is not told to go on."""
     with quick.wire() as wire:
-        response = wire.ask(head("POST", *MIRRORS, "Content-Length: 100001", "Expect: 100-continue"))
+        response = wire.ask(
+            head("POST", *MIRRORS, "Content-Length: 100001", "Expect: 100-continue")
+        )
         assert (response.status, response.headers["connection"]) == (413, "close")
         assert "100000" in response.json["error"]["message"]
 
@@ -150,7 +173,9 @@ DEAR = {
     "depth of objects": b'{"a":' * (LARGE // 5),
     "an id": b'{"jsonrpc":"2.0","method":7,"id":[' + b"[]," * (LARGE // 3) + b"[]]}",
     "a result": b'{"jsonrpc":"2.0","method":7,"result":[' + b"[]," * (LARGE // 3) + b"[]]}",
-    "params": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[' + b"[]," * (LARGE // 3) + b"[]]}",
+    "params": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":['
+    + b"[]," * (LARGE // 3)
+    + b"[]]}",
     "arguments": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"length","arguments":{"text":['
     + b"[]," * (LARGE // 3)
     + b"[]]}}}",
@@ -195,7 +220,11 @@ LIES = {
 def test_a_request_with_two_ends_is_refused_and_nothing_is_smuggled(shared: Site, lie: str) -> None:
     """400 (or 413), the connection is closed, and what follows on it is never a request (RFC 9112, section 11.2)."""
     with shared.wire() as wire:
-        wire.say(head("POST", *MIRRORS, *LIES[lie]) + PING_BODY + stateless(2, "tools/call", {"name": "open_gate"}))
+        wire.say(
+            head("POST", *MIRRORS, *LIES[lie])
+            + PING_BODY
+            + stateless(2, "tools/call", {"name": "open_gate"})
+        )
         response = wire.read()
         assert response.status in (400, 413, 501), response
         assert wire.is_closed()
@@ -209,11 +238,16 @@ def test_a_length_that_is_too_short_makes_nonsense_of_the_rest(shared: Site) -> 
         assert wire.is_closed()
 
 
-@pytest.mark.parametrize("chunk", [b"-1\r\n", b"zz\r\n", b"5;" + b"x" * 100 + b"\n", b"ffffffffffffffffff\r\n", b"1\rx", b"1\n{"])
+@pytest.mark.parametrize(
+    "chunk",
+    [b"-1\r\n", b"zz\r\n", b"5;" + b"x" * 100 + b"\n", b"ffffffffffffffffff\r\n", b"1\rx", b"1\n{"],
+)
 def test_chunks_that_lie_are_refused(shared: Site, chunk: bytes) -> None:
     """A size that is none, or too large to be one."""
     with shared.wire() as wire:
-        wire.say(head("POST", *MIRRORS, "Transfer-Encoding: chunked") + chunk + b"{}\r\n0\r\n\r\n" + ADD)
+        wire.say(
+            head("POST", *MIRRORS, "Transfer-Encoding: chunked") + chunk + b"{}\r\n0\r\n\r\n" + ADD
+        )
         assert wire.read().status in (400, 413)
         assert wire.is_closed()
 
@@ -257,7 +291,10 @@ def test_trailers_are_bounded(shared: Site) -> None:
         wire.say(chunked(PING_BODY, trailers=trailers))
         assert wire.read().status == 200
         assert shared.resident() - before < 16 * MB
-    assert shared.ask(chunked(PING_BODY, trailers=b"Mcp-Name: other\r\nHost: evil.example\r\n")).status == 200
+    assert (
+        shared.ask(chunked(PING_BODY, trailers=b"Mcp-Name: other\r\nHost: evil.example\r\n")).status
+        == 200
+    )
 
 
 # -- garbage, and more than one at a time ----------------------------------------------------------------------
@@ -291,7 +328,14 @@ def test_spoiled_requests_do_not_bring_a_server_down(quick: Site) -> None:
     for said in spoiler.frames(1_000):
         body = said if b"initialize" not in said else b"{"
         with quick.wire() as wire:
-            wire.say(post(body, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: add"))
+            wire.say(
+                post(
+                    body,
+                    "MCP-Protocol-Version: 2026-07-28",
+                    "Mcp-Method: tools/call",
+                    "Mcp-Name: add",
+                )
+            )
             assert wire.head().status in (200, 202, 400, 404)
     log = quick.log()
     assert "Traceback" not in log, log[-3000:]
@@ -300,11 +344,18 @@ def test_spoiled_requests_do_not_bring_a_server_down(quick: Site) -> None:
 def test_pipelined_requests_are_answered_in_their_order(shared: Site) -> None:
     """A hundred in one piece (RFC 9112, section 9.3.2)."""
     with shared.wire() as wire:
-        wire.say(b"".join(stateless(n, "tools/call", {"name": "add", "arguments": {"a": n, "b": 0}}) for n in range(100)))
+        wire.say(
+            b"".join(
+                stateless(n, "tools/call", {"name": "add", "arguments": {"a": n, "b": 0}})
+                for n in range(100)
+            )
+        )
         assert [wire.read().json["id"] for _ in range(100)] == list(range(100))
 
 
-def test_a_client_that_pipelines_behind_a_stream_and_goes_leaves_nothing(site: Callable[..., Site]) -> None:
+def test_a_client_that_pipelines_behind_a_stream_and_goes_leaves_nothing(
+    site: Callable[..., Site],
+) -> None:
     """The stream ends though another request waits behind it; else anybody could use up the streams of a server."""
     one = site(limits={"keep_alive": 0.1, "streams": 3})
     one.value("tasks")
@@ -320,7 +371,9 @@ def test_a_client_that_pipelines_behind_a_stream_and_goes_leaves_nothing(site: C
         one.settles(before, tasks)
 
 
-def test_a_call_with_another_behind_it_is_cancelled_when_its_client_goes(site: Callable[..., Site]) -> None:
+def test_a_call_with_another_behind_it_is_cancelled_when_its_client_goes(
+    site: Callable[..., Site],
+) -> None:
     """Closing the stream cancels, also where more was sent meanwhile (`HTM-14`)."""
     one = site(limits={"keep_alive": 0.1})
     with one.wire() as wire:
@@ -334,7 +387,9 @@ def test_a_call_with_another_behind_it_is_cancelled_when_its_client_goes(site: C
 def test_nonsense_behind_a_stream_does_not_stand_in_it(shared: Site) -> None:
     """No second status line in the middle of a body (response splitting); the connection ends."""
     with shared.wire() as wire:
-        wire.say(stateless(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}))
+        wire.say(
+            stateless(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        )
         wire.head()
         next(wire.messages())
         wire.say(b"\x00garbage\r\n\r\n")

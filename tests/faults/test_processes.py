@@ -18,7 +18,9 @@ import pytest
 from interlock import Client, TimedOut, Unreachable
 from tests.faults.programs import CLIENT, HONEST, MISBEHAVING
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc, which only Linux has")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="looks at /proc, which only Linux has"
+)
 PATIENCE = 30.0
 
 
@@ -42,7 +44,9 @@ def nothing_left() -> Any:
     before = state()
     yield
     for thread in threading.enumerate():
-        if "waitpid" in thread.name:  # asyncio's own, for the programs that a test starts by itself: it ends a little later
+        if (
+            "waitpid" in thread.name
+        ):  # asyncio's own, for the programs that a test starts by itself: it ends a little later
             thread.join(PATIENCE)
     assert state() == before
 
@@ -50,7 +54,11 @@ def nothing_left() -> Any:
 def state() -> tuple[int, int, list[str]]:
     """How much this process holds."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    alive = [child for child in children if Path(f"/proc/{child}/cmdline").exists() and b"interlock-keep" not in cmdline(child)]
+    alive = [
+        child
+        for child in children
+        if Path(f"/proc/{child}/cmdline").exists() and b"interlock-keep" not in cmdline(child)
+    ]
     return len(os.listdir("/proc/self/fd")), threading.active_count(), alive
 
 
@@ -76,7 +84,12 @@ async def test_a_server_that_is_killed_in_mid_call(honest):
     under_way = asyncio.Event()
     async with Client(honest) as client:
         pid = (await client.call_tool("pid")).value()
-        calls = [asyncio.create_task(client.call_tool("wait_for_ever", on_progress=lambda _: under_way.set())) for _ in range(20)]
+        calls = [
+            asyncio.create_task(
+                client.call_tool("wait_for_ever", on_progress=lambda _: under_way.set())
+            )
+            for _ in range(20)
+        ]
         await under_way.wait()
         os.kill(pid, signal.SIGKILL)
         for outcome in await asyncio.gather(*calls, return_exceptions=True):
@@ -90,7 +103,9 @@ async def test_a_server_that_is_killed_in_mid_call(honest):
 async def test_a_client_that_is_killed_in_mid_call(honest, tmp_path):
     """Its server, whose input ends with it, ends by itself (`STD-09`)."""
     (tmp_path / "client.py").write_text(CLIENT)
-    client = await asyncio.create_subprocess_exec(sys.executable, str(tmp_path / "client.py"), honest[-1], stdout=asyncio.subprocess.PIPE)
+    client = await asyncio.create_subprocess_exec(
+        sys.executable, str(tmp_path / "client.py"), honest[-1], stdout=asyncio.subprocess.PIPE
+    )
     assert client.stdout is not None
     server = int(await client.stdout.readline())
     assert await client.stdout.readline() == b"under way\n"
@@ -114,7 +129,9 @@ async def test_a_server_that_never_answers(misbehaving):
 
 async def test_a_server_that_never_even_opens():
     """A program that is no server: the probe and `initialize` give up, and the program is ended."""
-    client = Client([sys.executable, "-c", "import sys; sys.stdin.read()"], probe_timeout=0.2, timeout=0.5)
+    client = Client(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], probe_timeout=0.2, timeout=0.5
+    )
     with pytest.raises(Unreachable):
         await client.open()
 
@@ -153,11 +170,17 @@ async def test_a_message_of_fifty_megabytes_either_way(honest):
 async def test_a_message_over_the_limit_of_the_server(honest):
     """It is refused in words, costs no memory, and the messages after it are sound."""
     process = await asyncio.create_subprocess_exec(
-        *honest, "1000000", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=2**20
+        *honest,
+        "1000000",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=2**20,
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"x" * 50_000_000 + b'"}}\n')
+    process.stdin.write(
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"x" * 50_000_000 + b'"}}\n'
+    )
     process.stdin.write(b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
     refused, answered = await process.stdout.readline(), await process.stdout.readline()
     assert b"-32600" in refused
@@ -220,7 +243,15 @@ async def test_nothing_but_messages_on_the_wire(honest):
         b'{"jsonrpc":"1.0","id":1}',
         b"\x00" * 1000,
     ],
-    ids=["no text", "half an object", "a deep array", "half a message", "null", "another version", "nothing but zeros"],
+    ids=[
+        "no text",
+        "half an object",
+        "a deep array",
+        "half a message",
+        "null",
+        "another version",
+        "nothing but zeros",
+    ],
 )
 def test_garbage_on_the_way_in(honest, garbage):
     """It is answered with an error, and the messages after it are served."""
@@ -235,7 +266,13 @@ def test_garbage_on_the_way_in(honest, garbage):
 
 def test_a_last_line_without_its_end(honest):
     """What came before the end of input is answered before the server goes."""
-    done = subprocess.run(honest, input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}', capture_output=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        honest,
+        input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}',
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
     assert done.stdout == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
 
 
@@ -247,10 +284,15 @@ async def test_memory_stays_flat_over_a_hundred_thousand_calls(honest, revision)
 
         async def calls(count: int) -> None:
             for start in range(0, count, 100):
-                await asyncio.gather(*(client.call_tool("add", {"a": n, "b": 1}) for n in range(start, start + 100)))
+                await asyncio.gather(
+                    *(client.call_tool("add", {"a": n, "b": 1}) for n in range(start, start + 100))
+                )
 
         await calls(10_000)
-        before, held = (await client.call_tool("memory")).value(), (await client.call_tool("descriptors")).value()
+        before, held = (
+            (await client.call_tool("memory")).value(),
+            (await client.call_tool("descriptors")).value(),
+        )
         await calls(90_000)
         after = (await client.call_tool("memory")).value()
         assert (await client.call_tool("descriptors")).value() == held

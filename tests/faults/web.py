@@ -228,22 +228,39 @@ class Wire:
 
 def head(method: str, *headers: str, target: str = "/mcp", host: str = "127.0.0.1") -> bytes:
     """The head of a request."""
-    return "\r\n".join([f"{method} {target} HTTP/1.1", f"Host: {host}", *headers, "", ""]).encode("latin-1")
+    return "\r\n".join([f"{method} {target} HTTP/1.1", f"Host: {host}", *headers, "", ""]).encode(
+        "latin-1"
+    )
 
 
 def post(body: bytes, *headers: str, target: str = "/mcp", host: str = "127.0.0.1") -> bytes:
     """A POST with a body of JSON."""
-    lines = ("Content-Type: application/json", "Accept: application/json, text/event-stream", f"Content-Length: {len(body)}")
+    lines = (
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+        f"Content-Length: {len(body)}",
+    )
     return head("POST", *lines, *headers, target=target, host=host) + body
 
 
 def stateless(
-    id: Any, method: str, params: dict[str, Any] | None = None, *headers: str, host: str = "127.0.0.1", target: str = "/mcp"
+    id: Any,
+    method: str,
+    params: dict[str, Any] | None = None,
+    *headers: str,
+    host: str = "127.0.0.1",
+    target: str = "/mcp",
 ) -> bytes:
     """A request of 2026-07-28, with the headers that mirror it."""
     name = (params or {}).get("name")
-    mirrors = ["MCP-Protocol-Version: 2026-07-28", f"Mcp-Method: {method}", *([f"Mcp-Name: {name}"] if name else [])]
-    return post(stamped(id, method, params, capabilities={}), *mirrors, *headers, target=target, host=host)
+    mirrors = [
+        "MCP-Protocol-Version: 2026-07-28",
+        f"Mcp-Method: {method}",
+        *([f"Mcp-Name: {name}"] if name else []),
+    ]
+    return post(
+        stamped(id, method, params, capabilities={}), *mirrors, *headers, target=target, host=host
+    )
 
 
 def call(id: Any, tool: str, /, *headers: str, **arguments: Any) -> bytes:
@@ -251,7 +268,13 @@ def call(id: Any, tool: str, /, *headers: str, **arguments: Any) -> bytes:
     params = {"name": tool, "arguments": arguments}
     body = json.loads(stamped(id, "tools/call", params, capabilities={}))
     body["params"]["_meta"]["progressToken"] = id
-    return post(json.dumps(body).encode(), "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", f"Mcp-Name: {tool}", *headers)
+    return post(
+        json.dumps(body).encode(),
+        "MCP-Protocol-Version: 2026-07-28",
+        "Mcp-Method: tools/call",
+        f"Mcp-Name: {tool}",
+        *headers,
+    )
 
 
 LISTEN = {"notifications": {"toolsListChanged": True}}
@@ -302,7 +325,9 @@ class Site:
 
     def resident(self) -> int:
         """Bytes of memory that the server has in use."""
-        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
 
     def peak(self) -> int:
         """Bytes of memory that it had in use at the most."""

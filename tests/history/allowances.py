@@ -82,7 +82,10 @@ FILLED_IN = {
 """Fields that some revision demands and our types let be absent: who sees to it that they are there."""
 
 SENDERS = {
-    ("notifications/progress", R5): "only a server still answers requests, so only it has progress to tell; the type is the same",
+    (
+        "notifications/progress",
+        R5,
+    ): "only a server still answers requests, so only it has progress to tell; the type is the same",
 }
 """Methods that fewer sides send in a revision than their row says."""
 
@@ -128,10 +131,16 @@ RESHAPED: dict[tuple[str, str], type | str] = {
     ("ToolResultContent.structuredContent", R5): t.ToolResultContent,
     ("Tool.outputSchema", R5): t.Tool,
     ("ElicitRequestParams.requestedSchema", R4): t.ElicitRequestParams,
-    ("ElicitResult.content", R4): "lists answer a choice of several, and 2025-06-18 has no way to ask for that",
+    (
+        "ElicitResult.content",
+        R4,
+    ): "lists answer a choice of several, and 2025-06-18 has no way to ask for that",
     ("Tool.inputSchema", R4): "only names `$schema`, which older schemas let pass",
     ("Tool.outputSchema", R4): "only names `$schema`, which older schemas let pass",
-    ("Tool.inputSchema", R5): "only opened to more words of JSON Schema, which older schemas let pass",
+    (
+        "Tool.inputSchema",
+        R5,
+    ): "only opened to more words of JSON Schema, which older schemas let pass",
 }
 """Changes of shape that dating fields and types cannot express, with the first revision of the new shape: the type that is reshaped
 when an older revision is spoken, or why nothing need be done."""
@@ -143,8 +152,14 @@ CODES = {
     "InvalidParamsError": (t.INVALID_PARAMS, None),
     "InternalError": (t.INTERNAL_ERROR, None),
     "HeaderMismatchError": (t.HEADER_MISMATCH, "header_mismatch"),
-    "MissingRequiredClientCapabilityError": (t.MISSING_CLIENT_CAPABILITY, "missing_client_capability"),
-    "UnsupportedProtocolVersionError": (t.UNSUPPORTED_PROTOCOL_VERSION, "unsupported_protocol_version"),
+    "MissingRequiredClientCapabilityError": (
+        t.MISSING_CLIENT_CAPABILITY,
+        "missing_client_capability",
+    ),
+    "UnsupportedProtocolVersionError": (
+        t.UNSUPPORTED_PROTOCOL_VERSION,
+        "unsupported_protocol_version",
+    ),
     "URLElicitationRequiredError": (t.URL_ELICITATION_REQUIRED, None),
 }
 """A schema's error: our constant, and its row of ERRORS where the code differs between revisions. JSON-RPC's own five hold always,

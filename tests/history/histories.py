@@ -47,12 +47,19 @@ def alternatives(shape: str) -> set[str]:
 
 def leaves(shape: set[str]) -> set[str]:
     """The names and values in a shape, without its brackets."""
-    return set().union(*(leaves(alternatives(one[1:-1])) if one[0] in "[{" else {one} for one in shape))
+    return set().union(
+        *(leaves(alternatives(one[1:-1])) if one[0] in "[{" else {one} for one in shape)
+    )
 
 
 def renamed(shape: set[str]) -> set[str]:
     """A shape of the schemas with our names for its types."""
-    return {f"{one[0]}{'|'.join(sorted(renamed(alternatives(one[1:-1]))))}{one[-1]}" if one[0] in "[{" else our_name(one) for one in shape}
+    return {
+        f"{one[0]}{'|'.join(sorted(renamed(alternatives(one[1:-1]))))}{one[-1]}"
+        if one[0] in "[{"
+        else our_name(one)
+        for one in shape
+    }
 
 
 def our_shape(annotation: Any) -> set[str]:
@@ -130,7 +137,9 @@ class Theirs:
         self.params: dict[str, set[str]] = {}
         self.results: dict[str, set[str]] = {}
         self.shapes: dict[str, dict[str, set[str]]] = {}  # Type.field: revision: shape
-        self.variants: dict[tuple[str, str], list[set[str]]] = {}  # (type, revision): what each schema type of that name demands
+        self.variants: dict[
+            tuple[str, str], list[set[str]]
+        ] = {}  # (type, revision): what each schema type of that name demands
         self._walked: set[tuple[str, str]] = set()
         for revision, fact in facts.items():
             for side in SENDERS.keys() & fact.keys():
@@ -142,7 +151,9 @@ class Theirs:
         self.methods.setdefault(method, set()).add(revision)
         self.senders.setdefault((method, revision), set()).add(SENDERS[side])
         params = alternatives(row.get("params") or row["params?"])
-        results = alternatives(row["result"]) - allowances.LATER.keys() if "result" in row else set()
+        results = (
+            alternatives(row["result"]) - allowances.LATER.keys() if "result" in row else set()
+        )
         self.params.setdefault(method, set()).update(map(our_name, params))
         self.results.setdefault(method, set()).update(results)
         for name in params | results:
@@ -154,7 +165,9 @@ class Theirs:
         self._walked.add((name, revision))
         ours, fields = our_name(name), self.facts[revision]["types"].get(name, {})
         self.types.setdefault(ours, set()).add(revision)
-        self.variants.setdefault((ours, revision), []).append({field for field in fields if not field.endswith("?")})
+        self.variants.setdefault((ours, revision), []).append(
+            {field for field in fields if not field.endswith("?")}
+        )
         for field, shape in fields.items():
             wire_name = field.removesuffix("?")
             path, place = f"{name}.{wire_name}", f"{ours}.{wire_name}"
@@ -162,7 +175,9 @@ class Theirs:
                 continue
             self.fields.setdefault(place, set()).add(revision)
             # A schema calls it an object as long as it has no fields.
-            found = {path} if shape == "object" and path in allowances.CALLED else alternatives(shape)
+            found = (
+                {path} if shape == "object" and path in allowances.CALLED else alternatives(shape)
+            )
             self.shapes.setdefault(place, {}).setdefault(revision, set()).update(renamed(found))
             if path not in allowances.KEPT_AS_JSON:
                 for inner in filter(is_type, leaves(found) - allowances.KEPT_AS_JSON.keys()):
@@ -170,16 +185,30 @@ class Theirs:
 
     def demanded(self, type_name: str, field: str) -> set[str]:
         """The revisions in which a field must be there, whichever of the schema's types it is."""
-        return {r for r in self.types[type_name] if all(field in variant for variant in self.variants[type_name, r])}
+        return {
+            r
+            for r in self.types[type_name]
+            if all(field in variant for variant in self.variants[type_name, r])
+        }
 
     def spelled_out(self, shape: set[str], revision: str) -> str:
         """A shape with the fields of those types that are only JSON here, for no row dates their words."""
         types, spelled = self.facts[revision]["types"], []
         for one in sorted(shape):
             if one[0] in "[{":
-                spelled.append(one[0] + self.spelled_out(alternatives(one[1:-1]), revision) + one[-1])
+                spelled.append(
+                    one[0] + self.spelled_out(alternatives(one[1:-1]), revision) + one[-1]
+                )
             elif one in types and one not in self.types:
-                spelled.append(one + str({field: self.spelled_out(alternatives(inner), revision) for field, inner in types[one].items()}))
+                spelled.append(
+                    one
+                    + str(
+                        {
+                            field: self.spelled_out(alternatives(inner), revision)
+                            for field, inner in types[one].items()
+                        }
+                    )
+                )
             else:
                 spelled.append(one)
         return "|".join(spelled)
@@ -204,7 +233,11 @@ class Ours:
                         self._walk(t.InputRequiredResult, revision)
 
     def _walk(self, kind: type[Any] | None, revision: str) -> None:
-        if kind is None or revision in self.types.get(kind.__name__, ()) or not lives(revision, self.table.get(kind)):
+        if (
+            kind is None
+            or revision in self.types.get(kind.__name__, ())
+            or not lives(revision, self.table.get(kind))
+        ):
             return
         self.types.setdefault(kind.__name__, set()).add(revision)
         for wire_name, (shape, _) in our_fields(kind).items():

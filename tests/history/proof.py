@@ -8,10 +8,31 @@ from typing import Any
 
 from interlock import types as t
 from interlock.wire.codec import field_span
-from interlock.wire.revisions import ERRORS, FIELDS, INPUT_METHODS, INPUT_REQUIRED_METHODS, METHODS, REVISIONS, TYPES, Side, error_code
+from interlock.wire.revisions import (
+    ERRORS,
+    FIELDS,
+    INPUT_METHODS,
+    INPUT_REQUIRED_METHODS,
+    METHODS,
+    REVISIONS,
+    TYPES,
+    Side,
+    error_code,
+)
 
 from . import allowances
-from .histories import Facts, Ours, Theirs, alternatives, covers, is_type, leaves, lives, our_fields, our_type
+from .histories import (
+    Facts,
+    Ours,
+    Theirs,
+    alternatives,
+    covers,
+    is_type,
+    leaves,
+    lives,
+    our_fields,
+    our_type,
+)
 
 
 def complaints(facts: Facts) -> list[str]:
@@ -49,7 +70,9 @@ class Proof:
 
     def span(self, life: set[str]) -> tuple[str, str]:
         until = max(life)
-        return self.constant(min(life)), "NEWEST" if until == self.order[-1] else self.constant(until)
+        return self.constant(min(life)), "NEWEST" if until == self.order[-1] else self.constant(
+            until
+        )
 
     def row(self, life: set[str]) -> str:
         return "({}, {})".format(*self.span(life))
@@ -79,16 +102,30 @@ class Proof:
             result = "|".join(sorted(self.theirs.results[method] - {"InputRequiredResult"})) or None
             side = self.widest_side(method)
             since, until = self.span(life)
-            dated = mine and {revision for revision in self.order if lives(revision, (mine.since, mine.until))} == life
-            named = mine and mine.params.__name__ == params and (mine.result and mine.result.__name__) == result
+            dated = (
+                mine
+                and {
+                    revision for revision in self.order if lives(revision, (mine.since, mine.until))
+                }
+                == life
+            )
+            named = (
+                mine
+                and mine.params.__name__ == params
+                and (mine.result and mine.result.__name__) == result
+            )
             if not (mine and dated and named and mine.sender == side):
-                dates = f", since={since}" * (since != "R1") + f", until={until}" * (until != "NEWEST")
+                dates = f", since={since}" * (since != "R1") + f", until={until}" * (
+                    until != "NEWEST"
+                )
                 yield f'METHODS: "{method}": MethodRow(t.{params}, {result and "t." + result}, {side}{dates}),'
         for method in sorted(METHODS.keys() - self.theirs.methods.keys()):
             yield f'METHODS: strike "{method}", which no schema has'
 
     def widest_side(self, method: str) -> Side:
-        senders = set().union(*(self.theirs.senders[method, revision] for revision in self.theirs.methods[method]))
+        senders = set().union(
+            *(self.theirs.senders[method, revision] for revision in self.theirs.methods[method])
+        )
         return Side.BOTH if len(senders) > 1 else Side(*senders)
 
     def sides(self) -> Iterator[str]:
@@ -97,10 +134,16 @@ class Proof:
             narrow = self.widest_side(method) is Side.BOTH and len(senders) == 1
             if narrow != ((method, revision) in allowances.SENDERS):
                 yield f'allowances.SENDERS: ("{method}", {self.constant(revision)}) is sent by {" and ".join(sorted(senders))}'
-        asking = {method for fact in self.facts.values() for method in fact.get("input requests", ())}
+        asking = {
+            method for fact in self.facts.values() for method in fact.get("input requests", ())
+        }
         if asking != set(INPUT_METHODS):
             yield f"INPUT_METHODS: {sorted(asking)}"
-        asked = {method for method, results in self.theirs.results.items() if "InputRequiredResult" in results}
+        asked = {
+            method
+            for method, results in self.theirs.results.items()
+            if "InputRequiredResult" in results
+        }
         if asked != set(INPUT_REQUIRED_METHODS):
             yield f"INPUT_REQUIRED_METHODS: {sorted(asked)}"
 
@@ -109,13 +152,22 @@ class Proof:
         for name, life in sorted(self.theirs.types.items()):
             mine = self.ours.types.get(name, set())
             if our_type(name) is None:
-                fields = sorted(place.partition(".")[2] for place in self.theirs.fields if place.startswith(f"{name}."))
+                fields = sorted(
+                    place.partition(".")[2]
+                    for place in self.theirs.fields
+                    if place.startswith(f"{name}.")
+                )
                 yield f"types: class {name}, with the fields {', '.join(fields) or '(none)'}"
             elif mine != life:
                 yield f"TYPES: t.{name}: {self.row(life)},  # can now travel in {', '.join(sorted(mine)) or 'none'}"
         for name in t.__all__:
             kind = our_type(name)
-            if kind and not kind.__subclasses__() and name not in self.theirs.types and name not in allowances.ONLY_OURS:
+            if (
+                kind
+                and not kind.__subclasses__()
+                and name not in self.theirs.types
+                and name not in allowances.ONLY_OURS
+            ):
                 yield f"types: strike {name}, which no message of any schema leads to"
 
     def missing(self) -> Iterator[str]:
@@ -138,7 +190,11 @@ class Proof:
         mine = {revision for revision in whole if lives(revision, field_span(kind, field))}
         if mine != life and not (place in allowances.WIDER and mine == whole):
             row = f'(t.{kind.__name__}, "{field}")'
-            yield f"FIELDS: {row}: {self.row(life)}," if life != whole else f"FIELDS: strike {row}, as old as its type"
+            yield (
+                f"FIELDS: {row}: {self.row(life)},"
+                if life != whole
+                else f"FIELDS: strike {row}, as old as its type"
+            )
         if life != {revision for revision in whole if min(life) <= revision <= max(life)}:
             yield f"FIELDS: {place} comes and goes ({', '.join(sorted(life))}), which a row cannot say"
 
@@ -155,13 +211,20 @@ class Proof:
 
     def superfluous(self) -> Iterator[str]:
         """Would the table say the same without this row?"""
-        travelling = {kind: life for name, life in self.theirs.types.items() if (kind := our_type(name))}
+        travelling = {
+            kind: life for name, life in self.theirs.types.items() if (kind := our_type(name))
+        }
         for (kind, field), span in FIELDS.items():
-            heirs = [k for k in travelling if field in our_fields(k) and _row(k, field) == (kind, field)]
+            heirs = [
+                k for k in travelling if field in our_fields(k) and _row(k, field) == (kind, field)
+            ]
             if all(lives(revision, span) for k in heirs for revision in travelling[k]):
                 yield f'FIELDS: strike (t.{kind.__name__}, "{field}"), which changes nothing'
         for kind in TYPES:
-            if Ours(self.theirs, {k: span for k, span in TYPES.items() if k is not kind}).types == self.ours.types:
+            if (
+                Ours(self.theirs, {k: span for k, span in TYPES.items() if k is not kind}).types
+                == self.ours.types
+            ):
                 yield f"TYPES: strike t.{kind.__name__}, which changes nothing"
 
     def shapes(self) -> Iterator[str]:
@@ -174,13 +237,18 @@ class Proof:
                 if not covers(mine, shape):
                     yield f"types.{kind.__name__}: {field} is {'|'.join(sorted(shape))} in {revision}, and ours cannot hold that"
             known = leaves(set().union(*shapes.values())) | allowances.ONLY_OURS.keys()
-            for leaf in sorted(leaf for leaf in leaves(mine) - known if is_type(leaf) or leaf[0] == "'"):
+            for leaf in sorted(
+                leaf for leaf in leaves(mine) - known if is_type(leaf) or leaf[0] == "'"
+            ):
                 yield f"types.{kind.__name__}: {field} is {leaf} in no revision"
 
     def demands(self) -> Iterator[str]:
         """Is what we cannot do without always there, and what a revision cannot do without seen to?"""
         for place, kind, field, _ in self.modelled():
-            always, whole = self.theirs.demanded(kind.__name__, field), self.theirs.types[kind.__name__]
+            always, whole = (
+                self.theirs.demanded(kind.__name__, field),
+                self.theirs.types[kind.__name__],
+            )
             needed = our_fields(kind)[field][1]
             if needed and always != whole:
                 yield f"types.{kind.__name__}: {field} needs a default, for it may be absent in {', '.join(sorted(whole - always))}"
@@ -193,7 +261,9 @@ class Proof:
             (place, after)
             for place, shapes in self.theirs.shapes.items()
             for before, after in pairwise(sorted(shapes))
-            if not place.endswith("._meta") and self.undated(place, before, before, after) != self.undated(place, after, before, after)
+            if not place.endswith("._meta")
+            and self.undated(place, before, before, after)
+            != self.undated(place, after, before, after)
         }
         for place, revision in sorted(changes - allowances.RESHAPED.keys()):
             yield f'allowances.RESHAPED: ("{place}", {self.constant(revision)}): reshape it in wire/shapes.py, or say why not'
@@ -205,7 +275,12 @@ class Proof:
 
         def stays(shape: set[str]) -> set[str]:
             stay = {one for one in shape if self.theirs.types.get(one, set(both)) >= set(both)}
-            return {one[0] + "|".join(sorted(stays(alternatives(one[1:-1])))) + one[-1] if one[0] in "[{" else one for one in stay}
+            return {
+                one[0] + "|".join(sorted(stays(alternatives(one[1:-1])))) + one[-1]
+                if one[0] in "[{"
+                else one
+                for one in stay
+            }
 
         return self.theirs.spelled_out(stays(self.theirs.shapes[place][revision]), revision)
 

@@ -44,8 +44,14 @@ def full(kind: Any, revision: str, turn: int = 0) -> Any:
 
 
 def every_field(kind: Any, turn: int) -> Any:
-    said = {name: values[turn % len(values)] for (owner, name), values in SAID_BY_SCHEMAS.items() if issubclass(kind, owner)}
-    return kind(**{field.name: sample(field.type, turn) for field in msgspec.structs.fields(kind)} | said)
+    said = {
+        name: values[turn % len(values)]
+        for (owner, name), values in SAID_BY_SCHEMAS.items()
+        if issubclass(kind, owner)
+    }
+    return kind(
+        **{field.name: sample(field.type, turn) for field in msgspec.structs.fields(kind)} | said
+    )
 
 
 def sample(annotation: Any, turn: int) -> Any:
@@ -62,4 +68,8 @@ def sample(annotation: Any, turn: int) -> Any:
         return [sample(arguments[0], turn), sample(arguments[0], turn + 1)]
     if origin is dict:
         return {"x": sample(arguments[1], turn)}
-    return every_field(annotation, turn) if isinstance(annotation, type) and issubclass(annotation, Struct) else PLAIN[annotation]
+    return (
+        every_field(annotation, turn)
+        if isinstance(annotation, type) and issubclass(annotation, Struct)
+        else PLAIN[annotation]
+    )

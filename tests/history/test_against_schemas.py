@@ -25,22 +25,34 @@ SPEC = HERE.parents[2] / "shared" / "spec"
 EXAMPLES = sorted((SPEC / f"examples-{NEWEST}").glob("*/*.json"))
 
 if not SPEC.is_dir():
-    pytest.skip("the official schemas are not beside this repository (../shared/spec)", allow_module_level=True)
+    pytest.skip(
+        "the official schemas are not beside this repository (../shared/spec)",
+        allow_module_level=True,
+    )
 
 
 def test_the_facts_are_those_of_the_schemas():
     """The committed facts are what the script makes of the schemas today."""
     now = schema_facts.written(schema_facts.read(SPEC / "schema"))
-    assert now == (HERE / "facts.json").read_text(encoding="utf-8"), "run scripts/schema_facts.py again, then test_history"
+    assert now == (HERE / "facts.json").read_text(encoding="utf-8"), (
+        "run scripts/schema_facts.py again, then test_history"
+    )
 
 
 def test_other_schemas_give_other_facts(tmp_path):
     """The comparison above can fail: one word of one schema changed is one line of the facts changed."""
     for revision in REVISIONS:
         text = (SPEC / "schema" / f"{revision}.json").read_text(encoding="utf-8")
-        (tmp_path / f"{revision}.json").write_text(text.replace('"websiteUrl"', '"homepage"'), encoding="utf-8")
-    now, committed = schema_facts.written(schema_facts.read(tmp_path)), (HERE / "facts.json").read_text(encoding="utf-8")
-    changed = {line.split(":")[0].strip() for line in set(now.splitlines()) ^ set(committed.splitlines())}
+        (tmp_path / f"{revision}.json").write_text(
+            text.replace('"websiteUrl"', '"homepage"'), encoding="utf-8"
+        )
+    now, committed = (
+        schema_facts.written(schema_facts.read(tmp_path)),
+        (HERE / "facts.json").read_text(encoding="utf-8"),
+    )
+    changed = {
+        line.split(":")[0].strip() for line in set(now.splitlines()) ^ set(committed.splitlines())
+    }
     assert changed == {'"Implementation"'}
 
 
@@ -60,7 +72,13 @@ PLAIN_JSON = {
 HELD_BY: dict[str, tuple[type[Any], str]] = {
     "InputRequests": (t.InputRequiredResult, '{"inputRequests":%s}'),
     "InputResponses": (t.CallToolRequestParams, '{"name":"x","inputResponses":%s}'),
-    **{name: (t.ElicitRequestParams, '{"message":"x","requestedSchema":{"type":"object","properties":{"x":%s}}}') for name in PLAIN_JSON},
+    **{
+        name: (
+            t.ElicitRequestParams,
+            '{"message":"x","requestedSchema":{"type":"object","properties":{"x":%s}}}',
+        )
+        for name in PLAIN_JSON
+    },
 }
 """Types that are no type of ours by themselves: the type and the JSON that hold them."""
 
@@ -79,7 +97,9 @@ def again(name: str, text: str) -> tuple[Any, Any]:
         return encoded(kind, around % text), json.loads(around % text)
     kind = KINDS.get(name) or allowances.CALLED.get(name) or our_type(name)
     if name in ERROR_BODIES:
-        return enveloped(name, f'{{"jsonrpc":"2.0","id":1,"error":{text}}}')["error"], json.loads(text)
+        return enveloped(name, f'{{"jsonrpc":"2.0","id":1,"error":{text}}}')["error"], json.loads(
+            text
+        )
     return encoded(kind, text) if kind else enveloped(name, text), json.loads(text)
 
 
@@ -91,10 +111,16 @@ def enveloped(name: str, text: str) -> Any:
     """A whole message: its envelope and what is in it, read and written again."""
     envelope = jsonrpc.open_envelope(text.encode())
     if envelope.error is not UNSET:
-        return json.loads(jsonrpc.failure(envelope.id, envelope.error.code, envelope.error.message, envelope.error.data))
+        return json.loads(
+            jsonrpc.failure(
+                envelope.id, envelope.error.code, envelope.error.message, envelope.error.data
+            )
+        )
     if envelope.result is not UNSET:
         kind = our_type(name.removesuffix("Response"))
-        return json.loads(jsonrpc.response(envelope.id, codec.encode(codec.decode(envelope.result, kind))))
+        return json.loads(
+            jsonrpc.response(envelope.id, codec.encode(codec.decode(envelope.result, kind)))
+        )
     params = codec.encode(codec.decode(envelope.params, METHODS[envelope.method].params))
     if name.endswith("Notification"):
         return json.loads(jsonrpc.notification(envelope.method, params))
@@ -131,13 +157,21 @@ class Judge:
         self.messages = {
             properties["method"]["const"]: name
             for name, definition in self.schema[self.home].items()
-            if "const" in (properties := definition.get("properties", {})).get("method", {}) and not name.startswith("Client")
+            if "const" in (properties := definition.get("properties", {})).get("method", {})
+            and not name.startswith("Client")
         }
 
     def faults(self, definition: str, message: bytes) -> list[str]:
         """What the schema finds wrong with a message."""
-        schema = {"$schema": self.schema["$schema"], self.home: self.schema[self.home], "allOf": [{"$ref": f"#/{self.home}/{definition}"}]}
-        return [fault.message for fault in jsonschema_rs.validator_for(schema).iter_errors(json.loads(message))]
+        schema = {
+            "$schema": self.schema["$schema"],
+            self.home: self.schema[self.home],
+            "allOf": [{"$ref": f"#/{self.home}/{definition}"}],
+        }
+        return [
+            fault.message
+            for fault in jsonschema_rs.validator_for(schema).iter_errors(json.loads(message))
+        ]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -145,14 +179,24 @@ def test_every_message_is_valid_under_the_schema_of_its_revision(revision):
     """Requests, notifications and results with every field filled in, with content that the revision knows and such that it does not,
     encoded for a revision, pass that revision's own schema."""
     judge = Judge(revision)
-    spoken = [(method, row) for method, row in METHODS.items() if row.since <= revision <= row.until]
+    spoken = [
+        (method, row) for method, row in METHODS.items() if row.since <= revision <= row.until
+    ]
     for (method, row), turn in product(spoken, range(TURNS)):
         params = codec.encode(full(row.params, revision, turn), revision)
-        message = jsonrpc.request(1, method, params) if row.result else jsonrpc.notification(method, params)
-        assert not judge.faults(judge.messages[method], message), f"{method} in {revision}: {message!r}"
+        message = (
+            jsonrpc.request(1, method, params)
+            if row.result
+            else jsonrpc.notification(method, params)
+        )
+        assert not judge.faults(judge.messages[method], message), (
+            f"{method} in {revision}: {message!r}"
+        )
         if row.result:
             answer = codec.encode(full(row.result, revision, turn), revision)
-            assert not judge.faults(row.result.__name__, answer), f"the answer to {method} in {revision}: {answer!r}"
+            assert not judge.faults(row.result.__name__, answer), (
+                f"the answer to {method} in {revision}: {answer!r}"
+            )
 
 
 def test_questions_are_valid_under_the_newest_schema():

@@ -29,22 +29,40 @@ def test_the_table_is_the_schemas_history():
 
 def test_what_no_message_leads_to_is_known():
     """The walk over the schemas left nothing out but these definitions, each for a reason."""
-    assert {name for fact in FACTS.values() for name in fact["unreached"]} == allowances.UNREACHED.keys()
+    assert {
+        name for fact in FACTS.values() for name in fact["unreached"]
+    } == allowances.UNREACHED.keys()
 
 
 def test_every_reshaping_answers_a_change():
     """No change of shape in the codec without one in the schemas."""
-    assert {answer for answer in allowances.RESHAPED.values() if isinstance(answer, type)} == RESHAPES.keys()
+    assert {
+        answer for answer in allowances.RESHAPED.values() if isinstance(answer, type)
+    } == RESHAPES.keys()
 
 
 @pytest.mark.parametrize(
-    "table", ["CALLED", "KEPT_AS_JSON", "LATER", "ONLY_OURS", "WIDER", "FILLED_IN", "SENDERS", "RESHAPED", "CODES", "FROM_PROSE"]
+    "table",
+    [
+        "CALLED",
+        "KEPT_AS_JSON",
+        "LATER",
+        "ONLY_OURS",
+        "WIDER",
+        "FILLED_IN",
+        "SENDERS",
+        "RESHAPED",
+        "CODES",
+        "FROM_PROSE",
+    ],
 )
 def test_every_allowance_is_needed(table, monkeypatch):
     """Without any one of them the proof complains, so that none outlives its reason."""
     entries = getattr(allowances, table)
     for key in entries:
-        monkeypatch.setattr(allowances, table, {other: entries[other] for other in entries if other != key})
+        monkeypatch.setattr(
+            allowances, table, {other: entries[other] for other in entries if other != key}
+        )
         assert complaints(FACTS), f"allowances.{table}[{key!r}] is idle"
 
 
@@ -65,7 +83,12 @@ ICON = FACTS[R5]["types"]["Icon"]
 DOCTORED = [
     # what happened to the schemas, and the row that the proof must ask for
     (
-        doctored(R5, "client requests", "tools/find", {"params": "FindToolsRequestParams", "result": "ListToolsResult"}),
+        doctored(
+            R5,
+            "client requests",
+            "tools/find",
+            {"params": "FindToolsRequestParams", "result": "ListToolsResult"},
+        ),
         'METHODS: "tools/find": MethodRow(t.FindToolsRequestParams, t.ListToolsResult, Side.CLIENT, since=R5),',
     ),
     (
@@ -85,11 +108,21 @@ DOCTORED = [
         'FIELDS: (t.Icon, "colour"): (R5, NEWEST),',
     ),
     (
-        doctored(R5, "types", "Icon", {"mimeType?": "string", "src": "string", "theme?": "'dark'|'light'"}),
+        doctored(
+            R5,
+            "types",
+            "Icon",
+            {"mimeType?": "string", "src": "string", "theme?": "'dark'|'light'"},
+        ),
         'FIELDS: (t.Icon, "sizes"): (R4, R4),',
     ),
     (
-        doctored(R4, "types", "Icon", {"src": "string"} | {"sizes?": "[string]", "theme?": "'dark'|'light'"}),
+        doctored(
+            R4,
+            "types",
+            "Icon",
+            {"src": "string"} | {"sizes?": "[string]", "theme?": "'dark'|'light'"},
+        ),
         'FIELDS: (t.Icon, "mimeType"): (R5, NEWEST),',
     ),
     (
@@ -101,11 +134,21 @@ DOCTORED = [
         "types.Icon: theme is 'dark'|'dim'|'light' in 2026-07-28, and ours cannot hold that",
     ),
     (
-        doctored(R5, "types", "Icon", {field.replace("src", "src?"): shape for field, shape in ICON.items()}),
+        doctored(
+            R5,
+            "types",
+            "Icon",
+            {field.replace("src", "src?"): shape for field, shape in ICON.items()},
+        ),
         "types.Icon: src needs a default, for it may be absent in 2026-07-28",
     ),
     (
-        doctored(R5, "types", "ElicitResult", FACTS[R5]["types"]["ElicitResult"] | {"content?": "[string]"}),
+        doctored(
+            R5,
+            "types",
+            "ElicitResult",
+            FACTS[R5]["types"]["ElicitResult"] | {"content?": "[string]"},
+        ),
         'allowances.RESHAPED: ("ElicitResult.content", R5): reshape it in wire/shapes.py, or say why not',
     ),
     (
@@ -125,7 +168,9 @@ def test_a_sixth_revision_asks_for_its_rows():
     """A revision that adds a method and takes a field away asks for just these."""
     facts = copy.deepcopy(FACTS)
     facts["2027-02-01"] = copy.deepcopy(FACTS[R5])
-    facts["2027-02-01"]["server notifications"]["notifications/farewell"] = {"params?": "FarewellNotificationParams"}
+    facts["2027-02-01"]["server notifications"]["notifications/farewell"] = {
+        "params?": "FarewellNotificationParams"
+    }
     facts["2027-02-01"]["types"]["FarewellNotificationParams"] = {"words": "string"}
     del facts["2027-02-01"]["types"]["Tool"]["title?"]
     assert complaints(facts) == [
@@ -147,6 +192,14 @@ def test_what_is_encoded_for_a_revision_has_the_fields_of_that_revision(revision
     for name, life in theirs.types.items():
         if revision in life:
             encoded = json.loads(codec.encode(full(our_type(name), revision), revision))
-            fields = {place.partition(".")[2] for place, span in theirs.fields.items() if place.startswith(f"{name}.") and revision in span}
-            wider = {place.partition(".")[2] for place in allowances.WIDER | allowances.ONLY_OURS if place.startswith(f"{name}.")}
+            fields = {
+                place.partition(".")[2]
+                for place, span in theirs.fields.items()
+                if place.startswith(f"{name}.") and revision in span
+            }
+            wider = {
+                place.partition(".")[2]
+                for place in allowances.WIDER | allowances.ONLY_OURS
+                if place.startswith(f"{name}.")
+            }
             assert encoded.keys() - wider == fields - wider, f"{name} in {revision}"

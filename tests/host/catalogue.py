@@ -59,10 +59,22 @@ SERVERS = {
 }  # fmt: skip
 
 VERBS = {
-    "create": ("Create {a} {thing}.", "Makes a new {thing} and returns its id. Fails if one with the same name exists already."),
-    "list": ("List all {thing}s.", "Returns {thing}s page by page, newest first. Use the cursor to get the next page."),
-    "get": ("Get one {thing} by id.", "Returns every field of the {thing}, with links to what belongs to it."),
-    "update": ("Change {a} {thing}.", "Only the given fields of the {thing} are modified; the others stay as they are."),
+    "create": (
+        "Create {a} {thing}.",
+        "Makes a new {thing} and returns its id. Fails if one with the same name exists already.",
+    ),
+    "list": (
+        "List all {thing}s.",
+        "Returns {thing}s page by page, newest first. Use the cursor to get the next page.",
+    ),
+    "get": (
+        "Get one {thing} by id.",
+        "Returns every field of the {thing}, with links to what belongs to it.",
+    ),
+    "update": (
+        "Change {a} {thing}.",
+        "Only the given fields of the {thing} are modified; the others stay as they are.",
+    ),
     "delete": ("Delete {a} {thing}.", "Removes the {thing} for good. This cannot be undone."),
 }
 
@@ -70,16 +82,25 @@ VERBS = {
 def catalogue() -> dict[str, list[Tool]]:
     """The tools of each server."""
     return {
-        server: [_tool(about, thing, verb) for thing in things.split() for verb in VERBS] for server, (about, things) in SERVERS.items()
+        server: [_tool(about, thing, verb) for thing in things.split() for verb in VERBS]
+        for server, (about, things) in SERVERS.items()
     }
 
 
 def _tool(about: str, thing: str, verb: str) -> Tool:
     plain = thing.replace("_", " ")
-    first, second = (text.format(thing=plain, a="an" if plain[0] in "aeiou" else "a") for text in VERBS[verb])
+    first, second = (
+        text.format(thing=plain, a="an" if plain[0] in "aeiou" else "a") for text in VERBS[verb]
+    )
     properties = {
-        f"{thing}_id": {"type": "string", "description": f"The id of the {plain}, as `list_{thing}` gives it."},
-        "fields": {"type": "object", "description": f"Values for the {plain}: name, notes, tags, status and so on."},
+        f"{thing}_id": {
+            "type": "string",
+            "description": f"The id of the {plain}, as `list_{thing}` gives it.",
+        },
+        "fields": {
+            "type": "object",
+            "description": f"Values for the {plain}: name, notes, tags, status and so on.",
+        },
         "cursor": {"type": "string", "description": "Where to go on, from the page before."},
         "dry_run": {"type": "boolean", "description": "Only say what would happen."},
     }

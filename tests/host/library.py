@@ -36,8 +36,15 @@ def library() -> Server:
             PromptMessage(role="user", content=TextContent(text=f"For {name}\u202e.")),
             PromptMessage(role="assistant", content=TextContent(text="Gladly.")),
             PromptMessage(role="user", content=ImageContent(data=PNG, mime_type="image/png")),
-            PromptMessage(role="user", content=AudioContent(data="UklGRgAAAAA=", mime_type="audio/wav")),
-            PromptMessage(role="user", content=EmbeddedResource(resource=ResourceContents(uri="book://x", text="embedded"))),
+            PromptMessage(
+                role="user", content=AudioContent(data="UklGRgAAAAA=", mime_type="audio/wav")
+            ),
+            PromptMessage(
+                role="user",
+                content=EmbeddedResource(
+                    resource=ResourceContents(uri="book://x", text="embedded")
+                ),
+            ),
             PromptMessage(role="user", content=ResourceLink(uri="book://one", name="one")),
         ]
 

@@ -13,11 +13,24 @@ from typing import Any
 from interlock import Server
 from interlock.host.app import Host
 from interlock.host.config import Entry
-from interlock.host.events import CallDecided, CallEnded, CallProposed, Event, Noted, Notice, ServerState
+from interlock.host.events import (
+    CallDecided,
+    CallEnded,
+    CallProposed,
+    Event,
+    Noted,
+    Notice,
+    ServerState,
+)
 from interlock.host.models.scripted import Scripted
 from interlock.host.policy import Policy
 from interlock.host.questions import Answer, AnyQuestion, Decision, NotAnswered
-from interlock.types import CreateMessageRequestParams, SamplingMessage, TextContent, ToolResultContent
+from interlock.types import (
+    CreateMessageRequestParams,
+    SamplingMessage,
+    TextContent,
+    ToolResultContent,
+)
 
 YES, NO = Decision(allow=True), Decision(allow=False)
 ALLOW = Policy(default="allow")
@@ -115,7 +128,11 @@ class Scene:
 
     async def state(self, server: str, state: str, count: int = 1) -> None:
         """Wait until a server has come to a state so often."""
-        await self.until(lambda: [e.state for e in self.of(ServerState) if e.server == server].count(state) >= count)
+        await self.until(
+            lambda: (
+                [e.state for e in self.of(ServerState) if e.server == server].count(state) >= count
+            )
+        )
 
     async def told(self, part: str) -> str:
         """Wait for a notice with these words in it."""
@@ -124,7 +141,9 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def scene(servers: Mapping[str, Any], *answers: Any, person: Any = None, model: Any = None, **options: Any) -> AsyncIterator[Scene]:
+async def scene(
+    servers: Mapping[str, Any], *answers: Any, person: Any = None, model: Any = None, **options: Any
+) -> AsyncIterator[Scene]:
     """A host whose model gives these answers, for as long as the block lasts; afterwards no task and no thread of it may be left.
 
     `servers` by id: a Server, or an Entry whose target is its own. `trusted` has the ids of those that are trusted.
@@ -136,7 +155,12 @@ async def scene(servers: Mapping[str, Any], *answers: Any, person: Any = None, m
         given if isinstance(given, Entry) else Entry(id=id, command=("in", "memory"), trusted=id in trusted)
         for id, given in servers.items()
     ]  # fmt: skip
-    hub = {"target": lambda entry: None if isinstance(servers.get(entry.id), Entry) else servers.get(entry.id), **options.pop("hub", {})}
+    hub = {
+        "target": lambda entry: (
+            None if isinstance(servers.get(entry.id), Entry) else servers.get(entry.id)
+        ),
+        **options.pop("hub", {}),
+    }
     models = [chosen, *options.pop("others", ())]
     opened = options.pop("opened", True)
     patience = options.pop("patience", SECONDS)
@@ -153,7 +177,11 @@ async def scene(servers: Mapping[str, Any], *answers: Any, person: Any = None, m
         await turns()
         left = asyncio.all_tasks() - tasks
         assert not left, left
-        assert not [thread for thread in set(threading.enumerate()) - threads if thread.name == "interlock-store"]
+        assert not [
+            thread
+            for thread in set(threading.enumerate()) - threads
+            if thread.name == "interlock-store"
+        ]
 
 
 async def turns(number: int = 30) -> None:
@@ -168,7 +196,12 @@ def given(request: CreateMessageRequestParams) -> str:
     for message in request.messages:
         texts += texts_of(message)
     for tool in request.tools or ():
-        texts += [tool.name, tool.title or "", tool.description or "", json.dumps(tool.input_schema, ensure_ascii=False)]
+        texts += [
+            tool.name,
+            tool.title or "",
+            tool.description or "",
+            json.dumps(tool.input_schema, ensure_ascii=False),
+        ]
         texts += [] if tool.annotations is None else [tool.annotations.title or ""]
     return "\n".join(texts)
 

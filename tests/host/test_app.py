@@ -14,7 +14,16 @@ import pytest
 from interlock import Context, McpError, Server, Unreachable
 from interlock.host.app import Host
 from interlock.host.config import Config, Entry
-from interlock.host.events import Asked, CallEnded, Noted, Notice, ResourceRead, RootsChanged, SessionBegan, TurnEnded
+from interlock.host.events import (
+    Asked,
+    CallEnded,
+    Noted,
+    Notice,
+    ResourceRead,
+    RootsChanged,
+    SessionBegan,
+    TurnEnded,
+)
 from interlock.host.log import SqliteLog
 from interlock.host.models.scripted import Scripted, call
 from interlock.host.pins import Pins
@@ -25,7 +34,9 @@ from tests.host.hub.test_lists import Shop
 from tests.host.scene import ALLOW, NO, YES, Scene, Sitting, adder, last, scene, turns
 
 ADD = call("adder__add", a=1, b=2)
-linux = pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc, which only Linux has")
+linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="watches processes through /proc, which only Linux has"
+)
 
 
 def entry(id: str = "adder", **more: Any) -> Entry:
@@ -52,7 +63,12 @@ async def test_the_person_sees_the_whole_command_before_it_is_started(tmp_path: 
     ]:
         sitting = Sitting(start=YES)
         async with scene(
-            {"adder": entry(**more)}, "x", person=sitting, pins=pins, ask_to_start=True, hub={"target": lambda _: adder()}
+            {"adder": entry(**more)},
+            "x",
+            person=sitting,
+            pins=pins,
+            ask_to_start=True,
+            hub={"target": lambda _: adder()},
         ) as one:
             assert one.host.link("adder").state == "up"
         assert len(sitting.asked) == again, more
@@ -68,7 +84,9 @@ async def test_what_was_not_allowed_is_not_started(answer: Any, tmp_path: Path) 
     pins = Pins(tmp_path / "interlock.lock")
     for _ in range(2):
         sitting = Sitting(start=answer)
-        async with scene({"x": misbehaving(tmp_path)}, "x", person=sitting, pins=pins, ask_to_start=True) as one:
+        async with scene(
+            {"x": misbehaving(tmp_path)}, "x", person=sitting, pins=pins, ask_to_start=True
+        ) as one:
             assert one.host.link("x").state == "refused"
             assert not one.host.toolbox.items
             assert len(sitting.asked) == 1
@@ -100,12 +118,19 @@ async def test_another_configuration_while_a_call_runs() -> None:
     servers = {"slow": server, "old": adder(), "new": adder()}
     entries = {id: entry(id) for id in servers}
     async with scene(
-        {id: entries[id] for id in ("slow", "old")}, call("slow__wait"), "done", policy=ALLOW, hub={"target": lambda e: servers[e.id]}
+        {id: entries[id] for id in ("slow", "old")},
+        call("slow__wait"),
+        "done",
+        policy=ALLOW,
+        hub={"target": lambda e: servers[e.id]},
     ) as one:
         turn = asyncio.ensure_future(one.host.session().say("wait"))
         await began.wait()
         changes = await one.host.reload(config(entries["new"], entries["slow"]))
-        assert ([e.id for e in changes.added], [e.id for e in changes.removed]) == (["new"], ["old"])
+        assert ([e.id for e in changes.added], [e.id for e in changes.removed]) == (
+            ["new"],
+            ["old"],
+        )
         await one.state("new", "up")
         await one.until(lambda: [item.server for item in one.host.toolbox.items] == ["new", "slow"])
         gate.set()
@@ -124,7 +149,9 @@ async def test_a_server_that_is_taken_away_in_mid_call() -> None:
         await asyncio.Event().wait()
         return ""
 
-    async with scene({"slow": server}, call("slow__wait"), call("slow__wait"), "done", policy=ALLOW) as one:
+    async with scene(
+        {"slow": server}, call("slow__wait"), call("slow__wait"), "done", policy=ALLOW
+    ) as one:
         turn = asyncio.ensure_future(one.host.session().say("wait"))
         await began.wait()
         await one.host.reload(config())
@@ -140,7 +167,9 @@ async def test_folders_of_another_configuration(tmp_path: Path) -> None:
     for folder in (old, new, own):
         folder.mkdir()
     server = adder()
-    async with scene({"adder": entry(roots=(str(old),))}, "x", hub={"target": lambda _: server}) as one:
+    async with scene(
+        {"adder": entry(roots=(str(old),))}, "x", hub={"target": lambda _: server}
+    ) as one:
         one.host.grant(own, "adder")
         await one.host.reload(config(entry(roots=(str(new),))))
         assert one.host.granted == {"adder": (str(own), str(new))}
@@ -154,7 +183,9 @@ async def test_folders_of_another_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", [YES, NO])
-async def test_a_configuration_that_wants_more_than_was_approved(answer: Answer, tmp_path: Path) -> None:
+async def test_a_configuration_that_wants_more_than_was_approved(
+    answer: Answer, tmp_path: Path
+) -> None:
     """`SEC-17`: trust and folders that a file gives a server while the host runs hold when the person has said so, and not before."""
     server, gate = adder(), asyncio.Event()
 
@@ -166,7 +197,9 @@ async def test_a_configuration_that_wants_more_than_was_approved(answer: Answer,
 
     more = entry(trusted=True, roots=(str(tmp_path),))
     sitting = Sitting(start=decide)
-    async with scene({"adder": entry()}, "x", person=sitting, ask_to_start=True, hub={"target": lambda _: server}) as one:
+    async with scene(
+        {"adder": entry()}, "x", person=sitting, ask_to_start=True, hub={"target": lambda _: server}
+    ) as one:
         reloading = asyncio.ensure_future(one.host.reload(config(more, entry("other"))))
         await one.until(lambda: any(q.trusted for q in sitting.asked))
         question = next(q for q in sitting.asked if q.trusted)
@@ -193,7 +226,9 @@ async def test_servers_hear_that_their_folders_are_others(tmp_path: Path) -> Non
             await one.state(id, "up")
 
         def heard() -> list[int]:
-            return [len(shop.peer.all("notifications/roots/list_changed")) for shop in shops.values()]
+            return [
+                len(shop.peer.all("notifications/roots/list_changed")) for shop in shops.values()
+            ]
 
         one.host.grant(tmp_path, "one")
         await turns()
@@ -205,7 +240,11 @@ async def test_servers_hear_that_their_folders_are_others(tmp_path: Path) -> Non
         await turns()
         assert heard() == [3, 2, 0]
         changed = [event.folders for event in one.of(RootsChanged)]
-        assert changed == [{"one": (str(tmp_path),)}, {"one": (str(tmp_path),), "": (str(tmp_path),)}, {"one": (str(tmp_path),)}]
+        assert changed == [
+            {"one": (str(tmp_path),)},
+            {"one": (str(tmp_path),), "": (str(tmp_path),)},
+            {"one": (str(tmp_path),)},
+        ]
     for shop in shops.values():
         await shop.aclose()
 
@@ -310,7 +349,10 @@ async def test_ended_at_any_moment(moment: str, tmp_path: Path) -> None:
 
     answers: list[Any] = [hang if moment == "model" else call("slow__wait"), "done"]
     sitting = Sitting(call=hang, result=hang)
-    policy = Policy(default="ask" if moment == "question" else "allow", review=[Rule(decision="ask")] if moment == "review" else [])
+    policy = Policy(
+        default="ask" if moment == "question" else "allow",
+        review=[Rule(decision="ask")] if moment == "review" else [],
+    )
     log = SqliteLog(tmp_path / "log.db")
     async with scene({"slow": server}, *answers, person=sitting, policy=policy, log=log) as one:
         session = one.host.session()
@@ -338,7 +380,10 @@ class Breaking(Scripted):
 @pytest.mark.parametrize("how", ["breaking", "cancelled", "opening"])
 async def test_no_process_is_left(how: str, tmp_path: Path) -> None:
     """Whatever fails on the way, and wherever the end is cancelled."""
-    entries = [misbehaving(tmp_path, "a"), misbehaving(tmp_path, "b", start="mute" if how == "opening" else "well")]
+    entries = [
+        misbehaving(tmp_path, "a"),
+        misbehaving(tmp_path, "b", start="mute" if how == "opening" else "well"),
+    ]
     log = SqliteLog(tmp_path / "log.db")
     hub = {"bounds": QUICK}
     host = Host(entries, models=[Breaking("x")], log=log, ask_to_start=False, hub=hub)
@@ -381,13 +426,17 @@ async def test_a_question_of_a_server_that_ends_is_withdrawn() -> None:
     @server.tool
     async def form(ctx: Context) -> str:
         """Ask."""
-        return str(await ctx.elicit("?", {"type": "object", "properties": {"a": {"type": "string"}}}))
+        return str(
+            await ctx.elicit("?", {"type": "object", "properties": {"a": {"type": "string"}}})
+        )
 
     async def hang(_: Any) -> Any:
         await never.wait()
 
     sitting = Sitting(form=hang)
-    async with scene({"asker": server}, call("asker__form"), "done", person=sitting, policy=ALLOW) as one:
+    async with scene(
+        {"asker": server}, call("asker__form"), "done", person=sitting, policy=ALLOW
+    ) as one:
         turn = asyncio.ensure_future(one.host.session().say("ask"))
         await sitting.until("form")
         await one.host.hub.stop("asker")

@@ -75,11 +75,23 @@ async def test_a_sample_leaves_nothing_behind() -> None:
 
     log = MemoryLog(redact=(secrets := Secrets()))
     secrets.add("hunter2-hunter2")
-    answers = [call("s__ask", what="first hunter2-hunter2"), "one", call("s__ask", what="second"), "two", "ended"]
-    async with scene({"s": server}, *answers, person=Sitting(sample=YES, sampled=YES), policy=ALLOW, log=log) as s:
+    answers = [
+        call("s__ask", what="first hunter2-hunter2"),
+        "one",
+        call("s__ask", what="second"),
+        "two",
+        "ended",
+    ]
+    async with scene(
+        {"s": server}, *answers, person=Sitting(sample=YES, sampled=YES), policy=ALLOW, log=log
+    ) as s:
         session = s.host.session()
         await session.say("go")
-        samples = [request for request in s.model.requests if len(request.messages) == 1 and not request.tools]
+        samples = [
+            request
+            for request in s.model.requests
+            if len(request.messages) == 1 and not request.tools
+        ]
         assert [given(request) for request in samples] == ["\nfirst hunter2-hunter2", "\nsecond"]
         exported: list[bytes] = []
         await log.export(exported.append)
@@ -105,10 +117,16 @@ async def test_folders_are_the_persons_to_grant(tmp_path: Path) -> None:
 
 async def test_what_an_extension_says_is_data() -> None:
     """Whatever stands in `_meta` and in declarations of extensions, tools work as ever (`EXT-07`)."""
-    odd = {"ui": {"resourceUri": ["ui://x"], "visibility": "everybody", "csp": 5}, "io.modelcontextprotocol/ui": None, "x/y": "\x1b[2J"}
+    odd = {
+        "ui": {"resourceUri": ["ui://x"], "visibility": "everybody", "csp": 5},
+        "io.modelcontextprotocol/ui": None,
+        "x/y": "\x1b[2J",
+    }
     server = Server("s")
 
-    @server.tool(meta=odd, icons=[Icon(src="http://127.0.0.1:1/x.png"), Icon(src="javascript:alert(1)")])
+    @server.tool(
+        meta=odd, icons=[Icon(src="http://127.0.0.1:1/x.png"), Icon(src="javascript:alert(1)")]
+    )
     async def work() -> CallToolResult:
         """Work."""
         return CallToolResult(content=[TextContent(text="here", meta=odd)], meta=odd)
@@ -116,7 +134,10 @@ async def test_what_an_extension_says_is_data() -> None:
     async with scene({"s": server}, call("s__work"), "ended", policy=ALLOW) as s:
         assert (await s.host.session().say("go")).reason == "done"
         assert "here" in last(s)
-        assert all("\x1b" not in given(request) and "127.0.0.1:1" not in given(request) for request in s.model.requests)
+        assert all(
+            "\x1b" not in given(request) and "127.0.0.1:1" not in given(request)
+            for request in s.model.requests
+        )
 
 
 def test_icons_of_servers_are_not_drawn() -> None:
@@ -132,7 +153,9 @@ async def test_a_held_result_that_is_refused_reaches_no_model() -> None:
     @server.tool
     async def tell() -> CallToolResult:
         """Tell."""
-        return CallToolResult(content=[TextContent(text="the-secret")], structured_content={"it": "the-secret"})
+        return CallToolResult(
+            content=[TextContent(text="the-secret")], structured_content={"it": "the-secret"}
+        )
 
     policy = Policy(default="allow", review=(Rule(decision="ask"),))
     person = Sitting(result=Decision(allow=False, reason="not this"))

@@ -27,12 +27,17 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 @hypothesis_given(
-    st.recursive(st.none() | st.text(max_size=2), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=2), inner))
+    st.recursive(
+        st.none() | st.text(max_size=2),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=2), inner),
+    )
 )
 def test_levels_are_counted(value: Any) -> None:
     def levels(each: Any) -> int:
         inner = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
-        return (1 if isinstance(each, dict | list) else 0) + max((levels(part) for part in inner), default=0)
+        return (1 if isinstance(each, dict | list) else 0) + max(
+            (levels(part) for part in inner), default=0
+        )
 
     for most in range(6):
         assert too_deep(value, most) == (levels(value) > most + 1)
@@ -46,7 +51,11 @@ async def test_a_result_of_many_levels_ends_no_turn(levels: int, tmp_path: Path)
     @server.tool
     async def give() -> CallToolResult:
         """Give data."""
-        return CallToolResult(content=[TextContent(text="here")], structured_content=nested(levels), meta={"a": nested(levels)})
+        return CallToolResult(
+            content=[TextContent(text="here")],
+            structured_content=nested(levels),
+            meta={"a": nested(levels)},
+        )
 
     for log in (MemoryLog(redact=str), SqliteLog(tmp_path / "log.db", redact=str)):
         async with scene({"s": server}, call("s__give"), "done", policy=ALLOW, log=log) as s:
@@ -99,7 +108,9 @@ async def test_a_tool_of_many_levels_is_left_out() -> None:
 @pytest.mark.parametrize("kind", ["memory", "file"])
 async def test_a_log_outlives_an_entry_that_cannot_be_kept(kind: str, tmp_path: Path) -> None:
     """It says so in its place, under its number, and keeps all others."""
-    log: Any = MemoryLog(redact=str) if kind == "memory" else SqliteLog(tmp_path / "log.db", redact=str)
+    log: Any = (
+        MemoryLog(redact=str) if kind == "memory" else SqliteLog(tmp_path / "log.db", redact=str)
+    )
     await log.open()
     log.note(Notice(level="info", words="before"))
     odd = log.note(CallProposed(session="s", call="c", name="n", arguments=nested(700)))
@@ -119,11 +130,16 @@ async def test_a_sampling_request_of_many_levels_is_refused() -> None:
     @server.tool
     async def ask(context: Context) -> str:
         """Ask a model."""
-        await context.sample([SamplingMessage(role="user", content=TextContent(text="x", meta=nested(300)))], max_tokens=5)
+        await context.sample(
+            [SamplingMessage(role="user", content=TextContent(text="x", meta=nested(300)))],
+            max_tokens=5,
+        )
         return "asked"
 
     person = Sitting(sample=YES, sampled=YES)
-    async with scene({"s": server}, call("s__ask"), "done", "done", policy=ALLOW, person=person) as s:
+    async with scene(
+        {"s": server}, call("s__ask"), "done", "done", policy=ALLOW, person=person
+    ) as s:
         assert (await s.host.session().say("go")).reason == "done"
         assert "The request is nested too deeply" in last(s)
     assert not person.asked

@@ -30,16 +30,30 @@ def read(one: dict[str, Any], env: dict[str, str] | None = None) -> Entry:
 )  # fmt: skip
 def test_what_decides_which_code_runs_is_shown_and_approved(name: str) -> None:
     """A value that was approved stays: another one of the same name is another approval (`SEC-17`)."""
-    was, now = (read({"command": "node", "args": ["server.js"], "env": {name: value}}) for value in ("./good", "./evil"))
+    was, now = (
+        read({"command": "node", "args": ["server.js"], "env": {name: value}})
+        for value in ("./good", "./evil")
+    )
     assert now.shown_env == (f"{name}=./evil",)
     assert was.digest != now.digest
 
 
 def test_what_steers_shows_no_secret() -> None:
     """A token stays hidden, and a new one needs no new approval, also where its name is one of those."""
-    one = {"command": "npx", "env": {"NPM_TOKEN": "hunter22", "PIP_INDEX_URL": "https://me:hunter23@pypi.example/", "GIT_X": "${T}"}}
+    one = {
+        "command": "npx",
+        "env": {
+            "NPM_TOKEN": "hunter22",
+            "PIP_INDEX_URL": "https://me:hunter23@pypi.example/",
+            "GIT_X": "${T}",
+        },
+    }
     entry = read(one, {"T": "hunter24"})
-    assert entry.shown_env == (f"GIT_X={DOTS}", f"NPM_TOKEN={DOTS}", f"PIP_INDEX_URL=https://{DOTS}@pypi.example/")
+    assert entry.shown_env == (
+        f"GIT_X={DOTS}",
+        f"NPM_TOKEN={DOTS}",
+        f"PIP_INDEX_URL=https://{DOTS}@pypi.example/",
+    )
     assert entry.digest == read(one, {"T": "hunter25"}).digest
 
 
@@ -50,7 +64,9 @@ async def test_the_folder_in_which_it_runs_is_shown(tmp_path: Path) -> None:
     async with scene({"x": entry}, person=person, ask_to_start=True, opened=False) as s:
         await s.host.open(wait=None)
     (asked,) = person.of("start")
-    assert any(str(tmp_path) in warned.words or str(tmp_path) in warned.where for warned in asked.warnings)
+    assert any(
+        str(tmp_path) in warned.words or str(tmp_path) in warned.where for warned in asked.warnings
+    )
 
 
 def test_a_command_of_any_length_is_looked_through_so_far() -> None:
@@ -60,13 +76,18 @@ def test_a_command_of_any_length_is_looked_through_so_far() -> None:
     assert "long" not in {warned.kind for warned in of_command(("bash", "-c", "x" * 3_000))}
 
 
-@pytest.mark.parametrize("more", [{"trusted": True}, {"roots": ("/",)}, {"command": ("interlock-that-is-not-there", "-x")}])
+@pytest.mark.parametrize(
+    "more",
+    [{"trusted": True}, {"roots": ("/",)}, {"command": ("interlock-that-is-not-there", "-x")}],
+)
 async def test_who_wants_more_than_was_approved_is_asked_about_again(more: dict[str, Any]) -> None:
     """What was approved is approved for the next run, too; a folder more, or to be believed, is another question (`SEC-17`, `ROO-07`)."""
     entry, pins = Entry(id="x", command=("interlock-that-is-not-there",)), Pins()
     for given, asked in ((entry, 1), (entry, 0), (msgspec.structs.replace(entry, **more), 1)):
         person = Sitting(start=YES)
-        async with scene({"x": given}, person=person, ask_to_start=True, opened=False, pins=pins) as s:
+        async with scene(
+            {"x": given}, person=person, ask_to_start=True, opened=False, pins=pins
+        ) as s:
             await s.host.open(wait=None)
         assert len(person.of("start")) == asked
 

@@ -115,7 +115,9 @@ async def test_cancelled_while_its_result_is_looked_at() -> None:
         return YES
 
     sitting = Sitting(result=wait)
-    async with scene({"adder": adder()}, ADD, "and now?", person=sitting, policy=POLICIES["review"]) as one:
+    async with scene(
+        {"adder": adder()}, ADD, "and now?", person=sitting, policy=POLICIES["review"]
+    ) as one:
         session = one.host.session()
         turn = asyncio.ensure_future(session.say("add"))
         await sitting.until("result")
@@ -132,7 +134,9 @@ async def test_cancelled_while_its_result_is_looked_at() -> None:
 async def test_what_was_done_before_the_person_cancelled_is_known() -> None:
     """Of two calls one has ended: the model hears what came of it, and of the other that it was not run to its end."""
     slow = Waiting()
-    async with scene({"slow": slow.server, "adder": adder()}, [ADD, call("slow__wait")], "ok", policy=ALLOW) as one:
+    async with scene(
+        {"slow": slow.server, "adder": adder()}, [ADD, call("slow__wait")], "ok", policy=ALLOW
+    ) as one:
         session = one.host.session()
         turn = asyncio.ensure_future(session.say("both"))
         await slow.began.wait()
@@ -161,7 +165,13 @@ async def test_how_far_a_call_is_can_be_seen() -> None:
 async def test_a_tool_that_gives_no_answer_in_time() -> None:
     """The call ends with words, the server's work is cancelled, and the conversation goes on."""
     slow = Waiting()
-    async with scene({"slow": slow.server}, call("slow__wait"), "done", policy=ALLOW, hub={"bounds": Bounds(call=0.01)}) as one:
+    async with scene(
+        {"slow": slow.server},
+        call("slow__wait"),
+        "done",
+        policy=ALLOW,
+        hub={"bounds": Bounds(call=0.01)},
+    ) as one:
         ended = await one.host.session().say("wait")
         assert ended.reason == "done"
         assert "no answer in time" in last(one)
@@ -194,7 +204,9 @@ async def test_calls_that_only_read_run_at_once() -> None:
     async with scene({"meeting": meeting.server}, calls, "done", policy=ALLOW) as one:
         session = one.host.session()
         await session.say("look")
-        assert [block.content[0].text.split("\n")[1] for block in session.messages[2].content] == list("abcd")  # type: ignore[union-attr]  # results
+        assert [
+            block.content[0].text.split("\n")[1] for block in session.messages[2].content
+        ] == list("abcd")  # type: ignore[union-attr]  # results
 
 
 async def test_calls_that_change_something_run_in_turn() -> None:
@@ -218,7 +230,9 @@ async def test_servers_do_not_wait_for_each_other() -> None:
             await barrier.wait()
             return "changed"
 
-    async with scene(servers, [call("one__change"), call("two__change")], "done", policy=ALLOW) as one:
+    async with scene(
+        servers, [call("one__change"), call("two__change")], "done", policy=ALLOW
+    ) as one:
         assert (await one.host.session().say("change")).reason == "done"
         assert one.ended().count("result") == 2
 
@@ -255,7 +269,9 @@ async def test_a_tool_that_was_allowed_to_change_meanwhile_is_not_called_either(
             return "changed"
 
         server.add_tool(add, replace=True)
-        await one.until(lambda: "another way" in (one.host.toolbox.find("adder__add").tool.description or ""))
+        await one.until(
+            lambda: "another way" in (one.host.toolbox.find("adder__add").tool.description or "")
+        )
         await one.until(lambda: not one.host.toolbox.find("adder__add").blocked)
         return YES
 
@@ -282,7 +298,9 @@ async def test_a_tool_that_is_gone_when_its_turn_comes_is_not_called() -> None:
         """Second."""
         raise AssertionError("it was called")
 
-    async with scene({"x": server}, [call("x__first"), call("x__second")], "done", policy=ALLOW) as one:
+    async with scene(
+        {"x": server}, [call("x__first"), call("x__second")], "done", policy=ALLOW
+    ) as one:
         await one.host.session().say("go")
         assert one.ended()[-2:] == ["refused by pin", "error"]
         assert "no longer there" in last(one)
@@ -294,7 +312,13 @@ async def test_what_a_trusted_server_says_only_reads_is_not_asked_about() -> Non
         meeting = Meeting(1, reads=True)
         sitting = Sitting(call=YES)
         wanted = call("meeting__look", name="a")
-        async with scene({"meeting": meeting.server}, wanted, "done", person=sitting, trusted=["meeting"] if trusted else []) as one:
+        async with scene(
+            {"meeting": meeting.server},
+            wanted,
+            "done",
+            person=sitting,
+            trusted=["meeting"] if trusted else [],
+        ) as one:
             await one.host.session().say("look")
             assert bool(sitting.asked) != trusted
 
@@ -303,5 +327,8 @@ async def test_a_question_is_told_before_the_decision() -> None:
     sitting = Sitting(call=YES)
     async with scene({"adder": adder()}, ADD, "done", person=sitting) as one:
         await one.host.session().say("add")
-        order = [type(event) for event in one.of(CallProposed, Asked, Answered, CallDecided, CallEnded, ResultsGiven)]
+        order = [
+            type(event)
+            for event in one.of(CallProposed, Asked, Answered, CallDecided, CallEnded, ResultsGiven)
+        ]
         assert order == [CallProposed, Asked, Answered, CallDecided, CallEnded, ResultsGiven]

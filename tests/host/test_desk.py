@@ -33,7 +33,9 @@ QUESTIONS = [
     PinQuestion(id="pin", kind="tool", name="add", was="", now="{}"),
     CallQuestion(id="call", tool="add", title="Add"),
     ResultQuestion(id="result", tool="add", title="Add", result=CallToolResult(content=[])),
-    SampleQuestion(id="sample", request=CreateMessageRequestParams(messages=[], max_tokens=1), model="m"),
+    SampleQuestion(
+        id="sample", request=CreateMessageRequestParams(messages=[], max_tokens=1), model="m"
+    ),
     SampledQuestion(id="sampled", model="m", result=RESULT),
     FormQuestion(id="form", message="Who?"),
     UrlQuestion(id="url", message="There", url="https://example.com", host="example.com"),
@@ -53,12 +55,24 @@ def desk(person: Any = None, **options: Any) -> tuple[Desk, list[Event]]:
 async def test_every_question_takes_its_own_kind_of_answer(question: Any) -> None:
     """A form or a page is filled in, all else is decided; another kind of answer is none, and so is something that is no answer."""
     form = question.id in ("form", "url")
-    for answer, fits in [(YES, not form), (NO, not form), (FILLED, form), (NotAnswered(words="later"), True), (True, False), (None, False)]:
+    for answer, fits in [
+        (YES, not form),
+        (NO, not form),
+        (FILLED, form),
+        (NotAnswered(words="later"), True),
+        (True, False),
+        (None, False),
+    ]:
         one, heard = desk(Sitting(**{question.id: answer}))
         came = await one.ask(question)
-        assert came == (answer if fits else NotAnswered(words="The answer does not fit the question."))
+        assert came == (
+            answer if fits else NotAnswered(words="The answer does not fit the question.")
+        )
         by = "nobody" if isinstance(came, NotAnswered) else "person"
-        assert heard == [Asked(session="", question=question), Answered(session="", question=question.id, answer=came, by=by)]
+        assert heard == [
+            Asked(session="", question=question),
+            Answered(session="", question=question.id, answer=came, by=by),
+        ]
         assert not one.open
 
 
@@ -66,13 +80,17 @@ async def test_without_anybody_nothing_is_allowed() -> None:
     one, heard = desk()
     for question in QUESTIONS:
         assert await one.ask(question) == NotAnswered(words="Nobody is there to be asked.")
-        assert await one.decide(question) == Decision(allow=False, reason="Nobody is there to be asked.")
+        assert await one.decide(question) == Decision(
+            allow=False, reason="Nobody is there to be asked."
+        )
     assert all(event.by == "nobody" for event in heard if isinstance(event, Answered))
 
 
 async def test_a_person_that_fails_has_not_said_yes() -> None:
     one, heard = desk(Sitting(call=RuntimeError("no screen")))
-    assert await one.ask(QUESTIONS[2]) == NotAnswered(words="The question could not be shown (RuntimeError).")
+    assert await one.ask(QUESTIONS[2]) == NotAnswered(
+        words="The question could not be shown (RuntimeError)."
+    )
     assert not (await one.decide(QUESTIONS[2])).allow
     assert not one.open
     assert len(heard) == 4
@@ -109,7 +127,12 @@ async def test_a_question_that_became_moot_is_withdrawn() -> None:
         await asking
     assert ends == ["call"]
     assert not one.open
-    assert heard[-1] == Answered(session="", question="call", answer=NotAnswered(words="The question is no longer open."), by="nobody")
+    assert heard[-1] == Answered(
+        session="",
+        question="call",
+        answer=NotAnswered(words="The question is no longer open."),
+        by="nobody",
+    )
 
 
 async def test_only_so_many_are_open_at_once() -> None:
@@ -122,9 +145,14 @@ async def test_only_so_many_are_open_at_once() -> None:
 
     person = Sitting(call=wait)
     one, heard = desk(person, most_open=2)
-    first = [asyncio.ensure_future(one.ask(CallQuestion(id=one.name(), tool="t", title="t"))) for _ in range(2)]
+    first = [
+        asyncio.ensure_future(one.ask(CallQuestion(id=one.name(), tool="t", title="t")))
+        for _ in range(2)
+    ]
     await turns()
-    assert await one.ask(CallQuestion(id=one.name(), tool="t", title="t")) == NotAnswered(words=FULL)
+    assert await one.ask(CallQuestion(id=one.name(), tool="t", title="t")) == NotAnswered(
+        words=FULL
+    )
     assert len(person.asked) == 2
     assert [type(event) for event in heard] == [Asked, Asked, Asked, Answered]
     gate.set()
@@ -148,7 +176,9 @@ class Ticking(asyncio.SelectorEventLoop):
         return self.now
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 9), st.integers(1, 9)), max_size=8))
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 9), st.integers(1, 9)), max_size=8)
+)
 def test_time_in_which_somebody_is_asked_counts_once(spans: list[tuple[str, int, int]]) -> None:
     """However questions of a conversation overlap: the seconds in which at least one was open, of each conversation for itself."""
     loop = Ticking()
@@ -166,21 +196,41 @@ def test_time_in_which_somebody_is_asked_counts_once(spans: list[tuple[str, int,
             for index, (session, begin, length) in enumerate(spans):
                 if moment == begin:
                     gates[str(index)] = asyncio.Event()
-                    asking.append(asyncio.ensure_future(one.ask(CallQuestion(id=str(index), session=session, tool="t", title="t"))))
+                    asking.append(
+                        asyncio.ensure_future(
+                            one.ask(
+                                CallQuestion(id=str(index), session=session, tool="t", title="t")
+                            )
+                        )
+                    )
                 if moment == begin + length:
                     gates[str(index)].set()
             await turns(8)
             for session in "abc":
-                assert one.is_asking(session) == any(s == session and b <= moment < b + n for s, b, n in spans)
+                assert one.is_asking(session) == any(
+                    s == session and b <= moment < b + n for s, b, n in spans
+                )
                 assert one.asked_seconds(session) == open_until(moment, session)
             loop.now += 1
         await asyncio.gather(*asking)
         return {session: one.asked_seconds(session) for session in "abc"}
 
     def open_until(moment: int, session: str) -> float:
-        return float(len({at for s, begin, length in spans if s == session for at in range(begin, begin + length) if at < moment}))
+        return float(
+            len(
+                {
+                    at
+                    for s, begin, length in spans
+                    if s == session
+                    for at in range(begin, begin + length)
+                    if at < moment
+                }
+            )
+        )
 
     try:
-        assert loop.run_until_complete(play()) == {session: open_until(99, session) for session in "abc"}
+        assert loop.run_until_complete(play()) == {
+            session: open_until(99, session) for session in "abc"
+        }
     finally:
         loop.close()

@@ -75,9 +75,24 @@ WANTED = {
 }
 
 CHINESE = [
-    Tool(name="search_flights", title="搜索航班", description="按出发地、目的地和日期搜索航班。", input_schema={"type": "object"}),
-    Tool(name="book_hotel", title="预订酒店", description="为指定日期预订酒店房间。", input_schema={"type": "object"}),
-    Tool(name="get_weather", title="查询天气", description="查询目的地的天气预报。", input_schema={"type": "object"}),
+    Tool(
+        name="search_flights",
+        title="搜索航班",
+        description="按出发地、目的地和日期搜索航班。",
+        input_schema={"type": "object"},
+    ),
+    Tool(
+        name="book_hotel",
+        title="预订酒店",
+        description="为指定日期预订酒店房间。",
+        input_schema={"type": "object"},
+    ),
+    Tool(
+        name="get_weather",
+        title="查询天气",
+        description="查询目的地的天气预报。",
+        input_schema={"type": "object"},
+    ),
 ]
 
 
@@ -125,7 +140,10 @@ async def test_a_question_of_empty_words_only_is_still_a_question(box: Toolbox) 
         ("getHTTPResponse2xx", ["get", "http", "response2xx"]),
         ("read_multiple-files.v2", ["read", "multiple", "file", "v2"]),
         ("Straße ÉTÉS naïve", ["strasse", "ete", "naive"]),
-        ("cities boxes classes glasses buses status this gas", ["city", "box", "class", "glass", "buse", "status", "this", "gas"]),
+        (
+            "cities boxes classes glasses buses status this gas",
+            ["city", "box", "class", "glass", "buse", "status", "this", "gas"],
+        ),
         ("旅行计划 v2版", ["旅行", "行计", "计划", "v2", "版"]),
         ("東京tower", ["東京", "tower"]),
         ("", []),
@@ -140,16 +158,22 @@ def test_words_are_compared_as(text: str, words: list[str]) -> None:
 @given(st.text(max_size=40))
 def test_small_and_capital_letters_are_the_same(text: str) -> None:
     """However a word is written, and a plural of a plural is none."""
-    assert words_of(text.lower().upper().lower()) == words_of(text.lower().upper().lower().casefold())
+    assert words_of(text.lower().upper().lower()) == words_of(
+        text.lower().upper().lower().casefold()
+    )
     for word in words_of(text):
         assert stem(stem(word)) in (stem(word), stem(stem(word)))
 
 
-TEXTS = st.lists(st.text(alphabet="abc ", max_size=12), min_size=1, max_size=3).map(lambda texts: [(1.0, text) for text in texts])
+TEXTS = st.lists(st.text(alphabet="abc ", max_size=12), min_size=1, max_size=3).map(
+    lambda texts: [(1.0, text) for text in texts]
+)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), TEXTS | st.none()), max_size=30))
-def test_an_index_holds_no_trace_of_what_went(steps: list[tuple[int, list[tuple[float, str]] | None]]) -> None:
+def test_an_index_holds_no_trace_of_what_went(
+    steps: list[tuple[int, list[tuple[float, str]] | None]],
+) -> None:
     """After any coming and going, scores are those of an index of what is left."""
     index: Index[int] = Index()
     kept: dict[int, list[tuple[float, str]]] = {}
@@ -166,7 +190,9 @@ def test_an_index_holds_no_trace_of_what_went(steps: list[tuple[int, list[tuple[
         new.put(key, fields)
     assert len(index) == len(kept)
     for words in ("a", "ab", "abc b", "cab"):
-        assert index.search(words) == [(key, pytest.approx(score)) for key, score in new.search(words)]
+        assert index.search(words) == [
+            (key, pytest.approx(score)) for key, score in new.search(words)
+        ]
 
 
 def test_repeating_a_word_does_not_win() -> None:
@@ -181,6 +207,15 @@ def test_a_text_is_read_so_far_and_no_further() -> None:
     """Servers may say what they like, as long as they like; a schema may have any shape."""
     properties = {f"ab{number:03}z": {"description": "x " * 100_000} for number in range(1000)}
     box = Toolbox()
-    box.put("a", [Tool(name="x", description="y " * 1_000_000, input_schema={"type": "object", "properties": properties})])
+    box.put(
+        "a",
+        [
+            Tool(
+                name="x",
+                description="y " * 1_000_000,
+                input_schema={"type": "object", "properties": properties},
+            )
+        ],
+    )
     assert [item.name for item in box.search("ab001z")] == ["a__x"]
     assert box.search("ab999z") == []

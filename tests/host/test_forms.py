@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from interlock.host.forms import MAX_FIELDS, BadForm, BadValue, Field, check, defaults, fields, misfit, read, remark
+from interlock.host.forms import (
+    MAX_FIELDS,
+    BadForm,
+    BadValue,
+    Field,
+    check,
+    defaults,
+    fields,
+    misfit,
+    read,
+    remark,
+)
 
 
 def schema(required: list[str] | None = None, **properties: Any) -> dict[str, Any]:
@@ -27,16 +38,38 @@ KINDS: list[tuple[dict[str, Any], str, tuple[tuple[str, str], ...]]] = [
     ({"type": "integer"}, "integer", ()),
     ({"type": "boolean"}, "boolean", ()),
     ({"type": "string", "enum": ["a", "b"]}, "choice", (("a", "a"), ("b", "b"))),
-    ({"type": "string", "enum": ["a", "b"], "enumNames": ["A!", "B!"]}, "choice", (("a", "A!"), ("b", "B!"))),
-    ({"type": "string", "enum": ["a", "b"], "enumNames": ["A!"]}, "choice", (("a", "a"), ("b", "b"))),
-    ({"type": "string", "oneOf": [{"const": "a", "title": "A!"}, {"const": "b"}]}, "choice", (("a", "A!"), ("b", "b"))),
-    ({"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}, "choices", (("a", "a"), ("b", "b"))),
-    ({"type": "array", "items": {"anyOf": [{"const": "a", "title": "A!"}]}}, "choices", (("a", "A!"),)),
+    (
+        {"type": "string", "enum": ["a", "b"], "enumNames": ["A!", "B!"]},
+        "choice",
+        (("a", "A!"), ("b", "B!")),
+    ),
+    (
+        {"type": "string", "enum": ["a", "b"], "enumNames": ["A!"]},
+        "choice",
+        (("a", "a"), ("b", "b")),
+    ),
+    (
+        {"type": "string", "oneOf": [{"const": "a", "title": "A!"}, {"const": "b"}]},
+        "choice",
+        (("a", "A!"), ("b", "b")),
+    ),
+    (
+        {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
+        "choices",
+        (("a", "a"), ("b", "b")),
+    ),
+    (
+        {"type": "array", "items": {"anyOf": [{"const": "a", "title": "A!"}]}},
+        "choices",
+        (("a", "A!"),),
+    ),
 ]
 
 
 @pytest.mark.parametrize("node, kind, options", KINDS)
-def test_the_kinds_of_fields(node: dict[str, Any], kind: str, options: tuple[tuple[str, str], ...]) -> None:
+def test_the_kinds_of_fields(
+    node: dict[str, Any], kind: str, options: tuple[tuple[str, str], ...]
+) -> None:
     """ELI-06, ELI-09, ELI-10: every primitive, and the five spellings of a choice."""
     field = one(**node)
     assert (field.kind, field.options, field.title, field.default) == (kind, options, "x", UNSET)
@@ -47,21 +80,43 @@ def test_all_that_a_field_says() -> None:
     form = fields(
         schema(
             ["mail"],
-            mail={"type": "string", "title": "E-mail", "description": "Yours.", "format": "email", "minLength": 3, "maxLength": 50},
+            mail={
+                "type": "string",
+                "title": "E-mail",
+                "description": "Yours.",
+                "format": "email",
+                "minLength": 3,
+                "maxLength": 50,
+            },
             age={"type": "integer", "minimum": 18, "maximum": 99},
             code={"type": "string", "pattern": "^[a-z]+$", "format": "unheard-of"},
-            days={"type": "array", "items": {"type": "string", "enum": ["Mo", "Tu", "We"]}, "minItems": 1, "maxItems": 2},
+            days={
+                "type": "array",
+                "items": {"type": "string", "enum": ["Mo", "Tu", "We"]},
+                "minItems": 1,
+                "maxItems": 2,
+            },
         )
     )
     assert [field.name for field in form] == ["mail", "age", "code", "days"]
     mail, age, code, days = form
-    assert (mail.title, mail.description, mail.format, mail.required, mail.least, mail.most) == ("E-mail", "Yours.", "email", True, 3, 50)
+    assert (mail.title, mail.description, mail.format, mail.required, mail.least, mail.most) == (
+        "E-mail",
+        "Yours.",
+        "email",
+        True,
+        3,
+        50,
+    )
     assert (age.least, age.most, age.required) == (18, 99, False)
     assert (code.pattern, code.format) == ("^[a-z]+$", "")
     assert (days.least, days.most) == (1, 2)
     assert remark(mail) == "Yours.; an e-mail address; from 3 to 50 characters"
     assert remark(age) == "a whole number; from 18 to 99; may be left empty"
-    assert remark(days) == "several, with commas between: Mo, Tu, We; from 1 to 2 of them; may be left empty"
+    assert (
+        remark(days)
+        == "several, with commas between: Mo, Tu, We; from 1 to 2 of them; may be left empty"
+    )
 
 
 def test_defaults() -> None:
@@ -99,14 +154,26 @@ def test_what_is_no_form(bad: dict[str, Any]) -> None:
 
 
 MISFITS: list[tuple[dict[str, Any], Any, str]] = [
-    ({"type": "string", "format": "email"}, "kim", "This must be an e-mail address, such as name@example.com."),
-    ({"type": "string", "format": "date"}, "2026-02-30", "This must be a date, such as 2026-12-31."),
+    (
+        {"type": "string", "format": "email"},
+        "kim",
+        "This must be an e-mail address, such as name@example.com.",
+    ),
+    (
+        {"type": "string", "format": "date"},
+        "2026-02-30",
+        "This must be a date, such as 2026-12-31.",
+    ),
     (
         {"type": "string", "format": "date-time"},
         "2026-02-28 10:00",
         "This must be a date with time and zone, such as 2026-12-31T18:30:00Z.",
     ),
-    ({"type": "string", "format": "uri"}, "example", "This must be an address of the web, such as https://example.com/."),
+    (
+        {"type": "string", "format": "uri"},
+        "example",
+        "This must be an address of the web, such as https://example.com/.",
+    ),
     ({"type": "string", "minLength": 3}, "ab", "This must have at least 3 characters."),
     ({"type": "string", "maxLength": 3}, "abcd", "This must have at most 3 characters."),
     ({"type": "string", "pattern": "^[a-z]+$"}, "A", "This must match the pattern ^[a-z]+$"),
@@ -117,12 +184,32 @@ MISFITS: list[tuple[dict[str, Any], Any, str]] = [
     ({"type": "number"}, "5", "This must be a number."),
     ({"type": "number"}, float("inf"), "This must be a number."),
     ({"type": "number", "minimum": 1, "maximum": 1000000}, 0, "This must be from 1 to 1000000."),
-    ({"type": "number", "exclusiveMinimum": 1}, 1, "This does not fit: 1 is less than or equal to the minimum of 1."),
+    (
+        {"type": "number", "exclusiveMinimum": 1},
+        1,
+        "This does not fit: 1 is less than or equal to the minimum of 1.",
+    ),
     ({"type": "boolean"}, "yes", "This must be yes or no."),
-    ({"type": "string", "enum": ["a", "b"], "enumNames": ["A!", "b"]}, "c", "'c' is none of the choices: a (A!), b."),
-    ({"type": "array", "items": {"enum": ["a", "b"]}}, ["a", "c"], "'c' is none of the choices: a, b."),
-    ({"type": "array", "items": {"enum": ["a", "b"]}}, "a", "This must be some of the choices: a, b."),
-    ({"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 1}, [], "This must have at least 1 of them."),
+    (
+        {"type": "string", "enum": ["a", "b"], "enumNames": ["A!", "b"]},
+        "c",
+        "'c' is none of the choices: a (A!), b.",
+    ),
+    (
+        {"type": "array", "items": {"enum": ["a", "b"]}},
+        ["a", "c"],
+        "'c' is none of the choices: a, b.",
+    ),
+    (
+        {"type": "array", "items": {"enum": ["a", "b"]}},
+        "a",
+        "This must be some of the choices: a, b.",
+    ),
+    (
+        {"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 1},
+        [],
+        "This must have at least 1 of them.",
+    ),
 ]
 
 
@@ -146,7 +233,11 @@ def test_a_whole_answer() -> None:
 
 TITLED = {
     "type": "string",
-    "oneOf": [{"const": "nyc", "title": "New York"}, {"const": "bcn", "title": "Barcelona"}, {"const": "a,b", "title": "Both"}],
+    "oneOf": [
+        {"const": "nyc", "title": "New York"},
+        {"const": "bcn", "title": "Barcelona"},
+        {"const": "a,b", "title": "Both"},
+    ],
 }
 SEVERAL = {"type": "array", "items": {"anyOf": TITLED["oneOf"]}}
 READINGS: list[tuple[dict[str, Any], str, Any]] = [
@@ -208,11 +299,28 @@ def test_whatever_is_typed_is_read_or_refused(node: dict[str, Any], text: str) -
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["string", "array", "object", "integer"]),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text(max_size=8)
+        | st.sampled_from(["string", "array", "object", "integer"]),
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from(["type", "properties", "required", "enum", "enumNames", "oneOf", "items", "const", "default", "title"]),
+                st.sampled_from(
+                    [
+                        "type",
+                        "properties",
+                        "required",
+                        "enum",
+                        "enumNames",
+                        "oneOf",
+                        "items",
+                        "const",
+                        "default",
+                        "title",
+                    ]
+                ),
                 inner,
                 max_size=4,
             )
@@ -228,4 +336,6 @@ def test_any_schema_is_a_form_or_is_refused(value: Any) -> None:
                 form = fields(requested)
             except BadForm:
                 continue
-            assert all(misfit(field, field.default) == "" for field in form if field.default is not UNSET)
+            assert all(
+                misfit(field, field.default) == "" for field in form if field.default is not UNSET
+            )

@@ -15,8 +15,16 @@ ACCEPTED = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 # Texts that come near each other: few characters, much `_`, and what looks like a digest.
 NEAR = st.text(alphabet="ab_-", min_size=0, max_size=6)
-DIGESTS = st.builds(lambda head, digest: f"{head}_{digest}", NEAR, st.text(alphabet="0123456789abcdef", min_size=12, max_size=12))
-LONG = st.builds(lambda text, times: text * times, st.text(alphabet="ab_é旅", min_size=1, max_size=3), st.integers(20, 60))
+DIGESTS = st.builds(
+    lambda head, digest: f"{head}_{digest}",
+    NEAR,
+    st.text(alphabet="0123456789abcdef", min_size=12, max_size=12),
+)
+LONG = st.builds(
+    lambda text, times: text * times,
+    st.text(alphabet="ab_é旅", min_size=1, max_size=3),
+    st.integers(20, 60),
+)
 PARTS = st.one_of(NEAR, DIGESTS, LONG, st.text(max_size=80))
 PAIRS = st.tuples(PARTS, PARTS)
 
@@ -48,7 +56,9 @@ def test_different_pairs_have_different_names(pairs: list[tuple[str, str]]) -> N
 
 
 @given(PAIRS, PAIRS)
-def test_nobody_can_take_a_name_with_a_digest(pair: tuple[str, str], other: tuple[str, str]) -> None:
+def test_nobody_can_take_a_name_with_a_digest(
+    pair: tuple[str, str], other: tuple[str, str]
+) -> None:
     """`TOL-21`: a tool that is named as another one is called, digest and all, is called otherwise."""
     name = tool_name(*pair)
     server, _, tool = name.partition("__")
@@ -58,7 +68,10 @@ def test_nobody_can_take_a_name_with_a_digest(pair: tuple[str, str], other: tupl
         assert tool_name(*other) != name
 
 
-@given(st.from_regex(r"[A-Za-z][A-Za-z0-9-]{0,19}", fullmatch=True), st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,41}", fullmatch=True))
+@given(
+    st.from_regex(r"[A-Za-z][A-Za-z0-9-]{0,19}", fullmatch=True),
+    st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,41}", fullmatch=True),
+)
 def test_ordinary_names_are_left_as_they_are(server: str, tool: str) -> None:
     """What needs no change is `{id}__{tool}`."""
     if not re.search(r"_[0-9a-f]{12}\Z", tool):
@@ -89,6 +102,9 @@ def test_what_is_readable_stays() -> None:
     assert re.fullmatch(r"my_server__do_it_now_[0-9a-f]{12}", tool_name("my server", "do.it/now"))
     assert re.fullmatch(r"cafe__menu_du_jour_[0-9a-f]{12}", tool_name("café", "menu du jour"))
     assert re.fullmatch(r"x__x_[0-9a-f]{12}", tool_name("旅行", "航班"))
-    long = tool_name("a-server-with-a-very-long-id-that-goes-on-and-on", "a_tool_with_a_very_long_name_that_goes_on_and_on_as_well")
+    long = tool_name(
+        "a-server-with-a-very-long-id-that-goes-on-and-on",
+        "a_tool_with_a_very_long_name_that_goes_on_and_on_as_well",
+    )
     assert len(long) == 64
     assert long.startswith("a-server-with-a-very__a_tool_with_a_very_long_name")

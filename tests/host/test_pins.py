@@ -16,7 +16,11 @@ from hypothesis import strategies as st
 from interlock.host.pins import BadPins, Difference, Features, Pins, digest_of, unified
 from interlock.types import Icon, Prompt, PromptArgument, Tool, ToolAnnotations
 
-SCHEMA = {"type": "object", "properties": {"b": {"type": "number", "maximum": 5}, "a": {"type": "string"}}, "required": ["b", "a"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"b": {"type": "number", "maximum": 5}, "a": {"type": "string"}},
+    "required": ["b", "a"],
+}
 
 
 def tool(**changed: Any) -> Tool:
@@ -28,7 +32,12 @@ def tool(**changed: Any) -> Tool:
     [
         tool(input_schema=dict(reversed(SCHEMA.items()))),
         tool(input_schema={**SCHEMA, "required": ["a", "b"]}),
-        tool(input_schema={**SCHEMA, "properties": {"a": {"type": "string"}, "b": {"maximum": 5.0, "type": "number"}}}),
+        tool(
+            input_schema={
+                **SCHEMA,
+                "properties": {"a": {"type": "string"}, "b": {"maximum": 5.0, "type": "number"}},
+            }
+        ),
         tool(icons=[Icon(src="https://example.com/x.png")]),
         tool(meta={"example.com/served": "2026-11-21"}),
         tool(annotations=None),
@@ -48,7 +57,12 @@ CHANGES = [
     tool(annotations=ToolAnnotations(title="Add")),
     tool(output_schema={"type": "object"}),
     tool(input_schema={**SCHEMA, "required": ["a"]}),
-    tool(input_schema={**SCHEMA, "properties": {**SCHEMA["properties"], "sidenote": {"type": "string"}}}),  # type: ignore[dict-item] # it is a dict
+    tool(
+        input_schema={
+            **SCHEMA,
+            "properties": {**SCHEMA["properties"], "sidenote": {"type": "string"}},
+        }
+    ),  # type: ignore[dict-item] # it is a dict
     tool(meta={"ui": {"resourceUri": "ui://x"}}),
     tool(meta={"ui/resourceUri": "ui://x"}),
 ]
@@ -78,10 +92,17 @@ def test_added_gone_prompts_and_instructions() -> None:
     assert not pins.known("s")
     pins.first("s", Features(tools=[tool()], prompts=[prompt], instructions="Be kind."))
     assert pins.known("s")
-    other = Prompt(name="plan", description="Plans.", arguments=[PromptArgument(name="city", required=True)])
+    other = Prompt(
+        name="plan", description="Plans.", arguments=[PromptArgument(name="city", required=True)]
+    )
     now = Features(tools=[tool(name="mul")], prompts=[other], instructions="Be quick.")
     found = {(each.kind, each.name): each for each in pins.seen("s", now)}
-    hows = {("tool", "mul"): "added", ("prompt", "plan"): "changed", ("instructions", ""): "changed", ("tool", "add"): "gone"}
+    hows = {
+        ("tool", "mul"): "added",
+        ("prompt", "plan"): "changed",
+        ("instructions", ""): "changed",
+        ("tool", "add"): "gone",
+    }
     assert {key: each.how for key, each in found.items()} == hows
     assert found["tool", "mul"].was == ""
     assert found["tool", "add"].now == ""
@@ -111,7 +132,9 @@ def test_a_difference_shows_what_cannot_be_seen() -> None:
     """HST-03: hidden text in a new description is written out, and long descriptions are compared line by line."""
     pins = Pins()
     pins.first("s", Features(tools=[tool(description="One.\nTwo.\nThree.")]))
-    [difference] = pins.seen("s", Features(tools=[tool(description="One.\nTwo.\u200b\u202e\U000e0041\x1b[8m\nThree.")]))
+    [difference] = pins.seen(
+        "s", Features(tools=[tool(description="One.\nTwo.\u200b\u202e\U000e0041\x1b[8m\nThree.")])
+    )
     lines = unified(difference).splitlines()
     added = [line for line in lines if line.startswith("+") and not line.startswith("+++")]
     assert len(added) == 1
@@ -143,12 +166,17 @@ def test_the_file_is_for_people(tmp_path: Path) -> None:
     """HST-01: sorted, indented and readable, so that version control shows what was approved."""
     one, other = tmp_path / "one.lock", tmp_path / "other.lock"
     Pins(one).first("s", Features(tools=[tool(), tool(name="ä")]))
-    Pins(other).first("s", Features(tools=[tool(name="ä"), tool(input_schema=dict(reversed(SCHEMA.items())))]))
+    Pins(other).first(
+        "s", Features(tools=[tool(name="ä"), tool(input_schema=dict(reversed(SCHEMA.items())))])
+    )
     text = one.read_text(encoding="utf-8")
     assert json.loads(text) == json.loads(other.read_text(encoding="utf-8"))
     assert text.endswith("}\n")
     assert '          "ä": {' in text.splitlines()
-    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(".")) == ["one.lock", "other.lock"]
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(".")) == [
+        "one.lock",
+        "other.lock",
+    ]
 
 
 def _edited(change: Callable[[Any], object]) -> Callable[[Path], None]:
@@ -167,22 +195,37 @@ BROKEN: list[tuple[Callable[[Path], object], str]] = [
     (lambda path: path.write_text("[]"), "no file of pins"),
     (lambda path: path.write_text('{"lockfileVersion": 3}'), "no file of pins"),
     (lambda path: path.write_text('{"a":' * 200_000), "file of pins|no JSON"),
-    (_edited(lambda data: data.update(version=2)), "is of version 2; this interlock knows version 1. Update interlock"),
+    (
+        _edited(lambda data: data.update(version=2)),
+        "is of version 2; this interlock knows version 1. Update interlock",
+    ),
     (_edited(lambda data: data.update(version=True)), "is of version true"),
     (_edited(lambda data: data.pop("version")), "is of version null"),
     (
-        _edited(lambda data: data["servers"]["s"]["features"]["tool"]["add"]["form"].update(description="Else.")),
+        _edited(
+            lambda data: data["servers"]["s"]["features"]["tool"]["add"]["form"].update(
+                description="Else."
+            )
+        ),
         "'s' has a digest at tool 'add'",
     ),
-    (_edited(lambda data: data["servers"]["s"]["features"]["tool"]["add"].pop("digest")), "'s' has a digest"),
-    (_edited(lambda data: data["servers"]["s"]["features"].pop("prompt")), "'s' is not as it was written"),
+    (
+        _edited(lambda data: data["servers"]["s"]["features"]["tool"]["add"].pop("digest")),
+        "'s' has a digest",
+    ),
+    (
+        _edited(lambda data: data["servers"]["s"]["features"].pop("prompt")),
+        "'s' is not as it was written",
+    ),
     (_edited(lambda data: data["servers"]["s"].update(extra=1)), "'s' is not as it was written"),
     (_edited(lambda data: data["servers"].update(s=[])), "'s' is not as it was written"),
 ]
 
 
 @pytest.mark.parametrize("break_it, words", BROKEN)
-def test_a_file_that_is_not_understood_is_left_alone(break_it: Callable[[Path], object], words: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_understood_is_left_alone(
+    break_it: Callable[[Path], object], words: str, tmp_path: Path
+) -> None:
     """HST-03: a broken, edited or newer file is an error with a remedy; nothing is approved by it, and nothing overwrites it."""
     path = tmp_path / "interlock.lock"
     Pins(path).first("s", Features(tools=[tool()]))
@@ -220,7 +263,9 @@ def test_hosts_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "interlock.lock"
     context = multiprocessing.get_context("spawn")
     begin = context.Barrier(3)
-    processes = [context.Process(target=_host, args=(str(path), name, begin)) for name in ("a", "b")]
+    processes = [
+        context.Process(target=_host, args=(str(path), name, begin)) for name in ("a", "b")
+    ]
     for process in processes:
         process.start()
     local = threading.Barrier(2)
@@ -259,8 +304,14 @@ def test_a_link_remains_a_link(tmp_path: Path) -> None:
 
 
 JSONS: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 
@@ -276,7 +327,14 @@ def test_any_tool_can_be_pinned(schema: dict[str, Any], description: str) -> Non
     """HST-03: whatever a server calls its tool, it is pinned, found again in any order of keys, and a change of it is shown."""
     pins = Pins()
     pins.first("s", Features(tools=[tool(input_schema=schema, description=description)]))
-    assert pins.seen("s", Features(tools=[tool(input_schema=_turned(schema), description=description)])) == []
-    found: list[Difference] = pins.seen("s", Features(tools=[tool(input_schema=schema, description=description + "!")]))
+    assert (
+        pins.seen(
+            "s", Features(tools=[tool(input_schema=_turned(schema), description=description)])
+        )
+        == []
+    )
+    found: list[Difference] = pins.seen(
+        "s", Features(tools=[tool(input_schema=schema, description=description + "!")])
+    )
     assert [each.how for each in found] == ["changed"]
     assert unified(found[0])

@@ -11,13 +11,21 @@ from interlock.types import Tool, ToolAnnotations
 
 
 def tool(name: str = "read", **says: Any) -> Tool:
-    return Tool(name=name, input_schema={"type": "object"}, annotations=ToolAnnotations(**says) if says else None)
+    return Tool(
+        name=name,
+        input_schema={"type": "object"},
+        annotations=ToolAnnotations(**says) if says else None,
+    )
 
 
 def decided(rules: list[Rule], arguments: dict[str, Any], **call: Any) -> str:
     policy = Policy(rules, trusted_read_only="ask")
     return policy.judge(
-        call.get("server", "files"), call.get("tool", tool()), arguments, call.get("trusted", False), call.get("session", "")
+        call.get("server", "files"),
+        call.get("tool", tool()),
+        arguments,
+        call.get("trusted", False),
+        call.get("session", ""),
     ).decision
 
 
@@ -106,11 +114,15 @@ PATTERNS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize("patterns, arguments, allowed, denied", PATTERNS)
-def test_patterns_of_arguments(patterns: dict[str, Any], arguments: dict[str, Any], allowed: str, denied: str) -> None:
+def test_patterns_of_arguments(
+    patterns: dict[str, Any], arguments: dict[str, Any], allowed: str, denied: str
+) -> None:
     """HST-03: what allows must fit all values, what denies any; what is missing fits neither; what cannot be told is asked."""
     assert decided([Rule(decision="allow", arguments=patterns)], arguments) == allowed
     assert decided([Rule(decision="deny", arguments=patterns), ALLOW], arguments) == denied
-    assert decided([Rule(decision="ask", arguments=patterns), ALLOW], arguments) == {"deny": "ask"}.get(denied, denied)
+    assert decided([Rule(decision="ask", arguments=patterns), ALLOW], arguments) == {
+        "deny": "ask"
+    }.get(denied, denied)
 
 
 FOLDERS: list[tuple[str, Any, str, str]] = [
@@ -154,15 +166,25 @@ FOLDERS: list[tuple[str, Any, str, str]] = [
 @pytest.mark.parametrize("folder, path, allowed, denied", FOLDERS)
 def test_folders(folder: str, path: Any, allowed: str, denied: str) -> None:
     """HST-01: a path counts as inside only where its name alone proves it; for a rule that denies, doubt means to ask."""
-    assert decided([Rule(decision="allow", arguments={"path": {"under": folder}})], {"path": path}) == allowed
-    assert decided([Rule(decision="deny", arguments={"path": {"under": folder}}), ALLOW], {"path": path}) == denied
+    assert (
+        decided([Rule(decision="allow", arguments={"path": {"under": folder}})], {"path": path})
+        == allowed
+    )
+    assert (
+        decided(
+            [Rule(decision="deny", arguments={"path": {"under": folder}}), ALLOW], {"path": path}
+        )
+        == denied
+    )
 
 
 def test_several_folders_and_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """HST-01: any of several folders will do, and ~ in a rule is the home of whoever runs the host."""
     monkeypatch.setenv("HOME", "/home/kim")
     rule = Rule(decision="allow", arguments={"path": {"under": ["~/notes", "/srv"]}})
-    assert [decided([rule], {"path": path}) for path in ("/home/kim/notes/a", "/srv/b", "/home/kim/a")] == ["allow", "allow", "ask"]
+    assert [
+        decided([rule], {"path": path}) for path in ("/home/kim/notes/a", "/srv/b", "/home/kim/a")
+    ] == ["allow", "allow", "ask"]
 
 
 HINTED: list[tuple[dict[str, Any], dict[str, Any], bool, bool]] = [
@@ -182,11 +204,15 @@ HINTED: list[tuple[dict[str, Any], dict[str, Any], bool, bool]] = [
 
 
 @pytest.mark.parametrize("wants, says, trusted, untrusted", HINTED)
-def test_hints_are_believed_of_trusted_servers_only(wants: dict[str, bool], says: dict[str, bool], trusted: bool, untrusted: bool) -> None:
+def test_hints_are_believed_of_trusted_servers_only(
+    wants: dict[str, bool], says: dict[str, bool], trusted: bool, untrusted: bool
+) -> None:
     """TOL-04: what an untrusted tool says of itself is as if it said nothing: not read-only, destructive, not idempotent, open."""
     rule = Rule(decision="allow", **wants)
     for believed, fits in ((True, trusted), (False, untrusted)):
-        assert decided([rule], {}, tool=tool(**says), trusted=believed) == ("allow" if fits else "ask")
+        assert decided([rule], {}, tool=tool(**says), trusted=believed) == (
+            "allow" if fits else "ask"
+        )
 
 
 def test_what_only_reads_needs_no_question_where_the_server_is_trusted() -> None:
@@ -274,7 +300,10 @@ def test_remembering_and_forgetting() -> None:
 
 def test_results_held_for_review() -> None:
     """SAM-06, HST-02: which results the person sees first is a matter of rules of its own; in doubt they do."""
-    policy = Policy([ALLOW], review=[Rule(decision="ask", server="mail", arguments={"path": {"under": "/private"}})])
+    policy = Policy(
+        [ALLOW],
+        review=[Rule(decision="ask", server="mail", arguments={"path": {"under": "/private"}})],
+    )
     assert policy.judge("mail", tool(), {"path": "/private/x"}, False).review
     assert policy.judge("mail", tool(), {"path": "x"}, False).review
     assert not policy.judge("mail", tool(), {"path": "/public"}, False).review
@@ -301,6 +330,12 @@ def test_patterns_that_cannot_be_used(patterns: dict[str, Any]) -> None:
 
 def test_no_pattern_takes_for_ever() -> None:
     """JSC-08: patterns that are known to run away elsewhere are run in linear time, on texts as long as they may be."""
-    rules = [Rule(decision="deny", arguments={"a": {"matches": r"(a+)+b"}}), Rule(decision="deny", arguments={"a": "*a" * 16 + "b"})]
+    rules = [
+        Rule(decision="deny", arguments={"a": {"matches": r"(a+)+b"}}),
+        Rule(decision="deny", arguments={"a": "*a" * 16 + "b"}),
+    ]
     assert decided([*rules, ALLOW], {"a": "a" * 100_000}) == "allow"
-    assert decided([Rule(decision="deny", arguments={"a": "x"}), ALLOW], {"a": ["a"] * 20_000}) == "ask"
+    assert (
+        decided([Rule(decision="deny", arguments={"a": "x"}), ALLOW], {"a": ["a"] * 20_000})
+        == "ask"
+    )

@@ -47,7 +47,12 @@ def test_both_ways_of_writing_are_read_alike(text: str) -> None:
     policy = read_policy(text)
     assert (policy.default, policy.trusted_read_only) == ("deny", "ask")
     assert policy.rules == (
-        Rule(decision="allow", server="files", tool="read_*", arguments={"path": {"under": "/home/kim/notes"}}),
+        Rule(
+            decision="allow",
+            server="files",
+            tool="read_*",
+            arguments={"path": {"under": "/home/kim/notes"}},
+        ),
         Rule(decision="ask", destructive=True, reason="It cannot be undone."),
     )
     assert policy.review == (Rule(decision="ask", server="mail"),)
@@ -57,16 +62,34 @@ BAD = [
     ('default = "yes"', "default is 'yes': write one of allow, ask, deny"),
     ('defaults = "ask"', "'defaults' is not known here: did you mean default?"),
     ("[[rules]]\n", "p:1: rules[1]: decision is missing: write one of allow, ask, deny"),
-    ("\n[[rules]]\ndecision = 'allow'\n[[rules]]\ndecision = 'alow'", "p:4: rules[2]: decision is 'alow': write one of"),
-    ("[[rules]]\ndecision='deny'\nservers='x'", "p:1: rules[1]: 'servers' is not known here: did you mean server?"),
+    (
+        "\n[[rules]]\ndecision = 'allow'\n[[rules]]\ndecision = 'alow'",
+        "p:4: rules[2]: decision is 'alow': write one of",
+    ),
+    (
+        "[[rules]]\ndecision='deny'\nservers='x'",
+        "p:1: rules[1]: 'servers' is not known here: did you mean server?",
+    ),
     ("[[rules]]\ndecision='deny'\nserver=5", "server is 5: write a text"),
     ("[[rules]]\ndecision='deny'\ntool=''", 'tool is empty: write a name, or "*" for all'),
     ("[[rules]]\ndecision='deny'\nread_only='yes'", "read_only is 'yes': write true or false"),
-    ("[[rules]]\ndecision='deny'\nread_only=true\nreadOnly=true", "'readOnly' stands twice, in two spellings"),
+    (
+        "[[rules]]\ndecision='deny'\nread_only=true\nreadOnly=true",
+        "'readOnly' stands twice, in two spellings",
+    ),
     ("[[rules]]\ndecision='deny'\narguments='x'", "arguments is 'x': write {path"),
-    ("[[rules]]\ndecision='deny'\narguments.a={like='x'}", "'like' is nothing that a pattern knows: write one of is, in,"),
-    ("[[rules]]\ndecision='deny'\narguments.a={is=2026-01-01}", "arguments.a holds a value that JSON does not have"),
-    ("[[rules]]\ndecision='deny'\narguments.a={most=inf}", "arguments.a holds a value that JSON does not have"),
+    (
+        "[[rules]]\ndecision='deny'\narguments.a={like='x'}",
+        "'like' is nothing that a pattern knows: write one of is, in,",
+    ),
+    (
+        "[[rules]]\ndecision='deny'\narguments.a={is=2026-01-01}",
+        "arguments.a holds a value that JSON does not have",
+    ),
+    (
+        "[[rules]]\ndecision='deny'\narguments.a={most=inf}",
+        "arguments.a holds a value that JSON does not have",
+    ),
     ("[[rules]]\ndecision='deny'\narguments.a={under='notes'}", "`under` wants a whole path"),
     ("[[rules]]\ndecision='deny'\narguments.a={matches='('}", "regular expression '('"),
     ("[[rules]]\ndecision='deny'\nsession='one'", "'session' is not known here"),
@@ -78,7 +101,10 @@ BAD = [
     ('{"rules": [}', "p:1: this is no JSON"),
     ('{\n"rules": [\n{"decision" "deny"}\n]}', "p:3: this is no JSON"),
     ('{"default": "deny", "default": "allow"}', "default stands twice in one object"),
-    ('{"rules": [{"decision": "deny", "tool": "a", "tool": "b"}]}', "tool stands twice in one object"),
+    (
+        '{"rules": [{"decision": "deny", "tool": "a", "tool": "b"}]}',
+        "tool stands twice in one object",
+    ),
     ('{"rules": {}}', "rules is a list of rules"),
     ('{"rules": [5]}', "rules is a list of rules"),
     ('{"default": NaN}', "default is nan"),
@@ -111,7 +137,12 @@ def test_files(tmp_path: Path) -> None:
 
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
-PLAIN = st.one_of(NAMES, st.integers(-(2**50), 2**50), st.booleans(), st.floats(allow_nan=False, allow_infinity=False))
+PLAIN = st.one_of(
+    NAMES,
+    st.integers(-(2**50), 2**50),
+    st.booleans(),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
 PATTERNS: st.SearchStrategy[Any] = st.one_of(
     NAMES.filter(lambda text: text.count("*") < 16),
     st.integers(-(2**50), 2**50),
@@ -132,9 +163,14 @@ CHOICE = st.sampled_from(["allow", "ask", "deny"])
 
 
 @given(st.lists(RULES, max_size=4), st.lists(RULES, max_size=2), CHOICE, CHOICE)
-def test_what_is_written_is_read_again(rules: list[Rule], review: list[Rule], default: Any, reads: Any) -> None:
+def test_what_is_written_is_read_again(
+    rules: list[Rule], review: list[Rule], default: Any, reads: Any
+) -> None:
     """HST-01: no policy is lost or changed on its way through a file."""
-    tables = {name: json.loads(write_rules(some))["rules"] for name, some in (("rules", rules), ("review", review))}
+    tables = {
+        name: json.loads(write_rules(some))["rules"]
+        for name, some in (("rules", rules), ("review", review))
+    }
     again = read_policy(json.dumps({"default": default, "trustedReadOnly": reads, **tables}))
     wanted = Policy(rules, review=review)
     assert (again.rules, again.review) == (wanted.rules, wanted.review)

@@ -48,15 +48,33 @@ async def test_a_turn_as_it_is_told() -> None:
     async with scene({"adder": adder()}, ["I add.", ADD], "It is 3.", policy=ALLOW) as one:
         session = one.host.session()
         ended = await session.say("How much is it?")
-        order = [type(e) for e in one.of(PersonSaid, ModelAsked, ModelSaid, CallProposed, CallDecided, CallEnded, ResultsGiven, TurnEnded)]
+        order = [
+            type(e)
+            for e in one.of(
+                PersonSaid,
+                ModelAsked,
+                ModelSaid,
+                CallProposed,
+                CallDecided,
+                CallEnded,
+                ResultsGiven,
+                TurnEnded,
+            )
+        ]
         assert order == [
             PersonSaid, ModelAsked, ModelSaid, CallProposed, CallDecided, CallEnded, ResultsGiven, ModelAsked, ModelSaid, TurnEnded,
         ]  # fmt: skip
-        assert "".join(event.text for event in one.of(ModelSays) if event.kind == "text") == "I add.It is 3."
+        assert (
+            "".join(event.text for event in one.of(ModelSays) if event.kind == "text")
+            == "I add.It is 3."
+        )
         assert [event.text for event in one.of(ModelSays) if event.kind == "call"] == ["adder__add"]
         assert one.of(TurnEnded) == [ended]
         assert (ended.reason, session.title, session.running) == ("done", "How much is it?", False)
-        assert all(event.session == session.id for event in one.of(PersonSaid, ModelAsked, ModelSaid, CallEnded, TurnEnded))
+        assert all(
+            event.session == session.id
+            for event in one.of(PersonSaid, ModelAsked, ModelSaid, CallEnded, TurnEnded)
+        )
 
 
 async def test_one_turn_at_a_time() -> None:
@@ -74,7 +92,10 @@ async def test_one_turn_at_a_time() -> None:
         await began.wait()
         assert session.running
         attach = [Attached(server="library", uri="book://one")]
-        for refused in (session.say("second", attach=attach), session.prompt("library", "tell", {"name": "x"})):
+        for refused in (
+            session.say("second", attach=attach),
+            session.prompt("library", "tell", {"name": "x"}),
+        ):
             with pytest.raises(Busy):
                 await refused
         assert not one.of(ResourceRead, PromptGot)
@@ -123,20 +144,34 @@ async def test_cancelled_before_it_has_begun() -> None:
         assert (await session.say("again")).reason == "done"
 
 
-@pytest.mark.parametrize("moment", [ModelAsked, ModelSays, ModelSaid, CallProposed, CallDecided, CallEnded, ResultsGiven])
+@pytest.mark.parametrize(
+    "moment", [ModelAsked, ModelSays, ModelSaid, CallProposed, CallDecided, CallEnded, ResultsGiven]
+)
 async def test_cancelled_by_who_hears_something(moment: type[Event]) -> None:
     """In the middle of whatever is told, in the same breath: the turn ends once, says so, and the conversation is whole and goes on."""
     async with scene({"adder": adder()}, ["I add.", ADD], "It is 3.", "well", policy=ALLOW) as one:
         session = one.host.session()
-        stop = one.host.listen(lambda noted: session.cancel() if isinstance(noted.event, moment) else None)
+        stop = one.host.listen(
+            lambda noted: session.cancel() if isinstance(noted.event, moment) else None
+        )
         ended = await session.say("add")
         stop()
         assert ended.reason in ("cancelled", "done")
         assert one.of(TurnEnded) == [ended]
         assert not session.running
         assert (await session.say("again")).reason == "done"
-        uses = [b.id for m in session.messages for b in (m.content if isinstance(m.content, list) else []) if hasattr(b, "input")]
-        results = [b.tool_use_id for m in session.messages for b in m.content if isinstance(b, ToolResultContent)]  # type: ignore[union-attr]  # lists
+        uses = [
+            b.id
+            for m in session.messages
+            for b in (m.content if isinstance(m.content, list) else [])
+            if hasattr(b, "input")
+        ]
+        results = [
+            b.tool_use_id
+            for m in session.messages
+            for b in m.content
+            if isinstance(b, ToolResultContent)
+        ]  # type: ignore[union-attr]  # lists
         assert uses == results
 
 
@@ -153,13 +188,18 @@ async def test_who_waits_for_a_turn_may_be_cancelled() -> None:
         assert (await session.say("again")).reason == "done"
 
 
-@pytest.mark.parametrize("failure", [RuntimeError("broken"), ValueError("x"), ModelFailure("gone", "unreachable")])
+@pytest.mark.parametrize(
+    "failure", [RuntimeError("broken"), ValueError("x"), ModelFailure("gone", "unreachable")]
+)
 async def test_a_model_that_breaks_in_its_own_way(failure: Exception) -> None:
     """Whatever it raises is an event and the end of the turn; the conversation can go on."""
     async with scene({}, failure, "well") as one:
         session = one.host.session()
         ended = await session.say("hi")
-        assert (ended.reason, type(failure).__name__ in ended.words or "gone" in ended.words) == ("failed", True)
+        assert (ended.reason, type(failure).__name__ in ended.words or "gone" in ended.words) == (
+            "failed",
+            True,
+        )
         assert len(one.of(ModelFailed)) == 1
         assert (await session.say("hi")).reason == "done"
 
@@ -198,7 +238,9 @@ class Careful(Mute):
 
     async def stream(self, request: Any) -> Any:
         try:
-            yield Said(CreateMessageResult(role="assistant", content=[TextContent(text="hi")], model="m"))
+            yield Said(
+                CreateMessageResult(role="assistant", content=[TextContent(text="hi")], model="m")
+            )
         finally:
             self.put_away += 1
 
@@ -209,20 +251,26 @@ async def test_a_stream_is_closed_when_all_was_said() -> None:
     async with scene({}, model=model) as one:
         session = one.host.session()
         at: list[int] = []
-        one.host.listen(lambda noted: at.append(model.put_away) if isinstance(noted.event, ModelSaid) else None)
+        one.host.listen(
+            lambda noted: at.append(model.put_away) if isinstance(noted.event, ModelSaid) else None
+        )
         for _ in range(2):
             assert (await session.say("hi")).reason == "done"
         assert at == [1, 2]
 
 
-async def test_a_fault_of_the_host_does_not_take_the_conversation_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fault_of_the_host_does_not_take_the_conversation_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Something that nobody thought of is the end of the turn, with its reason, and the conversation is whole."""
     async with scene({"adder": adder()}, ADD, "ok", policy=ALLOW) as one:
         session = one.host.session()
         monkeypatch.setattr(one.host.policy, "judge", lambda *_: 1 / 0)
         assert (await session.say("add")).reason == "failed"
         assert (await session.say("again")).reason == "done"
-        assert [type(block).__name__ for block in session.messages[2].content] == ["ToolResultContent"]  # type: ignore[union-attr]  # a list
+        assert [type(block).__name__ for block in session.messages[2].content] == [
+            "ToolResultContent"
+        ]  # type: ignore[union-attr]  # a list
 
 
 # -- budgets ------------------------------------------------------------------------------------------------------------
@@ -230,13 +278,20 @@ async def test_a_fault_of_the_host_does_not_take_the_conversation_with_it(monkey
 
 @pytest.mark.parametrize(
     "budget, reason, called",
-    [(Budget(steps=2), "steps", 2), (Budget(tokens=1), "tokens", 1), (Budget(calls=1, steps=1), "steps", 1)],
+    [
+        (Budget(steps=2), "steps", 2),
+        (Budget(tokens=1), "tokens", 1),
+        (Budget(calls=1, steps=1), "steps", 1),
+    ],
 )
 async def test_budgets(budget: Budget, reason: str, called: int) -> None:
     """`SAM-18`: what was begun is whole, so that the next turn can go on from it."""
     server = adder()
     async with scene(
-        {"adder": server}, model=Scripted([ADD, ADD] if budget.calls == 1 else ADD, forever=True), policy=ALLOW, budget=budget
+        {"adder": server},
+        model=Scripted([ADD, ADD] if budget.calls == 1 else ADD, forever=True),
+        policy=ALLOW,
+        budget=budget,
     ) as one:
         ended = await one.host.session().say("add for ever")
         assert ended.reason == reason
@@ -257,7 +312,9 @@ async def test_a_turn_that_takes_too_long() -> None:
             ends.append("ended")
         return ""
 
-    async with scene({"slow": server}, call("slow__wait"), policy=ALLOW, budget=Budget(seconds=0.01)) as one:
+    async with scene(
+        {"slow": server}, call("slow__wait"), policy=ALLOW, budget=Budget(seconds=0.01)
+    ) as one:
         ended = await one.host.session().say("wait")
         assert (ended.reason, ends) == ("seconds", ["ended"])
         assert "longer than 0.01 seconds" in ended.words
@@ -277,7 +334,14 @@ async def test_time_in_which_the_person_is_asked_does_not_count() -> None:
     loop.time = lambda: real() + ahead  # type: ignore[method-assign]  # the clock of this loop, for this test
     try:
         budget = Budget(seconds=1_000)
-        async with scene({"adder": adder()}, ADD, "done", person=Sitting(call=think), budget=budget, patience=None) as one:
+        async with scene(
+            {"adder": adder()},
+            ADD,
+            "done",
+            person=Sitting(call=think),
+            budget=budget,
+            patience=None,
+        ) as one:
             assert (await one.host.session().say("add")).reason == "done"
     finally:
         loop.time = real  # type: ignore[method-assign]  # as it was
@@ -289,12 +353,17 @@ async def test_time_in_which_the_person_is_asked_does_not_count() -> None:
 async def test_resources_beside_what_was_said() -> None:
     """Fenced, without what nobody sees; images as images; and what was attached is in the record."""
     async with scene({"library": library()}, "ok") as one:
-        attach = (Attached(server="library", uri="book://one"), Attached(server="library", uri="book://cover"))
+        attach = (
+            Attached(server="library", uri="book://one"),
+            Attached(server="library", uri="book://cover"),
+        )
         session = one.host.session()
         await session.say("Read this.", attach=attach)
         text, cover, image, said = one.model.requests[0].messages[0].content
         mark = one.model.requests[0].system_prompt.split("[[")[1].split(" ")[0]
-        assert text.text.startswith(f"[[{mark} resource book://one of library]]\nResource book://one (text/plain):\nOnce upon a time.")
+        assert text.text.startswith(
+            f"[[{mark} resource book://one of library]]\nResource book://one (text/plain):\nOnce upon a time."
+        )
         assert text.text.endswith(f"[[/{mark}]]")
         assert "an image" in cover.text
         assert (image.mime_type, said.text) == ("image/png", "Read this.")
@@ -309,7 +378,9 @@ async def test_what_cannot_be_read_is_not_said(server: str, uri: str) -> None:
         with pytest.raises((McpError, Unreachable)):
             await session.say("Read this.", attach=[Attached(server=server, uri=uri)])
         with pytest.raises((McpError, Unreachable)):
-            await session.prompt("library", "tell", {"name": "x"}, attach=[Attached(server=server, uri=uri)])
+            await session.prompt(
+                "library", "tell", {"name": "x"}, attach=[Attached(server=server, uri=uri)]
+            )
         assert not session.messages
         assert not one.of(PersonSaid, ModelAsked)
         assert not session.running
@@ -322,9 +393,23 @@ async def test_a_prompt_with_every_kind_of_content() -> None:
         session = one.host.session()
         await session.prompt("library", "tell", {"name": "Ann"})
         messages = one.model.requests[0].messages
-        assert [message.role for message in messages] == ["user", "assistant", "user", "user", "user", "user"]
+        assert [message.role for message in messages] == [
+            "user",
+            "assistant",
+            "user",
+            "user",
+            "user",
+            "user",
+        ]
         kinds = [type(message.content[0]).__name__ for message in messages]
-        assert kinds == ["TextContent", "TextContent", "ImageContent", "AudioContent", "TextContent", "TextContent"]
+        assert kinds == [
+            "TextContent",
+            "TextContent",
+            "ImageContent",
+            "AudioContent",
+            "TextContent",
+            "TextContent",
+        ]
         assert texts_of(messages[0]) == ["For Ann."]
         assert "embedded" in texts_of(messages[4])[0]
         assert "book://one" in texts_of(messages[5])[0]

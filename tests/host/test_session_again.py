@@ -60,7 +60,9 @@ async def test_taken_up_twice_at_once_it_is_one(tmp_path: Path) -> None:
         session = one.host.session()
         await session.say("hi")
     async with scene({}, "x", log=SqliteLog(path)) as one:
-        first, second = await asyncio.gather(one.host.resume(session.id), one.host.resume(session.id))
+        first, second = await asyncio.gather(
+            one.host.resume(session.id), one.host.resume(session.id)
+        )
         assert first is second
 
 
@@ -77,7 +79,10 @@ def journey(gate: asyncio.Event) -> Server:
     async def book(flight: str, ctx: Context) -> str:
         """Book a flight."""
         ctx.progress(1, 2, "half")
-        said = await ctx.elicit("Whose seat?", {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]})
+        said = await ctx.elicit(
+            "Whose seat?",
+            {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+        )
         return f"Booked {flight} for {said['name']}."
 
     @server.tool
@@ -98,8 +103,12 @@ class Again:
     """A person who says again what was said in a conversation."""
 
     def __init__(self, events: list[Any]) -> None:
-        given_answers = {event.question: event.answer for event in events if isinstance(event, Answered)}
-        self._answers = [given_answers[event.question.id] for event in events if isinstance(event, Asked)]
+        given_answers = {
+            event.question: event.answer for event in events if isinstance(event, Answered)
+        }
+        self._answers = [
+            given_answers[event.question.id] for event in events if isinstance(event, Asked)
+        ]
 
     async def answer(self, question: Any) -> Answer:
         """See Person."""
@@ -135,13 +144,33 @@ async def test_a_conversation_replayed_through_the_real_loop(kind: str, tmp_path
     second = Scripted("VY", name="second", forever=True)
     search, book = call("travel__search", city="Bari"), call("travel__book", flight="VY 8301")
     if kind == "journey":
-        answers: list[Any] = [["Let me see.", search], book, call("travel__best"), "All is booked.", "You are welcome."]
+        answers: list[Any] = [
+            ["Let me see.", search],
+            book,
+            call("travel__best"),
+            "All is booked.",
+            "You are welcome.",
+        ]
         sitting = Sitting(
-            call=YES, form=Filled(action="accept", content={"name": "Ann"}), sample=Decision(allow=True, model="second"), sampled=YES
+            call=YES,
+            form=Filled(action="accept", content={"name": "Ann"}),
+            sample=Decision(allow=True, model="second"),
+            sampled=YES,
         )
     elif kind == "refusals":
-        answers = [search, book, call("travel__none"), call("travel__best"), ModelFailure("later", "overloaded"), "Nothing works."]
-        sitting = Sitting(call=[NO, Decision(allow=True, arguments={"flight": "IB 1"}), YES], form=Filled(action="decline"), sample=NO)
+        answers = [
+            search,
+            book,
+            call("travel__none"),
+            call("travel__best"),
+            ModelFailure("later", "overloaded"),
+            "Nothing works.",
+        ]
+        sitting = Sitting(
+            call=[NO, Decision(allow=True, arguments={"flight": "IB 1"}), YES],
+            form=Filled(action="decline"),
+            sample=NO,
+        )
     else:
         answers = [search, [call("travel__search", city="Rome"), call("travel__wait")], "Stopped."]
         sitting = Sitting(call=YES)
@@ -157,18 +186,43 @@ async def test_a_conversation_replayed_through_the_real_loop(kind: str, tmp_path
         return [event for event in one.events if event.session == session.id]
 
     log = SqliteLog(tmp_path / "log.db")
-    async with scene({"travel": journey(gate)}, *answers, person=sitting, others=[second], log=log) as one:
+    async with scene(
+        {"travel": journey(gate)}, *answers, person=sitting, others=[second], log=log
+    ) as one:
         first = await play(one)
         replay = Replay(await flushed(log, one), first[0].session, facts=one.model.facts)
-    async with scene({"travel": journey(gate)}, person=Again(first), model=replay.model, others=[second], log=MemoryLog()) as one:
+    async with scene(
+        {"travel": journey(gate)},
+        person=Again(first),
+        model=replay.model,
+        others=[second],
+        log=MemoryLog(),
+    ) as one:
         again = await play(one)
         assert bare(again) == bare(first)
         assert not replay.model.left
     for event in first:
-        if isinstance(event, CallEnded) and event.server and event.error != "Cancelled." and event.result is not None:
-            proposed = next(e for e in first if isinstance(e, CallProposed) and e.call == event.call)
-            edited = next((e.arguments for e in first if isinstance(e, CallDecided) and e.call == event.call and e.arguments), None)
-            assert replay.results.take(proposed.name, edited or proposed.arguments).result == event.result
+        if (
+            isinstance(event, CallEnded)
+            and event.server
+            and event.error != "Cancelled."
+            and event.result is not None
+        ):
+            proposed = next(
+                e for e in first if isinstance(e, CallProposed) and e.call == event.call
+            )
+            edited = next(
+                (
+                    e.arguments
+                    for e in first
+                    if isinstance(e, CallDecided) and e.call == event.call and e.arguments
+                ),
+                None,
+            )
+            assert (
+                replay.results.take(proposed.name, edited or proposed.arguments).result
+                == event.result
+            )
     assert not [event for event in first if isinstance(event, CallProgress) and event.kept]
 
 

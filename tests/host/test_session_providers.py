@@ -11,7 +11,13 @@ import pytest
 from interlock import Audio, Image, Server, ToolError
 from interlock.host.events import CallEnded, ModelFailed, ModelSays, TurnEnded
 from interlock.host.models.seam import Facts
-from interlock.types import CallToolResult, EmbeddedResource, ResourceContents, ResourceLink, TextContent
+from interlock.types import (
+    CallToolResult,
+    EmbeddedResource,
+    ResourceContents,
+    ResourceLink,
+    TextContent,
+)
 from tests.host.models.asking import ADAPTERS, KEY, Pauses
 from tests.host.models.providers import Act, Answer, Site
 from tests.host.scene import ALLOW, NO, Sitting, scene
@@ -57,27 +63,56 @@ def shop() -> Server:
 
 def model(speaks: str, site: Site, stream: bool, **more: Any) -> Any:
     facts = Facts(images=True, audio=True)
-    return ADAPTERS[speaks]("mine", url=getattr(site, speaks), model="model-1", key=KEY, sleep=Pauses(), stream=stream, facts=facts, **more)
+    return ADAPTERS[speaks](
+        "mine",
+        url=getattr(site, speaks),
+        model="model-1",
+        key=KEY,
+        sleep=Pauses(),
+        stream=stream,
+        facts=facts,
+        **more,
+    )
 
 
 @everybody
 @both_ways
 async def test_calls_and_their_results_go_round(speaks: str, stream: bool) -> None:
     """`SAM-14`, `SAM-15`: two calls in one answer, their results in the next request, fenced; an error is an error; pictures arrive."""
-    calls = Answer(("Let me see.", ("shop__everything", {"city": "Bari"}), ("shop__fail", {}), ("shop__picture", {}), ("shop__sound", {})))
-    async with Site(calls, Answer(("All done.",))) as site, scene({"shop": shop()}, model=model(speaks, site, stream), policy=ALLOW) as one:
+    calls = Answer(
+        (
+            "Let me see.",
+            ("shop__everything", {"city": "Bari"}),
+            ("shop__fail", {}),
+            ("shop__picture", {}),
+            ("shop__sound", {}),
+        )
+    )
+    async with (
+        Site(calls, Answer(("All done.",))) as site,
+        scene({"shop": shop()}, model=model(speaks, site, stream), policy=ALLOW) as one,
+    ):
         session = one.host.session()
         ended = await session.say("Tell me all.")
         assert (ended.reason, ended.words) == ("done", "")
         assert (ended.usage.input, ended.usage.output) == (14, 10)
         assert [event.result is not None for event in one.of(CallEnded)] == [True] * 4
-        assert "".join(event.text for event in one.of(ModelSays) if event.kind == "text") == "Let me see.All done."
+        assert (
+            "".join(event.text for event in one.of(ModelSays) if event.kind == "text")
+            == "Let me see.All done."
+        )
         first, second = (asked.body for asked in site.asked)
         sent = json.dumps(second, ensure_ascii=False)
         assert "shop__everything" in json.dumps(first)
         mark = json.dumps(first).split("[[data-")[1][:8]
         assert sent.count(f"[[/data-{mark}]]") >= 4
-        for words in ("about Bari", "shop://list", "a note", "there is no such thing", "iVBORw0KGgo="):
+        for words in (
+            "about Bari",
+            "shop://list",
+            "a note",
+            "there is no such thing",
+            "iVBORw0KGgo=",
+        ):
             assert words in sent
         assert "\u202e" not in sent
         assert sent.count("Let me see.") == 1
@@ -87,18 +122,33 @@ async def test_calls_and_their_results_go_round(speaks: str, stream: bool) -> No
 @both_ways
 async def test_a_refusal_reaches_the_model(speaks: str, stream: bool) -> None:
     """What the person does not allow is a result like any other; so are unknown tools and arguments that do not fit."""
-    calls = Answer((("shop__everything", {"city": "Bari"}), ("shop__nothing", {}), ("shop__everything", {"town": 1})))
+    calls = Answer(
+        (
+            ("shop__everything", {"city": "Bari"}),
+            ("shop__nothing", {}),
+            ("shop__everything", {"town": 1}),
+        )
+    )
     sitting = Sitting(call=NO)
-    async with Site(calls, Answer(("Well.",))) as site, scene({"shop": shop()}, model=model(speaks, site, stream), person=sitting) as one:
+    async with (
+        Site(calls, Answer(("Well.",))) as site,
+        scene({"shop": shop()}, model=model(speaks, site, stream), person=sitting) as one,
+    ):
         assert (await one.host.session().say("Go.")).reason == "done"
         sent = json.dumps(site.asked[1].body)
-        for words in ("The person does not allow this call.", "There is no tool", "do not fit the tool"):
+        for words in (
+            "The person does not allow this call.",
+            "There is no tool",
+            "do not fit the tool",
+        ):
             assert words in sent
         assert len(sitting.asked) == 1
 
 
 ERRORS: dict[str, Any] = {
-    "openai": lambda words, kind: {"error": {"message": words, "type": kind, "param": None, "code": kind}},
+    "openai": lambda words, kind: {
+        "error": {"message": words, "type": kind, "param": None, "code": kind}
+    },
     "anthropic": lambda words, kind: {"type": "error", "error": {"type": kind, "message": words}},
     "gemini": lambda words, kind: {"error": {"code": 400, "message": words, "status": kind}},
 }
@@ -115,7 +165,9 @@ ERRORS: dict[str, Any] = {
         (503, "UNAVAILABLE", "overloaded", 2),
     ],
 )
-async def test_what_goes_wrong_is_said(speaks: str, stream: bool, status: int, type: str, kind: str, tries: int) -> None:
+async def test_what_goes_wrong_is_said(
+    speaks: str, stream: bool, status: int, type: str, kind: str, tries: int
+) -> None:
     """The turn ends with words, without the key; what was said stays, and the next turn works."""
     bad = Act(status=status, body=ERRORS[speaks]("not now", type))
     async with (
@@ -136,8 +188,15 @@ async def test_what_goes_wrong_is_said(speaks: str, stream: bool, status: int, t
 @both_ways
 async def test_a_rate_limit_that_passes_is_waited_for(speaks: str, stream: bool) -> None:
     """And the person sees that it is."""
-    limited = Act(status=429, body=ERRORS[speaks]("slow down", "rate_limit_error"), headers={"retry-after": "2"})
-    async with Site(limited, Answer(("Hello.",))) as site, scene({}, model=model(speaks, site, stream)) as one:
+    limited = Act(
+        status=429,
+        body=ERRORS[speaks]("slow down", "rate_limit_error"),
+        headers={"retry-after": "2"},
+    )
+    async with (
+        Site(limited, Answer(("Hello.",))) as site,
+        scene({}, model=model(speaks, site, stream)) as one,
+    ):
         assert (await one.host.session().say("Hi.")).reason == "done"
         assert [event.kind for event in one.of(ModelSays) if event.kind == "note"]
 
@@ -167,7 +226,10 @@ async def test_a_stream_that_is_cut(speaks: str, stream: bool, cut: int) -> None
 @both_ways
 async def test_cancelled_while_the_provider_is_silent(speaks: str, stream: bool) -> None:
     """Its connection is closed at once."""
-    async with Site(Act(hang=True)) as site, scene({"shop": shop()}, model=model(speaks, site, stream)) as one:
+    async with (
+        Site(Act(hang=True)) as site,
+        scene({"shop": shop()}, model=model(speaks, site, stream)) as one,
+    ):
         session = one.host.session()
         turn = asyncio.ensure_future(session.say("Hi."))
         await site.begun.wait()

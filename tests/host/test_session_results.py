@@ -38,13 +38,26 @@ def result(one: Scene, index: int = -1) -> ToolResultContent:
 async def test_a_long_result_is_read_on() -> None:
     """In pages, until its end; a page or a result that there is not is said to be none."""
     budget = Budget(page=40)
-    answers = [call("library__long", size=120), *[call("interlock__read_result", result="r1", page=n) for n in (2, 3, 4, True)]]
-    answers += [call("interlock__read_result", result="r9", page=1), call("interlock__read_result", result="r1"), "done"]
+    answers = [
+        call("library__long", size=120),
+        *[call("interlock__read_result", result="r1", page=n) for n in (2, 3, 4, True)],
+    ]
+    answers += [
+        call("interlock__read_result", result="r9", page=1),
+        call("interlock__read_result", result="r1"),
+        "done",
+    ]
     async with scene({"library": library()}, *answers, policy=ALLOW, budget=budget) as one:
         session = one.host.session()
         await session.say("read")
-        given_texts = [texts_of(message)[0] for message in session.messages if "ToolResult" in str(message.content)[:20]]
-        whole = "".join(line for shown in given_texts[:3] for line in shown.split("\n") if line.startswith("<"))
+        given_texts = [
+            texts_of(message)[0]
+            for message in session.messages
+            if "ToolResult" in str(message.content)[:20]
+        ]
+        whole = "".join(
+            line for shown in given_texts[:3] for line in shown.split("\n") if line.startswith("<")
+        )
         assert whole == "".join(f"<{n:06}>" for n in range(15))
         assert given_texts[3] == "r1 has 3 pages."
         assert given_texts[5] == "There is no result 'r9', or no longer."
@@ -53,14 +66,24 @@ async def test_a_long_result_is_read_on() -> None:
 
 async def test_results_that_were_too_many_are_gone() -> None:
     budget = Budget(page=40, shelf=200)
-    answers = [*[call("library__long", size=120)] * 2, call("interlock__read_result", result="r1", page=2), "done"]
+    answers = [
+        *[call("library__long", size=120)] * 2,
+        call("interlock__read_result", result="r1", page=2),
+        "done",
+    ]
     async with scene({"library": library()}, *answers, policy=ALLOW, budget=budget) as one:
         await one.host.session().say("read")
         assert "There is no result 'r1', or no longer." in last(one)
 
 
 async def test_a_picture_that_is_too_large_is_said_in_words() -> None:
-    async with scene({"library": library()}, call("library__picture", size=900), "done", policy=ALLOW, budget=Budget(picture=500)) as one:
+    async with scene(
+        {"library": library()},
+        call("library__picture", size=900),
+        "done",
+        policy=ALLOW,
+        budget=Budget(picture=500),
+    ) as one:
         await one.host.session().say("look")
         assert len(result(one).content) == 1
         assert "too large to be shown" in last(one)
@@ -69,9 +92,16 @@ async def test_a_picture_that_is_too_large_is_said_in_words() -> None:
 @pytest.mark.parametrize("decision", ["allow", "deny", "ask"])
 async def test_a_link_in_a_result_is_followed_as_the_policy_allows(decision: Any) -> None:
     """`RES-14`: reading is a call like any other."""
-    policy = Policy([Rule(decision=decision, tool="interlock__read_resource", server="library", reason="so")], default="allow")
+    policy = Policy(
+        [Rule(decision=decision, tool="interlock__read_resource", server="library", reason="so")],
+        default="allow",
+    )
     sitting = Sitting(call=NO)
-    answers = [call("library__link"), call("interlock__read_resource", server="library", uri="book://one"), "done"]
+    answers = [
+        call("library__link"),
+        call("interlock__read_resource", server="library", uri="book://one"),
+        "done",
+    ]
     async with scene({"library": library()}, *answers, policy=policy, person=sitting) as one:
         await one.host.session().say("read")
         assert ("Once upon a time." in last(one)) == (decision == "allow")
@@ -103,7 +133,9 @@ async def test_what_was_read_may_be_looked_at_first() -> None:
     ],
 )
 async def test_a_resource_that_cannot_be_read(arguments: dict[str, Any], words: str) -> None:
-    async with scene({"library": library()}, ("interlock__read_resource", arguments), "done", policy=ALLOW) as one:
+    async with scene(
+        {"library": library()}, ("interlock__read_resource", arguments), "done", policy=ALLOW
+    ) as one:
         assert (await one.host.session().say("read")).reason == "done"
         assert words in last(one)
         assert result(one).is_error
@@ -114,7 +146,9 @@ async def test_another_server_put_in_by_the_person_is_not_asked() -> None:
     """What was judged is one server's; the same for another one would be another call."""
     sitting = Sitting(call=Decision(allow=True, arguments={"server": "other", "uri": "book://one"}))
     read = call("interlock__read_resource", server="library", uri="book://one")
-    async with scene({"library": library(), "other": library()}, read, "done", person=sitting) as one:
+    async with scene(
+        {"library": library(), "other": library()}, read, "done", person=sitting
+    ) as one:
         await one.host.session().say("read")
         assert "cannot be read" in last(one)
         assert "Once" not in last(one)
@@ -131,7 +165,11 @@ def crowd(count: int) -> Server:
         async def run(value: int) -> str:
             return f"{number}: {value}"
 
-        server.add_tool(run, name=f"work_{number}", description=f"Work on case number {number}, with a description that takes its room.")
+        server.add_tool(
+            run,
+            name=f"work_{number}",
+            description=f"Work on case number {number}, with a description that takes its room.",
+        )
 
     for number in range(count):
         add(number)
@@ -147,11 +185,23 @@ async def test_many_tools_are_searched_for() -> None:
         call("interlock__find_tools", words="zzzz qqqq"),
         "done",
     ]
-    async with scene({"crowd": server}, model=Scripted(*answers, facts=Facts(context=10_000)), policy=ALLOW, discovery=0.05) as one:
+    async with scene(
+        {"crowd": server},
+        model=Scripted(*answers, facts=Facts(context=10_000)),
+        policy=ALLOW,
+        discovery=0.05,
+    ) as one:
         session = one.host.session()
         await session.say("work")
-        own = ["interlock__find_tools", "interlock__use_tool", "interlock__read_result", "interlock__read_resource"]
-        assert [[tool.name for tool in request.tools] for request in one.model.requests] == [own] * 4
+        own = [
+            "interlock__find_tools",
+            "interlock__use_tool",
+            "interlock__read_result",
+            "interlock__read_resource",
+        ]
+        assert [[tool.name for tool in request.tools] for request in one.model.requests] == [
+            own
+        ] * 4
         found, used, none = (texts_of(message)[0] for message in session.messages[2:8:2])
         assert "crowd__work_17" in found
         assert found.count('"name"') == 3
@@ -164,14 +214,20 @@ async def test_many_tools_are_searched_for() -> None:
 async def test_few_tools_are_listed() -> None:
     async with scene({"crowd": crowd(3)}, "x", policy=ALLOW) as one:
         await one.host.session().say("hi")
-        assert [tool.name for tool in one.model.requests[0].tools][:3] == ["crowd__work_0", "crowd__work_1", "crowd__work_2"]
+        assert [tool.name for tool in one.model.requests[0].tools][:3] == [
+            "crowd__work_0",
+            "crowd__work_1",
+            "crowd__work_2",
+        ]
         assert "interlock__find_tools" not in given(one.model.requests[0])
 
 
 async def test_once_searched_for_always_searched_for() -> None:
     """When most tools go the list does not change its kind in mid-conversation; a new conversation sees it as it is."""
     server = crowd(60)
-    async with scene({"crowd": server}, model=Scripted("x", "y", "z", facts=Facts(context=10_000))) as one:
+    async with scene(
+        {"crowd": server}, model=Scripted("x", "y", "z", facts=Facts(context=10_000))
+    ) as one:
         session = one.host.session()
         await session.say("hi")
         for number in range(1, 60):
@@ -192,7 +248,9 @@ async def test_what_is_blocked_is_not_found() -> None:
         call("interlock__use_tool", name="crowd__work_17", arguments={"value": 1}),
         "done",
     ]
-    async with scene({"crowd": server}, model=Scripted(*answers, facts=Facts(context=10_000)), policy=ALLOW) as one:
+    async with scene(
+        {"crowd": server}, model=Scripted(*answers, facts=Facts(context=10_000)), policy=ALLOW
+    ) as one:
 
         async def other(value: int) -> str:
             """Work on case number 17, case number 17."""

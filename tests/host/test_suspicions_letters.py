@@ -17,7 +17,9 @@ ODD = st.text(
         st.sampled_from(
             "\x00\x07\x1b\x9b\x9c\x9d[]m0;\\\r\n\t\x7f\x85\u00ad\u034f\u061c\u200b\u200c\u200d\u200e\u202e\u2028\u2066\u2069\ufeff\ufe0f\ufe01\u3164"
         ),
-        st.sampled_from("a1#❤👨👩🏴\U0001f3fd\U000e0061\U000e007f\U000e0100葛क्षمی\ud800\udfff\u0600⟨U+200B⟩"),
+        st.sampled_from(
+            "a1#❤👨👩🏴\U0001f3fd\U000e0061\U000e007f\U000e0100葛क्षمی\ud800\udfff\u0600⟨U+200B⟩"
+        ),
         st.characters(),
     ),
     max_size=30,
@@ -53,7 +55,12 @@ def test_both_are_total_and_idempotent(text: str) -> None:
     clean(text).encode()
 
 
-@given(st.text(st.characters(min_codepoint=32, max_codepoint=126) | st.sampled_from("\n\täßç漢字дом"), max_size=40))
+@given(
+    st.text(
+        st.characters(min_codepoint=32, max_codepoint=126) | st.sampled_from("\n\täßç漢字дом"),
+        max_size=40,
+    )
+)
 def test_ordinary_text_stays(text: str) -> None:
     """HST-03: nothing is taken from texts in which everything can be seen."""
     assert clean(text) == text == visible(text)

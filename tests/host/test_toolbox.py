@@ -13,7 +13,12 @@ from interlock.types import Tool, ToolAnnotations
 
 
 def tool(name: str, description: str = "", **fields: Any) -> Tool:
-    return Tool(name=name, description=description, input_schema=fields.pop("schema", {"type": "object"}), **fields)
+    return Tool(
+        name=name,
+        description=description,
+        input_schema=fields.pop("schema", {"type": "object"}),
+        **fields,
+    )
 
 
 def names(box: Toolbox) -> list[str]:
@@ -38,23 +43,31 @@ def test_tools_of_one_name_are_told_apart_by_the_server() -> None:
     assert box.find("a__b__c").server == "a"
 
 
-TOOLS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8).map(lambda letters: [tool(letter) for letter in letters])
+TOOLS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8).map(
+    lambda letters: [tool(letter) for letter in letters]
+)
 
 
 @given(st.lists(TOOLS, min_size=1, max_size=5), TOOLS)
-def test_a_server_at_the_end_changes_nothing_before_it(lists: list[list[Tool]], more: list[Tool]) -> None:
+def test_a_server_at_the_end_changes_nothing_before_it(
+    lists: list[list[Tool]], more: list[Tool]
+) -> None:
     """`HST-06`: what the model has seen of the list stays as it was."""
     box = Toolbox()
     for number, tools in enumerate(lists):
         box.put(f"s{number}", tools)
     before = box.items
-    assert [(item.server, item.tool.name) for item in before] == [(f"s{n}", t.name) for n, tools in enumerate(lists) for t in tools]
+    assert [(item.server, item.tool.name) for item in before] == [
+        (f"s{n}", t.name) for n, tools in enumerate(lists) for t in tools
+    ]
     box.put("z", more)
     assert box.items[: len(before)] == before
 
 
 @given(st.permutations(range(4)), st.lists(TOOLS, min_size=4, max_size=4))
-def test_the_order_is_that_of_the_configuration(arrival: list[int], lists: list[list[Tool]]) -> None:
+def test_the_order_is_that_of_the_configuration(
+    arrival: list[int], lists: list[list[Tool]]
+) -> None:
     """`HST-06`: servers come up in any order; the list is the same."""
     box, straight = Toolbox(f"s{n}" for n in range(4)), Toolbox()
     for number in arrival:
@@ -197,7 +210,11 @@ def test_there_are_not_endlessly_many() -> None:
     box = Toolbox()
     flood = [tool(f"t{number}") for number in range(MOST_TOOLS + 5)]
     assert box.put("a", flood) == [
-        Refusal(server="a", tool="", words="It lists 10,005 tools; those after the first 10,000 are left out."),
+        Refusal(
+            server="a",
+            tool="",
+            words="It lists 10,005 tools; those after the first 10,000 are left out.",
+        ),
     ]
     assert len(box.items) == MOST_TOOLS
     assert box.put("b", [tool("x")]) == []
@@ -219,10 +236,17 @@ def test_there_are_not_endlessly_many() -> None:
         (("a__get_*",), (), []),
     ],
 )
-def test_the_configuration_says_which_tools_are_taken(globs: tuple[str, ...] | None, without: tuple[str, ...], left: list[str]) -> None:
+def test_the_configuration_says_which_tools_are_taken(
+    globs: tuple[str, ...] | None, without: tuple[str, ...], left: list[str]
+) -> None:
     """Globs are of the names that the server gives, capital letters count, and `without` wins."""
     box = Toolbox()
-    refused = box.put("a", [tool(name) for name in ("get_a", "get_b", "set_a", "Get_c")], tools_globs=globs, without=without)
+    refused = box.put(
+        "a",
+        [tool(name) for name in ("get_a", "get_b", "set_a", "Get_c")],
+        tools_globs=globs,
+        without=without,
+    )
     assert refused == []
     assert [item.tool.name for item in box.items] == left
 
@@ -235,8 +259,13 @@ def test_of_tools_that_are_left_out_nothing_is_refused() -> None:
 def test_what_is_blocked_says_why_and_is_not_found_by_words() -> None:
     """A blocked tool keeps its name and its place, so that nothing moves when it is approved."""
     box = Toolbox()
-    box.put("a", [tool("x", "rain"), tool("y", "rain")], blocked={"x": "It is not what was approved."})
-    assert [(item.name, item.blocked) for item in box.items] == [("a__x", "It is not what was approved."), ("a__y", "")]
+    box.put(
+        "a", [tool("x", "rain"), tool("y", "rain")], blocked={"x": "It is not what was approved."}
+    )
+    assert [(item.name, item.blocked) for item in box.items] == [
+        ("a__x", "It is not what was approved."),
+        ("a__y", ""),
+    ]
     assert box.find("a__x").blocked
     assert [item.name for item in box.search("rain")] == ["a__y"]
     box.put("a", [tool("x", "rain"), tool("y", "rain")])
@@ -271,7 +300,14 @@ def test_a_description_is_cut_for_the_model_only() -> None:
     """At most 8 KB, no character cut in two; what the server said stays whole in the item."""
     box = Toolbox()
     long = "é" * MOST_DESCRIPTION
-    box.put("a", [tool("x", long, title="X"), tool("y", "short"), Tool(name="z", input_schema={"type": "object"})])
+    box.put(
+        "a",
+        [
+            tool("x", long, title="X"),
+            tool("y", "short"),
+            Tool(name="z", input_schema={"type": "object"}),
+        ],
+    )
     x, y, z = box.items
     assert x.tool.description == long
     given = x.offered.description or ""
@@ -285,7 +321,16 @@ def test_a_description_is_cut_for_the_model_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "nearly", ["get_forecast", "weather__Get_forecast", "weather__get_forecast ", "weather__get_forecas", "weather_get_forecast", "", "__"]
+    "nearly",
+    [
+        "get_forecast",
+        "weather__Get_forecast",
+        "weather__get_forecast ",
+        "weather__get_forecas",
+        "weather_get_forecast",
+        "",
+        "__",
+    ],
 )
 def test_a_name_that_is_nearly_right_is_not_guessed_at(nearly: str) -> None:
     """Exact, or not at all; the words say what is near."""
@@ -330,7 +375,9 @@ class Steps:
 
 
 @given(Steps.ALL, st.data())
-def test_the_index_is_as_if_it_were_new(steps: list[tuple[str, list[Tool], str] | str], data: st.DataObject) -> None:
+def test_the_index_is_as_if_it_were_new(
+    steps: list[tuple[str, list[Tool], str] | str], data: st.DataObject
+) -> None:
     """However tools came and went, and whenever was searched between, what is found is what a new box finds."""
     box, kept = Toolbox("abc"), {}
     for step in steps:
@@ -347,14 +394,24 @@ def test_the_index_is_as_if_it_were_new(steps: list[tuple[str, list[Tool], str] 
     for server, tools in kept.items():
         new.put(server, tools)
     for words in ("red", "gree", "blue a", "c"):
-        assert {item.name for item in box.search(words, 100)} == {item.name for item in new.search(words, 100)}
+        assert {item.name for item in box.search(words, 100)} == {
+            item.name for item in new.search(words, 100)
+        }
     assert len(box._index) == len(new._index)
 
 
 def test_the_name_itself_is_found_first() -> None:
     """Who knows the name, gets the tool."""
     box = Toolbox()
-    box.put("a", [tool("get", "get get get get_it"), tool("get_it_all_get", "get it get it"), tool("get_it"), tool("do", title="get_it")])
+    box.put(
+        "a",
+        [
+            tool("get", "get get get get_it"),
+            tool("get_it_all_get", "get it get it"),
+            tool("get_it"),
+            tool("do", title="get_it"),
+        ],
+    )
     assert box.search("get_it")[0].name == "a__get_it"
     assert box.search(" a__do ")[0].name == "a__do"
 
@@ -372,8 +429,20 @@ def test_annotations_and_parameters_are_searched() -> None:
     box = Toolbox()
     schema = {
         "type": "object",
-        "properties": {"iban": {"type": "string", "description": "Where the money goes"}, "odd": True, "": {"title": 3}},
+        "properties": {
+            "iban": {"type": "string", "description": "Where the money goes"},
+            "odd": True,
+            "": {"title": 3},
+        },
     }
-    box.put("a", [tool("x", annotations=ToolAnnotations(title="Wire transfer")), tool("y", schema=schema)])
+    box.put(
+        "a",
+        [tool("x", annotations=ToolAnnotations(title="Wire transfer")), tool("y", schema=schema)],
+    )
     box.put("b", [tool("z", schema={"type": "object", "properties": ["no", "object"]})])
-    assert [box.search(words)[0].name for words in ("transfer", "iban", "money", "z")] == ["a__x", "a__y", "a__y", "b__z"]
+    assert [box.search(words)[0].name for words in ("transfer", "iban", "money", "z")] == [
+        "a__x",
+        "a__y",
+        "a__y",
+        "b__z",
+    ]

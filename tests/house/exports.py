@@ -34,7 +34,12 @@ def _exported(source: Source) -> list[str] | None:
                     names = list(ast.literal_eval(node.value)) if node.value is not None else []
                 except ValueError:
                     return None
-                return names if not isinstance(node, ast.AugAssign) and all(isinstance(name, str) for name in names) else None
+                return (
+                    names
+                    if not isinstance(node, ast.AugAssign)
+                    and all(isinstance(name, str) for name in names)
+                    else None
+                )
     return []
 
 
@@ -45,7 +50,10 @@ def _trouble(house: House, source: Source, name: str, seen: set[tuple[str, str]]
     seen.add((source.name, name))
     if house.has(f"{source.name}.{name}"):
         return ""  # a module, and a module has its charter
-    explained = [_explained(house, source, body, index, name, seen) for body, index in _statements(source.tree.body)]
+    explained = [
+        _explained(house, source, body, index, name, seen)
+        for body, index in _statements(source.tree.body)
+    ]
     found = [answer for answer in explained if answer is not None]
     if not found:
         return "which nobody defines"
@@ -63,13 +71,24 @@ def _statements(body: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
                 yield from _statements(handler.body)
 
 
-def _explained(house: House, source: Source, body: list[ast.stmt], index: int, name: str, seen: set[tuple[str, str]]) -> str | None:
+def _explained(
+    house: House,
+    source: Source,
+    body: list[ast.stmt],
+    index: int,
+    name: str,
+    seen: set[tuple[str, str]],
+) -> str | None:
     """``None`` if the statement does not define ``name``, else what is wrong with the way it does."""
     node = body[index]
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         if node.name != name:
             return None
-        return "" if ast.get_docstring(node) else f"which has no docstring ({source.where}:{node.lineno})"
+        return (
+            ""
+            if ast.get_docstring(node)
+            else f"which has no docstring ({source.where}:{node.lineno})"
+        )
     if isinstance(node, ast.ImportFrom):
         return _imported(house, source, node, name, seen)
     if isinstance(node, ast.Import):
@@ -86,13 +105,25 @@ def _words(source: Source, body: list[ast.stmt], index: int) -> bool:
     first = last = index
     while first and _assigned(body[first - 1]) and _adjoin(body[first - 1], body[first]):
         first -= 1
-    while last + 1 < len(body) and _assigned(body[last + 1]) and _adjoin(body[last], body[last + 1]):
+    while (
+        last + 1 < len(body) and _assigned(body[last + 1]) and _adjoin(body[last], body[last + 1])
+    ):
         last += 1
     after = body[last + 1] if last + 1 < len(body) else None
-    if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
+    if (
+        isinstance(after, ast.Expr)
+        and isinstance(after.value, ast.Constant)
+        and isinstance(after.value.value, str)
+    ):
         return True
     node = body[index]
-    return any(line in source.comments for line in (body[first].lineno - 1, *range(node.lineno, (node.end_lineno or node.lineno) + 1)))
+    return any(
+        line in source.comments
+        for line in (
+            body[first].lineno - 1,
+            *range(node.lineno, (node.end_lineno or node.lineno) + 1),
+        )
+    )
 
 
 def _adjoin(one: ast.stmt, other: ast.stmt) -> bool:
@@ -100,13 +131,23 @@ def _adjoin(one: ast.stmt, other: ast.stmt) -> bool:
 
 
 def _assigned(node: ast.stmt) -> set[str]:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    targets = (
+        node.targets
+        if isinstance(node, ast.Assign)
+        else [node.target]
+        if isinstance(node, ast.AnnAssign)
+        else []
+    )
     if hasattr(ast, "TypeAlias") and isinstance(node, ast.TypeAlias):
         targets = [node.name]
-    return {leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name)}
+    return {
+        leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name)
+    }
 
 
-def _imported(house: House, source: Source, node: ast.ImportFrom, name: str, seen: set[tuple[str, str]]) -> str | None:
+def _imported(
+    house: House, source: Source, node: ast.ImportFrom, name: str, seen: set[tuple[str, str]]
+) -> str | None:
     base = absolute(source, node)
     origin = house.modules.get(base)
     for alias in node.names:

@@ -29,7 +29,15 @@ FLOOR = {name: number for number, names in FLOORS.items() for name in names}
 APART = {4, 5, 9}
 
 # What the rooms on floor 9 may import, to the letter.
-FACE = {"interlock", "interlock.lazily", "interlock.sync", "interlock.types", "interlock.schema", "interlock.auth", "interlock.store"}
+FACE = {
+    "interlock",
+    "interlock.lazily",
+    "interlock.sync",
+    "interlock.types",
+    "interlock.schema",
+    "interlock.auth",
+    "interlock.store",
+}
 PRODUCTS = 9
 
 # Floors 0 to 2 decide; they do not do. No loops, sockets, processes or threads, whatever the road to them.
@@ -79,15 +87,26 @@ def problems(house: House, pyproject: Path) -> Iterator[str]:
                 yield from _between_rooms(source.room, found, at)
                 sideways.setdefault((source.room, room(found.target)), at)
     for (one, other), at in sideways.items():
-        if one < other and (other, one) in sideways and FLOOR[one] == FLOOR[other] and FLOOR[one] not in APART:
+        if (
+            one < other
+            and (other, one) in sideways
+            and FLOOR[one] == FLOOR[other]
+            and FLOOR[one] not in APART
+        ):
             yield f"{at}: {one} and {other} import each other (see {sideways[other, one]})"
 
 
 def distributions(pyproject: Path) -> set[str]:
     """The modules of the distributions that pyproject.toml names, dependencies and extras alike."""
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-    asked = [*project["dependencies"], *(line for lines in project["optional-dependencies"].values() for line in lines)]
-    named = {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].replace("-", "_").lower() for line in asked}
+    asked = [
+        *project["dependencies"],
+        *(line for lines in project["optional-dependencies"].values() for line in lines),
+    ]
+    named = {
+        re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].replace("-", "_").lower()
+        for line in asked
+    }
     return named | {OTHERWISE[name] for name in named & OTHERWISE.keys()}
 
 
@@ -105,11 +124,17 @@ def _in_pure_part(part: str, found: Import, at: str) -> Iterator[str]:
 
 def _outside(source: Source, found: Import, at: str, known: set[str]) -> Iterator[str]:
     top = found.target.partition(".")[0]
-    if FLOOR[source.room] <= PURE and any(found.target == name or found.target.startswith(name + ".") for name in IMPURE):
+    if FLOOR[source.room] <= PURE and any(
+        found.target == name or found.target.startswith(name + ".") for name in IMPURE
+    ):
         yield f"{at}: {source.room} is pure, yet imports {found.target}"
     if source.room in CLOCKLESS and top == "time":
         yield f"{at}: {source.room} has no clock, yet imports time"
-    if top not in sys.stdlib_module_names and top not in known and top not in GUESTS.get(source.room, ()):
+    if (
+        top not in sys.stdlib_module_names
+        and top not in known
+        and top not in GUESTS.get(source.room, ())
+    ):
         yield f"{at}: imports {top}, which pyproject.toml does not name"
 
 

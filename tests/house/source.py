@@ -49,7 +49,11 @@ class Source:
     def comments(self) -> dict[int, str]:
         """The comment on each line that has one, without its sign."""
         tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
-        return {token.start[0]: token.string.lstrip("#").strip() for token in tokens if token.type == tokenize.COMMENT}
+        return {
+            token.start[0]: token.string.lstrip("#").strip()
+            for token in tokens
+            if token.type == tokenize.COMMENT
+        }
 
 
 class House:
@@ -79,10 +83,17 @@ class House:
 
     def _named_in_text(self, source: Source) -> Iterator[Import]:
         """In a file that imports at run time, each text that is the name of a module counts as an import of it."""
-        if not any(isinstance(node, ast.Call) and _imports_at_run_time(node) for node, _ in _walk(source.tree)):
+        if not any(
+            isinstance(node, ast.Call) and _imports_at_run_time(node)
+            for node, _ in _walk(source.tree)
+        ):
             return
         for node, inside in _walk(source.tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _MODULE_IN_TEXT.fullmatch(node.value):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and _MODULE_IN_TEXT.fullmatch(node.value)
+            ):
                 name = source.package + node.value if node.value.startswith(".") else node.value
                 if self.has(name):
                     yield Import(name, node.lineno, inside)
@@ -107,11 +118,19 @@ def _walk(tree: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]
     """Every node, and whether it stands in the body of a function."""
     for child in ast.iter_child_nodes(tree):
         yield child, inside
-        yield from _walk(child, inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+        yield from _walk(
+            child, inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        )
 
 
 def _imports_at_run_time(call: ast.Call) -> bool:
-    called = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    called = (
+        call.func.attr
+        if isinstance(call.func, ast.Attribute)
+        else call.func.id
+        if isinstance(call.func, ast.Name)
+        else ""
+    )
     return called in {"import_module", "__import__"}
 
 

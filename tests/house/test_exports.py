@@ -28,16 +28,43 @@ SOUND = {
 }  # fmt: skip
 
 BREACHES = {
-    "a class": ("class A:\n    pass\n__all__ = ['A']\n", "exports A, which has no docstring (interlock/wire/x.py:1)"),
-    "a function": ("def f():\n    return 1\n__all__ = ['f']\n", "exports f, which has no docstring"),
-    "a constant": ("import re\nA = 1\n__all__ = ['A']\n", "exports A, which has neither a docstring below nor a comment beside it"),
-    "a constant below an explained block": ("# One.\nA = 1\n\nB = 2\n__all__ = ['A', 'B']\n", "exports B, which has neither"),
+    "a class": (
+        "class A:\n    pass\n__all__ = ['A']\n",
+        "exports A, which has no docstring (interlock/wire/x.py:1)",
+    ),
+    "a function": (
+        "def f():\n    return 1\n__all__ = ['f']\n",
+        "exports f, which has no docstring",
+    ),
+    "a constant": (
+        "import re\nA = 1\n__all__ = ['A']\n",
+        "exports A, which has neither a docstring below nor a comment beside it",
+    ),
+    "a constant below an explained block": (
+        "# One.\nA = 1\n\nB = 2\n__all__ = ['A', 'B']\n",
+        "exports B, which has neither",
+    ),
     "a name nobody defines": ("__all__ = ['A']\n", "exports A, which nobody defines"),
-    "a name made at run time": ("def __getattr__(name):\n    '''Late.'''\n__all__ = ['A']\n", "exports A, which nobody defines"),
-    "an import of what is not there": ("from interlock.types import Wheel\n__all__ = ['Wheel']\n", "exports Wheel, which nobody defines"),
-    "an import in a ring": ("from interlock.wire.x import A\n__all__ = ['A']\n", "exports A, which nobody defines"),
-    "an import of what is not explained": ("from interlock.wire.y import B\n__all__ = ['B']\n", "has no docstring (interlock/wire/y.py:1)"),
-    "a list that is not plain": ("import re\n__all__ = [*re.__all__]\n", "its __all__ is not a plain list of names"),
+    "a name made at run time": (
+        "def __getattr__(name):\n    '''Late.'''\n__all__ = ['A']\n",
+        "exports A, which nobody defines",
+    ),
+    "an import of what is not there": (
+        "from interlock.types import Wheel\n__all__ = ['Wheel']\n",
+        "exports Wheel, which nobody defines",
+    ),
+    "an import in a ring": (
+        "from interlock.wire.x import A\n__all__ = ['A']\n",
+        "exports A, which nobody defines",
+    ),
+    "an import of what is not explained": (
+        "from interlock.wire.y import B\n__all__ = ['B']\n",
+        "has no docstring (interlock/wire/y.py:1)",
+    ),
+    "a list that is not plain": (
+        "import re\n__all__ = [*re.__all__]\n",
+        "its __all__ is not a plain list of names",
+    ),
     "a name twice": ("'''It.'''\nA = 1  # the first\n__all__ = ['A', 'A']\n", "exports A twice"),
 }
 
@@ -57,7 +84,9 @@ def test_explained_exports_give_no_alarm(build: Build) -> None:
 @pytest.mark.parametrize("text, alarm", BREACHES.values(), ids=BREACHES)
 def test_each_omission_is_found(build: Build, text: str, alarm: str) -> None:
     """One omission, one alarm, and it names the place."""
-    found = list(exports.problems(build(SOUND | {"wire/x.py": text, "wire/y.py": "class B:\n    pass\n"})))
+    found = list(
+        exports.problems(build(SOUND | {"wire/x.py": text, "wire/y.py": "class B:\n    pass\n"}))
+    )
     assert len(found) == 1, found
     assert alarm in found[0]
     assert found[0].startswith("interlock/wire/x.py: ")

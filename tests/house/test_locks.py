@@ -10,7 +10,13 @@ import pytest
 
 from tests.house import locks
 
-GOOD = "a==1 \\\n    --hash=sha256:" + "0" * 64 + "\nb==2 ; sys_platform == 'win32' \\\n    --hash=sha256:" + "1" * 64 + "\n"
+GOOD = (
+    "a==1 \\\n    --hash=sha256:"
+    + "0" * 64
+    + "\nb==2 ; sys_platform == 'win32' \\\n    --hash=sha256:"
+    + "1" * 64
+    + "\n"
+)
 
 BREACHES = {
     "no hash": ("a==1\n", "a==1: has no hash"),
@@ -45,8 +51,15 @@ def test_the_tests_run_on_what_a_run_installs(folder: Path) -> None:
 def test_the_locks_ask_for_what_the_project_asks_for(folder: Path, pyproject: Path) -> None:
     """A dependency or an extra of pyproject.toml stands, with the same bounds, in the source of a lock."""
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-    wanted = [*project["dependencies"], *(line for lines in project["optional-dependencies"].values() for line in lines)]
-    asked = {plain(line) for name in ("run.in", "dev.in") for line in (folder / name).read_text(encoding="utf-8").splitlines()}
+    wanted = [
+        *project["dependencies"],
+        *(line for lines in project["optional-dependencies"].values() for line in lines),
+    ]
+    asked = {
+        plain(line)
+        for name in ("run.in", "dev.in")
+        for line in (folder / name).read_text(encoding="utf-8").splitlines()
+    }
     assert {plain(line) for line in wanted if not line.startswith("interlock[")} <= asked
 
 

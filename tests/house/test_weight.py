@@ -17,8 +17,12 @@ CORE = {"msgspec", "jsonschema-rs"}
 
 def run(program: str) -> str:
     """What a fresh interpreter prints. It may write byte code, as it does for everybody."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stdout
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
+    return subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def cpu(statement: str) -> float:
@@ -28,7 +32,10 @@ def cpu(statement: str) -> float:
 
 def modules(statement: str) -> set[str]:
     """The top names of the modules that a fresh interpreter has loaded once it has run ``statement``."""
-    return {name.partition(".")[0] for name in run(f"{statement}\nimport sys\nprint(*sys.modules)").split()}
+    return {
+        name.partition(".")[0]
+        for name in run(f"{statement}\nimport sys\nprint(*sys.modules)").split()
+    }
 
 
 def test_import_fits_its_budget() -> None:
@@ -54,7 +61,10 @@ def test_import_loads_nothing_of_the_extras() -> None:
 
 def test_the_pytest_plugin_is_light() -> None:
     """Who runs pytest with Interlock installed loads nothing more for it than for ``import interlock``."""
-    assert strangers("import pytest, interlock.testing.plugin", "import pytest") <= {"interlock", "msgspec"}
+    assert strangers("import pytest, interlock.testing.plugin", "import pytest") <= {
+        "interlock",
+        "msgspec",
+    }
 
 
 def test_a_stranger_is_seen() -> None:

@@ -36,7 +36,9 @@ def test_each_forbidden_word_is_found(tmp_path: Path, text: str) -> None:
 
 def test_ordinary_words_and_what_tools_built_give_no_alarm(tmp_path: Path) -> None:
     """Paths that only contain the words pass, and so does what nobody wrote."""
-    (tmp_path / "page.md").write_text("home/work/x, /workshop/, /roots/list, ./work/x, python.org\n", encoding="utf-8")
+    (tmp_path / "page.md").write_text(
+        "home/work/x, /workshop/, /roots/list, ./work/x, python.org\n", encoding="utf-8"
+    )
     for folder in (".venv", "node_modules", "__pycache__", "x.egg-info"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "page.md").write_text(BREACHES["a registry"], encoding="utf-8")

@@ -25,7 +25,9 @@ def problems(top: Path) -> Iterator[str]:
     for path in files(top):
         for number, line in enumerate(path.read_bytes().decode("utf-8", "replace").splitlines(), 1):
             where = f"{path.relative_to(top).as_posix()}:{number}"
-            yield from (f"{where}: names the registry host {host}" for host in HOSTS if host in line)
+            yield from (
+                f"{where}: names the registry host {host}" for host in HOSTS if host in line
+            )
             if found := MACHINE_PATH.search(line):
                 yield f"{where}: names a path of one machine, {found.group()}"
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-FORM = {"name": "Ann", "color": "red", "ok": True, "context": "a rainy day", "username": "ann", "email": "ann@example.com"}
+FORM = {
+    "name": "Ann",
+    "color": "red",
+    "ok": True,
+    "context": "a rainy day",
+    "username": "ann",
+    "email": "ann@example.com",
+}
 
 ANSWERS: dict[str, tuple[dict[str, Any], str]] = {
     "test_simple_text": ({}, "This is a simple text response for testing."),
     "test_sampling": ({"prompt": "Where?"}, "LLM response: Paris"),
-    "test_elicitation": ({"message": "Who?"}, 'User response: action=accept, content={"email": "ann@example.com", "username": "ann"}'),
+    "test_elicitation": (
+        {"message": "Who?"},
+        'User response: action=accept, content={"email": "ann@example.com", "username": "ann"}',
+    ),
     "test_missing_capability": ({}, "Paris"),
     "test_streaming_elicitation": ({}, "Hello, Ann!"),
     "test_x_mcp_header": ({"region": "eu-west"}, "Region: eu-west"),

@@ -28,12 +28,16 @@ from interlock import (
     user,
 )
 
-words = sys.argv[1:] if __name__ == "__main__" else []  # as a program it may be told to be a server of older days, or one on the web
+words = (
+    sys.argv[1:] if __name__ == "__main__" else []
+)  # as a program it may be told to be a server of older days, or one on the web
 port = int(words.pop(0)) if words and words[0].isdigit() else None
 served = words
 server = Server("catalogue", "1.2.3", instructions="Try everything.", revisions=served or REVISIONS)
 
-PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC")
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
+)
 WAV = base64.b64decode("UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=")
 NAMES = ("ada", "alan", "grace")
 
@@ -84,7 +88,9 @@ async def links() -> list[TextContent | ResourceLink | EmbeddedResource]:
     return [
         TextContent("Two of them:"),
         ResourceLink(uri="note://board", name="board"),
-        EmbeddedResource(resource=ResourceContents(uri="note://inside", mime_type="text/plain", text="inside")),
+        EmbeddedResource(
+            resource=ResourceContents(uri="note://inside", mime_type="text/plain", text="inside")
+        ),
     ]
 
 

@@ -26,7 +26,15 @@ from interlock.auth.keys import SigningKey
 from interlock.auth.oauth.steps import ShowCode
 from interlock.transport.fetching import HttpFetch
 
-FILLED_IN = {"string": "text", "integer": 1, "number": 0.5, "boolean": True, "array": [], "object": {}, "null": None}
+FILLED_IN = {
+    "string": "text",
+    "integer": 1,
+    "number": 0.5,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
 """A value of each type, for arguments that a schema demands."""
 
 
@@ -87,7 +95,12 @@ async def answer_in_rounds(client: Client) -> None:
     asking = [client.call_tool("test_mrtr_echo_state"), client.call_tool("test_mrtr_no_state")]
     plain = [client.call_tool("test_mrtr_unrelated"), client.call_tool("test_mrtr_no_result_type")]
     results = await asyncio.gather(*asking, *plain)
-    assert [result.text for result in results] == ["echo-state-ok", "no-state-ok", "unrelated-ok", "no-result-type-test-ok"]
+    assert [result.text for result in results] == [
+        "echo-state-ok",
+        "no-state-ok",
+        "unrelated-ok",
+        "no-result-type-test-ok",
+    ]
 
 
 async def look_only(client: Client) -> None:
@@ -98,7 +111,9 @@ async def look_only(client: Client) -> None:
 async def hand_back(client: Client) -> None:
     """Send a schema back as it came."""
     tools = {tool.name: tool for tool in await client.list_tools()}
-    await client.call_tool("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema})
+    await client.call_tool(
+        "json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema}
+    )
 
 
 async def look_and_call(client: Client) -> None:
@@ -167,7 +182,9 @@ def authorization(scenario: str) -> Authorization:
     given = context()
     match scenario:
         case "auth/pre-registration":
-            return OAuth(agent=Walker, client_id=given["client_id"], client_secret=given["client_secret"])
+            return OAuth(
+                agent=Walker, client_id=given["client_id"], client_secret=given["client_secret"]
+            )
         case "auth/client-credentials-basic":
             return ClientCredentials(given["client_id"], given["client_secret"])
         case "auth/client-credentials-jwt":
@@ -197,13 +214,19 @@ def part_in(scenario: str) -> Callable[[Client], Awaitable[None]] | None:
 def arguments_for(tool: types.Tool) -> dict[str, Any]:
     """What a tool demands, with values of the right type."""
     schema = tool.input_schema
-    return {name: FILLED_IN[schema["properties"][name]["type"]] for name in schema.get("required", ())}
+    return {
+        name: FILLED_IN[schema["properties"][name]["type"]] for name in schema.get("required", ())
+    }
 
 
 def agree(asked: types.ElicitRequestParams) -> dict[str, Any]:
     """Say yes to whatever is asked, and leave what has a default as it is."""
     fields: dict[str, Any] = (asked.requested_schema or {}).get("properties", {})
-    return {name: True for name, field in fields.items() if field.get("type") == "boolean" and "default" not in field}
+    return {
+        name: True
+        for name, field in fields.items()
+        if field.get("type") == "boolean" and "default" not in field
+    }
 
 
 def context() -> dict[str, Any]:
@@ -215,11 +238,18 @@ def context() -> dict[str, Any]:
 async def main(url: str, scenario: str, play: Callable[[Client], Awaitable[None]]) -> None:
     """Play a scenario, under the newest revision or under any of those with a handshake."""
     wanted = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
-    revision = wanted if wanted == REVISIONS[-1] else [known for known in REVISIONS if known <= wanted]
+    revision = (
+        wanted if wanted == REVISIONS[-1] else [known for known in REVISIONS if known <= wanted]
+    )
     auth = authorization(scenario) if scenario.startswith("auth/") else None
     try:
         async with Client(
-            url, revision=revision, auth=auth, elicit=agree, sample=lambda asked: "Paris", roots=["file:///srv/data"]
+            url,
+            revision=revision,
+            auth=auth,
+            elicit=agree,
+            sample=lambda asked: "Paris",
+            roots=["file:///srv/data"],
         ) as client:
             await play(client)
     except Unauthorized as bad:

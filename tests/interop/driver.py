@@ -21,7 +21,12 @@ PATIENCE = 60
 
 MAN: dict[str, Any] = {
     "elicitation/create": {"action": "accept", "content": {"name": "Ann", "age": 42}},
-    "sampling/createMessage": {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m", "stopReason": "endTurn"},
+    "sampling/createMessage": {
+        "role": "assistant",
+        "content": {"type": "text", "text": "Paris"},
+        "model": "m",
+        "stopReason": "endTurn",
+    },
     "roots/list": {"roots": [{"uri": "file:///srv/data"}]},
 }
 """The person, the model and the folders on the client's side, where a step says nothing else."""
@@ -58,7 +63,9 @@ class Step:
     @property
     def text(self) -> str:
         """The text of a tool's result."""
-        return "\n".join(block["text"] for block in self.result["content"] if block["type"] == "text")
+        return "\n".join(
+            block["text"] for block in self.result["content"] if block["type"] == "text"
+        )
 
 
 class Driver:
@@ -67,13 +74,24 @@ class Driver:
     def __init__(self, process: asyncio.subprocess.Process, stderr: Any) -> None:
         self._process, self._stderr = process, stderr
 
-    async def do(self, what: str, *, answers: dict[str, Any] = MAN, until: int = 0, **given: Any) -> Step:
+    async def do(
+        self, what: str, *, answers: dict[str, Any] = MAN, until: int = 0, **given: Any
+    ) -> Step:
         """Have one thing done."""
         return await self.say({"do": what, "with": given, "answers": answers, "until": until})
 
-    async def call(self, name: str, arguments: dict[str, Any] | None = None, *, answers: dict[str, Any] = MAN, until: int = 0) -> Step:
+    async def call(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        answers: dict[str, Any] = MAN,
+        until: int = 0,
+    ) -> Step:
         """Have a tool called."""
-        return await self.do("call", answers=answers, until=until, name=name, arguments=arguments or {})
+        return await self.do(
+            "call", answers=answers, until=until, name=name, arguments=arguments or {}
+        )
 
     async def say(self, line: dict[str, Any]) -> Step:
         """Send one line and return the one that comes back."""
@@ -83,7 +101,9 @@ class Driver:
         said = await asyncio.wait_for(self._process.stdout.readline(), PATIENCE)
         if not said:
             self._stderr.seek(0)
-            raise AssertionError(f"the client program has ended at {line}:\n{self._stderr.read()[-6000:].decode()}")
+            raise AssertionError(
+                f"the client program has ended at {line}:\n{self._stderr.read()[-6000:].decode()}"
+            )
         return Step(**json.loads(said))
 
 
@@ -94,17 +114,23 @@ def free_port() -> int:
 
 
 @contextlib.asynccontextmanager
-async def on_the_web(program: Sequence[str], port: int, *, kill: bool = False) -> AsyncIterator[None]:
+async def on_the_web(
+    program: Sequence[str], port: int, *, kill: bool = False
+) -> AsyncIterator[None]:
     """A server program that listens at a port, from when it does so until the end, when it is told to leave, or killed."""
     with tempfile.TemporaryFile() as output:
         null = asyncio.subprocess.DEVNULL
-        process = await asyncio.create_subprocess_exec(*program, stdin=null, stdout=output, stderr=output)
+        process = await asyncio.create_subprocess_exec(
+            *program, stdin=null, stdout=output, stderr=output
+        )
         try:
             async with asyncio.timeout(PATIENCE):
                 while not await _listens(port):
                     if process.returncode is not None:
                         output.seek(0)
-                        raise AssertionError(f"the server program has ended:\n{output.read()[-6000:].decode()}")
+                        raise AssertionError(
+                            f"the server program has ended:\n{output.read()[-6000:].decode()}"
+                        )
             yield
         finally:
             if process.returncode is None:
@@ -132,7 +158,9 @@ async def led(program: Sequence[str], **opening: Any) -> AsyncIterator[Driver]:
     """A client program, started and told whom to talk to; at the end it must close the conversation and leave with 0."""
     with tempfile.TemporaryFile() as stderr:
         pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe, stderr=stderr, limit=16 * 1024 * 1024)
+        process = await asyncio.create_subprocess_exec(
+            *program, stdin=pipe, stdout=pipe, stderr=stderr, limit=16 * 1024 * 1024
+        )
         driver = Driver(process, stderr)
         try:
             await driver.say(opening)

@@ -34,9 +34,15 @@ from interlock import (
     user,
 )
 
-server = Server("everything", "1.0.0", instructions="Call what you like: nothing here has an effect outside of this process.")
+server = Server(
+    "everything",
+    "1.0.0",
+    instructions="Call what you like: nothing here has an effect outside of this process.",
+)
 
-DOT = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC")
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
+)
 """A picture: one red dot."""
 
 PAUSE = 0.05
@@ -78,7 +84,9 @@ async def test_audio_content() -> Audio:
 @server.tool
 async def test_embedded_resource() -> EmbeddedResource:
     """Answer with a resource and its content."""
-    return embedded("test://embedded-resource", "text/plain", "This is an embedded resource content.")
+    return embedded(
+        "test://embedded-resource", "text/plain", "This is an embedded resource content."
+    )
 
 
 @server.tool
@@ -126,7 +134,9 @@ async def json_schema_2020_12_tool(arguments: dict[str, Any]) -> str:
 
 
 @server.tool
-async def test_x_mcp_header(region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})]) -> str:
+async def test_x_mcp_header(
+    region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})],
+) -> str:
     """Take an argument that HTTP clients mirror into the header Mcp-Param-Region."""
     return f"Region: {region}"
 
@@ -245,7 +255,10 @@ async def test_elicitation_sep1034_defaults(ctx: Context) -> str:
 
 def titled(what: str) -> list[dict[str, str]]:
     """Three choices, each with a title."""
-    return [{"const": f"value{n}", "title": f"{nth} {what}"} for n, nth in enumerate(("First", "Second", "Third"), 1)]
+    return [
+        {"const": f"value{n}", "title": f"{nth} {what}"}
+        for n, nth in enumerate(("First", "Second", "Third"), 1)
+    ]
 
 
 PLAIN = {"type": "string", "enum": ["option1", "option2", "option3"]}
@@ -254,7 +267,11 @@ CHOICES = {
     "properties": {
         "untitledSingle": PLAIN,
         "titledSingle": {"type": "string", "oneOf": titled("Option")},
-        "legacyEnum": {"type": "string", "enum": ["opt1", "opt2", "opt3"], "enumNames": ["Option One", "Option Two", "Option Three"]},
+        "legacyEnum": {
+            "type": "string",
+            "enum": ["opt1", "opt2", "opt3"],
+            "enumNames": ["Option One", "Option Two", "Option Three"],
+        },
         "untitledMulti": {"type": "array", "items": PLAIN},
         "titledMulti": {"type": "array", "items": {"anyOf": titled("Choice")}},
     },
@@ -291,13 +308,22 @@ def form_of(name: str, kind: str = "string") -> dict[str, Any]:
     return {"type": "object", "properties": {name: {"type": kind}}, "required": [name]}
 
 
-def asking(key: str, message: str, schema: dict[str, Any], state: str | None = None) -> InputRequiredResult:
+def asking(
+    key: str, message: str, schema: dict[str, Any], state: str | None = None
+) -> InputRequiredResult:
     """One question under its key, in a result written by hand."""
-    question = types.ElicitRequest(types.ElicitRequestParams(message=message, requested_schema=schema))
+    question = types.ElicitRequest(
+        types.ElicitRequestParams(message=message, requested_schema=schema)
+    )
     return InputRequiredResult(input_requests={key: question}, request_state=state)
 
 
-NAME, COLOR, CONTEXT, OK = form_of("name"), form_of("color"), form_of("context"), form_of("ok", "boolean")
+NAME, COLOR, CONTEXT, OK = (
+    form_of("name"),
+    form_of("color"),
+    form_of("context"),
+    form_of("ok", "boolean"),
+)
 
 
 @server.tool
@@ -314,7 +340,9 @@ async def test_input_required_result_elicitation(ctx: Context) -> str | InputReq
 @server.tool
 async def test_input_required_result_sampling(ctx: Context) -> str:
     """Ask the client's model for a capital."""
-    return words(await ctx.sample("What is the capital of France?", max_tokens=100, key="capital_question"))
+    return words(
+        await ctx.sample("What is the capital of France?", max_tokens=100, key="capital_question")
+    )
 
 
 @server.tool
@@ -380,9 +408,15 @@ async def test_input_required_result_prompt(ctx: Context) -> str:
 # -- resources ------------------------------------------------------------------------------------------------
 
 STATIC, WATCHED = "This is the content of the static text resource.", "Watched resource content"
-server.add_resource("test://static-text", STATIC, description="A text that stays as it is", mime_type="text/plain")
-server.add_resource("test://static-binary", DOT, description="A picture that stays as it is", mime_type="image/png")
-server.add_resource("test://watched-resource", WATCHED, description="A text to subscribe to", mime_type="text/plain")
+server.add_resource(
+    "test://static-text", STATIC, description="A text that stays as it is", mime_type="text/plain"
+)
+server.add_resource(
+    "test://static-binary", DOT, description="A picture that stays as it is", mime_type="image/png"
+)
+server.add_resource(
+    "test://watched-resource", WATCHED, description="A text to subscribe to", mime_type="text/plain"
+)
 
 
 @server.resource("test://template/{id}/data", mime_type="application/json")
@@ -418,7 +452,11 @@ async def test_prompt_with_embedded_resource(resourceUri: str) -> list[Any]:  # 
 @server.prompt
 async def test_prompt_with_image() -> list[Any]:
     """A prompt with a picture in it."""
-    return [*user(Image(data=DOT, format="png")), *user("Please analyze the image above."), *assistant("It is one red dot.")]
+    return [
+        *user(Image(data=DOT, format="png")),
+        *user("Please analyze the image above."),
+        *assistant("It is one red dot."),
+    ]
 
 
 @server.completion
@@ -449,7 +487,9 @@ async def reply(ctx: Context, message: str, kind: Any) -> tuple[str, str]:
         return "decline", "{}"
     except Cancelled:
         return "cancel", "{}"
-    return "accept", json.dumps(answer if isinstance(answer, dict) else asdict(answer), sort_keys=True)
+    return "accept", json.dumps(
+        answer if isinstance(answer, dict) else asdict(answer), sort_keys=True
+    )
 
 
 def main() -> None:
@@ -457,7 +497,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--stdio", action="store_true", help="serve over standard input and output")
-    chosen.add_argument("--port", type=int, help="serve over HTTP at this port of 127.0.0.1, under /mcp")
+    chosen.add_argument(
+        "--port", type=int, help="serve over HTTP at this port of 127.0.0.1, under /mcp"
+    )
     told = parser.parse_args()
     if told.stdio:
         server.run("stdio")

@@ -17,7 +17,9 @@ from interlock.sync import Client
 from scripts import existing_servers
 from tests.servers.git.repos import AUTHOR, git, repository, write
 
-PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 OURS = {"sequentialthinking": "thinking", "sqlite": "database"}
 PEERS = {"time": "servers", "git": "servers", "fetch": "servers", "sqlite": "servers-archived"}
 
@@ -59,11 +61,15 @@ class Sides:
         if server not in self._open:
             self._installed(PEERS.get(server, "servers-npm"))
             there, here = self.place(server, "there"), self.place(server, "here")
-            options = ["--allow-private-ips"] if server == "fetch" else []  # the site of the test is on loopback
+            options = (
+                ["--allow-private-ips"] if server == "fetch" else []
+            )  # the site of the test is on loopback
             theirs = existing_servers.started(server, there, *options)
             self._open[server] = (
                 self._stack.enter_context(Client(theirs)),
-                self._stack.enter_context(Client(ours(server, here), elicit=lambda question: {"confirm": True})),
+                self._stack.enter_context(
+                    Client(ours(server, here), elicit=lambda question: {"confirm": True})
+                ),
             )
         return self._open[server]
 
@@ -71,7 +77,9 @@ class Sides:
         """What is found there and here."""
         found = []
         for client, call, side in zip(self.both(server), same, ("there", "here"), strict=True):
-            result = client.call_tool(call.tool, self.filled(call.arguments, self.place(server, side)))
+            result = client.call_tool(
+                call.tool, self.filled(call.arguments, self.place(server, side))
+            )
             assert not result.is_error, (side, result.text)
             found.append(call.fact(result))
         return found[0], found[1]
@@ -82,14 +90,33 @@ class Sides:
             return value.replace("{place}", str(place))
         if isinstance(value, list):
             return [self.filled(one, place) for one in value]
-        return {name: self.filled(one, place) for name, one in value.items()} if isinstance(value, dict) else value
+        return (
+            {name: self.filled(one, place) for name, one in value.items()}
+            if isinstance(value, dict)
+            else value
+        )
 
 
 def ours(server: str, place: Path) -> Stdio:
     """Our server over a folder."""
-    arguments = {"filesystem": [str(place)], "git": [str(place)], "sqlite": ["--", str(place / "existing.db"), "--write=existing"]}
-    command = [sys.executable, "-m", "interlock", "serve", OURS.get(server, server), *arguments.get(server, ())]
-    settings = {"INTERLOCK_FETCH_LOOPBACK": "1", "INTERLOCK_MEMORY_DB": str(place / "graph.db"), "HOME": str(place)}
+    arguments = {
+        "filesystem": [str(place)],
+        "git": [str(place)],
+        "sqlite": ["--", str(place / "existing.db"), "--write=existing"],
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "interlock",
+        "serve",
+        OURS.get(server, server),
+        *arguments.get(server, ()),
+    ]
+    settings = {
+        "INTERLOCK_FETCH_LOOPBACK": "1",
+        "INTERLOCK_MEMORY_DB": str(place / "graph.db"),
+        "HOME": str(place),
+    }
     return Stdio(command, env={"PATH": os.environ["PATH"], **settings})
 
 
@@ -109,7 +136,9 @@ def furnish(server: str, place: Path) -> None:
         git(made, "config", "user.email", "ada@example.com")
     elif server == "sqlite":
         database = sqlite3.connect(place / "existing.db")
-        database.executescript("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO people VALUES (1, 'Ada'), (2, NULL)")
+        database.executescript(
+            "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO people VALUES (1, 'Ada'), (2, NULL)"
+        )
         database.close()
 
 

@@ -14,7 +14,9 @@ from interlock.auth.issuer.app import Issuer
 from interlock.auth.issuer.people import LocalPeople
 from interlock.auth.issuer.seam import Client
 
-CLIENT = Client(id="suite", name="A program of another maker", redirect_uris=("http://127.0.0.1/callback",))  # at any port
+CLIENT = Client(
+    id="suite", name="A program of another maker", redirect_uris=("http://127.0.0.1/callback",)
+)  # at any port
 
 
 async def serve(port: int, name: str, password: str, folder: Path) -> None:
@@ -22,7 +24,9 @@ async def serve(port: int, name: str, password: str, folder: Path) -> None:
     accounts = Accounts(folder / "accounts")
     await accounts.add(name, password)
     issuer = Issuer(f"http://127.0.0.1:{port}", LocalPeople(accounts), clients=[CLIENT])
-    await uvicorn.Server(uvicorn.Config(issuer, host="127.0.0.1", port=port, log_level="warning")).serve()
+    await uvicorn.Server(
+        uvicorn.Config(issuer, host="127.0.0.1", port=port, log_level="warning")
+    ).serve()
 
 
 def main() -> None:

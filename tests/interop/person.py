@@ -52,14 +52,25 @@ class Forms(HTMLParser):
         elif tag == "form":
             self.inside = True
             method = told.get("method", "get").lower()
-            self.found.append({"action": told.get("action", ""), "method": method, "fields": {}, "button": ({}, False, False)})
+            self.found.append(
+                {
+                    "action": told.get("action", ""),
+                    "method": method,
+                    "fields": {},
+                    "button": ({}, False, False),
+                }
+            )
         elif self.inside and tag == "input" and told.get("name"):
             self.fill(told, self.found[-1]["fields"])
         elif self.inside and tag == "button" and told.get("type", "submit") == "submit":
             _, agrees, pressed = self.found[-1]["button"]
             says_yes = "yes" in told.get("class", "").split()
             if not pressed or (says_yes and not agrees):
-                self.found[-1]["button"] = ({told["name"]: told.get("value", "")} if told.get("name") else {}, says_yes, True)
+                self.found[-1]["button"] = (
+                    {told["name"]: told.get("value", "")} if told.get("name") else {},
+                    says_yes,
+                    True,
+                )
 
     def fill(self, told: dict[str, str], fields: dict[str, str]) -> None:
         """Fill one field in."""
@@ -86,7 +97,9 @@ class Stay(urllib.request.HTTPRedirectHandler):
 
 def walk(address: str) -> str:
     """Visit, log in, agree; return the address outside that server to which the browser is sent at the end."""
-    browser = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(CookieJar()), Stay())
+    browser = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(CookieJar()), Stay()
+    )
     home = urlsplit(address).netloc
     request = urllib.request.Request(address)
     for _ in range(MOST_PAGES):

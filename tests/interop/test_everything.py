@@ -21,7 +21,13 @@ from tests.interop.answers import ANSWERS, FORM
 PROGRAM = Path(everything.__file__)
 ERAS = ("2026-07-28", "2025-11-25")
 OTHER_TOOLS = {
-    *("test_image_content", "test_audio_content", "test_embedded_resource", "test_multiple_content_types", "test_error_handling"),
+    *(
+        "test_image_content",
+        "test_audio_content",
+        "test_embedded_resource",
+        "test_multiple_content_types",
+        "test_error_handling",
+    ),
     *("test_tool_with_logging", "test_trigger_tool_change", "test_trigger_prompt_change"),
     *("test_elicitation_sep1034_defaults", "test_elicitation_sep1330_enums"),
 }
@@ -95,7 +101,9 @@ async def test_content_of_each_kind(client: Client) -> None:
     (resource,) = (await client.call_tool("test_embedded_resource")).content
     assert isinstance(resource, types.EmbeddedResource)
     assert resource.resource == types.ResourceContents(
-        uri="test://embedded-resource", mime_type="text/plain", text="This is an embedded resource content."
+        uri="test://embedded-resource",
+        mime_type="text/plain",
+        text="This is an embedded resource content.",
     )
     text, picture, resource = (await client.call_tool("test_multiple_content_types")).content
     assert isinstance(text, types.TextContent)
@@ -107,13 +115,19 @@ async def test_content_of_each_kind(client: Client) -> None:
 async def test_a_failure_is_a_result(client: Client) -> None:
     """A tool that raises gives a result with isError and its words (`TOL-15`)."""
     result = await client.call_tool("test_error_handling")
-    assert (result.is_error, result.text) == (True, "This tool intentionally returns an error for testing")
+    assert (result.is_error, result.text) == (
+        True,
+        "This tool intentionally returns an error for testing",
+    )
 
 
 async def test_logging(client: Client, seen: Seen) -> None:
     """Three messages, in order."""
     await client.call_tool("test_tool_with_logging")
-    assert seen.logged == [("info", f"Tool {what}") for what in ("execution started", "processing data", "execution completed")]
+    assert seen.logged == [
+        ("info", f"Tool {what}")
+        for what in ("execution started", "processing data", "execution completed")
+    ]
 
 
 async def test_no_log_for_those_who_want_none() -> None:
@@ -127,7 +141,10 @@ async def test_no_log_for_those_who_want_none() -> None:
 async def test_progress(client: Client) -> None:
     """Three reports, growing, with their total (`PRG-02`)."""
     heard: list[tuple[float, float | None]] = []
-    await client.call_tool("test_tool_with_progress", on_progress=lambda report: heard.append((report.progress, report.total)))
+    await client.call_tool(
+        "test_tool_with_progress",
+        on_progress=lambda report: heard.append((report.progress, report.total)),
+    )
     assert heard == [(0, 100), (50, 100), (100, 100)]
 
 
@@ -136,11 +153,15 @@ async def test_sampling_asks_for_little(client: Client, seen: Seen) -> None:
     await client.call_tool("test_sampling", {"prompt": "Where?"})
     (asked,) = seen.samplings
     assert asked.max_tokens == 100
-    assert asked.messages == [types.SamplingMessage(role="user", content=types.TextContent("Where?"))]
+    assert asked.messages == [
+        types.SamplingMessage(role="user", content=types.TextContent("Where?"))
+    ]
 
 
 @pytest.mark.parametrize("reply, action", [(False, "decline"), (None, "cancel")])
-async def test_elicitation_refused(client: Client, seen: Seen, reply: bool | None, action: str) -> None:
+async def test_elicitation_refused(
+    client: Client, seen: Seen, reply: bool | None, action: str
+) -> None:
     """A no and a dismissal are told apart."""
     seen.reply = reply
     result = await client.call_tool("test_elicitation", {"message": "Who?"})
@@ -161,16 +182,30 @@ async def test_defaults_in_forms(client: Client, seen: Seen) -> None:
     seen.reply = True
     result = await client.call_tool("test_elicitation_sep1034_defaults")
     filled = {"name": "John Doe", "age": 30, "score": 95.5, "status": "active", "verified": True}
-    assert result.text == f"Elicitation completed: action=accept, content={json.dumps(filled, sort_keys=True)}"
+    assert (
+        result.text
+        == f"Elicitation completed: action=accept, content={json.dumps(filled, sort_keys=True)}"
+    )
     fields = (seen.forms[0].requested_schema or {})["properties"]
     assert {name: field["default"] for name, field in fields.items()} == filled
-    assert [fields[name]["type"] for name in filled] == ["string", "integer", "number", "string", "boolean"]
+    assert [fields[name]["type"] for name in filled] == [
+        "string",
+        "integer",
+        "number",
+        "string",
+        "boolean",
+    ]
     assert sorted(fields["status"]["enum"]) == ["active", "inactive", "pending"]
 
 
 async def test_choices_in_forms(client: Client, seen: Seen) -> None:
     """Five ways to write a choice, each sent as it was written."""
-    seen.reply = {"untitledSingle": "option1", "titledSingle": "value2", "legacyEnum": "opt3", "untitledMulti": ["option1"]}
+    seen.reply = {
+        "untitledSingle": "option1",
+        "titledSingle": "value2",
+        "legacyEnum": "opt3",
+        "untitledMulti": ["option1"],
+    }
     result = await client.call_tool("test_elicitation_sep1330_enums")
     assert json.loads(result.text.partition("content=")[2]) == seen.reply
     assert seen.forms[0].requested_schema == everything.CHOICES
@@ -181,7 +216,10 @@ async def test_a_capability_that_is_missing() -> None:
     async with Client(everything.server, revision=ERAS[0]) as client:
         with pytest.raises(McpError) as refused:
             await client.call_tool("test_missing_capability")
-    assert (refused.value.code, refused.value.data) == (-32021, {"requiredCapabilities": {"sampling": {}}})
+    assert (refused.value.code, refused.value.data) == (
+        -32021,
+        {"requiredCapabilities": {"sampling": {}}},
+    )
     async with Client(everything.server, revision=ERAS[1]) as client:
         assert (await client.call_tool("test_missing_capability")).is_error
 
@@ -189,7 +227,10 @@ async def test_a_capability_that_is_missing() -> None:
 async def test_lists_that_change(client: Client) -> None:
     """Whoever watches hears of each change of a list, and finds it in the list (`TOL-18`, `PRM-08`, `LSN-13`)."""
     async with client.watch(tools=True, prompts=True) as changes:
-        for tool, kind, count in (("test_trigger_tool_change", "tools", 29), ("test_trigger_prompt_change", "prompts", 6)):
+        for tool, kind, count in (
+            ("test_trigger_tool_change", "tools", 29),
+            ("test_trigger_prompt_change", "prompts", 6),
+        ):
             for more in (0, -1):
                 await client.call_tool(tool)
                 assert (await anext(changes)).kind == kind
@@ -201,8 +242,14 @@ async def test_a_schema_with_many_keywords(client: Client) -> None:
     """The schema is listed as it was written, and what it forbids is refused (`TOL-08`, `TOL-16`)."""
     tools = {tool.name: tool for tool in await client.list_tools()}
     assert tools["json_schema_2020_12_tool"].input_schema == everything.CONTACT
-    assert tools["test_x_mcp_header"].input_schema["properties"]["region"]["x-mcp-header"] == "Region"
-    for wrong in ({"email": "a", "more": 1}, {"name": "Ann"}, {"contactMethod": "phone", "email": "a"}):
+    assert (
+        tools["test_x_mcp_header"].input_schema["properties"]["region"]["x-mcp-header"] == "Region"
+    )
+    for wrong in (
+        {"email": "a", "more": 1},
+        {"name": "Ann"},
+        {"contactMethod": "phone", "email": "a"},
+    ):
         assert (await client.call_tool("json_schema_2020_12_tool", wrong)).is_error
 
 
@@ -221,7 +268,11 @@ async def test_resources(client: Client) -> None:
     assert template.uri_template == "test://template/{id}/data"
     (data,) = (await client.read_resource("test://template/123/data")).contents
     assert (data.uri, data.mime_type) == ("test://template/123/data", "application/json")
-    assert json.loads(data.text or "") == {"id": "123", "templateTest": True, "data": "Data for ID: 123"}
+    assert json.loads(data.text or "") == {
+        "id": "123",
+        "templateTest": True,
+        "data": "Data for ID: 123",
+    }
 
 
 async def test_a_resource_to_watch(client: Client) -> None:
@@ -247,15 +298,22 @@ async def test_prompts(client: Client) -> None:
     given = {"arg1": "a", "arg2": "b", "resourceUri": "test://x"}
     found: dict[str, list[Any]] = {}
     for prompt in prompts:
-        got = await client.get_prompt(prompt.name, {argument.name: given[argument.name] for argument in prompt.arguments or ()})
+        got = await client.get_prompt(
+            prompt.name,
+            {argument.name: given[argument.name] for argument in prompt.arguments or ()},
+        )
         found[prompt.name] = [message.content for message in got.messages]
     assert found.pop("test_prompt_with_image")[0] == types.ImageContent(
         data=base64.b64encode(everything.DOT).decode(), mime_type="image/png"
     )
-    text = types.ResourceContents(uri="test://x", mime_type="text/plain", text="Embedded resource content for testing.")
+    text = types.ResourceContents(
+        uri="test://x", mime_type="text/plain", text="Embedded resource content for testing."
+    )
     assert found == {
         "test_simple_prompt": [types.TextContent("This is a simple prompt for testing.")],
-        "test_prompt_with_arguments": [types.TextContent("Prompt with arguments: arg1='a', arg2='b'")],
+        "test_prompt_with_arguments": [
+            types.TextContent("Prompt with arguments: arg1='a', arg2='b'")
+        ],
         "test_prompt_with_embedded_resource": [
             types.EmbeddedResource(resource=text),
             types.TextContent("Please process the embedded resource above."),
@@ -267,28 +325,51 @@ async def test_prompts(client: Client) -> None:
 async def test_completion(client: Client) -> None:
     """Values that begin with what was typed (`CMP-02`)."""
     assert (await client.complete("test_prompt_with_arguments", "arg1", "part")).values == ["party"]
-    assert (await client.complete("test://template/{id}/data", "id")).values == ["paris", "park", "party"]
+    assert (await client.complete("test://template/{id}/data", "id")).values == [
+        "paris",
+        "park",
+        "party",
+    ]
 
 
 # -- rounds, seen from the wire -----------------------------------------------------------------------------------
 
 FULL = types.ClientCapabilities(
-    elicitation=types.ElicitationCapability(), sampling=types.SamplingCapability(), roots=types.RootsCapability()
+    elicitation=types.ElicitationCapability(),
+    sampling=types.SamplingCapability(),
+    roots=types.RootsCapability(),
 )
 REPLIES: dict[str, Any] = {
-    **{key: {"action": "accept", "content": FORM} for key in ("user_name", "confirm", "step1", "step2")},
-    **{key: {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}} for key in ("greeting", "capital_question")},
+    **{
+        key: {"action": "accept", "content": FORM}
+        for key in ("user_name", "confirm", "step1", "step2")
+    },
+    **{
+        key: {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}}
+        for key in ("greeting", "capital_question")
+    },
     "client_roots": {"roots": [{"uri": "file:///srv/data"}]},
 }
 
 
 async def call(
-    tool: str, replies: Any = None, state: str | None = None, *, revision: str = ERAS[0], capabilities: types.ClientCapabilities = FULL
+    tool: str,
+    replies: Any = None,
+    state: str | None = None,
+    *,
+    revision: str = ERAS[0],
+    capabilities: types.ClientCapabilities = FULL,
 ) -> Any:
     """Carry one `tools/call` to the server by hand, with what a retry brings."""
-    responses = {key: msgspec.Raw(msgspec.json.encode(reply)) for key, reply in replies.items()} if replies else None
+    responses = (
+        {key: msgspec.Raw(msgspec.json.encode(reply)) for key, reply in replies.items()}
+        if replies
+        else None
+    )
     params = types.CallToolRequestParams(name=tool, input_responses=responses, request_state=state)
-    return await everything.server.handler(Exchange("tools/call", params, Caller(revision, capabilities)))
+    return await everything.server.handler(
+        Exchange("tools/call", params, Caller(revision, capabilities))
+    )
 
 
 ROUNDS: dict[str, tuple[list[set[str]], str]] = {
@@ -312,7 +393,11 @@ async def test_rounds(tool: str) -> None:
         assert isinstance(result, InputRequiredResult)
         assert set(result.input_requests or {}) == keys
         states.append(result.request_state)
-        result = await call(f"test_input_required_result_{tool}", {key: REPLIES[key] for key in keys}, result.request_state)
+        result = await call(
+            f"test_input_required_result_{tool}",
+            {key: REPLIES[key] for key in keys},
+            result.request_state,
+        )
     assert result.text == text
     assert len(set(states)) == len(rounds)
 
@@ -320,9 +405,15 @@ async def test_rounds(tool: str) -> None:
 async def test_answers_that_nobody_asked_for() -> None:
     """What is missing, wrong or of no shape is asked for again; what is too much is ignored (`MRT-20` to `MRT-22`)."""
     tool = "test_input_required_result_elicitation"
-    for replies in ({"wrong_key": REPLIES["confirm"]}, {"user_name": 12345}, {"user_name": {"action": "accept"}}):
+    for replies in (
+        {"wrong_key": REPLIES["confirm"]},
+        {"user_name": 12345},
+        {"user_name": {"action": "accept"}},
+    ):
         assert isinstance(await call(tool, replies), InputRequiredResult)
-    assert (await call(tool, {**REPLIES, "unknown_extra_key": {"action": "accept", "content": {}}})).text == "Hello, Ann!"
+    assert (
+        await call(tool, {**REPLIES, "unknown_extra_key": {"action": "accept", "content": {}}})
+    ).text == "Hello, Ann!"
 
 
 async def test_a_state_that_was_tampered_with() -> None:
@@ -330,13 +421,20 @@ async def test_a_state_that_was_tampered_with() -> None:
     asked = await call("test_input_required_result_tampered_state")
     for state in (asked.request_state + "-TAMPERED", asked.request_state[:-4], "asked"):
         with pytest.raises(McpError) as refused:
-            await call("test_input_required_result_tampered_state", {"confirm": REPLIES["confirm"]}, state)
+            await call(
+                "test_input_required_result_tampered_state", {"confirm": REPLIES["confirm"]}, state
+            )
         assert refused.value.code == -32602
 
 
 async def test_a_state_that_a_handshake_client_makes_up() -> None:
     """In the handshake era there is no state on the wire, so one that comes is never shown to the tool (`MRT-06`)."""
-    result = await call("test_input_required_result_request_state", {"confirm": REPLIES["confirm"]}, "asked", revision=ERAS[1])
+    result = await call(
+        "test_input_required_result_request_state",
+        {"confirm": REPLIES["confirm"]},
+        "asked",
+        revision=ERAS[1],
+    )
     assert result.is_error  # the tool goes on to ask, and here is nobody to answer
 
 
@@ -344,7 +442,9 @@ async def test_only_what_the_client_declared_is_asked() -> None:
     """With a model and no person there is one question, to the model (`MRT-05`)."""
     only_sampling = types.ClientCapabilities(sampling=types.SamplingCapability())
     asked = await call("test_input_required_result_capabilities", capabilities=only_sampling)
-    assert [type(request) for request in asked.input_requests.values()] == [types.CreateMessageRequest]
+    assert [type(request) for request in asked.input_requests.values()] == [
+        types.CreateMessageRequest
+    ]
 
 
 # -- as a program ---------------------------------------------------------------------------------------------------
@@ -377,7 +477,9 @@ async def test_over_http(url: str, revision: str) -> None:
 @pytest.mark.parametrize("arguments", [["--pigeon"], ["--stdio", "--port", "4000"], []])
 def test_a_transport_that_there_is_not(arguments: list[str]) -> None:
     """The program says so and ends, as it does with two at once and with none."""
-    ended = subprocess.run([sys.executable, str(PROGRAM), *arguments], capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(
+        [sys.executable, str(PROGRAM), *arguments], capture_output=True, text=True, timeout=30
+    )
     assert ended.returncode == 2
     assert "--stdio" in ended.stderr
     assert "--port" in ended.stderr

@@ -25,9 +25,14 @@ PERSON = {**MAN, "elicitation/create": {"action": "accept", "content": FORM}}
 
 
 @pytest_asyncio.fixture(
-    scope="module", loop_scope="module", params=[(*way, road) for road in ("stdio", "http") for way in WAYS], ids=" ".join
+    scope="module",
+    loop_scope="module",
+    params=[(*way, road) for road in ("stdio", "http") for way in WAYS],
+    ids=" ".join,
 )
-async def client(request: pytest.FixtureRequest, installed: Callable[[str], Path]) -> AsyncIterator[Driver]:
+async def client(
+    request: pytest.FixtureRequest, installed: Callable[[str], Path]
+) -> AsyncIterator[Driver]:
     """A client in conversation with `everything.py`; over HTTP `test_reconnection` makes it come back with `Last-Event-ID` (`HTL-15`)."""
     maker, mode, road = request.param
     async with contextlib.AsyncExitStack() as stack:
@@ -37,7 +42,9 @@ async def client(request: pytest.FixtureRequest, installed: Callable[[str], Path
             port = free_port()
             await stack.enter_async_context(on_the_web([*server, "--port", str(port)], port))
             target = {"url": f"http://127.0.0.1:{port}/mcp", "road": road}
-        yield await stack.enter_async_context(led(command_of("client", maker, installed), mode=mode, log_level="debug", **target))
+        yield await stack.enter_async_context(
+            led(command_of("client", maker, installed), mode=mode, log_level="debug", **target)
+        )
 
 
 @pytest.mark.parametrize("tool", ANSWERS)
@@ -52,9 +59,14 @@ async def test_every_tool_is_listed(client: Driver) -> None:
     """With a description and a schema, the one with many keywords as it was written (`TOL-02`, `TOL-08`)."""
     tools = {tool["name"]: tool for tool in (await client.do("list_tools")).result["tools"]}
     assert tools.keys() >= ANSWERS.keys()
-    assert all(tool["description"] and tool["inputSchema"]["type"] == "object" for tool in tools.values())
+    assert all(
+        tool["description"] and tool["inputSchema"]["type"] == "object" for tool in tools.values()
+    )
     assert tools["json_schema_2020_12_tool"]["inputSchema"] == everything.CONTACT
-    assert tools["test_x_mcp_header"]["inputSchema"]["properties"]["region"]["x-mcp-header"] == "Region"
+    assert (
+        tools["test_x_mcp_header"]["inputSchema"]["properties"]["region"]["x-mcp-header"]
+        == "Region"
+    )
 
 
 async def test_content_and_failure(client: Driver) -> None:
@@ -66,27 +78,46 @@ async def test_content_and_failure(client: Driver) -> None:
     blocks = (await client.call("test_multiple_content_types")).result["content"]
     assert [block["type"] for block in blocks] == ["text", "image", "resource"]
     failed = await client.call("test_error_handling")
-    assert (failed.result["isError"], failed.text) == (True, "This tool intentionally returns an error for testing")
+    assert (failed.result["isError"], failed.text) == (
+        True,
+        "This tool intentionally returns an error for testing",
+    )
 
 
 async def test_logging_and_progress(client: Driver) -> None:
     """What a tool tells on the way arrives on the way (`LOG-06`, `PRG-02`)."""
     logged = await client.call("test_tool_with_logging", until=3)
-    assert [params["data"] for method, params in logged.heard if method == "notifications/message"] == [
+    assert [
+        params["data"] for method, params in logged.heard if method == "notifications/message"
+    ] == [
         "Tool execution started",
         "Tool processing data",
         "Tool execution completed",
     ]
     step = await client.do("call", name="test_tool_with_progress", progress=True)
-    assert step.result["reported"][:2] == [[0, 100, None], [50, 100, None]]  # the last comes with the result, which some clients lose
+    assert step.result["reported"][:2] == [
+        [0, 100, None],
+        [50, 100, None],
+    ]  # the last comes with the result, which some clients lose
 
 
 async def test_forms(client: Driver) -> None:
     """Defaults and choices of each kind reach the person as they were written (`ELI-12`)."""
     step = await client.call("test_elicitation_sep1034_defaults", answers=PERSON)
     fields = step.asked[0][1]["requestedSchema"]["properties"]
-    assert [fields[name]["default"] for name in ("name", "age", "score", "status", "verified")] == ["John Doe", 30, 95.5, "active", True]
-    choice = {"untitledSingle": "option1", "titledSingle": "value2", "legacyEnum": "opt3", "untitledMulti": ["option1", "option2"]}
+    assert [fields[name]["default"] for name in ("name", "age", "score", "status", "verified")] == [
+        "John Doe",
+        30,
+        95.5,
+        "active",
+        True,
+    ]
+    choice = {
+        "untitledSingle": "option1",
+        "titledSingle": "value2",
+        "legacyEnum": "opt3",
+        "untitledMulti": ["option1", "option2"],
+    }
     chosen: dict[str, Any] = {"elicitation/create": {"action": "accept", "content": choice}}
     step = await client.call("test_elicitation_sep1330_enums", answers=chosen)
     assert step.asked[0][1]["requestedSchema"] == everything.CHOICES
@@ -98,23 +129,44 @@ async def test_resources_prompts_and_completion(client: Driver) -> None:
     resources = {r["uri"] for r in (await client.do("list_resources")).result["resources"]}
     assert resources == {"test://static-text", "test://static-binary", "test://watched-resource"}
     (data,) = (await client.do("read", uri="test://template/123/data")).result["contents"]
-    assert json.loads(data["text"]) == {"id": "123", "templateTest": True, "data": "Data for ID: 123"}
-    prompt = (await client.do("prompt", name="test_prompt_with_arguments", arguments={"arg1": "a", "arg2": "b"})).result
+    assert json.loads(data["text"]) == {
+        "id": "123",
+        "templateTest": True,
+        "data": "Data for ID: 123",
+    }
+    prompt = (
+        await client.do(
+            "prompt", name="test_prompt_with_arguments", arguments={"arg1": "a", "arg2": "b"}
+        )
+    ).result
     assert prompt["messages"][0]["content"]["text"] == "Prompt with arguments: arg1='a', arg2='b'"
-    asking = (await client.do("prompt", name="test_input_required_result_prompt", answers=PERSON)).result
+    asking = (
+        await client.do("prompt", name="test_input_required_result_prompt", answers=PERSON)
+    ).result
     assert asking["messages"][0]["content"]["text"] == "Use this context: a rainy day"
-    found = (await client.do("complete", prompt="test_prompt_with_arguments", argument="arg1", value="part")).result
+    found = (
+        await client.do(
+            "complete", prompt="test_prompt_with_arguments", argument="arg1", value="part"
+        )
+    ).result
     assert found["completion"]["values"] == ["party"]
 
 
 @pytest.mark.parametrize("maker, mode", WAYS)
 async def test_weather(maker: str, mode: str, installed: Callable[[str], Path]) -> None:
     """The tutorials' shape: two tools whose parameters are described in their docstrings."""
-    async with led(command_of("client", maker, installed), command=[sys.executable, weather.__file__], mode=mode) as client:
+    async with led(
+        command_of("client", maker, installed),
+        command=[sys.executable, weather.__file__],
+        mode=mode,
+    ) as client:
         tools = {tool["name"]: tool for tool in (await client.do("list_tools")).result["tools"]}
         assert tools.keys() == {"get_alerts", "get_forecast"}
         state = tools["get_alerts"]["inputSchema"]["properties"]["state"]
-        assert (state["type"], state["description"]) == ("string", "Two-letter US state code (e.g. CA, NY)")
+        assert (state["type"], state["description"]) == (
+            "string",
+            "Two-letter US state code (e.g. CA, NY)",
+        )
         assert tools["get_forecast"]["inputSchema"]["required"] == ["latitude", "longitude"]
         alerts = await client.call("get_alerts", {"state": "CA"})
         assert alerts.text == "Event: Heat Advisory\nArea: Central Valley\nSeverity: Moderate"

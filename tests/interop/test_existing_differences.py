@@ -21,7 +21,9 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def sides(installed: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
+def sides(
+    installed: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Sides]:
     """All of them, one process for each server and side."""
     with ExitStack() as stack:
         yield Sides(stack, tmp_path_factory.mktemp("existing"), installed)
@@ -32,7 +34,9 @@ def refused(client: Client, tool: str, arguments: dict[str, Any]) -> bool:
     return bool(client.call_tool(tool, arguments).is_error)
 
 
-def test_roots_replace_there_and_narrow_here(installed: Callable[[str], Path], tmp_path: Path) -> None:
+def test_roots_replace_there_and_narrow_here(
+    installed: Callable[[str], Path], tmp_path: Path
+) -> None:
     """A folder that nobody allowed, and that a client names, can be read there and not here."""
     installed("servers-npm")
     allowed, other = tmp_path / "allowed", tmp_path / "other"
@@ -84,9 +88,13 @@ def test_programs_of_a_repository(sides: Sides, tmp_path: Path) -> None:
         git(place, "config", "diff.evil.textconv", f"touch {ran}/driver; cat")
         there = {"repo_path": str(place)} if side == "there" else {}
         client.call_tool("git_diff_unstaged" if side == "there" else "git_diff", there)
-        client.call_tool("git_add", {**there, "files" if side == "there" else "paths": ["beds.txt"]})
+        client.call_tool(
+            "git_add", {**there, "files" if side == "there" else "paths": ["beds.txt"]}
+        )
         client.call_tool("git_commit", {**there, "message": "Peas"})
-        assert sorted(path.name for path in ran.iterdir()) == (["driver", "filter", "hook"] if side == "there" else [])
+        assert sorted(path.name for path in ran.iterdir()) == (
+            ["driver", "filter", "hook"] if side == "there" else []
+        )
     command = existing_servers.command("git", tmp_path)[:3]
     with Client(Stdio(command, env={"PATH": os.environ["PATH"]})) as theirs:
         assert not refused(theirs, "git_status", {"repo_path": str(sides.place("git", "here"))})
@@ -108,7 +116,11 @@ def test_time_and_thinking(sides: Sides) -> None:
     for client, no in zip(sides.both("time"), (True, False), strict=True):
         assert refused(client, "get_current_time", {}) is no
         assert refused(client, "get_current_time", {"timezone": "europe/madrid"}) is no
-        call = {"time": "2024-03-29T18:00", "source_timezone": "UTC", "target_timezone": "Asia/Tokyo"}
+        call = {
+            "time": "2024-03-29T18:00",
+            "source_timezone": "UTC",
+            "target_timezone": "Asia/Tokyo",
+        }
         assert refused(client, "convert_time", call) is no
     for client, length in zip(sides.both("sequentialthinking"), (3, 1), strict=True):
         step = {"thought": "?", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}
@@ -135,7 +147,9 @@ def test_databases(sides: Sides) -> None:
     for side, client, tool in (("there", theirs, "write_query"), ("here", mine, "execute")):
         copy = sides.place("sqlite", side) / "copy.db"
         sql = f"VACUUM INTO '{copy}'"
-        assert refused(client, tool, {"query": sql} if side == "there" else {"statements": [{"sql": sql}]}) is (side == "here")
+        assert refused(
+            client, tool, {"query": sql} if side == "there" else {"statements": [{"sql": sql}]}
+        ) is (side == "here")
         assert copy.exists() is (side == "there")
     assert not refused(theirs, "read_query", {"query": "SELECT nothing"})
     assert refused(mine, "query", {"sql": "SELECT nothing"})

@@ -20,14 +20,29 @@ import pytest
 from interlock import CallToolResult
 from interlock.sync import Client
 from scripts import existing_servers
-from tests.interop.existing import Call, Same, Sides, changes, data, each, found, leaves, nothing, ours, picture, text
+from tests.interop.existing import (
+    Call,
+    Same,
+    Sides,
+    changes,
+    data,
+    each,
+    found,
+    leaves,
+    nothing,
+    ours,
+    picture,
+    text,
+)
 from tests.servers.git.repos import git
 
 pytestmark = pytest.mark.interop
 
 
 @pytest.fixture(scope="module")
-def sides(installed: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
+def sides(
+    installed: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Sides]:
     """All of them, one process for each server and side."""
     with ExitStack() as stack:
         yield Sides(stack, tmp_path_factory.mktemp("existing"), installed)
@@ -97,7 +112,10 @@ FILES = {
 def contents(place: Path) -> dict[str, tuple[int, bytes]]:
     """All below a folder, with modes and bytes."""
     return {
-        str(path.relative_to(place)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
+        str(path.relative_to(place)): (
+            path.stat().st_mode,
+            path.read_bytes() if path.is_file() else b"",
+        )
         for path in place.rglob("*")
         if ".git" not in path.parts
     }
@@ -108,7 +126,9 @@ def test_files(sides: Sides) -> None:
     for name, same in FILES.items():
         theirs, mine = sides.ask("filesystem", same)
         assert theirs == mine, name
-        assert contents(sides.place("filesystem", "there")) == contents(sides.place("filesystem", "here")), name
+        assert contents(sides.place("filesystem", "there")) == contents(
+            sides.place("filesystem", "here")
+        ), name
     assert (sides.place("filesystem", "here") / "notes.txt").read_text() == "2\nthree\n"
 
 
@@ -150,7 +170,9 @@ def state(place: Path) -> list[str]:
     """How a repository stands: what differs, all commits by tree, author and message, the branch."""
     return [
         git(place, "status", "--porcelain", "--branch"),
-        " ".join(git(place, "log", "--all", "--format=%T %an %s %b").split()),  # one of them ends messages with a line end
+        " ".join(
+            git(place, "log", "--all", "--format=%T %an %s %b").split()
+        ),  # one of them ends messages with a line end
         git(place, "branch", "--format=%(refname) %(subject)"),
     ]
 
@@ -165,23 +187,46 @@ def test_repositories(sides: Sides) -> None:
 
 # -- memory -----------------------------------------------------------------------------------------------------------------
 
-ADA, GARDEN = {"name": "Ada Ångström", "entityType": "person"}, {"name": 'the "garden"', "entityType": "place"}
+ADA, GARDEN = (
+    {"name": "Ada Ångström", "entityType": "person"},
+    {"name": 'the "garden"', "entityType": "place"},
+)
 SHED = {"name": "shed", "entityType": "place", "observations": ["has a spade"]}
 TENDS = {"from": "Ada Ångström", "to": 'the "garden"', "relationType": "tends"}
 LOST = {"from": "Ada Ångström", "to": "nobody yet", "relationType": "knows"}
 MEMORY: list[tuple[str, dict[str, Any]]] = [
-    ("create_entities", {"entities": [{**ADA, "observations": ["likes tea", "löves\nlines\tand 🌱"]}, {**GARDEN, "observations": []}]}),
+    (
+        "create_entities",
+        {
+            "entities": [
+                {**ADA, "observations": ["likes tea", "löves\nlines\tand 🌱"]},
+                {**GARDEN, "observations": []},
+            ]
+        },
+    ),
     ("create_entities", {"entities": [SHED, {**ADA, "observations": ["no"]}]}),
     ("create_relations", {"relations": [TENDS, LOST]}),
-    ("create_relations", {"relations": [TENDS, {"from": "shed", "to": 'the "garden"', "relationType": "is_in"}]}),
-    ("add_observations", {"observations": [{"entityName": 'the "garden"', "contents": ["has beans", "has peas"]}]}),
-    ("add_observations", {"observations": [{"entityName": 'the "garden"', "contents": ["has peas", "has roses"]}]}),
+    (
+        "create_relations",
+        {"relations": [TENDS, {"from": "shed", "to": 'the "garden"', "relationType": "is_in"}]},
+    ),
+    (
+        "add_observations",
+        {"observations": [{"entityName": 'the "garden"', "contents": ["has beans", "has peas"]}]},
+    ),
+    (
+        "add_observations",
+        {"observations": [{"entityName": 'the "garden"', "contents": ["has peas", "has roses"]}]},
+    ),
     ("read_graph", {}),
     ("search_nodes", {"query": "spade"}),
     ("search_nodes", {"query": "TEA"}),
     ("search_nodes", {"query": "no such thing"}),
     ("open_nodes", {"names": ["Ada Ångström", "not there"]}),
-    ("delete_observations", {"deletions": [{"entityName": 'the "garden"', "observations": ["has beans", "never had"]}]}),
+    (
+        "delete_observations",
+        {"deletions": [{"entityName": 'the "garden"', "observations": ["has beans", "never had"]}]},
+    ),
     ("delete_relations", {"relations": [LOST]}),
     ("delete_entities", {"entityNames": ["shed", "not there"]}),
     ("read_graph", {}),
@@ -203,14 +248,23 @@ def test_memory(sides: Sides) -> None:
     """The nine tools, called alike, answer alike and make the same graph."""
     theirs, mine = sides.both("memory")
     for tool, arguments in MEMORY:
-        answers = [known(client.call_tool(tool, arguments).structured_content) for client in (theirs, mine)]
+        answers = [
+            known(client.call_tool(tool, arguments).structured_content) for client in (theirs, mine)
+        ]
         assert answers[0] == answers[1], (tool, arguments)
         assert graph(theirs) == graph(mine), (tool, arguments)
 
 
 def moved(*words: str, place: Path) -> str:
     """What our command says when it takes over a file, or writes one."""
-    command = [sys.executable, "-m", "interlock.servers.memory", "--graph", str(place / "moved.db"), *words]
+    command = [
+        sys.executable,
+        "-m",
+        "interlock.servers.memory",
+        "--graph",
+        str(place / "moved.db"),
+        *words,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -241,7 +295,9 @@ def test_a_memory_moves_here_and_back(sides: Sides, tmp_path: Path) -> None:
 MOMENT = ("timezone", "datetime", "day_of_week", "is_dst")
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Madrid", "Asia/Kathmandu", "Australia/Lord_Howe", "America/St_Johns"])
+@pytest.mark.parametrize(
+    "zone", ["UTC", "Europe/Madrid", "Asia/Kathmandu", "Australia/Lord_Howe", "America/St_Johns"]
+)
 def test_the_time(sides: Sides, zone: str) -> None:
     """What it is now, and what a time of today is elsewhere: asked there before and after, so that no midnight lies between."""
     theirs, mine = sides.both("time")
@@ -257,10 +313,15 @@ def test_the_time(sides: Sides, zone: str) -> None:
     times = [datetime.fromisoformat(one["datetime"]) for one in (before, here, after)]
     assert times == sorted(times)
     assert len({one.utcoffset() for one in times}) == 1
-    rest = [[one[field] for field in MOMENT if field != "datetime"] for one in (before, here, after)]
+    rest = [
+        [one[field] for field in MOMENT if field != "datetime"] for one in (before, here, after)
+    ]
     assert rest[1] in (rest[0], rest[2])
     before, here, after = then(theirs), then(mine), then(theirs)
-    pairs = [[{field: one[side][field] for field in MOMENT} for side in ("source", "target")] for one in (before, after)]
+    pairs = [
+        [{field: one[side][field] for field in MOMENT} for side in ("source", "target")]
+        for one in (before, after)
+    ]
     (target,) = here["targets"]
     assert [{field: side[field] for field in MOMENT} for side in (here["source"], target)] in pairs
     hours, minutes = map(int, target["time_difference"].split(":"))
@@ -269,11 +330,41 @@ def test_the_time(sides: Sides, zone: str) -> None:
 
 
 THOUGHTS: list[dict[str, Any]] = [
-    {"thought": "It needs power.", "thoughtNumber": 1, "totalThoughts": 3, "nextThoughtNeeded": True},
-    {"thought": "A panel.", "thoughtNumber": "2", "totalThoughts": "3", "nextThoughtNeeded": "true"},
-    {"thought": "No, two.", "thoughtNumber": 3, "totalThoughts": 3, "nextThoughtNeeded": True, "isRevision": True, "revisesThought": 2},
-    {"thought": "Or wind.", "thoughtNumber": 2, "totalThoughts": 3, "nextThoughtNeeded": True, "branchFromThought": 1, "branchId": "wind"},
-    {"thought": "Both.", "thoughtNumber": 7, "totalThoughts": 3, "nextThoughtNeeded": False, "needsMoreThoughts": False},
+    {
+        "thought": "It needs power.",
+        "thoughtNumber": 1,
+        "totalThoughts": 3,
+        "nextThoughtNeeded": True,
+    },
+    {
+        "thought": "A panel.",
+        "thoughtNumber": "2",
+        "totalThoughts": "3",
+        "nextThoughtNeeded": "true",
+    },
+    {
+        "thought": "No, two.",
+        "thoughtNumber": 3,
+        "totalThoughts": 3,
+        "nextThoughtNeeded": True,
+        "isRevision": True,
+        "revisesThought": 2,
+    },
+    {
+        "thought": "Or wind.",
+        "thoughtNumber": 2,
+        "totalThoughts": 3,
+        "nextThoughtNeeded": True,
+        "branchFromThought": 1,
+        "branchId": "wind",
+    },
+    {
+        "thought": "Both.",
+        "thoughtNumber": 7,
+        "totalThoughts": 3,
+        "nextThoughtNeeded": False,
+        "needsMoreThoughts": False,
+    },
 ]
 
 
@@ -290,7 +381,10 @@ def test_thinking(sides: Sides) -> None:
 
 PAGES: dict[str, tuple[str, str]] = {
     "/robots.txt": ("text/plain", "User-agent: *\nDisallow: /diary\n"),
-    "/roses": ("text/html", "<html><body><h1>Roses</h1><p>Plant them in <b>spring</b>, deep.</p><ul><li>Water</li></ul></body></html>"),
+    "/roses": (
+        "text/html",
+        "<html><body><h1>Roses</h1><p>Plant them in <b>spring</b>, deep.</p><ul><li>Water</li></ul></body></html>",
+    ),
     "/data": ("application/json", '{"roses": [1, 2]}'),
     "/diary": ("text/html", "<html><body><p>Nobody's business.</p></body></html>"),
 }
@@ -318,14 +412,27 @@ def test_pages(sides: Sides) -> None:
         threading.Thread(target=site.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{site.server_port}"
         theirs, mine = sides.both("fetch")
-        words = [re.findall(r"\w+", one.call_tool("fetch", {"url": f"{url}/roses"}).text.partition("Roses")[2]) for one in (theirs, mine)]
-        assert words[0] == words[1][: len(words[0])] == ["Plant", "them", "in", "spring", "deep", "Water"]
+        words = [
+            re.findall(
+                r"\w+", one.call_tool("fetch", {"url": f"{url}/roses"}).text.partition("Roses")[2]
+            )
+            for one in (theirs, mine)
+        ]
+        assert (
+            words[0]
+            == words[1][: len(words[0])]
+            == ["Plant", "them", "in", "spring", "deep", "Water"]
+        )
         for path, here in (("/roses", {"format": "html"}), ("/data", {})):
-            assert PAGES[path][1] in theirs.call_tool("fetch", {"url": url + path, "raw": True}).text
+            assert (
+                PAGES[path][1] in theirs.call_tool("fetch", {"url": url + path, "raw": True}).text
+            )
             assert PAGES[path][1] in mine.call_tool("fetch", {"url": url + path, **here}).text
         for client in (theirs, mine):
             assert "robots.txt" in refused(client, "fetch", {"url": f"{url}/diary"})
-            assert "Nobody's business" in str(client.get_prompt("fetch", {"url": f"{url}/diary"}).messages)
+            assert "Nobody's business" in str(
+                client.get_prompt("fetch", {"url": f"{url}/diary"}).messages
+            )
             assert "404" in refused(client, "fetch", {"url": f"{url}/tulips"})
         site.shutdown()
 

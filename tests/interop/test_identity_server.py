@@ -36,7 +36,13 @@ def issuer(installed: Callable[[str], Path], ports: tuple[int, int]) -> Iterator
     module = installed("oidc-provider") / "node_modules" / "oidc-provider" / "lib" / "index.js"
     node = str(peers.node(peers.OLDEST_NODE_OF_THE_SUITE))
     command = [node, str(SERVER), str(module), str(ports[0]), f"http://127.0.0.1:{ports[1]}/mcp"]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         yield f"http://127.0.0.1:{ports[0]}"
@@ -63,18 +69,27 @@ def shop() -> Server:
 
 def guarded(issuer: str, port: int, **options: Any) -> AbstractAsyncContextManager[str]:
     """The shop behind a guard that trusts an issuer."""
-    guard = Guard(Jwt(issuer), resource=f"http://127.0.0.1:{port}/mcp", scopes=["demo:read"], **options)
+    guard = Guard(
+        Jwt(issuer), resource=f"http://127.0.0.1:{port}/mcp", scopes=["demo:read"], **options
+    )
     return served.guarded(shop(), guard, port)
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
 @pytest.mark.parametrize("dpop", [False, True], ids=["bearer", "dpop"])
-async def test_a_person_logs_in_and_steps_up(issuer: str, ports: tuple[int, int], revision: str, dpop: bool) -> None:
+async def test_a_person_logs_in_and_steps_up(
+    issuer: str, ports: tuple[int, int], revision: str, dpop: bool
+) -> None:
     """Discovery by OpenID Connect, registration, PKCE, resource indicators, `iss`, nonces; then more scopes (`AUS-05`, `AUS-06`)."""
-    async with guarded(issuer, ports[1]) as url, Client(url, revision=revision, auth=OAuth(agent=Walker, dpop=dpop)) as client:
+    async with (
+        guarded(issuer, ports[1]) as url,
+        Client(url, revision=revision, auth=OAuth(agent=Walker, dpop=dpop)) as client,
+    ):
         assert (await client.call_tool("who")).text == f"{NAME} of {issuer} with demo:read"
         assert (await client.call_tool("order", {"what": "tea"})).text == "ordered tea"
-        assert (await client.call_tool("who")).text == f"{NAME} of {issuer} with demo:read demo:write"
+        assert (
+            await client.call_tool("who")
+        ).text == f"{NAME} of {issuer} with demo:read demo:write"
 
 
 async def test_a_token_is_refreshed(issuer: str, ports: tuple[int, int]) -> None:
@@ -105,7 +120,11 @@ async def test_a_wrong_secret(issuer: str, ports: tuple[int, int]) -> None:
         with pytest.raises(Unauthorized) as caught:
             async with Client(url, auth=ClientCredentials("machine", "another", issuer=issuer)):
                 pass
-    assert (caught.value.step, caught.value.code, caught.value.culprit) == ("token", "invalid_client", "client")
+    assert (caught.value.step, caught.value.code, caught.value.culprit) == (
+        "token",
+        "invalid_client",
+        "client",
+    )
     assert "another" not in str(caught.value)
     assert not isinstance(caught.value, Denied)
 

@@ -110,7 +110,10 @@ def test_a_program_that_debian_has_is_installed_once(machine: Path, tmp_path: Pa
     """Also where another one would do: that is for when it cannot be installed."""
     place_program(machine / "browser")
     for _ in range(2):
-        assert peers.install_debian("browser-shell", "browser-shell", instead=("browser",)) == machine / "browser-shell"
+        assert (
+            peers.install_debian("browser-shell", "browser-shell", instead=("browser",))
+            == machine / "browser-shell"
+        )
     assert (tmp_path / "done").read_text() == "\n"
 
 
@@ -119,10 +122,15 @@ def test_a_program_that_cannot_be_installed(machine: Path) -> None:
     with pytest.raises(peers.NotInstalled, match="apt-get -qq install"):
         peers.install_debian("no-browser", "no-browser", instead=("browser",))
     place_program(machine / "browser")
-    assert peers.install_debian("no-browser", "no-browser", instead=("browser",)) == machine / "browser"
+    assert (
+        peers.install_debian("no-browser", "no-browser", instead=("browser",))
+        == machine / "browser"
+    )
 
 
-def test_a_program_for_whoever_may_not_install(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_for_whoever_may_not_install(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only root installs; who is not is told what to install."""
     monkeypatch.setattr(peers.os, "geteuid", lambda: 1000)
     with pytest.raises(peers.NotInstalled, match="apt-get install browser-shell"):

@@ -89,17 +89,26 @@ class Talk:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=WAYS, ids=str)
-async def talk(request: pytest.FixtureRequest, installed: Callable[[str], Path]) -> AsyncIterator[Talk]:
+async def talk(
+    request: pytest.FixtureRequest, installed: Callable[[str], Path]
+) -> AsyncIterator[Talk]:
     """One conversation for all tests of a way."""
     way: Way = request.param
     async with contextlib.AsyncExitStack() as stack:
         target: dict[str, Any] = {"command": [sys.executable, catalogue.__file__, *way.serves]}
         if way.road != "stdio":
             port = free_port()
-            await stack.enter_async_context(on_the_web([sys.executable, catalogue.__file__, str(port), *way.serves], port))
-            target = {"url": f"http://127.0.0.1:{port}/{'sse' if way.road == 'sse' else 'mcp'}", "road": way.road}
+            await stack.enter_async_context(
+                on_the_web([sys.executable, catalogue.__file__, str(port), *way.serves], port)
+            )
+            target = {
+                "url": f"http://127.0.0.1:{port}/{'sse' if way.road == 'sse' else 'mcp'}",
+                "road": way.road,
+            }
         program = command_of("client", way.peer, installed)
-        client = await stack.enter_async_context(led(program, mode=way.mode, log_level="info", **target))
+        client = await stack.enter_async_context(
+            led(program, mode=way.mode, log_level="info", **target)
+        )
         yield Talk(way, client)
 
 
@@ -138,7 +147,9 @@ async def test_structured_results(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "é ü 🎈", 'line\nline\r\n\u2028\u2029\x00\t"\\', "x" * 200_000], ids=["empty", "signs", "breaks", "long"]
+    "text",
+    ["", "é ü 🎈", 'line\nline\r\n\u2028\u2029\x00\t"\\', "x" * 200_000],
+    ids=["empty", "signs", "breaks", "long"],
 )
 async def test_text_survives(talk: Talk, text: str) -> None:
     """Any text comes back as it went (`RPC-12`, `STD-01`)."""
@@ -155,7 +166,11 @@ async def test_content_of_each_kind(talk: Talk) -> None:
     assert text["text"] == "Two of them:"
     assert link["type"] == ("resource_link" if talk.way.speaks >= R3 else "text")
     assert "note://board" in str(link)
-    assert inside["resource"] == {"uri": "note://inside", "mimeType": "text/plain", "text": "inside"}
+    assert inside["resource"] == {
+        "uri": "note://inside",
+        "mimeType": "text/plain",
+        "text": "inside",
+    }
 
 
 async def test_failures(talk: Talk) -> None:
@@ -208,7 +223,10 @@ async def test_elicitation(talk: Talk) -> None:
         assert step.text == text
         ((method, params),) = step.asked
         assert (method, params["message"]) == ("elicitation/create", "Who are you?")
-        assert params["requestedSchema"]["properties"] == {"name": {"type": "string"}, "age": {"type": "integer"}}
+        assert params["requestedSchema"]["properties"] == {
+            "name": {"type": "string"},
+            "age": {"type": "integer"},
+        }
 
 
 async def test_elicitation_by_url(talk: Talk) -> None:
@@ -247,7 +265,9 @@ async def test_several_questions_in_one_call(talk: Talk) -> None:
     for n in range(3):
         answers = {"elicitation/create": {"action": "accept", "content": {"name": "Ann", "age": n}}}
         step = await talk.client.call("ask_guest", answers=answers)
-        assert step.result.get("isError") if talk.way.speaks < R3 else step.text == f"accept Ann {n}"
+        assert (
+            step.result.get("isError") if talk.way.speaks < R3 else step.text == f"accept Ann {n}"
+        )
 
 
 async def test_cancellation(talk: Talk) -> None:
@@ -258,7 +278,9 @@ async def test_cancellation(talk: Talk) -> None:
 
     before = await cancelled()
     assert (await talk.client.do("call_and_cancel", name="wait")).result == "given up"
-    async with asyncio.timeout(10):  # the notice, or the end of the connection that says it, may still be under way
+    async with asyncio.timeout(
+        10
+    ):  # the notice, or the end of the connection that says it, may still be under way
         while await cancelled() != before + 1:
             pass
     assert [await cancelled() for _ in range(5)] == [before + 1] * 5
@@ -267,7 +289,10 @@ async def test_cancellation(talk: Talk) -> None:
 async def test_resources(talk: Talk) -> None:
     """Listed and read, text and binary, static and by template (`RES-02`, `RES-07`, `RES-13`)."""
     resources = {r["uri"]: r for r in (await talk.client.do("list_resources")).result["resources"]}
-    assert {uri: r["mimeType"] for uri, r in resources.items()} == {"note://board": "text/plain", "note://pixel": "image/png"}
+    assert {uri: r["mimeType"] for uri, r in resources.items()} == {
+        "note://board": "text/plain",
+        "note://pixel": "image/png",
+    }
     (template,) = (await talk.client.do("list_resource_templates")).result["resourceTemplates"]
     assert template["uriTemplate"] == "note://people/{name}"
     (board,) = (await talk.client.do("read", uri="note://board")).result["contents"]
@@ -278,16 +303,26 @@ async def test_resources(talk: Talk) -> None:
     assert person == {"uri": "note://people/ada", "mimeType": "text/plain", "text": "This is ada."}
     missing = (await talk.client.do("read", uri="note://none")).error
     assert missing is not None
-    new_code = talk.stateless or talk.way.peer == "typescript-2"  # which reads the old code as the new one
-    assert (missing["code"], missing["data"]) == (-32602 if new_code else -32002, {"uri": "note://none"})
+    new_code = (
+        talk.stateless or talk.way.peer == "typescript-2"
+    )  # which reads the old code as the new one
+    assert (missing["code"], missing["data"]) == (
+        -32602 if new_code else -32002,
+        {"uri": "note://none"},
+    )
 
 
 async def test_prompts(talk: Talk) -> None:
     """Listed and filled in, of several messages, with pictures and resources; refused without a required argument (`PRM-02`, `PRM-03`)."""
     prompts = {p["name"]: p for p in (await talk.client.do("list_prompts")).result["prompts"]}
     assert prompts["greet"]["arguments"] == [{"name": "name", "required": True}]
-    greeting = (await talk.client.do("prompt", name="greet", arguments={"name": "Ann"})).result["messages"]
-    assert [(m["role"], m["content"]["text"]) for m in greeting] == [("user", "Greet Ann."), ("assistant", "Hello, Ann!")]
+    greeting = (await talk.client.do("prompt", name="greet", arguments={"name": "Ann"})).result[
+        "messages"
+    ]
+    assert [(m["role"], m["content"]["text"]) for m in greeting] == [
+        ("user", "Greet Ann."),
+        ("assistant", "Hello, Ann!"),
+    ]
     picture = (await talk.client.do("prompt", name="picture")).result["messages"]
     assert [m["content"]["type"] for m in picture] == ["image", "resource"]
     for name in ("greet", "nowhere"):
@@ -315,9 +350,15 @@ async def test_ping(talk: Talk) -> None:
 async def test_subscriptions(talk: Talk) -> None:
     """What is watched is told of, once watched and no longer (`SUB-02`, `SUB-05`, `LSN-03`, `LSN-13`)."""
     if talk.stateless:
-        wanted: dict[str, Any] = {"tools_list_changed": True, "resource_subscriptions": ["note://board"]}
+        wanted: dict[str, Any] = {
+            "tools_list_changed": True,
+            "resource_subscriptions": ["note://board"],
+        }
         step = await talk.client.do("listen", wanted=wanted, tools=["touch", "grow"])
-        assert step.result["honored"] == {"toolsListChanged": True, "resourceSubscriptions": ["note://board"]}
+        assert step.result["honored"] == {
+            "toolsListChanged": True,
+            "resourceSubscriptions": ["note://board"],
+        }
         assert step.result["events"] == [
             ["notifications/resources/updated", "note://board"],
             ["notifications/tools/list_changed", None],
@@ -325,9 +366,15 @@ async def test_subscriptions(talk: Talk) -> None:
         return
     await talk.client.do("subscribe", uri="note://board")
     updated = await talk.client.call("touch", until=1)
-    assert [(method, params["uri"]) for method, params in updated.heard] == [("notifications/resources/updated", "note://board")]
+    assert [(method, params["uri"]) for method, params in updated.heard] == [
+        ("notifications/resources/updated", "note://board")
+    ]
     await talk.client.do("unsubscribe", uri="note://board")
     quiet = await talk.client.call("touch")
     grown = await talk.client.call("grow", until=1)
-    assert [method for method, _ in quiet.heard + grown.heard] == ["notifications/tools/list_changed"]
-    assert "extra" in {tool["name"] for tool in (await talk.client.do("list_tools")).result["tools"]}
+    assert [method for method, _ in quiet.heard + grown.heard] == [
+        "notifications/tools/list_changed"
+    ]
+    assert "extra" in {
+        tool["name"] for tool in (await talk.client.do("list_tools")).result["tools"]
+    }

@@ -49,19 +49,28 @@ async def url(tmp_path: Path) -> AsyncIterator[str]:
     await accounts.add(person.NAME, person.PASSWORD)
     ports = free_port(), free_port()
     here = f"http://127.0.0.1:{ports[1]}/mcp"
-    issuer = Issuer(f"http://127.0.0.1:{ports[0]}", LocalPeople(accounts), resources=[here], scopes=SCOPES)
+    issuer = Issuer(
+        f"http://127.0.0.1:{ports[0]}", LocalPeople(accounts), resources=[here], scopes=SCOPES
+    )
     guard = Guard(Jwt(issuer.settings.url), resource=here, scopes=["shop:read"])
     async with served(issuer, ports[0]), guarded(shop(), guard, ports[1]) as address:
         yield address
 
 
 @pytest.mark.parametrize("maker", ["python-2", "python-1", "typescript-2", "typescript-1"])
-async def test_an_official_client_logs_in(url: str, maker: str, installed: Callable[[str], Path]) -> None:
+async def test_an_official_client_logs_in(
+    url: str, maker: str, installed: Callable[[str], Path]
+) -> None:
     """It finds the authorization server, registers, lets a person log in, and does so again when it needs more (`AU3-01`, `AUS-04`)."""
     command = command_of("login", maker, installed)
     python = [] if maker.startswith("python") else [sys.executable]
     process = await asyncio.create_subprocess_exec(
-        *command, url, *python, person.__file__, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *command,
+        url,
+        *python,
+        person.__file__,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     async with asyncio.timeout(60):
         printed, complaints = await process.communicate()

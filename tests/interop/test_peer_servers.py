@@ -20,7 +20,13 @@ from tests.interop.driver import command_of, free_port, on_the_web
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
 
-R1, R2, R3, R4, R5 = REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+R1, R2, R3, R4, R5 = REVISIONS = (
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+    "2026-07-28",
+)
 PIXEL = base64.b64encode(catalogue.PIXEL).decode()
 
 
@@ -50,7 +56,11 @@ MAKERS = [
     Maker("typescript-2"),
     Maker("typescript-1", R4, lenient=True),
 ]
-TALKS = [(maker, revision, "stdio") for maker in MAKERS for revision in (None, *REVISIONS[: REVISIONS.index(maker.newest)])]
+TALKS = [
+    (maker, revision, "stdio")
+    for maker in MAKERS
+    for revision in (None, *REVISIONS[: REVISIONS.index(maker.newest)])
+]
 WEB = {
     "python-2": (None, R4, R2),
     "python-1": (None, R3),
@@ -58,7 +68,9 @@ WEB = {
     "typescript-2": (None, R4, R3),
     "typescript-1": (None, R2),
 }
-TALKS += [(maker, revision, "streamable-http") for maker in MAKERS for revision in WEB.get(maker.name, ())]
+TALKS += [
+    (maker, revision, "streamable-http") for maker in MAKERS for revision in WEB.get(maker.name, ())
+]
 TALKS += [(maker, None, "sse") for maker in MAKERS if maker.name in ("python-1", "typescript-1")]
 
 
@@ -83,7 +95,9 @@ class Talk:
         return "Paris"
 
     def log(self, message: types.LoggingMessageNotificationParams) -> None:
-        data = message.data["msg"] if isinstance(message.data, dict) else message.data  # FastMCP wraps what it logs
+        data = (
+            message.data["msg"] if isinstance(message.data, dict) else message.data
+        )  # FastMCP wraps what it logs
         self.logged.append((message.level, data))
         self.stirred.set()
 
@@ -110,14 +124,29 @@ class Talk:
         return None
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=TALKS, ids=lambda p: f"{p[0].name} {p[1] or 'auto'} {p[2]}")
-async def talk(request: pytest.FixtureRequest, installed: Callable[[str], Path]) -> AsyncIterator[Talk]:
+@pytest_asyncio.fixture(
+    scope="module",
+    loop_scope="module",
+    params=TALKS,
+    ids=lambda p: f"{p[0].name} {p[1] or 'auto'} {p[2]}",
+)
+async def talk(
+    request: pytest.FixtureRequest, installed: Callable[[str], Path]
+) -> AsyncIterator[Talk]:
     """One conversation with one maker's server, in one revision, or in the one that they find out."""
     maker, revision, road = request.param
     talk = Talk(maker, None)  # type: ignore[arg-type]  # the client is made with the talk's own methods, so it comes second
-    command = [sys.executable, catalogue.__file__] if maker.name == "interlock" else command_of("server", maker.name, installed)
+    command = (
+        [sys.executable, catalogue.__file__]
+        if maker.name == "interlock"
+        else command_of("server", maker.name, installed)
+    )
     port = free_port()
-    target = Stdio(command) if road == "stdio" else Http(f"http://127.0.0.1:{port}/{'sse' if road == 'sse' else 'mcp'}")
+    target = (
+        Stdio(command)
+        if road == "stdio"
+        else Http(f"http://127.0.0.1:{port}/{'sse' if road == 'sse' else 'mcp'}")
+    )
     talk.client = Client(
         target,
         revision=revision,
@@ -148,10 +177,15 @@ async def test_what_it_says_of_itself(talk: Talk) -> None:
 async def test_the_list_of_tools(talk: Talk) -> None:
     """Each tool with its description and schema (`TOL-02`)."""
     tools = {tool.name: tool for tool in await talk.client.list_tools()}
-    expected = {tool.key for tool in catalogue.server.tools.all()} - ({"touch"} if talk.maker.unwatched else set())
+    expected = {tool.key for tool in catalogue.server.tools.all()} - (
+        {"touch"} if talk.maker.unwatched else set()
+    )
     assert tools.keys() - {"extra"} == expected
     assert tools["add"].description == "Add two integers."
-    assert [(name, p["type"]) for name, p in tools["add"].input_schema["properties"].items()] == [("a", "integer"), ("b", "integer")]
+    assert [(name, p["type"]) for name, p in tools["add"].input_schema["properties"].items()] == [
+        ("a", "integer"),
+        ("b", "integer"),
+    ]
     assert sorted(tools["add"].input_schema["required"]) == ["a", "b"]
 
 
@@ -167,7 +201,9 @@ async def test_structured_results(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "é ü 🎈", 'line\nline\r\n\u2028\u2029\x00\t"\\', "x" * 200_000], ids=["empty", "signs", "breaks", "long"]
+    "text",
+    ["", "é ü 🎈", 'line\nline\r\n\u2028\u2029\x00\t"\\', "x" * 200_000],
+    ids=["empty", "signs", "breaks", "long"],
 )
 async def test_text_survives(talk: Talk, text: str) -> None:
     """Any text comes back as it went (`RPC-12`, `STD-01`)."""
@@ -194,7 +230,9 @@ async def test_content_of_each_kind(talk: Talk) -> None:
     assert text == types.TextContent("Two of them:")
     assert isinstance(link, types.ResourceLink) or talk.client.revision < R3
     assert isinstance(inside, types.EmbeddedResource)
-    assert inside.resource == types.ResourceContents(uri="note://inside", mime_type="text/plain", text="inside")
+    assert inside.resource == types.ResourceContents(
+        uri="note://inside", mime_type="text/plain", text="inside"
+    )
 
 
 async def test_failures(talk: Talk) -> None:
@@ -225,14 +263,20 @@ async def test_logging(talk: Talk) -> None:
 async def test_progress(talk: Talk) -> None:
     """Each report reaches its call, in order (`PRG-02`)."""
     heard: list[tuple[float, float | None]] = []
-    result = await talk.client.call_tool("count", {"to": 3}, on_progress=lambda p: heard.append((p.progress, p.total)))
+    result = await talk.client.call_tool(
+        "count", {"to": 3}, on_progress=lambda p: heard.append((p.progress, p.total))
+    )
     assert result.text == "counted to 3"
     assert heard == [(1, 3), (2, 3), (3, 3)]
 
 
 async def test_elicitation(talk: Talk) -> None:
     """A form: accepted, declined, dismissed; where the revision has none, nobody is asked and the call fails (`LIF-12`)."""
-    for reply, text in (({"name": "Ann", "age": 42}, "accept Ann 42"), (False, "decline"), (None, "cancel")):
+    for reply, text in (
+        ({"name": "Ann", "age": 42}, "accept Ann 42"),
+        (False, "decline"),
+        (None, "cancel"),
+    ):
         talk.reply = reply
         talk.forms.clear()
         if talk.client.revision < R3:
@@ -243,7 +287,10 @@ async def test_elicitation(talk: Talk) -> None:
             (asked,) = talk.forms
             assert asked.message == "Who are you?"
             fields = (asked.requested_schema or {})["properties"]
-            assert {name: what["type"] for name, what in fields.items()} == {"name": "string", "age": "integer"}
+            assert {name: what["type"] for name, what in fields.items()} == {
+                "name": "string",
+                "age": "integer",
+            }
 
 
 async def test_elicitation_by_url(talk: Talk) -> None:
@@ -255,7 +302,9 @@ async def test_elicitation_by_url(talk: Talk) -> None:
         assert talk.forms == []
     else:
         assert await talk.text("ask_visit") == "visited"
-        assert [(asked.mode, asked.url) for asked in talk.forms] == [("url", "https://example.com/sign-in")]
+        assert [(asked.mode, asked.url) for asked in talk.forms] == [
+            ("url", "https://example.com/sign-in")
+        ]
 
 
 async def test_sampling(talk: Talk) -> None:
@@ -264,7 +313,9 @@ async def test_sampling(talk: Talk) -> None:
     assert await talk.text("ask_model", prompt="Where?") == "Paris"
     (asked,) = talk.samplings
     assert asked.max_tokens == 50
-    assert asked.messages == [types.SamplingMessage(role="user", content=types.TextContent("Where?"))]
+    assert asked.messages == [
+        types.SamplingMessage(role="user", content=types.TextContent("Where?"))
+    ]
 
 
 async def test_roots(talk: Talk) -> None:
@@ -281,7 +332,9 @@ async def test_cancellation(talk: Talk) -> None:
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    async with asyncio.timeout(10):  # the notice, or the end of the connection that says it, may still be under way
+    async with asyncio.timeout(
+        10
+    ):  # the notice, or the end of the connection that says it, may still be under way
         while int(await talk.text("cancellations")) != before + 1:
             pass
 
@@ -290,14 +343,21 @@ async def test_resources(talk: Talk) -> None:
     """Listed and read, text and binary, static and by template (`RES-02`, `RES-07`, `RES-13`)."""
     listed = {resource.uri: resource.mime_type for resource in await talk.client.list_resources()}
     assert listed == {"note://board": "text/plain", "note://pixel": "image/png"}
-    assert [template.uri_template for template in await talk.client.list_resource_templates()] == ["note://people/{name}"]
+    assert [template.uri_template for template in await talk.client.list_resource_templates()] == [
+        "note://people/{name}"
+    ]
     for uri, mime_type, text, blob in (
         ("note://board", "text/plain", "Nothing new.", None),
         ("note://pixel", "image/png", None, PIXEL),
         ("note://people/ada", "text/plain", "This is ada.", None),
     ):
         (contents,) = (await talk.client.read_resource(uri)).contents
-        assert (contents.uri, contents.mime_type, contents.text, contents.blob) == (uri, mime_type, text, blob)
+        assert (contents.uri, contents.mime_type, contents.text, contents.blob) == (
+            uri,
+            mime_type,
+            text,
+            blob,
+        )
     with pytest.raises(McpError):
         await talk.client.read_resource("note://none")
 
@@ -305,13 +365,17 @@ async def test_resources(talk: Talk) -> None:
 async def test_prompts(talk: Talk) -> None:
     """Listed and filled in, of several messages, with pictures and resources (`PRM-02`, `PRM-03`)."""
     prompts = {prompt.name: prompt for prompt in await talk.client.list_prompts()}
-    assert [(argument.name, argument.required) for argument in prompts["greet"].arguments or ()] == [("name", True)]
+    assert [
+        (argument.name, argument.required) for argument in prompts["greet"].arguments or ()
+    ] == [("name", True)]
     greeting = (await talk.client.get_prompt("greet", {"name": "Ann"})).messages
     assert [(message.role, message.content) for message in greeting] == [
         ("user", types.TextContent("Greet Ann.")),
         ("assistant", types.TextContent("Hello, Ann!")),
     ]
-    picture, inside = [message.content for message in (await talk.client.get_prompt("picture")).messages]
+    picture, inside = [
+        message.content for message in (await talk.client.get_prompt("picture")).messages
+    ]
     assert picture == types.ImageContent(data=PIXEL, mime_type="image/png")
     assert isinstance(inside, types.EmbeddedResource)
     for name in ("greet", "nowhere"):
@@ -334,7 +398,9 @@ async def test_ping(talk: Talk) -> None:
 async def test_subscriptions(talk: Talk) -> None:
     """What is watched is told of, and a list that is kept is fetched again once it has changed (`SUB-02`, `LSN-06`)."""
     resources = talk.client.server_capabilities.resources
-    if talk.client.revision < R5 and not (resources and resources.subscribe):  # what is not declared is not used (`LIF-12`, `SUB-01`)
+    if talk.client.revision < R5 and not (
+        resources and resources.subscribe
+    ):  # what is not declared is not used (`LIF-12`, `SUB-01`)
         async with talk.client.watch(resources=["note://board"]) as changes:
             assert changes.honoured.resource_subscriptions is None
         return
@@ -346,7 +412,9 @@ async def test_subscriptions(talk: Talk) -> None:
         return
     async with talk.client.watch(tools=True, resources=["note://board"]) as changes:
         assert changes.honoured.resource_subscriptions == ["note://board"]
-        assert changes.honoured.tools_list_changed is (None if talk.maker.unlisted and talk.client.revision < R5 else True)
+        assert changes.honoured.tools_list_changed is (
+            None if talk.maker.unlisted and talk.client.revision < R5 else True
+        )
         await talk.text("touch")
         assert (await asyncio.wait_for(anext(changes), 30)).uri == "note://board"
         await talk.text("grow")

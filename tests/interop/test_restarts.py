@@ -31,12 +31,19 @@ def command(maker: str, port: int, installed: Callable[[str], Path]) -> list[str
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-async def test_a_session_does_not_outlive_its_server(maker: str, installed: Callable[[str], Path]) -> None:
+async def test_a_session_does_not_outlive_its_server(
+    maker: str, installed: Callable[[str], Path]
+) -> None:
     """The next call gets 404 and begins another session; whoever listens is told that all may have changed (`HTL-42`, `HTL-43`)."""
     port = free_port()
     heard: asyncio.Queue[str] = asyncio.Queue()
     transport = Http(f"http://127.0.0.1:{port}/mcp", sleep=soon)
-    client = Client(transport, revision="2025-11-25", timeout=30, on_notification=lambda method, params: heard.put_nowait(method))
+    client = Client(
+        transport,
+        revision="2025-11-25",
+        timeout=30,
+        on_notification=lambda method, params: heard.put_nowait(method),
+    )
     async with on_the_web(command(maker, port, installed), port, kill=True):
         await client.open()
         assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
@@ -44,16 +51,22 @@ async def test_a_session_does_not_outlive_its_server(maker: str, installed: Call
         sums = await asyncio.gather(*(client.call_tool("add", {"a": n, "b": n}) for n in range(5)))
         assert [answer.text for answer in sums] == ["0", "2", "4", "6", "8"]
         notices = {await asyncio.wait_for(heard.get(), 30) for _ in range(3)}
-        assert notices == {f"notifications/{what}/list_changed" for what in ("tools", "prompts", "resources")}
+        assert notices == {
+            f"notifications/{what}/list_changed" for what in ("tools", "prompts", "resources")
+        }
         await client.aclose()
 
 
 @pytest.mark.parametrize("maker", ["interlock", "python-2", "typescript-2"])
-async def test_a_subscription_outlives_its_server(maker: str, installed: Callable[[str], Path]) -> None:
+async def test_a_subscription_outlives_its_server(
+    maker: str, installed: Callable[[str], Path]
+) -> None:
     """It is begun again as soon as the server is there again, and what it is about is told as changed (`HTM-18`)."""
     port = free_port()
     async with on_the_web(command(maker, port, installed), port, kill=True):
-        client = Client(Http(f"http://127.0.0.1:{port}/mcp", sleep=soon), revision="2026-07-28", timeout=30)
+        client = Client(
+            Http(f"http://127.0.0.1:{port}/mcp", sleep=soon), revision="2026-07-28", timeout=30
+        )
         await client.open()
         watch = client.watch(tools=True, resources=["note://board"])
         changes = await watch.__aenter__()

@@ -14,7 +14,13 @@ from interlock.schema import compile as compile_schema
 from tests.interop.driver import Driver, Step, command_of, free_port, led, on_the_web
 
 # The newest that each speaks; of those that speak both eras, the handshake too.
-WAYS = [("python-2", "auto"), ("python-2", "legacy"), ("python-1", "legacy"), ("typescript-2", "auto"), ("typescript-1", "legacy")]
+WAYS = [
+    ("python-2", "auto"),
+    ("python-2", "legacy"),
+    ("python-1", "legacy"),
+    ("typescript-2", "auto"),
+    ("typescript-1", "legacy"),
+]
 SNAPSHOTS = Path(__file__).parent.parent / "servers"
 # The peers give a server next to nothing of their environment, so the program makes its own.
 PROGRAM = "import os; os.environ.update({env!r}); from interlock.cli import main; main(['serve', {name!r}, *{arguments!r}])"
@@ -32,7 +38,9 @@ class Walker:
         self.client, self._name, self._standing = client, name, dict(standing)
         self._schemas: dict[str, Any] = {}
         self.stateless = False
-        self.mine = True  # whether the server belongs to this client alone, which is whom it speaks to
+        self.mine = (
+            True  # whether the server belongs to this client alone, which is whom it speaks to
+        )
 
     async def begin(self) -> None:
         """What is listed is what the snapshot has: nothing is lost on the way to this client."""
@@ -41,7 +49,9 @@ class Walker:
         known = json.loads(snapshot.read_text(encoding="utf-8"))
         tools = (await self._do("list_tools"))["tools"]
         assert {tool["name"] for tool in tools} == known["tools"].keys()
-        self._schemas = {tool["name"]: tool["outputSchema"] for tool in tools if "outputSchema" in tool}
+        self._schemas = {
+            tool["name"]: tool["outputSchema"] for tool in tools if "outputSchema" in tool
+        }
         for tool in tools:
             assert tool["inputSchema"] == known["tools"][tool["name"]]["inputSchema"], tool["name"]
         if known["templates"] or known["resources"]:
@@ -57,22 +67,32 @@ class Walker:
         """The resources that are listed."""
         return {resource["uri"] for resource in (await self._do("list_resources"))["resources"]}
 
-    async def use(self, tool: str, arguments: dict[str, Any], answers: dict[str, Any] | None = None) -> Any:
+    async def use(
+        self, tool: str, arguments: dict[str, Any], answers: dict[str, Any] | None = None
+    ) -> Any:
         """The structured result of a tool, which fits its schema."""
         value, _ = await self.asked(tool, arguments, answers or {})
         return value
 
-    async def asked(self, tool: str, arguments: dict[str, Any], answers: dict[str, Any] | None = None) -> tuple[Any, Step]:
+    async def asked(
+        self, tool: str, arguments: dict[str, Any], answers: dict[str, Any] | None = None
+    ) -> tuple[Any, Step]:
         """As `use`, and what the client saw on the way."""
-        step = await self.client.call(tool, arguments, answers={**self._standing, **(answers or {})})
+        step = await self.client.call(
+            tool, arguments, answers={**self._standing, **(answers or {})}
+        )
         assert not step.result.get("isError"), step.text
         value = step.result["structuredContent"]
         assert compile_schema(self._schemas[tool]).check(value) == []
         return value, step
 
-    async def refused(self, tool: str, arguments: dict[str, Any], answers: dict[str, Any] | None = None) -> str:
+    async def refused(
+        self, tool: str, arguments: dict[str, Any], answers: dict[str, Any] | None = None
+    ) -> str:
         """The words of a tool that fails."""
-        step = await self.client.call(tool, arguments, answers={**self._standing, **(answers or {})})
+        step = await self.client.call(
+            tool, arguments, answers={**self._standing, **(answers or {})}
+        )
         assert step.result.get("isError"), step.text
         return step.text
 
@@ -84,7 +104,9 @@ class Walker:
 
     async def complete(self, argument: str, value: str, **of: str) -> list[str]:
         """Suggestions for an argument of a prompt or a template."""
-        values = (await self._do("complete", argument=argument, value=value, **of))["completion"]["values"]
+        values = (await self._do("complete", argument=argument, value=value, **of))["completion"][
+            "values"
+        ]
         return [str(each) for each in values]
 
     async def prompt(self, name: str, **arguments: str) -> str:
@@ -97,16 +119,24 @@ def walk_by(way: tuple[str, str], installed: Callable[[str], Path], *, road: str
     """What begins conversations of one way's client with `interlock serve NAME`, under an environment, over stdio or HTTP."""
 
     @asynccontextmanager
-    async def begin(name: str, env: dict[str, str], standing: Mapping[str, Any] | None = None) -> AsyncIterator[Walker]:
+    async def begin(
+        name: str, env: dict[str, str], standing: Mapping[str, Any] | None = None
+    ) -> AsyncIterator[Walker]:
         maker, mode = way
         client = command_of("client", maker, installed)
         async with contextlib.AsyncExitStack() as stack:
             target: dict[str, Any] = {"command": _command(name, env)}
             if road == "http":
                 port = free_port()
-                await stack.enter_async_context(on_the_web(_command(name, env, "--http", f":{port}"), port))
+                await stack.enter_async_context(
+                    on_the_web(_command(name, env, "--http", f":{port}"), port)
+                )
                 target = {"url": f"http://127.0.0.1:{port}/mcp", "road": road}
-            walker = Walker(await stack.enter_async_context(led(client, mode=mode, **target)), name, standing or {})
+            walker = Walker(
+                await stack.enter_async_context(led(client, mode=mode, **target)),
+                name,
+                standing or {},
+            )
             walker.mine = road == "stdio"
             await walker.begin()
             yield walker
@@ -115,7 +145,12 @@ def walk_by(way: tuple[str, str], installed: Callable[[str], Path], *, road: str
 
 
 def _command(name: str, env: dict[str, str], *arguments: str) -> list[str]:
-    return [sys.executable, "-P", "-c", PROGRAM.format(env=env, name=name, arguments=list(arguments))]
+    return [
+        sys.executable,
+        "-P",
+        "-c",
+        PROGRAM.format(env=env, name=name, arguments=list(arguments)),
+    ]
 
 
 def accepted(content: dict[str, Any]) -> dict[str, Any]:

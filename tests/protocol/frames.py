@@ -25,22 +25,31 @@ OFFERED = t.ServerCapabilities(
 
 
 def identity(
-    *, revisions: tuple[str, ...] = REVISIONS, offered: t.ServerCapabilities = OFFERED, methods: dict[str, Any] | None = None
+    *,
+    revisions: tuple[str, ...] = REVISIONS,
+    offered: t.ServerCapabilities = OFFERED,
+    methods: dict[str, Any] | None = None,
 ) -> Identity:
     """A server's word about itself."""
     info = t.Implementation(name="house", version="1", title="The house")
-    return Identity(info, lambda: offered, instructions="Be kind.", revisions=revisions, methods=methods)
+    return Identity(
+        info, lambda: offered, instructions="Be kind.", revisions=revisions, methods=methods
+    )
 
 
 def request(id: Any, method: str, params: Any = ...) -> bytes:
     """A request; without params where none are given."""
-    said = {"jsonrpc": "2.0", "id": id, "method": method} | ({} if params is ... else {"params": params})
+    said = {"jsonrpc": "2.0", "id": id, "method": method} | (
+        {} if params is ... else {"params": params}
+    )
     return json.dumps(said).encode()
 
 
 def notification(method: str, params: Any = ...) -> bytes:
     """A notification."""
-    return json.dumps({"jsonrpc": "2.0", "method": method} | ({} if params is ... else {"params": params})).encode()
+    return json.dumps(
+        {"jsonrpc": "2.0", "method": method} | ({} if params is ... else {"params": params})
+    ).encode()
 
 
 def answer(id: Any, result: Any) -> bytes:
@@ -56,7 +65,11 @@ def error(id: Any, code: int, message: str = "no", data: Any = ...) -> bytes:
 
 def meta(revision: Any = NEWEST, capabilities: Any = None, **more: Any) -> dict[str, Any]:
     """The `_meta` of the stateless era; a value of ... leaves the key out."""
-    said = {"protocolVersion": revision, "clientCapabilities": CAPABILITIES if capabilities is None else capabilities, "clientInfo": INFO}
+    said = {
+        "protocolVersion": revision,
+        "clientCapabilities": CAPABILITIES if capabilities is None else capabilities,
+        "clientInfo": INFO,
+    }
     return {KEY + key: value for key, value in (said | more).items() if value is not ...}
 
 
@@ -67,7 +80,11 @@ def stamped(id: Any, method: str, params: dict[str, Any] | None = None, **said: 
 
 def initialize(id: Any, revision: str, capabilities: Any = None) -> bytes:
     """The first message of the handshake era."""
-    hello = {"protocolVersion": revision, "capabilities": CAPABILITIES if capabilities is None else capabilities, "clientInfo": INFO}
+    hello = {
+        "protocolVersion": revision,
+        "capabilities": CAPABILITIES if capabilities is None else capabilities,
+        "clientInfo": INFO,
+    }
     return request(id, "initialize", hello)
 
 
@@ -77,7 +94,9 @@ def sent(connection: ServerConnection | ClientConnection) -> list[dict[str, Any]
     return [json.loads(frame if isinstance(frame, bytes) else frame[1]) for frame in out]
 
 
-def greeted(revision: str, server: Identity | None = None, *, capabilities: Any = None) -> ServerConnection:
+def greeted(
+    revision: str, server: Identity | None = None, *, capabilities: Any = None
+) -> ServerConnection:
     """A connection whose peer has introduced itself in the handshake era, with list changes not yet listened to."""
     connection = ServerConnection(server or identity())
     assert connection.receive(initialize("hello", revision, capabilities)) == []

@@ -40,7 +40,21 @@ BYTES = [
     b",",
     b":",
 ]
-NUMBERS = [b"1e999", b"-1e999", b"NaN", b"Infinity", b"9" * 5000, b"0x1", b"01", b"1.", b".5", b"-", b"1e", b"1E+2", b"-0"]
+NUMBERS = [
+    b"1e999",
+    b"-1e999",
+    b"NaN",
+    b"Infinity",
+    b"9" * 5000,
+    b"0x1",
+    b"01",
+    b"1.",
+    b".5",
+    b"-",
+    b"1e",
+    b"1E+2",
+    b"-0",
+]
 
 
 def corpus() -> list[Any]:
@@ -57,11 +71,23 @@ def corpus() -> list[Any]:
                 continue
             if revision == NEWEST:
                 params["_meta"] = meta() | {"progressToken": turn}
-            messages.append({"jsonrpc": "2.0", "id": next(ids) % 8, "method": method, "params": params})
+            messages.append(
+                {"jsonrpc": "2.0", "id": next(ids) % 8, "method": method, "params": params}
+            )
             result = json.loads(encode(full(row.result, revision, turn), revision))
             messages.append({"jsonrpc": "2.0", "id": next(ids) % 8, "result": result})
-    messages += [{"jsonrpc": "2.0", "id": n, "error": {"code": -32601, "message": "no", "data": {"supported": [NEWEST]}}} for n in range(4)]
-    messages += [{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": n}} for n in range(8)]
+    messages += [
+        {
+            "jsonrpc": "2.0",
+            "id": n,
+            "error": {"code": -32601, "message": "no", "data": {"supported": [NEWEST]}},
+        }
+        for n in range(4)
+    ]
+    messages += [
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": n}}
+        for n in range(8)
+    ]
     return messages
 
 
@@ -92,7 +118,9 @@ class Mutator:
         for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
             tree = rng.choice(self._on_trees)(tree, rng.choice(places))
         try:
-            frame = json.dumps(tree, ensure_ascii=rng.random() < 0.5, separators=(",", ":")).encode("utf-8", "surrogatepass")
+            frame = json.dumps(tree, ensure_ascii=rng.random() < 0.5, separators=(",", ":")).encode(
+                "utf-8", "surrogatepass"
+            )
         except (RecursionError, ValueError):
             frame = b"[" * 5000
         if rng.random() < 0.35:
@@ -109,8 +137,14 @@ class Mutator:
 
     def rename(self, tree: Any, place: Path) -> Any:
         value = get(tree, place)
-        name = self.random.choice(("_meta", "params", "result", "error", "method", "id", "x", "", str(place[-1]).upper()))
-        return put(put(tree, place, ...), (*place[:-1], name), value) if place and isinstance(place[-1], str) else tree
+        name = self.random.choice(
+            ("_meta", "params", "result", "error", "method", "id", "x", "", str(place[-1]).upper())
+        )
+        return (
+            put(put(tree, place, ...), (*place[:-1], name), value)
+            if place and isinstance(place[-1], str)
+            else tree
+        )
 
     def nest(self, tree: Any, place: Path) -> Any:
         value = get(tree, place)
@@ -161,7 +195,15 @@ class Mutator:
 
     def doubled_key(self, frame: bytes) -> bytes:
         key = self.random.choice(
-            ('"id":7', '"method":"ping"', '"params":{}', '"params":[]', '"jsonrpc":"2.0"', '"result":{}', '"error":null')
+            (
+                '"id":7',
+                '"method":"ping"',
+                '"params":{}',
+                '"params":[]',
+                '"jsonrpc":"2.0"',
+                '"result":{}',
+                '"error":null',
+            )
         )
         return frame[:-1] + b"," + key.encode() + b"}"
 
@@ -173,14 +215,23 @@ class Mutator:
         return frame[:at] + self.random.choice(NUMBERS) + frame[at + 1 :]
 
     def batch(self, frame: bytes) -> bytes:
-        others = [json.dumps(self.random.choice(self.corpus)).encode() for _ in range(self.random.choice((0, 1, 3)))]
+        others = [
+            json.dumps(self.random.choice(self.corpus)).encode()
+            for _ in range(self.random.choice((0, 1, 3)))
+        ]
         whole = b"[" + b",".join([frame, *others]) + b"]"
         return whole if self.random.random() < 0.9 else b"[" * 300 + whole + b"]" * 300
 
 
 def paths(tree: Any, here: Path = ()) -> Iterator[Path]:
     """Every place in a message but the whole of it."""
-    inside: Any = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    inside: Any = (
+        tree.items()
+        if isinstance(tree, dict)
+        else enumerate(tree)
+        if isinstance(tree, list)
+        else ()
+    )
     for key, value in inside:
         yield (*here, key)
         yield from paths(value, (*here, key))
@@ -189,7 +240,9 @@ def paths(tree: Any, here: Path = ()) -> Iterator[Path]:
 def get(tree: Any, place: Path) -> Any:
     """What stands at a place; None where an earlier spoiling has taken it away."""
     for key in place:
-        if not isinstance(tree, dict | list) or (isinstance(tree, list) and not (isinstance(key, int) and key < len(tree))):
+        if not isinstance(tree, dict | list) or (
+            isinstance(tree, list) and not (isinstance(key, int) and key < len(tree))
+        ):
             return None
         tree = tree.get(key) if isinstance(tree, dict) else tree[key]
     return tree
@@ -206,6 +259,10 @@ def put(tree: Any, place: Path, value: Any) -> Any:
         return {name: kept for name, kept in tree.items() if name != key}
     if isinstance(tree, list) and isinstance(key, int) and key < len(tree):
         if deeper or value is not ...:
-            return [*tree[:key], put(tree[key], deeper, value) if deeper else value, *tree[key + 1 :]]
+            return [
+                *tree[:key],
+                put(tree[key], deeper, value) if deeper else value,
+                *tree[key + 1 :],
+            ]
         return tree[:key] + tree[key + 1 :]
     return tree

@@ -28,26 +28,64 @@ class Offered:
 
     def judged(self, rules: Rules | None = None, house: Identity = HOUSE) -> Verdict:
         """The verdict."""
-        headers = {name.lower().encode(): value.encode("utf-8") for name, value in self.headers.items()}
+        headers = {
+            name.lower().encode(): value.encode("utf-8") for name, value in self.headers.items()
+        }
         body = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
-        return judge(rules or Rules(), house, self.method, headers, [name.encode() for name in self.twice], body)
+        return judge(
+            rules or Rules(),
+            house,
+            self.method,
+            headers,
+            [name.encode() for name in self.twice],
+            body,
+        )
 
 
 Spoil = Callable[[Offered], None]
 
 
-def offered(body: Any, *, method: str = "POST", twice: Sequence[str] = (), **headers: str | None) -> Offered:
+def offered(
+    body: Any, *, method: str = "POST", twice: Sequence[str] = (), **headers: str | None
+) -> Offered:
     """A request with a body from this machine; a header of None is left out, an underscore in a name stands for a hyphen."""
-    said: dict[str, str | None] = {"host": "127.0.0.1:8000", "content-type": "application/json", "accept": BOTH}
+    said: dict[str, str | None] = {
+        "host": "127.0.0.1:8000",
+        "content-type": "application/json",
+        "accept": BOTH,
+    }
     said |= {name.replace("_", "-").lower(): value for name, value in headers.items()}
-    return Offered(method, {name: value for name, value in said.items() if value is not None}, body, list(twice))
+    return Offered(
+        method,
+        {name: value for name, value in said.items() if value is not None},
+        body,
+        list(twice),
+    )
 
 
-def modern(method: str = "tools/call", params: dict[str, Any] | None = None, *, id: Any = 1, **headers: str | None) -> Offered:
+def modern(
+    method: str = "tools/call",
+    params: dict[str, Any] | None = None,
+    *,
+    id: Any = 1,
+    **headers: str | None,
+) -> Offered:
     """A good request of the newest revision, its headers with it; more of them, or others, as given."""
-    given = {"name": "add", "arguments": {}} if params is None and method == "tools/call" else params or {}
-    name = given.get("uri" if method == "resources/read" else "name") if method in ("tools/call", "prompts/get", "resources/read") else None
-    said: dict[str, str | None] = {"mcp_protocol_version": NEWEST, "mcp_method": method, "mcp_name": name}
+    given = (
+        {"name": "add", "arguments": {}}
+        if params is None and method == "tools/call"
+        else params or {}
+    )
+    name = (
+        given.get("uri" if method == "resources/read" else "name")
+        if method in ("tools/call", "prompts/get", "resources/read")
+        else None
+    )
+    said: dict[str, str | None] = {
+        "mcp_protocol_version": NEWEST,
+        "mcp_method": method,
+        "mcp_name": name,
+    }
     return offered(json.loads(stamped(id, method, given)), **{**said, **headers})
 
 

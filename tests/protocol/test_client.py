@@ -9,13 +9,22 @@ from msgspec import Raw
 
 from interlock import types as t
 from interlock.protocol.client import ClientConnection, ProgressReceived, SubscriptionReceived
-from interlock.protocol.events import NotificationReceived, QuestionReceived, RequestCancelled, ResponseReceived
+from interlock.protocol.events import (
+    NotificationReceived,
+    QuestionReceived,
+    RequestCancelled,
+    ResponseReceived,
+)
 from interlock.wire.jsonrpc import Malformed
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R1, R2, R3, R4
 
 from .frames import KEY, answer, error, notification, request, sent
 
-PROGRESS, CANCELLED, UPDATED = "notifications/progress", "notifications/cancelled", "notifications/resources/updated"
+PROGRESS, CANCELLED, UPDATED = (
+    "notifications/progress",
+    "notifications/cancelled",
+    "notifications/resources/updated",
+)
 
 
 def waiting(*methods: str, revision: str = NEWEST) -> ClientConnection:
@@ -41,7 +50,12 @@ def test_a_request_goes_out_as_it_was_given() -> None:
     assert connection.next_id() == 1
     ids = [connection.request("tools/call", b'{"name":"x"}') for _ in range(3)]
     assert ids == [1, 2, 3]
-    assert sent(connection)[0] == {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}
+    assert sent(connection)[0] == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "x"},
+    }
     connection.receive(answer(2, {}))
     assert connection.request("tools/list", b"{}") == 4
     assert connection.next_id() == 5
@@ -51,7 +65,9 @@ def test_an_answer_ends_the_wait_with_its_bytes() -> None:
     """The result is handed on unread, and each answer finds its own request, in any order (`RPC-05`)."""
     connection = waiting("tools/call", "tools/call", "tools/call")
     for id in (3, 1, 2):
-        event = only(connection.receive(b'{"jsonrpc":"2.0","id":%d,"result":{ "n": %d }}' % (id, id)))
+        event = only(
+            connection.receive(b'{"jsonrpc":"2.0","id":%d,"result":{ "n": %d }}' % (id, id))
+        )
         assert isinstance(event, ResponseReceived)
         assert (event.id, bytes(event.answer)) == (id, b'{ "n": %d }' % id)
 
@@ -61,7 +77,11 @@ def test_an_error_ends_the_wait_as_the_peer_said_it() -> None:
     for code in (-32601, -32042, -32001, 0, 7, -1, 2**70):
         event = only(waiting().receive(error(1, code, "no", {"a": [1]})))
         assert isinstance(event.answer, t.McpError)
-        assert (event.answer.code, event.answer.message, event.answer.data) == (code, "no", {"a": [1]})
+        assert (event.answer.code, event.answer.message, event.answer.data) == (
+            code,
+            "no",
+            {"a": [1]},
+        )
 
 
 SLOPPY: dict[str, tuple[bytes, type[Any]]] = {
@@ -71,7 +91,10 @@ SLOPPY: dict[str, tuple[bytes, type[Any]]] = {
     "neither": (b'{"jsonrpc":"2.0","id":1}', t.ProtocolError),
     "null as error": (b'{"jsonrpc":"2.0","id":1,"error":null}', t.ProtocolError),
     "a string as error": (b'{"jsonrpc":"2.0","id":1,"error":"no"}', t.ProtocolError),
-    "an error without code": (b'{"jsonrpc":"2.0","id":1,"error":{"message":"no"}}', t.ProtocolError),
+    "an error without code": (
+        b'{"jsonrpc":"2.0","id":1,"error":{"message":"no"}}',
+        t.ProtocolError,
+    ),
     "no version": (b'{"id":1,"result":{}}', t.ProtocolError),
     "another version": (b'{"jsonrpc":"1.0","id":1,"result":{}}', t.ProtocolError),
 }
@@ -97,10 +120,16 @@ PASSED_OVER = {
     "a notification that cannot be read": notification(UPDATED, {"uri": 5}),
     "a notification with params of a wrong kind": notification(UPDATED, [1]),
     "a notification whose _meta is none": notification(UPDATED, {"uri": "x:y", "_meta": 5}),
-    "a subscription id of no kind": notification(UPDATED, {"uri": "x:y", "_meta": {KEY + "subscriptionId": 1.5}}),
-    "something of a subscription that is not ours": notification(UPDATED, {"uri": "x:y", "_meta": {KEY + "subscriptionId": 77}}),
+    "a subscription id of no kind": notification(
+        UPDATED, {"uri": "x:y", "_meta": {KEY + "subscriptionId": 1.5}}
+    ),
+    "something of a subscription that is not ours": notification(
+        UPDATED, {"uri": "x:y", "_meta": {KEY + "subscriptionId": 77}}
+    ),
     "progress of nothing": notification(PROGRESS, {"progressToken": 9, "progress": 1}),
-    "progress with a token of another type": notification(PROGRESS, {"progressToken": "1", "progress": 1}),
+    "progress with a token of another type": notification(
+        PROGRESS, {"progressToken": "1", "progress": 1}
+    ),
     "progress without a number": notification(PROGRESS, {"progressToken": 1, "progress": "half"}),
     "a cancel of nothing": notification(CANCELLED, {"requestId": 9}),
     "a cancel of our call": notification(CANCELLED, {"requestId": 1}),
@@ -155,10 +184,14 @@ def test_an_answer_that_comes_twice_counts_once() -> None:
     assert connection.receive(error(1, -1)) == []
 
 
-def test_batches_are_understood_and_what_is_wrong_with_one_message_does_not_touch_the_others() -> None:
+def test_batches_are_understood_and_what_is_wrong_with_one_message_does_not_touch_the_others() -> (
+    None
+):
     """Also within a batch, and however deep it is (`RPC-13`, `RPC-14`)."""
     connection = waiting("tools/call", "tools/call", revision=R2)
-    frame = b"[%b]" % b",".join([answer(1, {}), b"5", b'"x"', b"[" * 200 + b"]" * 200, answer(2, {}), request(7, "ping")])
+    frame = b"[%b]" % b",".join(
+        [answer(1, {}), b"5", b'"x"', b"[" * 200 + b"]" * 200, answer(2, {}), request(7, "ping")]
+    )
     assert [event.id for event in connection.receive(frame)] == [1, 2]
     assert sent(connection) == [{"jsonrpc": "2.0", "id": 7, "result": {}}]
     for depth in (2, 300, 900, 50_000):
@@ -178,7 +211,9 @@ def test_a_request_given_up_is_cancelled_at_the_server() -> None:
     connection.cancel(1, "too slow")
     connection.cancel(1, "too slow")
     connection.cancel(99)
-    assert sent(connection) == [{"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": 1, "reason": "too slow"}}]
+    assert sent(connection) == [
+        {"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": 1, "reason": "too slow"}}
+    ]
     assert connection.receive(answer(1, {})) == []
 
 
@@ -215,8 +250,16 @@ def test_a_closed_connection_names_what_will_never_be_answered() -> None:
 def test_progress_finds_its_request_by_its_token() -> None:
     """The token is the request's id; after the answer there is no more of it."""
     connection = waiting("tools/call", "tools/call")
-    event = only(connection.receive(notification(PROGRESS, {"progressToken": 2, "progress": 0.5, "total": 1, "message": "m"})))
-    assert event == ProgressReceived(2, t.ProgressNotificationParams(progress_token=2, progress=0.5, total=1.0, message="m"))
+    event = only(
+        connection.receive(
+            notification(
+                PROGRESS, {"progressToken": 2, "progress": 0.5, "total": 1, "message": "m"}
+            )
+        )
+    )
+    assert event == ProgressReceived(
+        2, t.ProgressNotificationParams(progress_token=2, progress=0.5, total=1.0, message="m")
+    )
     connection.receive(answer(2, {}))
     assert connection.receive(notification(PROGRESS, {"progressToken": 2, "progress": 1})) == []
 
@@ -224,17 +267,32 @@ def test_progress_finds_its_request_by_its_token() -> None:
 def test_what_a_subscription_is_told_is_sorted_by_its_id() -> None:
     """Acknowledgement and notices alike (`STD-14`, `LSN-05`, `LSN-07`)."""
     connection = waiting("subscriptions/listen", "subscriptions/listen")
-    acknowledged = {"notifications": {"toolsListChanged": True}, "_meta": {KEY + "subscriptionId": 1}}
-    first = only(connection.receive(notification("notifications/subscriptions/acknowledged", acknowledged)))
-    assert (first.id, first.params.notifications) == (1, t.SubscriptionFilter(tools_list_changed=True))
-    second = only(connection.receive(notification(UPDATED, {"uri": "x:y", "_meta": {KEY + "subscriptionId": 2}})))
+    acknowledged = {
+        "notifications": {"toolsListChanged": True},
+        "_meta": {KEY + "subscriptionId": 1},
+    }
+    first = only(
+        connection.receive(notification("notifications/subscriptions/acknowledged", acknowledged))
+    )
+    assert (first.id, first.params.notifications) == (
+        1,
+        t.SubscriptionFilter(tools_list_changed=True),
+    )
+    second = only(
+        connection.receive(
+            notification(UPDATED, {"uri": "x:y", "_meta": {KEY + "subscriptionId": 2}})
+        )
+    )
     assert isinstance(second, SubscriptionReceived)
     assert (second.id, second.method, second.params.uri) == (2, UPDATED, "x:y")
 
 
 def test_a_subscription_ends_with_its_answer_or_with_a_cancel() -> None:
     """Whichever comes first; the other is passed over (`LSN-10`, `LSN-11`, `X-01`)."""
-    result, cancel = answer(1, {"_meta": {KEY + "subscriptionId": 1}}), notification(CANCELLED, {"requestId": 1})
+    result, cancel = (
+        answer(1, {"_meta": {KEY + "subscriptionId": 1}}),
+        notification(CANCELLED, {"requestId": 1}),
+    )
     for first, second in ((result, cancel), (cancel, result)):
         connection = waiting("subscriptions/listen")
         event = only(connection.receive(first))
@@ -297,10 +355,22 @@ def test_a_question_of_the_revision_is_handed_on(method: str, revision: str) -> 
 
 def test_roots_may_be_asked_for_without_params() -> None:
     """(`RPC-01`)"""
-    assert isinstance(only(waiting(revision=R4).receive(request(3, "roots/list"))), QuestionReceived)
+    assert isinstance(
+        only(waiting(revision=R4).receive(request(3, "roots/list"))), QuestionReceived
+    )
 
 
-@pytest.mark.parametrize("method", ["tools/list", "initialize", "sampling/complete", "server/discover", "notifications/message", ""])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "tools/list",
+        "initialize",
+        "sampling/complete",
+        "server/discover",
+        "notifications/message",
+        "",
+    ],
+)
 def test_what_no_server_may_ask_does_not_exist(method: str) -> None:
     """(`ERR-01`)"""
     connection = waiting(revision=R4)
@@ -309,7 +379,9 @@ def test_what_no_server_may_ask_does_not_exist(method: str) -> None:
     assert (reply["id"], reply["error"]["code"]) == ("q", t.METHOD_NOT_FOUND)
 
 
-@pytest.mark.parametrize("params", [{}, [], None, {"message": 5}, {"message": "x", "mode": "telepathy"}], ids=repr)
+@pytest.mark.parametrize(
+    "params", [{}, [], None, {"message": 5}, {"message": "x", "mode": "telepathy"}], ids=repr
+)
 def test_a_question_that_cannot_be_read_is_refused(params: Any) -> None:
     """(`ERR-01`, `ERR-18`)"""
     connection = waiting(revision=R4)
@@ -342,14 +414,18 @@ def test_an_answer_that_is_no_json_can_still_be_made_a_refusal() -> None:
     with pytest.raises(UnicodeEncodeError):
         connection.respond(1, t.ElicitResult(action="accept", content={"a": "\ud800"}))
     connection.fail(1, t.INTERNAL_ERROR, "no", "\ud800")
-    assert sent(connection) == [{"jsonrpc": "2.0", "id": 1, "error": {"code": t.INTERNAL_ERROR, "message": "no"}}]
+    assert sent(connection) == [
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": t.INTERNAL_ERROR, "message": "no"}}
+    ]
 
 
 def test_a_question_taken_back_is_not_answered() -> None:
     """The person need not be asked any more, and what they say is dropped (`CAN-05`)."""
     connection = waiting(revision=R4)
     connection.receive(request(1, "elicitation/create", ELICIT))
-    assert connection.receive(notification(CANCELLED, {"requestId": 1, "reason": "r"})) == [RequestCancelled(1, "r")]
+    assert connection.receive(notification(CANCELLED, {"requestId": 1, "reason": "r"})) == [
+        RequestCancelled(1, "r")
+    ]
     connection.respond(1, t.ElicitResult(action="cancel"))
     connection.fail(1, -1, "no")
     assert connection.outgoing() == []
@@ -370,7 +446,9 @@ def test_notifications_go_out_in_the_words_of_the_revision(revision: str) -> Non
     """Without params where they would be empty."""
     connection = ClientConnection(revision)
     connection.notify("notifications/roots/list_changed", t.RootsListChangedNotificationParams())
-    connection.notify(PROGRESS, t.ProgressNotificationParams(progress_token=1, progress=1, message="m"))
+    connection.notify(
+        PROGRESS, t.ProgressNotificationParams(progress_token=1, progress=1, message="m")
+    )
     first, second = sent(connection)
     assert first == {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
     assert ("message" in second["params"]) == (revision > R1)

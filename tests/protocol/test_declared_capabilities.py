@@ -10,7 +10,11 @@ from interlock import types as t
 from interlock.wire.codec import encode
 from tests.protocol.frames import asked, greeted, request
 
-EVERYTHING = {"roots": {"listChanged": True}, "sampling": {"tools": {}, "context": {}}, "elicitation": {"form": {}, "url": {}}}
+EVERYTHING = {
+    "roots": {"listChanged": True},
+    "sampling": {"tools": {}, "context": {}},
+    "elicitation": {"form": {}, "url": {}},
+}
 
 KNOWN: dict[str, dict[str, Any]] = {
     "2024-11-05": {"roots": {"listChanged": True}, "sampling": {}},
@@ -28,6 +32,8 @@ def test_only_what_the_revision_knows_counts(revision: str) -> None:
     assert caller.capabilities == t.ClientCapabilities(
         roots=t.RootsCapability(list_changed=True),
         sampling=t.SamplingCapability(**KNOWN[revision]["sampling"]),
-        elicitation=t.ElicitationCapability(**KNOWN[revision]["elicitation"]) if "elicitation" in KNOWN[revision] else None,
+        elicitation=t.ElicitationCapability(**KNOWN[revision]["elicitation"])
+        if "elicitation" in KNOWN[revision]
+        else None,
     )
     assert encode(caller.capabilities, revision) == encode(caller.capabilities, "2025-11-25")

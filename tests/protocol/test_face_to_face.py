@@ -13,8 +13,19 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from interlock import types as t
-from interlock.protocol.client import CAPABILITIES_KEY, VERSION_KEY, ClientConnection, ProgressReceived
-from interlock.protocol.events import QuestionReceived, RequestCancelled, RequestReceived, ResponseReceived, SessionListen
+from interlock.protocol.client import (
+    CAPABILITIES_KEY,
+    VERSION_KEY,
+    ClientConnection,
+    ProgressReceived,
+)
+from interlock.protocol.events import (
+    QuestionReceived,
+    RequestCancelled,
+    RequestReceived,
+    ResponseReceived,
+    SessionListen,
+)
 from interlock.protocol.opening import Discover, Opened, Refused, opening
 from interlock.protocol.server import ServerConnection
 from interlock.wire.codec import decode, encode
@@ -40,7 +51,12 @@ def discover(server: ServerConnection, frame: bytes) -> None:
     for event in server.receive(frame):
         if isinstance(event, RequestReceived) and event.method == "server/discover":
             supported = list(reversed(server.identity.revisions))
-            server.respond(event.id, t.DiscoverResult(supported_versions=supported, capabilities=server.identity.capabilities()))
+            server.respond(
+                event.id,
+                t.DiscoverResult(
+                    supported_versions=supported, capabilities=server.identity.capabilities()
+                ),
+            )
 
 
 def open_up(client: ClientConnection, server: ServerConnection, allowed: Sequence[str]) -> Opened:
@@ -53,7 +69,9 @@ def open_up(client: ClientConnection, server: ServerConnection, allowed: Sequenc
             client.request("server/discover", stamp(step.revision))
             kind: Any = t.DiscoverResult
         else:
-            hello = t.InitializeRequestParams(protocol_version=step.revision, capabilities=ABLE, client_info=HELLO)
+            hello = t.InitializeRequestParams(
+                protocol_version=step.revision, capabilities=ABLE, client_info=HELLO
+            )
             client.request("initialize", encode(hello, step.revision))
             kind = t.InitializeResult
         for frame in client.outgoing():
@@ -61,18 +79,32 @@ def open_up(client: ClientConnection, server: ServerConnection, allowed: Sequenc
         (event,) = [event for _, frame in server.outgoing() for event in client.receive(frame)]
         assert isinstance(event, ResponseReceived)
         try:
-            step = steps.send(decode(event.answer, kind) if isinstance(event.answer, Raw) else event.answer)
+            step = steps.send(
+                decode(event.answer, kind) if isinstance(event.answer, Raw) else event.answer
+            )
         except StopIteration as done:
             opened: Opened = done.value
             client.revision = opened.revision
             return opened
 
 
-SETS = [*((revision,) for revision in REVISIONS), REVISIONS, HANDSHAKE_REVISIONS, (REVISIONS[1], REVISIONS[2]), (REVISIONS[0], NEWEST)]
+SETS = [
+    *((revision,) for revision in REVISIONS),
+    REVISIONS,
+    HANDSHAKE_REVISIONS,
+    (REVISIONS[1], REVISIONS[2]),
+    (REVISIONS[0], NEWEST),
+]
 
 
-@pytest.mark.parametrize("theirs, ours", list(product(SETS, SETS)), ids=lambda revisions: "+".join(r[:4] + r[5:7] for r in revisions))
-def test_two_that_share_a_revision_speak_the_newest_of_them(theirs: tuple[str, ...], ours: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "theirs, ours",
+    list(product(SETS, SETS)),
+    ids=lambda revisions: "+".join(r[:4] + r[5:7] for r in revisions),
+)
+def test_two_that_share_a_revision_speak_the_newest_of_them(
+    theirs: tuple[str, ...], ours: tuple[str, ...]
+) -> None:
     """And two that share none part with a clear word, whatever either of them allows.
 
     (`LIF-02`, `LIF-03`, `LIF-05`, `ERA-01`, `ERA-05`, `ERA-06`, `ERA-07`, `STA-13`)
@@ -80,7 +112,10 @@ def test_two_that_share_a_revision_speak_the_newest_of_them(theirs: tuple[str, .
     client, server = ClientConnection(), ServerConnection(identity(revisions=ours))
     shared = sorted(set(theirs) & set(ours))
     newest_of_ours = max((r for r in ours if r in HANDSHAKE_REVISIONS), default=None)
-    counter_offer_fits = newest_of_ours in theirs or max((r for r in theirs if r in HANDSHAKE_REVISIONS), default=None) in ours
+    counter_offer_fits = (
+        newest_of_ours in theirs
+        or max((r for r in theirs if r in HANDSHAKE_REVISIONS), default=None) in ours
+    )
     if shared and (shared[-1] == NEWEST or counter_offer_fits):
         assert open_up(client, server, theirs).revision == shared[-1]
     else:
@@ -111,7 +146,9 @@ class Table:
     def call(self, n: int) -> None:
         number = len(self.calls)
         head = stamp(self.revision)[:-1]
-        params = head + (b"," if len(head) > 1 else b"") + b'"name":"x","arguments":{"n":%d}}' % number
+        params = (
+            head + (b"," if len(head) > 1 else b"") + b'"name":"x","arguments":{"n":%d}}' % number
+        )
         self.calls[self.client.request("tools/call", params)] = number
 
     def give_up(self, n: int) -> None:
@@ -123,7 +160,9 @@ class Table:
     def serve(self, n: int) -> None:
         if self.running:
             id = list(self.running)[n % len(self.running)]
-            self.server.respond(id, t.CallToolResult(content=[t.TextContent(str(self.running.pop(id)))]))
+            self.server.respond(
+                id, t.CallToolResult(content=[t.TextContent(str(self.running.pop(id)))])
+            )
 
     def refuse(self, n: int) -> None:
         if self.running:
@@ -133,7 +172,11 @@ class Table:
     def progress(self, n: int) -> None:
         if self.running:
             id = list(self.running)[n % len(self.running)]
-            self.server.notify(id, "notifications/progress", t.ProgressNotificationParams(progress_token=id, progress=self.running[id]))
+            self.server.notify(
+                id,
+                "notifications/progress",
+                t.ProgressNotificationParams(progress_token=id, progress=self.running[id]),
+            )
 
     def ask(self, n: int) -> None:
         if self.running and era(self.revision) is Era.HANDSHAKE:
@@ -141,7 +184,9 @@ class Table:
 
     def reply(self, n: int) -> None:
         if self.to_answer:
-            self.client.respond(self.to_answer.pop(n % len(self.to_answer)), t.ListRootsResult(roots=[]))
+            self.client.respond(
+                self.to_answer.pop(n % len(self.to_answer)), t.ListRootsResult(roots=[])
+            )
 
     # -- the way between them
 
@@ -189,12 +234,30 @@ class Table:
         raise AssertionError("it never settles")
 
 
-acts = st.sampled_from(["call", "call", "give_up", "serve", "refuse", "progress", "ask", "reply", "reply", *["carry"] * 6])
+acts = st.sampled_from(
+    [
+        "call",
+        "call",
+        "give_up",
+        "serve",
+        "refuse",
+        "progress",
+        "ask",
+        "reply",
+        "reply",
+        *["carry"] * 6,
+    ]
+)
 
 
 @settings(max_examples=300)
-@given(revision=st.sampled_from(REVISIONS), story=st.lists(st.tuples(acts, st.integers(0, 7)), max_size=80))
-def test_every_call_gets_its_own_answer_once_or_was_given_up(revision: str, story: list[tuple[str, int]]) -> None:
+@given(
+    revision=st.sampled_from(REVISIONS),
+    story=st.lists(st.tuples(acts, st.integers(0, 7)), max_size=80),
+)
+def test_every_call_gets_its_own_answer_once_or_was_given_up(
+    revision: str, story: list[tuple[str, int]]
+) -> None:
     """In whatever order the two speak and the frames arrive; in the end neither holds anything open.
 
     (`RPC-03`, `RPC-05`, `RPC-06`, `CAN-01`, `CAN-05`, `CAN-07`, `CAN-08`)
@@ -209,7 +272,11 @@ def test_every_call_gets_its_own_answer_once_or_was_given_up(revision: str, stor
             assert answers == []
         else:
             (answer,) = answers
-            said = answer.message if isinstance(answer, t.McpError) else decode(answer, t.CallToolResult).text
+            said = (
+                answer.message
+                if isinstance(answer, t.McpError)
+                else decode(answer, t.CallToolResult).text
+            )
             assert said == str(number)
     assert len(set(table.answered_questions)) == len(table.answered_questions)
     assert set(table.answered_questions) <= table.questions

@@ -42,7 +42,9 @@ NOT_KEPT = {
     "no time": tools(ttl_ms=None),
     "no time at all": tools(ttl_ms=0),
     "a time in the past": tools(ttl_ms=-5),
-    "questions in place of an answer": t.InputRequiredResult(result_type="input_required", request_state="s"),
+    "questions in place of an answer": t.InputRequiredResult(
+        result_type="input_required", request_state="s"
+    ),
     "an unfinished list": tools(result_type="task"),
     "an answer of another kind": t.CallToolResult(content=[]),
     "bytes": b"{}",
@@ -93,7 +95,9 @@ WHO = [
 
 
 @pytest.mark.parametrize("scope, owner, asker, found", WHO)
-def test_a_private_answer_is_for_its_owner_only(scope: Any, owner: str, asker: str, found: bool) -> None:
+def test_a_private_answer_is_for_its_owner_only(
+    scope: Any, owner: str, asker: str, found: bool
+) -> None:
     """And what does not say is private; callers without a principal are one context of their own (`CAC-03`, `CAC-04`, `CAC-07`)."""
     book = kept(tools(scope=scope), who=owner)
     assert (book.find("tools/list", FIRST, NEWEST, asker, 100.0) is not None) == found
@@ -120,7 +124,9 @@ def test_what_was_asked_for_makes_the_difference() -> None:
 def test_a_cursor_that_is_empty_is_not_the_first_page() -> None:
     """(`CAC-02`, `PAG-03`)"""
     book = kept(tools())
-    assert book.find("tools/list", t.ListToolsRequestParams(cursor=""), NEWEST, ALICE, 100.0) is None
+    assert (
+        book.find("tools/list", t.ListToolsRequestParams(cursor=""), NEWEST, ALICE, 100.0) is None
+    )
 
 
 def test_a_newer_answer_takes_the_place_of_the_older() -> None:
@@ -156,15 +162,25 @@ def test_a_notice_makes_stale_what_it_is_about(notice: str, stale: set[str]) -> 
     """All pages of it, everyone's, at once and whatever time is left; and nothing else (`CAC-09`)."""
     book = Book()
     for method in CACHEABLE:
-        params = METHODS[method].params(uri="x:y") if method == "resources/read" else METHODS[method].params()
+        params = (
+            METHODS[method].params(uri="x:y")
+            if method == "resources/read"
+            else METHODS[method].params()
+        )
         for who, scope in ((ALICE, "private"), (BOB, "public")):
             book.keep(method, params, NEWEST, who, reading(60_000, scope), 100.0)
     book.keep("tools/list", t.ListToolsRequestParams(cursor="2"), NEWEST, ALICE, tools(), 100.0)
     book.outdate(notice)
     for method in CACHEABLE:
-        params = METHODS[method].params(uri="x:y") if method == "resources/read" else METHODS[method].params()
+        params = (
+            METHODS[method].params(uri="x:y")
+            if method == "resources/read"
+            else METHODS[method].params()
+        )
         for who in (ALICE, BOB):
-            assert (book.find(method, params, NEWEST, who, 100.0) is None) == (method in stale), method
+            assert (book.find(method, params, NEWEST, who, 100.0) is None) == (method in stale), (
+                method
+            )
     second = book.find("tools/list", t.ListToolsRequestParams(cursor="2"), NEWEST, ALICE, 100.0)
     assert (second is None) == ("tools/list" in stale)
 
@@ -184,7 +200,9 @@ def test_an_update_makes_stale_what_was_read(updated: str, uri: str, stale: bool
     """The resource and parts of it (`CAC-09`, `SUB-02`, `SUB-03`)."""
     params = t.ReadResourceRequestParams(uri=uri)
     book = kept(reading(), method="resources/read", params=params)
-    book.outdate("notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri=updated))
+    book.outdate(
+        "notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri=updated)
+    )
     assert (book.find("resources/read", params, NEWEST, ALICE, 100.0) is None) == stale
 
 
@@ -199,7 +217,9 @@ def test_a_full_book_forgets_what_was_not_used_longest() -> None:
         book.keep("resources/read", params(n), NEWEST, ALICE, reading(), 100.0)
     assert book.find("resources/read", params(0), NEWEST, ALICE, 100.0) is not None
     book.keep("resources/read", params(3), NEWEST, ALICE, reading(), 100.0)
-    assert [book.find("resources/read", params(n), NEWEST, ALICE, 100.0) is not None for n in range(4)] == [True, False, True, True]
+    assert [
+        book.find("resources/read", params(n), NEWEST, ALICE, 100.0) is not None for n in range(4)
+    ] == [True, False, True, True]
 
 
 def test_a_book_can_be_wiped() -> None:
@@ -211,7 +231,13 @@ def test_a_book_can_be_wiped() -> None:
 
 whos, uris = st.sampled_from([ALICE, BOB, NOBODY]), st.sampled_from(["x:a", "x:b", "x:a/b"])
 acts = st.one_of(
-    st.tuples(st.just("keep"), whos, uris, st.integers(-1, 30), st.sampled_from(["public", "private", None])),
+    st.tuples(
+        st.just("keep"),
+        whos,
+        uris,
+        st.integers(-1, 30),
+        st.sampled_from(["public", "private", None]),
+    ),
     st.tuples(st.just("update"), uris),
     st.tuples(st.just("wait"), st.integers(1, 10)),
 )
@@ -225,16 +251,28 @@ def test_what_is_found_was_kept_for_the_one_who_asks_and_is_fresh(story: list[An
         match act:
             case ("keep", who, uri, seconds, scope):
                 answer = reading(seconds * 1000, scope)
-                book.keep("resources/read", t.ReadResourceRequestParams(uri=uri), NEWEST, who, answer, now)
+                book.keep(
+                    "resources/read", t.ReadResourceRequestParams(uri=uri), NEWEST, who, answer, now
+                )
                 if seconds > 0:
                     plain.append((who, uri, now + seconds, scope, answer))
             case ("update", uri):
-                book.outdate("notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri=uri))
-                plain = [kept for kept in plain if kept[1] != uri and not kept[1].startswith(uri + "/")]
+                book.outdate(
+                    "notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri=uri)
+                )
+                plain = [
+                    kept for kept in plain if kept[1] != uri and not kept[1].startswith(uri + "/")
+                ]
             case ("wait", seconds):
                 now += seconds
         for who in (ALICE, BOB, NOBODY):
             for uri in ("x:a", "x:b", "x:a/b"):
-                found = book.find("resources/read", t.ReadResourceRequestParams(uri=uri), NEWEST, who, now)
-                allowed = [kept[4] for kept in plain if kept[1] == uri and now < kept[2] and (kept[3] == "public" or kept[0] == who)]
+                found = book.find(
+                    "resources/read", t.ReadResourceRequestParams(uri=uri), NEWEST, who, now
+                )
+                allowed = [
+                    kept[4]
+                    for kept in plain
+                    if kept[1] == uri and now < kept[2] and (kept[3] == "public" or kept[0] == who)
+                ]
                 assert found is None or any(found is answer for answer in allowed)

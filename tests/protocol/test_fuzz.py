@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 
 from interlock import types as t
 from interlock.protocol.client import ClientConnection
-from interlock.protocol.events import QuestionReceived, RequestCancelled, RequestReceived, ResponseReceived, SessionListen
+from interlock.protocol.events import (
+    QuestionReceived,
+    RequestCancelled,
+    RequestReceived,
+    ResponseReceived,
+    SessionListen,
+)
 from interlock.protocol.server import ServerConnection
 from interlock.wire.jsonrpc import Malformed, is_batch
 from interlock.wire.revisions import NEWEST, R2, REVISIONS
@@ -26,7 +32,12 @@ from .frames import answer, asked, identity, initialize, request, sent, stamped
 from .mutations import Mutator
 
 SERVER = identity()
-QUESTIONS = (t.ListRootsRequest(), t.ElicitRequest(t.ElicitRequestParams(message="?", mode="form", requested_schema={"type": "object"})))
+QUESTIONS = (
+    t.ListRootsRequest(),
+    t.ElicitRequest(
+        t.ElicitRequestParams(message="?", mode="form", requested_schema={"type": "object"})
+    ),
+)
 
 
 @contextmanager
@@ -78,7 +89,9 @@ class Servant:
             if "method" not in said:
                 assert ("result" in said) != ("error" in said), frame
                 one = not is_batch(frame)  # in a batch an id may be answered and then used again
-                assert "error" in said or not (one and any(self.is_open(said["id"], key) for key in self.open)), frame
+                assert "error" in said or not (
+                    one and any(self.is_open(said["id"], key) for key in self.open)
+                ), frame
             else:
                 assert said["method"] == "notifications/cancelled"
 
@@ -90,8 +103,16 @@ class Servant:
         connection, event = self.connection, self.open[id]
         choice = self.random.randrange(5)
         if choice == 0:
-            connection.notify(id, "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1))
-        elif choice == 1 and event.caller.revision in REVISIONS[2:4] and not isinstance(id, SessionListen):
+            connection.notify(
+                id,
+                "notifications/progress",
+                t.ProgressNotificationParams(progress_token=1, progress=1),
+            )
+        elif (
+            choice == 1
+            and event.caller.revision in REVISIONS[2:4]
+            and not isinstance(id, SessionListen)
+        ):
             self.asked.add(connection.ask(id, self.random.choice(QUESTIONS)))
         elif choice == 2:
             connection.fail(id, t.INTERNAL_ERROR, "no")
@@ -111,8 +132,12 @@ class Servant:
         (reply,) = sent(self.connection)
         assert reply["result"]["tools"] == []
         ended = self.connection.close()
-        assert {event.id for event in ended if isinstance(event, RequestCancelled)} >= self.open.keys()
-        assert len([event for event in ended if isinstance(event, ResponseReceived)]) <= len(self.asked)
+        assert {
+            event.id for event in ended if isinstance(event, RequestCancelled)
+        } >= self.open.keys()
+        assert len([event for event in ended if isinstance(event, ResponseReceived)]) <= len(
+            self.asked
+        )
         assert self.connection.outgoing() == []
 
 
@@ -216,7 +241,11 @@ def test_every_member_left_out_or_spoiled_one_by_one() -> None:
         for message in mutator.corpus:
             for key in message:
                 for value in (..., None, 5, "x", [], {}, [{}], True, 1.5, "\x00"):
-                    spoiled = {k: (value if k == key else v) for k, v in message.items() if not (k == key and value is ...)}
+                    spoiled = {
+                        k: (value if k == key else v)
+                        for k, v in message.items()
+                        if not (k == key and value is ...)
+                    }
                     for one in (*servants, customer):
                         one.take(json.dumps(spoiled).encode())
         for one in (*servants, customer):
@@ -224,12 +253,24 @@ def test_every_member_left_out_or_spoiled_one_by_one() -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=10,
 )
 methods = st.sampled_from(
-    ["initialize", "ping", "tools/call", "tools/list", "resources/subscribe", "server/discover", "notifications/cancelled"]
+    [
+        "initialize",
+        "ping",
+        "tools/call",
+        "tools/list",
+        "resources/subscribe",
+        "server/discover",
+        "notifications/cancelled",
+    ]
 )
 members = st.fixed_dictionaries(
     {},
@@ -244,10 +285,19 @@ members = st.fixed_dictionaries(
 )
 
 
-@given(frames=st.lists(members, max_size=6), revision=st.sampled_from(REVISIONS), seed=st.integers(0, 100))
-def test_any_members_in_any_order_do_no_harm(frames: list[dict[str, Any]], revision: str, seed: int) -> None:
+@given(
+    frames=st.lists(members, max_size=6),
+    revision=st.sampled_from(REVISIONS),
+    seed=st.integers(0, 100),
+)
+def test_any_members_in_any_order_do_no_harm(
+    frames: list[dict[str, Any]], revision: str, seed: int
+) -> None:
     """What the engine above does not think of, Hypothesis may."""
-    servant, customer = Servant(revision, random.Random(seed)), Customer(revision, random.Random(seed))
+    servant, customer = (
+        Servant(revision, random.Random(seed)),
+        Customer(revision, random.Random(seed)),
+    )
     for frame in frames:
         servant.take(json.dumps(frame).encode("utf-8", "surrogatepass"))
         customer.take(json.dumps(frame).encode("utf-8", "surrogatepass"))
@@ -278,15 +328,28 @@ def test_the_quick_way_to_read_a_request_comes_to_the_same_as_the_thorough_one()
         for event in events:
             id = getattr(event, "id", None)
             id = id.uri if isinstance(id, SessionListen) else id
-            said.append((type(event), id, getattr(event, "method", None), getattr(event, "caller", None), getattr(event, "meta", None)))
+            said.append(
+                (
+                    type(event),
+                    id,
+                    getattr(event, "method", None),
+                    getattr(event, "caller", None),
+                    getattr(event, "meta", None),
+                )
+            )
         return said, sent(connection)
 
     read = 0
     for frame in Mutator(9).frames(4_000):
-        if b'"error":' in frame:  # a request with an error beside its method is a request to the one and malformed to the other
+        if (
+            b'"error":' in frame
+        ):  # a request with an error beside its method is a request to the one and malformed to the other
             continue
         for revision in (R2, NEWEST):
-            quick, thorough = Servant(revision, random.Random(0)).connection, Servant(revision, random.Random(0)).connection
+            quick, thorough = (
+                Servant(revision, random.Random(0)).connection,
+                Servant(revision, random.Random(0)).connection,
+            )
             seen = told(quick, quick.receive(frame))
             assert seen == told(thorough, thorough._receive_other(frame)), frame
             read += any(kind is RequestReceived for kind, *_ in seen[0])

@@ -69,8 +69,16 @@ LADDER: dict[str, tuple[Spoil, int, int]] = {
     "no JSON-RPC": (with_body(b'{"jsonrpc":"1.0","id":1,"method":"tools/call"}'), 400, BAD),
     "no revision in _meta": (with_meta("protocolVersion"), 400, t.INVALID_PARAMS),
     "no capabilities in _meta": (with_meta("clientCapabilities"), 400, t.INVALID_PARAMS),
-    "another revision in the header": (with_header("mcp-protocol-version", "2099-01-01"), 400, t.HEADER_MISMATCH),
-    "another method in the header": (with_header("mcp-method", "tools/list"), 400, t.HEADER_MISMATCH),
+    "another revision in the header": (
+        with_header("mcp-protocol-version", "2099-01-01"),
+        400,
+        t.HEADER_MISMATCH,
+    ),
+    "another method in the header": (
+        with_header("mcp-method", "tools/list"),
+        400,
+        t.HEADER_MISMATCH,
+    ),
     "another name in the header": (with_header("mcp-name", "subtract"), 400, t.HEADER_MISMATCH),
 }
 
@@ -119,12 +127,20 @@ def test_refusals_carry_the_id_of_the_request() -> None:
         assert isinstance(verdict, Refused)
         ladder = list(LADDER)
         read = ladder.index(rung) > ladder.index("no JSON-RPC")
-        assert json.loads(verdict.body).get("id") == ("seven" if read else 1 if rung == "no JSON-RPC" else None)
+        assert json.loads(verdict.body).get("id") == (
+            "seven" if read else 1 if rung == "no JSON-RPC" else None
+        )
 
 
 # -- where it comes from ----------------------------------------------------------------------------------
 
-AT_HOME, PUBLIC = Rules(), Rules(hosts=frozenset({"mcp.example.com", "other.example:9000"}), origins=frozenset({"https://app.example.com"}))
+AT_HOME, PUBLIC = (
+    Rules(),
+    Rules(
+        hosts=frozenset({"mcp.example.com", "other.example:9000"}),
+        origins=frozenset({"https://app.example.com"}),
+    ),
+)
 
 HOSTS = [
     # (rules, host, whether it is welcome)
@@ -205,7 +221,13 @@ def test_what_is_remembered_of_strangers_is_bounded() -> None:
         long = b"h%d" % number + b"9" * 60_000
         assert len(rules.stranger(long, None)) < 500
         assert len(rules.stranger(b"localhost", b"http://" + long)) < 500
-    assert sum(len(host or b"") + len(origin or b"") + len(why) for (host, origin), why in rules._known.items()) < 1_000_000
+    assert (
+        sum(
+            len(host or b"") + len(origin or b"") + len(why)
+            for (host, origin), why in rules._known.items()
+        )
+        < 1_000_000
+    )
 
 
 # -- media types --------------------------------------------------------------------------------------------
@@ -260,7 +282,10 @@ ACCEPTED = [
 def test_what_may_be_answered(header: str | None, json_: bool, events: bool) -> None:
     """As RFC 9110 has it: lists, wildcards and weights; where neither kind is wanted the request is refused (`HTM-02`, `HTL-03`)."""
     headers = {} if header is None else {b"accept": header.encode()}
-    assert (accepts(headers, b"application/json"), accepts(headers, b"text/event-stream")) == (json_, events)
+    assert (accepts(headers, b"application/json"), accepts(headers, b"text/event-stream")) == (
+        json_,
+        events,
+    )
     verdict = modern(accept=header).judged()
     assert isinstance(verdict, Stateless) if json_ or events else refusal(verdict) == (406, BAD)
 
@@ -268,7 +293,18 @@ def test_what_may_be_answered(header: str | None, json_: bool, events: bool) -> 
 # -- headers that repeat the body ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id", "mcp-param-region", "host", "origin"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mcp-protocol-version",
+        "mcp-method",
+        "mcp-name",
+        "mcp-session-id",
+        "mcp-param-region",
+        "host",
+        "origin",
+    ],
+)
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 def test_headers_that_decide_come_once(name: str, method: str) -> None:
     """Who reads the first and who reads the last would see two different requests (`HDR-11`)."""
@@ -280,7 +316,9 @@ def test_headers_that_decide_come_once(name: str, method: str) -> None:
     assert name in verdict.why
 
 
-@pytest.mark.parametrize("name", ["accept", "cookie", "x-forwarded-for", "last-event-id", "mcp-other"])
+@pytest.mark.parametrize(
+    "name", ["accept", "cookie", "x-forwarded-for", "last-event-id", "mcp-other"]
+)
 def test_other_headers_may_come_twice(name: str) -> None:
     """They route nothing."""
     x = modern()
@@ -290,7 +328,12 @@ def test_other_headers_may_come_twice(name: str) -> None:
 
 MIRRORS: dict[str, tuple[Offered, bool]] = {
     "as it is": (modern(), True),
-    "space around it": (modern(mcp_method="\t tools/call  ", mcp_protocol_version=f" {NEWEST}\t", mcp_name="  add "), True),
+    "space around it": (
+        modern(
+            mcp_method="\t tools/call  ", mcp_protocol_version=f" {NEWEST}\t", mcp_name="  add "
+        ),
+        True,
+    ),
     "another case in the name": (modern(mcp_name="Add"), False),
     "another case in the method": (modern(mcp_method="Tools/Call"), False),
     "no revision": (modern(mcp_protocol_version=None), False),
@@ -305,21 +348,33 @@ MIRRORS: dict[str, tuple[Offered, bool]] = {
     "a prompt's name": (modern("prompts/get", {"name": "trip"}), True),
     "another prompt's name": (modern("prompts/get", {"name": "trip"}, mcp_name="trap"), False),
     "a resource's address": (modern("resources/read", {"uri": "note://one?a=b c"}), True),
-    "another resource's address": (modern("resources/read", {"uri": "note://one"}, mcp_name="note://two"), False),
-    "the resource's name for its address": (modern("resources/read", {"uri": "note://one", "name": "one"}, mcp_name="one"), False),
+    "another resource's address": (
+        modern("resources/read", {"uri": "note://one"}, mcp_name="note://two"),
+        False,
+    ),
+    "the resource's name for its address": (
+        modern("resources/read", {"uri": "note://one", "name": "one"}, mcp_name="one"),
+        False,
+    ),
     "an empty name for an empty name": (modern("tools/call", {"name": ""}, mcp_name=""), True),
     "in base64": (modern("tools/call", {"name": "wörter"}, mcp_name=encode_value("wörter")), True),
     "in base64 without need": (modern(mcp_name="=?base64?YWRk?="), True),
     "in base64 with space around it": (modern(mcp_name=" =?base64?YWRk?= "), True),
     "another name in base64": (modern(mcp_name="=?base64?YWRkcw==?="), False),
-    "base64 without padding": (modern("tools/call", {"name": "a"}, mcp_name="=?base64?YQ?="), False),
+    "base64 without padding": (
+        modern("tools/call", {"name": "a"}, mcp_name="=?base64?YQ?="),
+        False,
+    ),
     "base64 of strange characters": (modern(mcp_name="=?base64?YW*k?="), False),
     "base64 of no UTF-8": (modern(mcp_name="=?base64?/w==?="), False),
     "the mark in capitals": (modern(mcp_name="=?BASE64?YWRk?="), False),
     "a name that looks like half a mark": (modern("tools/call", {"name": "=?base64?YWRk"}), True),
     "a name that looks like the other half": (modern("tools/call", {"name": "YWRk?="}), True),
     "raw UTF-8": (modern("tools/call", {"name": "wörter"}, mcp_name="wörter"), False),
-    "a name with space at its end": (modern("tools/call", {"name": "a "}, mcp_name=encode_value("a ")), True),
+    "a name with space at its end": (
+        modern("tools/call", {"name": "a "}, mcp_name=encode_value("a ")),
+        True,
+    ),
     "an unknown method": (modern("no/such", mcp_name=None), True),
     "an unknown method with another header": (modern("no/such", mcp_method="tools/list"), False),
 }
@@ -339,7 +394,9 @@ def test_headers_say_what_the_body_says(case: str) -> None:
 
 def test_the_headers_of_arguments_go_to_whoever_knows_the_schema() -> None:
     """They are handed on as they are; others are not (`HDR-14`, `XMH-19`)."""
-    verdict = modern(mcp_param_region="us-west1", mcp_param_x="=?base64?YQ==?=", x_other="1").judged()
+    verdict = modern(
+        mcp_param_region="us-west1", mcp_param_x="=?base64?YQ==?=", x_other="1"
+    ).judged()
     assert isinstance(verdict, Stateless)
     assert verdict.headers == {"mcp-param-region": "us-west1", "mcp-param-x": "=?base64?YQ==?="}
 

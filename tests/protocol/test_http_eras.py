@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from interlock import types as t
-from interlock.protocol.http import Ending, Greeting, InSession, Listening, Refused, Rules, Stateless, Taken
+from interlock.protocol.http import (
+    Ending,
+    Greeting,
+    InSession,
+    Listening,
+    Refused,
+    Rules,
+    Stateless,
+    Taken,
+)
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R1, R2, R3, R4, R5
 
 from .frames import answer, error, identity, initialize, notification, request
@@ -23,7 +32,17 @@ PROUD = Rules(greets=False)  # of a server that serves the newest revision only
 # -- which era ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "no/such"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "no/such",
+    ],
+)
 def test_the_era_is_found_before_the_method(method: str) -> None:
     """What says the newest revision is judged under it, whatever it asks (`ERA-02`, `CFQ-02`)."""
     assert isinstance(modern(method, {}, mcp_name=None).judged(), Stateless)
@@ -31,8 +50,16 @@ def test_the_era_is_found_before_the_method(method: str) -> None:
 
 def test_a_header_of_the_newest_revision_alone_makes_a_request_one_of_it() -> None:
     """And then the rest of it is missed, `initialize` or not (`CFQ-03`)."""
-    for body in (request(1, "server/discover", {}), request(1, "tools/list"), initialize(1, R4), request(1, "ping")):
-        assert refusal(offered(body, mcp_protocol_version=NEWEST).judged()) == (400, t.INVALID_PARAMS)
+    for body in (
+        request(1, "server/discover", {}),
+        request(1, "tools/list"),
+        initialize(1, R4),
+        request(1, "ping"),
+    ):
+        assert refusal(offered(body, mcp_protocol_version=NEWEST).judged()) == (
+            400,
+            t.INVALID_PARAMS,
+        )
 
 
 def test_meta_of_the_newest_revision_alone_makes_a_request_one_of_it() -> None:
@@ -45,7 +72,9 @@ def test_meta_of_the_newest_revision_alone_makes_a_request_one_of_it() -> None:
 @pytest.mark.parametrize("revision", [*HANDSHAKE_REVISIONS, "2099-01-01"])
 def test_initialize_opens_a_session(said: str | None, revision: str) -> None:
     """With the header or without it (`CFQ-12`, `ERA-02`)."""
-    assert isinstance(offered(initialize(1, revision), mcp_protocol_version=said).judged(), Greeting)
+    assert isinstance(
+        offered(initialize(1, revision), mcp_protocol_version=said).judged(), Greeting
+    )
 
 
 SESSION = "0123456789abcdef"
@@ -77,12 +106,27 @@ def test_messages_of_a_session(said: str | None, session: str | None, body: byte
 
 def test_a_request_of_a_session_is_read_once() -> None:
     """What was read on the way to the verdict need not be read again."""
-    verdict = offered(request("a", "tools/call", {"name": "add", "_meta": {"progressToken": 7}}), mcp_session_id=SESSION).judged()
+    verdict = offered(
+        request("a", "tools/call", {"name": "add", "_meta": {"progressToken": 7}}),
+        mcp_session_id=SESSION,
+    ).judged()
     assert isinstance(verdict, InSession)
-    assert (verdict.request.id, verdict.request.method, verdict.meta.progress_token) == ("a", "tools/call", 7)
+    assert (verdict.request.id, verdict.request.method, verdict.meta.progress_token) == (
+        "a",
+        "tools/call",
+        7,
+    )
 
 
-@pytest.mark.parametrize("body", [request(1, "tools/list"), notification("no/such"), answer(1, {}), b"[" + request(1, "ping") + b"]"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        request(1, "tools/list"),
+        notification("no/such"),
+        answer(1, {}),
+        b"[" + request(1, "ping") + b"]",
+    ],
+)
 @pytest.mark.parametrize("said", ["2099-01-01", "1", "", "latest"])
 def test_revisions_that_nobody_knows(body: bytes, said: str) -> None:
     """Are refused, whatever is posted (`HTL-50`)."""
@@ -93,18 +137,32 @@ def test_revisions_that_nobody_knows(body: bytes, said: str) -> None:
 @pytest.mark.parametrize("said", [R1, R2])
 def test_revisions_that_this_server_does_not_have(said: str) -> None:
     """Are named as unsupported, with those that it has (`HTL-50`)."""
-    for body in (request(1, "tools/list"), notification("notifications/initialized"), answer(1, {})):
-        verdict = offered(body, mcp_protocol_version=said, mcp_session_id=SESSION).judged(house=YOUNG_ONLY)
+    for body in (
+        request(1, "tools/list"),
+        notification("notifications/initialized"),
+        answer(1, {}),
+    ):
+        verdict = offered(body, mcp_protocol_version=said, mcp_session_id=SESSION).judged(
+            house=YOUNG_ONLY
+        )
         assert refusal(verdict) == (400, t.UNSUPPORTED_PROTOCOL_VERSION)
-        assert json.loads(verdict.body)["error"]["data"] == {"supported": [R5, R4, R3], "requested": said}  # type: ignore[union-attr]
+        assert json.loads(verdict.body)["error"]["data"] == {
+            "supported": [R5, R4, R3],
+            "requested": said,
+        }  # type: ignore[union-attr]
     for method in ("GET", "DELETE"):
-        verdict = offered(b"", method=method, mcp_protocol_version=said, mcp_session_id=SESSION).judged(house=YOUNG_ONLY)
+        verdict = offered(
+            b"", method=method, mcp_protocol_version=said, mcp_session_id=SESSION
+        ).judged(house=YOUNG_ONLY)
         assert refusal(verdict)[0] == 400
 
 
 def test_a_request_without_a_revision_where_the_oldest_are_not_served() -> None:
     """Is taken for one of 2025-03-26 only where that is served; a session knows its own (`ERA-17`, `ERA-18`, `HTL-49`)."""
-    plain, in_session = offered(request(1, "tools/list")), offered(request(1, "tools/list"), mcp_session_id=SESSION)
+    plain, in_session = (
+        offered(request(1, "tools/list")),
+        offered(request(1, "tools/list"), mcp_session_id=SESSION),
+    )
     assert isinstance(plain.judged(), InSession)
     assert refusal(plain.judged(house=YOUNG_ONLY)) == (400, t.HEADER_MISMATCH)
     assert isinstance(in_session.judged(house=YOUNG_ONLY), InSession)
@@ -115,10 +173,14 @@ def test_a_request_without_a_revision_where_the_oldest_are_not_served() -> None:
 def test_a_server_of_the_newest_revision_only() -> None:
     """`initialize` goes to the connection, which names the versions; the rest of the era is refused (`ERA-03`, `HTM-19`)."""
     assert isinstance(offered(initialize(1, R4)).judged(PROUD, MODERN_ONLY), Greeting)
-    assert refusal(offered(request(1, "ping"), mcp_protocol_version=R4).judged(PROUD, MODERN_ONLY)) == (400, t.UNSUPPORTED_PROTOCOL_VERSION)
+    assert refusal(
+        offered(request(1, "ping"), mcp_protocol_version=R4).judged(PROUD, MODERN_ONLY)
+    ) == (400, t.UNSUPPORTED_PROTOCOL_VERSION)
     for method in ("GET", "DELETE"):
         for said in (None, R4, R5):
-            verdict = offered(b"", method=method, mcp_protocol_version=said, mcp_session_id=SESSION).judged(PROUD, MODERN_ONLY)
+            verdict = offered(
+                b"", method=method, mcp_protocol_version=said, mcp_session_id=SESSION
+            ).judged(PROUD, MODERN_ONLY)
             assert refusal(verdict)[0] == 405
             assert isinstance(verdict, Refused)
             assert dict(verdict.headers)[b"allow"] == b"POST"
@@ -166,7 +228,14 @@ def test_bodies_under_the_newest_revision(body: bytes, kind: Any, code: int) -> 
         assert refusal(verdict) == (400, code)
 
 
-@pytest.mark.parametrize("body", [body for body, kind, code in BODIES if code == t.PARSE_ERROR or b'"id":1.5' in body or body == b"7"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        body
+        for body, kind, code in BODIES
+        if code == t.PARSE_ERROR or b'"id":1.5' in body or body == b"7"
+    ],
+)
 def test_bodies_that_no_revision_takes(body: bytes) -> None:
     """They need no session to be refused, and the endpoint does not crash (`RPC-16`)."""
     assert refusal(offered(body).judged())[0] == 400
@@ -178,7 +247,12 @@ NO_SESSIONS = Rules(sessions=False)
 
 OTHERS: list[tuple[str, Rules, dict[str, str | None], Any]] = [
     ("GET", AT_HOME, {"mcp_session_id": SESSION}, Listening(SESSION, None, None)),
-    ("GET", AT_HOME, {"mcp_session_id": SESSION, "mcp_protocol_version": R4, "last_event_id": "a.1"}, Listening(SESSION, R4, "a.1")),
+    (
+        "GET",
+        AT_HOME,
+        {"mcp_session_id": SESSION, "mcp_protocol_version": R4, "last_event_id": "a.1"},
+        Listening(SESSION, R4, "a.1"),
+    ),
     ("GET", AT_HOME, {"mcp_session_id": SESSION, "accept": None}, Listening(SESSION, None, None)),
     ("GET", AT_HOME, {"mcp_session_id": SESSION, "accept": "application/json"}, 406),
     ("GET", AT_HOME, {}, 400),
@@ -186,8 +260,18 @@ OTHERS: list[tuple[str, Rules, dict[str, str | None], Any]] = [
     ("GET", AT_HOME, {"mcp_session_id": SESSION, "mcp_protocol_version": R5}, 405),
     ("GET", NO_SESSIONS, {"mcp_session_id": SESSION}, 405),
     ("DELETE", AT_HOME, {"mcp_session_id": SESSION}, Ending(SESSION, None)),
-    ("DELETE", AT_HOME, {"mcp_session_id": SESSION, "mcp_protocol_version": R3}, Ending(SESSION, R3)),
-    ("DELETE", AT_HOME, {"mcp_session_id": SESSION, "accept": "application/json"}, Ending(SESSION, None)),
+    (
+        "DELETE",
+        AT_HOME,
+        {"mcp_session_id": SESSION, "mcp_protocol_version": R3},
+        Ending(SESSION, R3),
+    ),
+    (
+        "DELETE",
+        AT_HOME,
+        {"mcp_session_id": SESSION, "accept": "application/json"},
+        Ending(SESSION, None),
+    ),
     ("DELETE", AT_HOME, {}, 400),
     ("DELETE", AT_HOME, {"mcp_session_id": SESSION, "mcp_protocol_version": R5}, 405),
     ("DELETE", NO_SESSIONS, {"mcp_session_id": SESSION}, 405),
@@ -200,7 +284,9 @@ OTHERS: list[tuple[str, Rules, dict[str, str | None], Any]] = [
 
 
 @pytest.mark.parametrize("method, rules, headers, expected", OTHERS)
-def test_other_methods(method: str, rules: Rules, headers: dict[str, str | None], expected: Any) -> None:
+def test_other_methods(
+    method: str, rules: Rules, headers: dict[str, str | None], expected: Any
+) -> None:
     """GET and DELETE belong to sessions, and to nothing else (`HTL-25`, `HTL-41`, `HTL-45`, `HTL-50`, `HTM-17`, `HTM-19`)."""
     verdict = offered(b"", method=method, content_type=None, **headers).judged(rules)
     if isinstance(expected, int):
@@ -209,7 +295,9 @@ def test_other_methods(method: str, rules: Rules, headers: dict[str, str | None]
         assert verdict == expected
 
 
-@pytest.mark.parametrize("rules, allowed", [(AT_HOME, "GET, POST, DELETE"), (NO_SESSIONS, "POST"), (PROUD, "POST")])
+@pytest.mark.parametrize(
+    "rules, allowed", [(AT_HOME, "GET, POST, DELETE"), (NO_SESSIONS, "POST"), (PROUD, "POST")]
+)
 def test_a_method_that_is_not_allowed_is_told_which_are(rules: Rules, allowed: str) -> None:
     """As RFC 9110 wants it (`HTM-19`)."""
     verdict = offered(b"", method="PUT").judged(rules)

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.protocol.events import RequestReceived
-from interlock.protocol.http import Ending, InSession, Listening, Refused, Rules, Stateless, Verdict, judge
+from interlock.protocol.http import (
+    Ending,
+    InSession,
+    Listening,
+    Refused,
+    Rules,
+    Stateless,
+    Verdict,
+    judge,
+)
 from interlock.protocol.server import ServerConnection
 from interlock.wire.http import decode_value
 from interlock.wire.revisions import NEWEST, R3, R4, R5, REVISIONS
@@ -26,8 +35,27 @@ HOUSES = [
     identity(revisions=(R3, R4)),
     identity(methods={"example.com/own": HOUSE.requests["tools/list"]}),
 ]
-RULES = [Rules(), Rules(sessions=False), Rules(greets=False), Rules(hosts=frozenset({"*"}), origins=frozenset({"https://app.example"}))]
-METHODS = ["POST", "POST", "POST", "POST", "POST", "GET", "DELETE", "PUT", "HEAD", "", "post", "POST\x00", "\udcff"]
+RULES = [
+    Rules(),
+    Rules(sessions=False),
+    Rules(greets=False),
+    Rules(hosts=frozenset({"*"}), origins=frozenset({"https://app.example"})),
+]
+METHODS = [
+    "POST",
+    "POST",
+    "POST",
+    "POST",
+    "POST",
+    "GET",
+    "DELETE",
+    "PUT",
+    "HEAD",
+    "",
+    "post",
+    "POST\x00",
+    "\udcff",
+]
 NAMES = [
     b"host", b"origin", b"content-type", b"accept", b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-session-id", b"last-event-id",
     b"mcp-param-region", b"mcp-param-", b"", b"\xff", b"x",
@@ -50,17 +78,39 @@ def good() -> list[Parts]:
         modern("resources/read", {"uri": "note://one"}),
         modern("prompts/get", {"name": "trip"}),
         modern("subscriptions/listen", {"notifications": {}}),
-        offered(notification("notifications/cancelled", {"requestId": 1}), mcp_protocol_version=NEWEST),
+        offered(
+            notification("notifications/cancelled", {"requestId": 1}), mcp_protocol_version=NEWEST
+        ),
         offered(initialize(1, R4)),
-        offered(request(1, "tools/call", {"name": "add"}), mcp_session_id=session, mcp_protocol_version=R4),
-        offered(b"[" + request(1, "ping") + b"," + notification("notifications/initialized") + b"]", mcp_session_id=session),
-        offered(b"", method="GET", mcp_session_id=session, last_event_id="a.b.1", mcp_protocol_version=R3),
+        offered(
+            request(1, "tools/call", {"name": "add"}),
+            mcp_session_id=session,
+            mcp_protocol_version=R4,
+        ),
+        offered(
+            b"[" + request(1, "ping") + b"," + notification("notifications/initialized") + b"]",
+            mcp_session_id=session,
+        ),
+        offered(
+            b"",
+            method="GET",
+            mcp_session_id=session,
+            last_event_id="a.b.1",
+            mcp_protocol_version=R3,
+        ),
         offered(b"", method="DELETE", mcp_session_id=session),
     ]
     found: list[Parts] = []
     for x in requests:
         body = x.body if isinstance(x.body, bytes) else json.dumps(x.body).encode()
-        found.append((x.method, {name.encode(): value.encode() for name, value in x.headers.items()}, [], body))
+        found.append(
+            (
+                x.method,
+                {name.encode(): value.encode() for name, value in x.headers.items()},
+                [],
+                body,
+            )
+        )
     return found
 
 
@@ -69,7 +119,10 @@ def check(verdict: Verdict, parts: Parts, house: Any) -> str:
     method, headers, _, body = parts
     if isinstance(verdict, Refused):
         assert 400 <= verdict.status < 500
-        assert all(isinstance(name, bytes) and b"\n" not in value and b"\r" not in value for name, value in verdict.headers)
+        assert all(
+            isinstance(name, bytes) and b"\n" not in value and b"\r" not in value
+            for name, value in verdict.headers
+        )
         if verdict.body:
             said = json.loads(verdict.body)
             assert said["jsonrpc"] == "2.0"
@@ -77,21 +130,31 @@ def check(verdict: Verdict, parts: Parts, house: Any) -> str:
             assert type(said.get("id", 0)) in (int, str)
             assert type(said["error"]["code"]) is int
             assert said["error"]["message"]
-            assert len(verdict.body) < 8 * len(body) + 2_000  # a refusal repeats no more than a little of what was sent
+            assert (
+                len(verdict.body) < 8 * len(body) + 2_000
+            )  # a refusal repeats no more than a little of what was sent
     elif isinstance(verdict, Stateless):
         assert method == "POST"
         said = headers[b"mcp-protocol-version"].decode("latin-1").strip(" \t")
         assert verdict.meta.protocol_version == said
         connection = ServerConnection(house, shared=False)
-        events = connection.receive(body) if verdict.request is None else connection.receive_read(verdict.request, verdict.meta)
+        events = (
+            connection.receive(body)
+            if verdict.request is None
+            else connection.receive_read(verdict.request, verdict.meta)
+        )
         if not events:  # then the connection has words for it
             assert connection.outgoing()
         for event in events:  # and what runs is what the headers say (`HDR-06`)
             assert isinstance(event, RequestReceived)
             assert headers[b"mcp-method"].decode("latin-1").strip(" \t") == event.method
-            field = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}.get(event.method)
+            field = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}.get(
+                event.method
+            )
             if field is not None:
-                assert decode_value(headers[b"mcp-name"].decode("latin-1")) == getattr(event.params, field)
+                assert decode_value(headers[b"mcp-name"].decode("latin-1")) == getattr(
+                    event.params, field
+                )
     elif isinstance(verdict, Listening | Ending):
         assert method in ("GET", "DELETE")
         assert b"mcp-session-id" in headers
@@ -132,7 +195,14 @@ class Spoiler:
                     body = self.mutator.frame()
                     self.follow(headers, body)
                 case _ if body:
-                    body = rng.choice((self.mutator.truncate, self.mutator.flip, self.mutator.insert, self.mutator.number))(body)
+                    body = rng.choice(
+                        (
+                            self.mutator.truncate,
+                            self.mutator.flip,
+                            self.mutator.insert,
+                            self.mutator.number,
+                        )
+                    )(body)
                 case _:
                     body = b"x"
         return method, headers, twice, body
@@ -144,8 +214,12 @@ class Spoiler:
         try:
             said = json.loads(body)
             headers[b"mcp-method"] = said["method"].encode("latin-1")
-            headers[b"mcp-protocol-version"] = said["params"]["_meta"][KEY + "protocolVersion"].encode("latin-1")
-            headers[b"mcp-name"] = str(said["params"].get("name") or said["params"].get("uri")).encode("latin-1")
+            headers[b"mcp-protocol-version"] = said["params"]["_meta"][
+                KEY + "protocolVersion"
+            ].encode("latin-1")
+            headers[b"mcp-name"] = str(
+                said["params"].get("name") or said["params"].get("uri")
+            ).encode("latin-1")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass
 
@@ -155,7 +229,11 @@ def storm(number: int, seed: int) -> dict[str, int]:
     spoiler, kinds = Spoiler(seed), dict[str, int]()
     for turn in range(number):
         parts = spoiler.spoiled()
-        house, rules = (HOUSE, RULES[0]) if turn % 3 else (HOUSES[turn % len(HOUSES)], RULES[turn % 7 % len(RULES)])
+        house, rules = (
+            (HOUSE, RULES[0])
+            if turn % 3
+            else (HOUSES[turn % len(HOUSES)], RULES[turn % 7 % len(RULES)])
+        )
         kind = check(judge(rules, house, *parts), parts, house)
         kinds[kind] = kinds.get(kind, 0) + 1
     return kinds
@@ -170,7 +248,15 @@ def test_the_good_requests_are_taken() -> None:
 def test_twenty_thousand_spoiled_requests() -> None:
     """The everyday round; every kind of verdict comes up in it."""
     kinds = storm(20_000, seed=1)
-    assert set(kinds) == {"Refused", "Stateless", "Greeting", "InSession", "Listening", "Ending", "Taken"}
+    assert set(kinds) == {
+        "Refused",
+        "Stateless",
+        "Greeting",
+        "InSession",
+        "Listening",
+        "Ending",
+        "Taken",
+    }
     assert min(kinds.values()) > 100
     assert kinds["Refused"] > 5_000
 
@@ -182,20 +268,33 @@ def test_a_hundred_thousand_spoiled_requests(seed: int) -> None:
     storm(100_000, seed)
 
 
-headers_ = st.dictionaries(st.sampled_from(NAMES) | st.binary(max_size=8), st.sampled_from(VALUES) | st.binary(max_size=30), max_size=9)
+headers_ = st.dictionaries(
+    st.sampled_from(NAMES) | st.binary(max_size=8),
+    st.sampled_from(VALUES) | st.binary(max_size=30),
+    max_size=9,
+)
 
 
 @given(
     method=st.sampled_from(METHODS) | st.text(max_size=5),
     headers=headers_,
     twice=st.lists(st.sampled_from(NAMES), max_size=2),
-    body=st.binary(max_size=60) | st.sampled_from([stamped(1, "tools/call", {"name": "add"}), request(1, "ping"), initialize(1, R4)]),
+    body=st.binary(max_size=60)
+    | st.sampled_from(
+        [stamped(1, "tools/call", {"name": "add"}), request(1, "ping"), initialize(1, R4)]
+    ),
     base=st.none() | st.integers(0, len(good()) - 1),
     rules=st.sampled_from(RULES),
     house=st.sampled_from(HOUSES),
 )
 def test_any_method_headers_and_body(
-    method: str, headers: dict[bytes, bytes], twice: list[bytes], body: bytes, base: int | None, rules: Rules, house: Any
+    method: str,
+    headers: dict[bytes, bytes],
+    twice: list[bytes],
+    body: bytes,
+    base: int | None,
+    rules: Rules,
+    house: Any,
 ) -> None:
     """What the engine above does not think of, Hypothesis may."""
     parts: Parts = (method, headers, twice, body)

@@ -13,14 +13,24 @@ from interlock.protocol.journal import Journal
 
 
 def question(message: str, **schema: Any) -> t.ElicitRequest:
-    return t.ElicitRequest(t.ElicitRequestParams(message=message, requested_schema={"type": "object", "properties": schema}))
+    return t.ElicitRequest(
+        t.ElicitRequestParams(
+            message=message, requested_schema={"type": "object", "properties": schema}
+        )
+    )
 
 
 ROOTS = t.ListRootsRequest()
 
 
-@given(st.lists(st.tuples(st.text(max_size=3), st.none() | st.text(min_size=1, max_size=3)), max_size=8))
-def test_every_run_gives_the_same_keys_and_each_only_once(asked: list[tuple[str, str | None]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.text(max_size=3), st.none() | st.text(min_size=1, max_size=3)), max_size=8
+    )
+)
+def test_every_run_gives_the_same_keys_and_each_only_once(
+    asked: list[tuple[str, str | None]],
+) -> None:
     """Also where the same words are asked again, and whatever names the author gives (`MRT-04`)."""
 
     def run() -> list[str]:
@@ -41,7 +51,10 @@ def test_every_run_gives_the_same_keys_and_each_only_once(asked: list[tuple[str,
 
 def test_a_key_is_the_questions_place_and_words() -> None:
     """Other words, another form or another place is another question: an answer to one is never taken for the other's."""
-    firsts = {Journal().key(q) for q in (question("a"), question("b"), question("a", x={"type": "string"}), ROOTS)}
+    firsts = {
+        Journal().key(q)
+        for q in (question("a"), question("b"), question("a", x={"type": "string"}), ROOTS)
+    }
     assert len(firsts) == 4
     journal = Journal()
     assert len({journal.key(question("a")) for _ in range(5)}) == 5

@@ -15,15 +15,23 @@ INFO = t.Implementation(name="house", version="1")
 
 
 def discovered(*supported: str, meta: Any = None) -> t.DiscoverResult:
-    return t.DiscoverResult(supported_versions=list(supported), capabilities=WORDS, instructions="Be kind.", meta=meta)
+    return t.DiscoverResult(
+        supported_versions=list(supported), capabilities=WORDS, instructions="Be kind.", meta=meta
+    )
 
 
 def greeting(revision: str) -> t.InitializeResult:
-    return t.InitializeResult(protocol_version=revision, capabilities=WORDS, server_info=INFO, instructions="Be kind.")
+    return t.InitializeResult(
+        protocol_version=revision, capabilities=WORDS, server_info=INFO, instructions="Be kind."
+    )
 
 
 def unsupported(*supported: str, data: Any = ...) -> t.McpError:
-    return t.McpError(-32022, "Unsupported protocol version", {"supported": list(supported)} if data is ... else data)
+    return t.McpError(
+        -32022,
+        "Unsupported protocol version",
+        {"supported": list(supported)} if data is ... else data,
+    )
 
 
 def no_such_method(code: int = -32601) -> t.McpError:
@@ -36,10 +44,26 @@ FUTURE, FURTHER = "2027-01-01", "2028-01-01"
 # revisions allowed, then pairs of what is wanted and what comes of it, then how it ends
 TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
     "a modern server (ERA-04, ERA-05)": (REVISIONS, [(PROBE, discovered(NEWEST))], NEWEST),
-    "a server of both eras, which is spoken to in the newer": (REVISIONS, [(PROBE, discovered(*reversed(REVISIONS)))], NEWEST),
-    "a server that lists what nobody knows besides": (REVISIONS, [(PROBE, discovered(FURTHER, NEWEST, "draft", R1))], NEWEST),
-    "a server that lists only older revisions": (REVISIONS, [(PROBE, discovered(R4, R3)), (ASK_NEWEST, greeting(R4))], R4),
-    "a server that lists only revisions to come": (REVISIONS, [(PROBE, discovered(FUTURE))], Refused),
+    "a server of both eras, which is spoken to in the newer": (
+        REVISIONS,
+        [(PROBE, discovered(*reversed(REVISIONS)))],
+        NEWEST,
+    ),
+    "a server that lists what nobody knows besides": (
+        REVISIONS,
+        [(PROBE, discovered(FURTHER, NEWEST, "draft", R1))],
+        NEWEST,
+    ),
+    "a server that lists only older revisions": (
+        REVISIONS,
+        [(PROBE, discovered(R4, R3)), (ASK_NEWEST, greeting(R4))],
+        R4,
+    ),
+    "a server that lists only revisions to come": (
+        REVISIONS,
+        [(PROBE, discovered(FUTURE))],
+        Refused,
+    ),
     "a server that lists nothing": (REVISIONS, [(PROBE, discovered())], Refused),
     "a server that is unsure and changes its mind (ERA-06, CFQ-05)": (
         REVISIONS,
@@ -51,22 +75,70 @@ TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
         [(PROBE, unsupported(NEWEST)), (PROBE, unsupported(NEWEST))],
         Refused,
     ),
-    "a modern server of other revisions": (REVISIONS, [(PROBE, unsupported(FUTURE, FURTHER))], Refused),
-    "a modern error that names older revisions": (REVISIONS, [(PROBE, unsupported(R2)), (ASK_NEWEST, greeting(R2))], R2),
+    "a modern server of other revisions": (
+        REVISIONS,
+        [(PROBE, unsupported(FUTURE, FURTHER))],
+        Refused,
+    ),
+    "a modern error that names older revisions": (
+        REVISIONS,
+        [(PROBE, unsupported(R2)), (ASK_NEWEST, greeting(R2))],
+        R2,
+    ),
     "a modern error that names nothing": (REVISIONS, [(PROBE, unsupported())], Refused),
-    "the modern code with garbage in it": (REVISIONS, [(PROBE, unsupported(data="?")), (ASK_NEWEST, greeting(R4))], R4),
-    "the modern code with a garbage list in it": (REVISIONS, [(PROBE, unsupported(data={"supported": [1, None]}))], Refused),
-    "the modern code without data": (REVISIONS, [(PROBE, unsupported(data=None)), (ASK_NEWEST, greeting(R4))], R4),
-    "an older server that agrees (ERA-07)": (REVISIONS, [(PROBE, no_such_method()), (ASK_NEWEST, greeting(R4))], R4),
-    "an older server that counters": (REVISIONS, [(PROBE, no_such_method()), (ASK_NEWEST, greeting(R1))], R1),
-    "an older server that wants an introduction first": (REVISIONS, [(PROBE, no_such_method(-32602)), (ASK_NEWEST, greeting(R3))], R3),
-    "an older server with a code of its own (ERR-22)": (REVISIONS, [(PROBE, no_such_method(-32001)), (ASK_NEWEST, greeting(R3))], R3),
-    "an older server with a result of another kind": (REVISIONS, [(PROBE, greeting(R4)), (ASK_NEWEST, greeting(R3))], R3),
+    "the modern code with garbage in it": (
+        REVISIONS,
+        [(PROBE, unsupported(data="?")), (ASK_NEWEST, greeting(R4))],
+        R4,
+    ),
+    "the modern code with a garbage list in it": (
+        REVISIONS,
+        [(PROBE, unsupported(data={"supported": [1, None]}))],
+        Refused,
+    ),
+    "the modern code without data": (
+        REVISIONS,
+        [(PROBE, unsupported(data=None)), (ASK_NEWEST, greeting(R4))],
+        R4,
+    ),
+    "an older server that agrees (ERA-07)": (
+        REVISIONS,
+        [(PROBE, no_such_method()), (ASK_NEWEST, greeting(R4))],
+        R4,
+    ),
+    "an older server that counters": (
+        REVISIONS,
+        [(PROBE, no_such_method()), (ASK_NEWEST, greeting(R1))],
+        R1,
+    ),
+    "an older server that wants an introduction first": (
+        REVISIONS,
+        [(PROBE, no_such_method(-32602)), (ASK_NEWEST, greeting(R3))],
+        R3,
+    ),
+    "an older server with a code of its own (ERR-22)": (
+        REVISIONS,
+        [(PROBE, no_such_method(-32001)), (ASK_NEWEST, greeting(R3))],
+        R3,
+    ),
+    "an older server with a result of another kind": (
+        REVISIONS,
+        [(PROBE, greeting(R4)), (ASK_NEWEST, greeting(R3))],
+        R3,
+    ),
     "a silent server": (REVISIONS, [(PROBE, SILENCE), (ASK_NEWEST, greeting(R4))], R4),
-    "a server silent to the end": (REVISIONS, [(PROBE, SILENCE), (ASK_NEWEST, SILENCE)], t.TimedOut),
+    "a server silent to the end": (
+        REVISIONS,
+        [(PROBE, SILENCE), (ASK_NEWEST, SILENCE)],
+        t.TimedOut,
+    ),
     "a modern server that was merely slow": (
         REVISIONS,
-        [(PROBE, SILENCE), (ASK_NEWEST, unsupported(NEWEST)), (Discover(NEWEST, None), discovered(NEWEST))],
+        [
+            (PROBE, SILENCE),
+            (ASK_NEWEST, unsupported(NEWEST)),
+            (Discover(NEWEST, None), discovered(NEWEST)),
+        ],
         NEWEST,
     ),
     "a slow server that falls silent again": (
@@ -76,10 +148,18 @@ TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
     ),
     "a slow server of other revisions": (
         REVISIONS,
-        [(PROBE, SILENCE), (ASK_NEWEST, unsupported(FUTURE)), (Discover(NEWEST, None), unsupported(FUTURE))],
+        [
+            (PROBE, SILENCE),
+            (ASK_NEWEST, unsupported(FUTURE)),
+            (Discover(NEWEST, None), unsupported(FUTURE)),
+        ],
         Refused,
     ),
-    "a server that refuses both": (REVISIONS, [(PROBE, no_such_method()), (ASK_NEWEST, no_such_method(-32602))], t.McpError),
+    "a server that refuses both": (
+        REVISIONS,
+        [(PROBE, no_such_method()), (ASK_NEWEST, no_such_method(-32602))],
+        t.McpError,
+    ),
     "a server that answers the probe with nonsense and refuses with the modern code": (
         REVISIONS,
         [(PROBE, no_such_method()), (ASK_NEWEST, unsupported(NEWEST))],
@@ -90,17 +170,49 @@ TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
         [(PROBE, no_such_method()), (ASK_NEWEST, greeting(R1))],
         Refused,
     ),
-    "a counter-offer that nobody knows": (REVISIONS, [(PROBE, no_such_method()), (ASK_NEWEST, greeting("2023-01-01"))], Refused),
-    "a counter-offer of the other era": (REVISIONS, [(PROBE, no_such_method()), (ASK_NEWEST, greeting(NEWEST))], Refused),
+    "a counter-offer that nobody knows": (
+        REVISIONS,
+        [(PROBE, no_such_method()), (ASK_NEWEST, greeting("2023-01-01"))],
+        Refused,
+    ),
+    "a counter-offer of the other era": (
+        REVISIONS,
+        [(PROBE, no_such_method()), (ASK_NEWEST, greeting(NEWEST))],
+        Refused,
+    ),
     "only older revisions allowed (LIF-02)": ((R1, R3), [(Initialize(R3), greeting(R3))], R3),
     "one older revision allowed": ((R2,), [(Initialize(R2), greeting(R2))], R2),
-    "one older revision allowed, another wanted": ((R2,), [(Initialize(R2), greeting(R4))], Refused),
-    "only older allowed, a modern server": ((R4,), [(Initialize(R4), unsupported(NEWEST))], t.McpError),
+    "one older revision allowed, another wanted": (
+        (R2,),
+        [(Initialize(R2), greeting(R4))],
+        Refused,
+    ),
+    "only older allowed, a modern server": (
+        (R4,),
+        [(Initialize(R4), unsupported(NEWEST))],
+        t.McpError,
+    ),
     "only older allowed, a silent server": ((R4,), [(Initialize(R4), SILENCE)], t.TimedOut),
-    "only the newest allowed, a modern server (ERA-08)": ((NEWEST,), [(Discover(NEWEST, None), discovered(NEWEST, R4))], NEWEST),
-    "only the newest allowed, an older server (ERA-19)": ((NEWEST,), [(Discover(NEWEST, None), no_such_method())], Refused),
-    "only the newest allowed, an older list": ((NEWEST,), [(Discover(NEWEST, None), discovered(R4))], Refused),
-    "only the newest allowed, a silent server": ((NEWEST,), [(Discover(NEWEST, None), SILENCE)], t.TimedOut),
+    "only the newest allowed, a modern server (ERA-08)": (
+        (NEWEST,),
+        [(Discover(NEWEST, None), discovered(NEWEST, R4))],
+        NEWEST,
+    ),
+    "only the newest allowed, an older server (ERA-19)": (
+        (NEWEST,),
+        [(Discover(NEWEST, None), no_such_method())],
+        Refused,
+    ),
+    "only the newest allowed, an older list": (
+        (NEWEST,),
+        [(Discover(NEWEST, None), discovered(R4))],
+        Refused,
+    ),
+    "only the newest allowed, a silent server": (
+        (NEWEST,),
+        [(Discover(NEWEST, None), SILENCE)],
+        t.TimedOut,
+    ),
     "no revision allowed": ((), [], Refused),
     "no revision allowed that exists": (("2023-01-01",), [], Refused),
 }
@@ -119,7 +231,9 @@ def play(steps: Any, turns: list[tuple[Any, Any]]) -> Opened:
 
 
 @pytest.mark.parametrize("revisions, turns, ending", TURNS.values(), ids=TURNS)
-def test_each_turn_of_the_way_to_a_revision(revisions: tuple[str, ...], turns: list[tuple[Any, Any]], ending: Any) -> None:
+def test_each_turn_of_the_way_to_a_revision(
+    revisions: tuple[str, ...], turns: list[tuple[Any, Any]], ending: Any
+) -> None:
     """(`ERA-04`, `ERA-05`, `ERA-06`, `ERA-07`, `ERA-08`, `ERA-19`, `CFQ-05`, `STA-13`, `LIF-02`, `LIF-05`, `LIF-22`)"""
     if isinstance(ending, str):
         opened = play(opening(revisions), turns)
@@ -132,10 +246,30 @@ def test_each_turn_of_the_way_to_a_revision(revisions: tuple[str, ...], turns: l
         assert str(caught.value)
 
 
-@pytest.mark.parametrize("code", [-32601, -32600, -32602, -32603, -32700, -32000, -32001, -32003, -32004, -32002, -32020, -32021, 0, 404])
+@pytest.mark.parametrize(
+    "code",
+    [
+        -32601,
+        -32600,
+        -32602,
+        -32603,
+        -32700,
+        -32000,
+        -32001,
+        -32003,
+        -32004,
+        -32002,
+        -32020,
+        -32021,
+        0,
+        404,
+    ],
+)
 def test_the_fall_back_hangs_on_no_one_code(code: int) -> None:
     """Whatever an older server says to what it does not know (`ERA-07`, `ERR-22`)."""
-    assert play(opening(), [(PROBE, no_such_method(code)), (ASK_NEWEST, greeting(R4))]).revision == R4
+    assert (
+        play(opening(), [(PROBE, no_such_method(code)), (ASK_NEWEST, greeting(R4))]).revision == R4
+    )
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
@@ -148,7 +282,12 @@ def test_a_server_known_to_be_of_the_older_era_is_not_probed(revision: str) -> N
 def test_a_server_known_to_be_modern_is_probed_all_the_same() -> None:
     """The probe is what brings its capabilities, and tells where it has changed (`ERA-14`)."""
     assert play(opening(known=NEWEST), [(PROBE, discovered(NEWEST))]).revision == NEWEST
-    assert play(opening(known=NEWEST), [(PROBE, no_such_method()), (ASK_NEWEST, greeting(R2))]).revision == R2
+    assert (
+        play(
+            opening(known=NEWEST), [(PROBE, no_such_method()), (ASK_NEWEST, greeting(R2))]
+        ).revision
+        == R2
+    )
     assert play(opening(known="1999-01-01"), [(PROBE, discovered(NEWEST))]).revision == NEWEST
 
 
@@ -166,7 +305,10 @@ def test_the_wait_for_the_probe_is_the_callers_to_choose() -> None:
 
 NAMES: list[tuple[Any, Any]] = [
     ({"name": "house", "version": "1"}, INFO),
-    ({"name": "house", "version": 1, "title": "T"}, t.Implementation(name="house", version="1", title="T")),
+    (
+        {"name": "house", "version": 1, "title": "T"},
+        t.Implementation(name="house", version="1", title="T"),
+    ),
     ({"name": "house"}, t.Implementation(name="house", version="")),
     ({"name": "house", "version": "1", "title": 5}, INFO),
     ({"name": 5}, None),
@@ -185,7 +327,11 @@ def test_a_servers_name_is_read_as_far_as_it_can_be(said: Any, info: Any) -> Non
 
 def test_what_a_server_supports_is_told() -> None:
     """All of it, also what this client does not speak."""
-    assert play(opening(), [(PROBE, discovered(NEWEST, FUTURE, R1))]).supported == (NEWEST, FUTURE, R1)
+    assert play(opening(), [(PROBE, discovered(NEWEST, FUTURE, R1))]).supported == (
+        NEWEST,
+        FUTURE,
+        R1,
+    )
 
 
 def test_a_fault_of_the_way_is_no_verdict() -> None:

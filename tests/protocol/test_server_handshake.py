@@ -11,9 +11,31 @@ from interlock import types as t
 from interlock.exchange import Principal
 from interlock.protocol.events import NotificationReceived, RequestCancelled, RequestReceived
 from interlock.protocol.server import ServerConnection
-from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R1, R2, R3, R4, REVISIONS, Era, speaks
+from interlock.wire.revisions import (
+    HANDSHAKE_REVISIONS,
+    NEWEST,
+    R1,
+    R2,
+    R3,
+    R4,
+    REVISIONS,
+    Era,
+    speaks,
+)
 
-from .frames import CAPABILITIES, INFO, asked, error, greeted, identity, initialize, notification, request, sent, stamped
+from .frames import (
+    CAPABILITIES,
+    INFO,
+    asked,
+    error,
+    greeted,
+    identity,
+    initialize,
+    notification,
+    request,
+    sent,
+    stamped,
+)
 
 every_handshake = pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 LIST = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
@@ -32,7 +54,9 @@ def test_an_offered_revision_is_agreed_to_in_its_own_words(revision: str) -> Non
     result = reply["result"]
     assert result["protocolVersion"] == revision
     assert result["instructions"] == "Be kind."
-    assert result["serverInfo"] == {"name": "house", "version": "1"} | ({"title": "The house"} if revision >= R3 else {})
+    assert result["serverInfo"] == {"name": "house", "version": "1"} | (
+        {"title": "The house"} if revision >= R3 else {}
+    )
     assert ("completions" in result["capabilities"]) == (revision >= R2)
     assert result.keys() == {"protocolVersion", "capabilities", "serverInfo", "instructions"}
 
@@ -68,7 +92,11 @@ BAD_HELLOS = {
     "no name": {"protocolVersion": R4, "capabilities": {}},
     "a number as revision": {"protocolVersion": 2024, "capabilities": {}, "clientInfo": INFO},
     "a list as capabilities": {"protocolVersion": R4, "capabilities": [], "clientInfo": INFO},
-    "a name without version": {"protocolVersion": R4, "capabilities": {}, "clientInfo": {"name": "x"}},
+    "a name without version": {
+        "protocolVersion": R4,
+        "capabilities": {},
+        "clientInfo": {"name": "x"},
+    },
 }
 
 
@@ -91,11 +119,25 @@ def test_what_was_said_once_is_written_on_each_request(revision: str) -> None:
     connection.outgoing()
     for id in (2, "2", 10**30):
         event = asked(connection, request(id, "tools/call", {"name": "add", "arguments": {"a": 1}}))
-        assert (event.id, event.method, event.params.name, bytes(event.params.arguments)) == (id, "tools/call", "add", b'{"a": 1}')
+        assert (event.id, event.method, event.params.name, bytes(event.params.arguments)) == (
+            id,
+            "tools/call",
+            "add",
+            b'{"a": 1}',
+        )
         assert type(event.id) is type(id)
         caller = event.caller
-        assert (caller.revision, caller.era, caller.principal, caller.session) == (revision, Era.HANDSHAKE, alice, "s1")
-        known = {name: what for name, what in CAPABILITIES.items() if name != "elicitation" or speaks(revision, "elicitation/create")}
+        assert (caller.revision, caller.era, caller.principal, caller.session) == (
+            revision,
+            Era.HANDSHAKE,
+            alice,
+            "s1",
+        )
+        known = {
+            name: what
+            for name, what in CAPABILITIES.items()
+            if name != "elicitation" or speaks(revision, "elicitation/create")
+        }
         assert caller.capabilities == msgspec.convert(known, t.ClientCapabilities)
         assert caller.info == t.Implementation(name="peer", version="9")
 
@@ -106,13 +148,26 @@ def test_a_result_is_written_in_the_words_of_the_revision(revision: str) -> None
     connection = greeted(revision)
     asked(connection, LIST)
     tool = t.Tool(name="a", title="A", input_schema={"type": "object"})
-    connection.respond(1, t.ListToolsResult(tools=[tool], ttl_ms=5, cache_scope="public", result_type="complete"))
+    connection.respond(
+        1, t.ListToolsResult(tools=[tool], ttl_ms=5, cache_scope="public", result_type="complete")
+    )
     (reply,) = sent(connection)
     title = {"title": "A"} if revision >= R3 else {}
-    assert reply == {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "a", "inputSchema": {"type": "object"}} | title]}}
+    assert reply == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "result": {"tools": [{"name": "a", "inputSchema": {"type": "object"}} | title]},
+    }
 
 
-@pytest.mark.parametrize("frame", [LIST, request(1, "tools/call", {"name": "x"}), request(1, "logging/setLevel", {"level": "debug"})])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        LIST,
+        request(1, "tools/call", {"name": "x"}),
+        request(1, "logging/setLevel", {"level": "debug"}),
+    ],
+)
 def test_before_any_introduction_nothing_but_ping_is_served(frame: bytes) -> None:
     """The refusal echoes the id and names the revisions; a ping is answered (`LIF-09`, `PNG-01`, `CFQ-01`, `CFQ-03`, `ERR-11`)."""
     connection = ServerConnection(identity())
@@ -144,7 +199,11 @@ def test_the_log_level_is_remembered_from_then_on(revision: str) -> None:
         assert asked(connection, request(n, "tools/list")).caller.log_level == level
 
 
-@pytest.mark.parametrize("params", [{}, {"level": "loud"}, {"level": 3}, {"level": None}, {"level": "INFO"}, [], None], ids=repr)
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"level": "loud"}, {"level": 3}, {"level": None}, {"level": "INFO"}, [], None],
+    ids=repr,
+)
 def test_a_log_level_that_does_not_exist_is_refused(params: Any) -> None:
     """And the one before stays (`LOG-03`)."""
     connection = greeted(R4)
@@ -155,9 +214,18 @@ def test_a_log_level_that_does_not_exist_is_refused(params: Any) -> None:
 
 @every_handshake
 @pytest.mark.parametrize(
-    "method", ["server/discover", "subscriptions/listen", "tools/imagined", "sampling/createMessage", "notifications/x"]
+    "method",
+    [
+        "server/discover",
+        "subscriptions/listen",
+        "tools/imagined",
+        "sampling/createMessage",
+        "notifications/x",
+    ],
 )
-def test_a_method_that_the_revision_does_not_have_does_not_exist(method: str, revision: str) -> None:
+def test_a_method_that_the_revision_does_not_have_does_not_exist(
+    method: str, revision: str
+) -> None:
     """Whatever its params are; what only servers ask is none that a server takes (`ERR-01`, `LIF-12`)."""
     for params in ({}, {"name": 5}, []):
         connection = greeted(revision)
@@ -167,7 +235,15 @@ def test_a_method_that_the_revision_does_not_have_does_not_exist(method: str, re
 
 
 @pytest.mark.parametrize(
-    "params", [{}, {"name": 5}, {"name": "x", "arguments": 1, "_meta": 5}, {"name": "x", "_meta": {"progressToken": 1.5}}, [], None]
+    "params",
+    [
+        {},
+        {"name": 5},
+        {"name": "x", "arguments": 1, "_meta": 5},
+        {"name": "x", "_meta": {"progressToken": 1.5}},
+        [],
+        None,
+    ],
 )
 def test_params_that_cannot_be_read_are_named(params: Any) -> None:
     """(`ERR-01`, `CFQ-01`)"""
@@ -181,7 +257,11 @@ def test_a_modern_request_on_the_same_connection_is_served_by_its_own_word() -> 
     """Both eras may be spoken on one pipe, and neither spoils the other (`ERA-01`, `ERA-02`, `RPC-24`, `X-13`)."""
     connection = greeted(R2)
     modern = asked(connection, stamped(1, "tools/list", capabilities={}))
-    assert (modern.caller.revision, modern.caller.capabilities, modern.caller.log_level) == (NEWEST, t.ClientCapabilities(), None)
+    assert (modern.caller.revision, modern.caller.capabilities, modern.caller.log_level) == (
+        NEWEST,
+        t.ClientCapabilities(),
+        None,
+    )
     old = asked(connection, request(2, "tools/list"))
     assert (old.caller.revision, old.caller.log_level) == (R2, "info")
     connection.respond(1, t.ListToolsResult(tools=[]))
@@ -232,7 +312,9 @@ def test_a_call_is_answered_once() -> None:
     connection.respond(1, t.ListToolsResult(tools=[]))
     connection.respond(1, t.ListToolsResult(tools=[]))
     connection.fail(1, -32603, "late")
-    connection.notify(1, "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1))
+    connection.notify(
+        1, "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1)
+    )
     connection.fail("never asked", -32603, "nobody")
     assert len(sent(connection)) == 1
 
@@ -253,20 +335,38 @@ def test_a_notification_is_sent_only_where_the_revision_has_it(revision: str) ->
     """And in its words: progress has a message since 2025-03-26 (`LIF-12`)."""
     connection = greeted(revision)
     asked(connection, LIST)
-    connection.notify(1, "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1, message="m"))
-    connection.notify(1, "notifications/elicitation/complete", t.ElicitationCompleteNotificationParams(elicitation_id="e"))
     connection.notify(
-        1, "notifications/subscriptions/acknowledged", t.SubscriptionsAcknowledgedNotificationParams(notifications=t.SubscriptionFilter())
+        1,
+        "notifications/progress",
+        t.ProgressNotificationParams(progress_token=1, progress=1, message="m"),
+    )
+    connection.notify(
+        1,
+        "notifications/elicitation/complete",
+        t.ElicitationCompleteNotificationParams(elicitation_id="e"),
+    )
+    connection.notify(
+        1,
+        "notifications/subscriptions/acknowledged",
+        t.SubscriptionsAcknowledgedNotificationParams(notifications=t.SubscriptionFilter()),
     )
     told = sent(connection)
-    assert [note["method"] for note in told] == ["notifications/progress"] + ["notifications/elicitation/complete"] * (revision == R4)
+    assert [note["method"] for note in told] == ["notifications/progress"] + [
+        "notifications/elicitation/complete"
+    ] * (revision == R4)
     assert ("message" in told[0]["params"]) == (revision >= R2)
     assert all("id" not in note for note in told)
 
 
 TOLD = {
-    "roots have changed": (notification("notifications/roots/list_changed"), "notifications/roots/list_changed"),
-    "progress of ours": (notification("notifications/progress", {"progressToken": 1, "progress": 0.5}), "notifications/progress"),
+    "roots have changed": (
+        notification("notifications/roots/list_changed"),
+        "notifications/roots/list_changed",
+    ),
+    "progress of ours": (
+        notification("notifications/progress", {"progressToken": 1, "progress": 0.5}),
+        "notifications/progress",
+    ),
     "one that does not exist": (notification("notifications/imagined", {"a": 1}), None),
     "a request's name": (notification("tools/call", {"name": "x"}), None),
     "one that cannot be read": (notification("notifications/progress", {"progress": "x"}), None),
@@ -274,10 +374,16 @@ TOLD = {
     "a cancel of nothing": (notification("notifications/cancelled", {"requestId": 99}), None),
     "a cancel without an id": (notification("notifications/cancelled", {}), None),
     "a cancel with a wrong id": (notification("notifications/cancelled", {"requestId": [1]}), None),
-    "a cancel with the id's other type": (notification("notifications/cancelled", {"requestId": "1"}), None),
+    "a cancel with the id's other type": (
+        notification("notifications/cancelled", {"requestId": "1"}),
+        None,
+    ),
     "a response to nothing": (b'{"jsonrpc":"2.0","id":44,"result":{}}', None),
     "an error to nothing": (error(44, -1), None),
-    "an error without an id": (b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}', None),
+    "an error without an id": (
+        b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}',
+        None,
+    ),
     "an error with a null id": (error(None, -32700), None),
     "a malformed answer to nothing": (b'{"jsonrpc":"2.0","id":1,"error":"no"}', None),
 }
@@ -289,7 +395,9 @@ def test_what_is_no_request_is_never_answered(frame: bytes, method: str | None) 
     connection = greeted(R4)
     asked(connection, LIST)
     events = connection.receive(frame)
-    assert [event.method for event in events if isinstance(event, NotificationReceived)] == ([method] if method else [])
+    assert [event.method for event in events if isinstance(event, NotificationReceived)] == (
+        [method] if method else []
+    )
     assert len(events) == (method is not None)
     assert sent(connection) == []
     connection.respond(1, t.ListToolsResult(tools=[]))
@@ -309,7 +417,9 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("frame, id, code", MALFORMED.values(), ids=MALFORMED)
-def test_what_is_no_message_is_refused_and_the_conversation_goes_on(frame: bytes, id: Any, code: int) -> None:
+def test_what_is_no_message_is_refused_and_the_conversation_goes_on(
+    frame: bytes, id: Any, code: int
+) -> None:
     """With the id where it can be read, else with none (`RPC-09`, `ERR-01`, `CFQ-01`)."""
     connection = greeted(R4)
     assert connection.receive(frame) == []

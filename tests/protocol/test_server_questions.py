@@ -14,21 +14,44 @@ from interlock.wire.revisions import HANDSHAKE_REVISIONS, R1, R2, R3, R4
 
 from .frames import answer, asked, error, greeted, notification, request, sent
 
-FORM = t.ElicitRequest(t.ElicitRequestParams(message="Which?", mode="form", requested_schema={"type": "object", "properties": {}}))
+FORM = t.ElicitRequest(
+    t.ElicitRequestParams(
+        message="Which?", mode="form", requested_schema={"type": "object", "properties": {}}
+    )
+)
 SAMPLE = t.CreateMessageRequest(
-    t.CreateMessageRequestParams(max_tokens=1, messages=[t.SamplingMessage(role="user", content=t.TextContent("hi"))])
+    t.CreateMessageRequestParams(
+        max_tokens=1, messages=[t.SamplingMessage(role="user", content=t.TextContent("hi"))]
+    )
 )
 ROOTS = t.ListRootsRequest()
 
 SAID: list[tuple[Any, str, dict[str, Any], Any]] = [
-    (FORM, "elicitation/create", {"action": "accept", "content": {"a": 1}}, t.ElicitResult(action="accept", content={"a": 1})),
+    (
+        FORM,
+        "elicitation/create",
+        {"action": "accept", "content": {"a": 1}},
+        t.ElicitResult(action="accept", content={"a": 1}),
+    ),
     (
         SAMPLE,
         "sampling/createMessage",
-        {"role": "assistant", "model": "m", "content": {"type": "text", "text": "x"}, "stopReason": "endTurn"},
-        t.CreateMessageResult(role="assistant", model="m", content=t.TextContent("x"), stop_reason="endTurn"),
+        {
+            "role": "assistant",
+            "model": "m",
+            "content": {"type": "text", "text": "x"},
+            "stopReason": "endTurn",
+        },
+        t.CreateMessageResult(
+            role="assistant", model="m", content=t.TextContent("x"), stop_reason="endTurn"
+        ),
     ),
-    (ROOTS, "roots/list", {"roots": [{"uri": "file:///x"}]}, t.ListRootsResult(roots=[t.Root(uri="file:///x")])),
+    (
+        ROOTS,
+        "roots/list",
+        {"roots": [{"uri": "file:///x"}]},
+        t.ListRootsResult(roots=[t.Root(uri="file:///x")]),
+    ),
 ]
 
 
@@ -39,8 +62,12 @@ def calling(revision: str = R4) -> ServerConnection:
     return connection
 
 
-@pytest.mark.parametrize("question, method, reply, read", SAID, ids=[method for _, method, _, _ in SAID])
-def test_a_question_goes_out_on_the_call_and_its_answer_comes_back(question: Any, method: str, reply: dict[str, Any], read: Any) -> None:
+@pytest.mark.parametrize(
+    "question, method, reply, read", SAID, ids=[method for _, method, _, _ in SAID]
+)
+def test_a_question_goes_out_on_the_call_and_its_answer_comes_back(
+    question: Any, method: str, reply: dict[str, Any], read: Any
+) -> None:
     """As a request of the server with an id of its own, routed as the call that asks (`ELI-04`)."""
     connection = calling()
     id = connection.ask(1, question)
@@ -77,21 +104,32 @@ def test_ids_of_questions_never_repeat() -> None:
 
 BAD_ANSWERS: dict[str, tuple[Any, int]] = {
     "an error": ({"error": {"code": -1, "message": "no"}}, t.USER_REJECTED),
-    "an error with a detail": ({"error": {"code": -32601, "message": "no", "data": {"a": 1}}}, t.METHOD_NOT_FOUND),
+    "an error with a detail": (
+        {"error": {"code": -32601, "message": "no", "data": {"a": 1}}},
+        t.METHOD_NOT_FOUND,
+    ),
     "nothing in it": ({"result": {}}, t.INVALID_PARAMS),
     "null": ({"result": None}, t.INVALID_PARAMS),
     "a list": ({"result": []}, t.INVALID_PARAMS),
     "an action that does not exist": ({"result": {"action": "maybe"}}, t.INVALID_PARAMS),
-    "content that is no object": ({"result": {"action": "accept", "content": [1]}}, t.INVALID_PARAMS),
+    "content that is no object": (
+        {"result": {"action": "accept", "content": [1]}},
+        t.INVALID_PARAMS,
+    ),
     "an error that is a string": ({"error": "no"}, t.INVALID_PARAMS),
     "an error without a code": ({"error": {"message": "no"}}, t.INVALID_PARAMS),
     "an error that is null": ({"error": None}, t.INVALID_PARAMS),
-    "both, and the error counts": ({"result": {"action": "accept"}, "error": {"code": -1, "message": "no"}}, -1),
+    "both, and the error counts": (
+        {"result": {"action": "accept"}, "error": {"code": -1, "message": "no"}},
+        -1,
+    ),
 }
 
 
 @pytest.mark.parametrize("said, code", BAD_ANSWERS.values(), ids=BAD_ANSWERS)
-def test_an_answer_that_is_none_is_an_error_to_whoever_asked(said: dict[str, Any], code: int) -> None:
+def test_an_answer_that_is_none_is_an_error_to_whoever_asked(
+    said: dict[str, Any], code: int
+) -> None:
     """Whoever waits hears of it at once, and the peer gets no answer to its answer (`ELI-14`, `RPC-06`)."""
     connection = calling()
     id = connection.ask(1, FORM)
@@ -146,7 +184,9 @@ def test_a_call_that_ends_takes_its_questions_back_and_no_others(ending: str) ->
         connection.fail(1, t.INTERNAL_ERROR, "no")
     else:
         connection.receive(notification("notifications/cancelled", {"requestId": 1}))
-    notes = [frame for frame in sent(connection) if frame.get("method") == "notifications/cancelled"]
+    notes = [
+        frame for frame in sent(connection) if frame.get("method") == "notifications/cancelled"
+    ]
     assert [note["params"]["requestId"] for note in notes] == [mine]
     assert len(connection.receive(answer(others, {"action": "decline"}))) == 1
 
@@ -201,7 +241,12 @@ def test_a_batch_is_taken_apart_and_answered_message_by_message() -> None:
 
 @pytest.mark.parametrize(
     "frame, code",
-    [(b"[]", t.INVALID_REQUEST), (b" [ ]", t.INVALID_REQUEST), (b"[1,", t.PARSE_ERROR), (b"[[[[", t.PARSE_ERROR)],
+    [
+        (b"[]", t.INVALID_REQUEST),
+        (b" [ ]", t.INVALID_REQUEST),
+        (b"[1,", t.PARSE_ERROR),
+        (b"[[[[", t.PARSE_ERROR),
+    ],
 )
 def test_a_batch_that_is_none_is_one_error(frame: bytes, code: int) -> None:
     """(`RPC-13`)"""
@@ -224,6 +269,8 @@ def test_a_batch_that_renegotiates_is_read_by_the_new_word() -> None:
     """No client may do this; a server that is spoken to so stays of sound mind (`RPC-15`)."""
     connection = greeted(R2)
     hello = {"protocolVersion": R1, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-    (event,) = connection.receive(b"[%b,%b]" % (request(1, "initialize", hello), request(2, "tools/list")))
+    (event,) = connection.receive(
+        b"[%b,%b]" % (request(1, "initialize", hello), request(2, "tools/list"))
+    )
     assert event.caller.revision == R1
     assert sent(connection)[0]["result"]["protocolVersion"] == R1

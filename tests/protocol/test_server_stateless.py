@@ -15,7 +15,20 @@ from interlock.protocol.server import ServerConnection
 from interlock.wire.codec import encode
 from interlock.wire.revisions import NEWEST, R1, R2, R3, R4, REVISIONS, Era
 
-from .frames import CAPABILITIES, INFO, KEY, asked, greeted, identity, initialize, meta, notification, request, sent, stamped
+from .frames import (
+    CAPABILITIES,
+    INFO,
+    KEY,
+    asked,
+    greeted,
+    identity,
+    initialize,
+    meta,
+    notification,
+    request,
+    sent,
+    stamped,
+)
 
 SUPPORTED = list(reversed(REVISIONS))
 SERVER_INFO = {KEY + "serverInfo": {"name": "house", "version": "1", "title": "The house"}}
@@ -33,7 +46,10 @@ def fresh() -> ServerConnection:
         "tools/call": {"name": "x"},
         "resources/read": {"uri": "x:y"},
         "prompts/get": {"name": "x"},
-        "completion/complete": {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}},
+        "completion/complete": {
+            "ref": {"type": "ref/prompt", "name": "x"},
+            "argument": {"name": "a", "value": ""},
+        },
         "subscriptions/listen": {"notifications": {}},
     }.items(),
 )
@@ -71,30 +87,56 @@ REFUSED: dict[str, tuple[bytes, int]] = {
     "no revision": (stamped(1, "tools/list", protocolVersion=...), t.INVALID_PARAMS),
     "a number as revision": (stamped(1, "tools/list", protocolVersion=2026), t.INVALID_PARAMS),
     "null as revision": (stamped(1, "tools/list", protocolVersion=None), t.INVALID_PARAMS),
-    "a log level that does not exist": (stamped(1, "tools/list", logLevel="loud"), t.INVALID_PARAMS),
-    "a name without version": (stamped(1, "tools/list", clientInfo={"name": "x"}), t.INVALID_PARAMS),
+    "a log level that does not exist": (
+        stamped(1, "tools/list", logLevel="loud"),
+        t.INVALID_PARAMS,
+    ),
+    "a name without version": (
+        stamped(1, "tools/list", clientInfo={"name": "x"}),
+        t.INVALID_PARAMS,
+    ),
     "discovery without a word": (request(1, "server/discover", {}), t.INVALID_PARAMS),
     "discovery without params": (request(1, "server/discover"), t.INVALID_PARAMS),
-    "discovery under another revision": (stamped(1, "server/discover", revision="2099-01-01"), t.UNSUPPORTED_PROTOCOL_VERSION),
-    "a revision to come": (stamped(1, "tools/list", revision="2099-01-01"), t.UNSUPPORTED_PROTOCOL_VERSION),
-    "a revision of the other era": (stamped(1, "tools/list", revision=R4), t.UNSUPPORTED_PROTOCOL_VERSION),
+    "discovery under another revision": (
+        stamped(1, "server/discover", revision="2099-01-01"),
+        t.UNSUPPORTED_PROTOCOL_VERSION,
+    ),
+    "a revision to come": (
+        stamped(1, "tools/list", revision="2099-01-01"),
+        t.UNSUPPORTED_PROTOCOL_VERSION,
+    ),
+    "a revision of the other era": (
+        stamped(1, "tools/list", revision=R4),
+        t.UNSUPPORTED_PROTOCOL_VERSION,
+    ),
     "an empty revision": (stamped(1, "tools/list", revision=""), t.UNSUPPORTED_PROTOCOL_VERSION),
     "a revision to come, and params of its own shape": (
         stamped(1, "tools/call", {"tool": "x"}, revision="2099-01-01"),
         t.UNSUPPORTED_PROTOCOL_VERSION,
     ),
-    "a revision to come, and a method of its own": (stamped(1, "tools/imagined", revision="2099-01-01"), t.UNSUPPORTED_PROTOCOL_VERSION),
-    "no capabilities, and a revision to come": (stamped(1, "x", revision="2099-01-01", clientCapabilities=...), t.INVALID_PARAMS),
+    "a revision to come, and a method of its own": (
+        stamped(1, "tools/imagined", revision="2099-01-01"),
+        t.UNSUPPORTED_PROTOCOL_VERSION,
+    ),
+    "no capabilities, and a revision to come": (
+        stamped(1, "x", revision="2099-01-01", clientCapabilities=...),
+        t.INVALID_PARAMS,
+    ),
     "an unknown method": (stamped(1, "tools/imagined"), t.METHOD_NOT_FOUND),
     "a question, which only servers ask": (stamped(1, "roots/list"), t.METHOD_NOT_FOUND),
     "a notification's name": (stamped(1, "notifications/progress"), t.METHOD_NOT_FOUND),
     "params of a wrong shape": (stamped(1, "tools/call", {"name": 5}), t.INVALID_PARAMS),
-    "a progress token that is a fraction": (request(1, "tools/list", {"_meta": meta() | {"progressToken": 1.5}}), t.INVALID_PARAMS),
+    "a progress token that is a fraction": (
+        request(1, "tools/list", {"_meta": meta() | {"progressToken": 1.5}}),
+        t.INVALID_PARAMS,
+    ),
 }
 
 
 @pytest.mark.parametrize("frame, code", REFUSED.values(), ids=REFUSED)
-def test_what_is_wrong_with_a_request_is_told_in_the_order_of_the_specification(frame: bytes, code: int) -> None:
+def test_what_is_wrong_with_a_request_is_told_in_the_order_of_the_specification(
+    frame: bytes, code: int
+) -> None:
     """What is missing first, then the revision, then the method, then its params; always with the id.
 
     (`CFQ-01`, `CFQ-03`, `CFQ-04`, `ERR-09`, `ERR-10`, `ERR-11`, `STA-10`, `STA-12`, `LOG-07`)
@@ -120,7 +162,9 @@ LEGACY: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("complete", [True, False], ids=["complete", "without params of its own"])
 @pytest.mark.parametrize("session", [True, False], ids=["in a session", "on its own"])
 @pytest.mark.parametrize("method", LEGACY)
-def test_a_method_of_the_other_era_does_not_exist_for_a_modern_request(method: str, session: bool, complete: bool) -> None:
+def test_a_method_of_the_other_era_does_not_exist_for_a_modern_request(
+    method: str, session: bool, complete: bool
+) -> None:
     """Even in a server of both eras, even beside a session, and whatever its params are (`CFQ-02`, `STA-18`, `PNG-04`)."""
     connection = greeted(R4) if session else fresh()
     before = connection.remembered
@@ -145,7 +189,11 @@ RESULTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "a plain result": (t.EmptyResult(), {"resultType": "complete", "_meta": SERVER_INFO}),
     "a result with content": (
         t.CallToolResult(content=[t.TextContent("x")]),
-        {"resultType": "complete", "_meta": SERVER_INFO, "content": [{"type": "text", "text": "x"}]},
+        {
+            "resultType": "complete",
+            "_meta": SERVER_INFO,
+            "content": [{"type": "text", "text": "x"}],
+        },
     ),
     "a result with _meta of its own": (
         t.EmptyResult(meta={"a/b": 1}),
@@ -153,15 +201,24 @@ RESULTS: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     "a result that names another server": (
         t.EmptyResult(meta={KEY + "serverInfo": {"name": "upstream", "version": "2"}}),
-        {"resultType": "complete", "_meta": {KEY + "serverInfo": {"name": "upstream", "version": "2"}}},
+        {
+            "resultType": "complete",
+            "_meta": {KEY + "serverInfo": {"name": "upstream", "version": "2"}},
+        },
     ),
     "an empty _meta": (t.EmptyResult(meta={}), {"resultType": "complete", "_meta": SERVER_INFO}),
     "a result that asks": (
         t.InputRequiredResult(result_type="input_required", request_state="s"),
         {"resultType": "input_required", "requestState": "s", "_meta": SERVER_INFO},
     ),
-    "a result of an extension": (t.EmptyResult(result_type="task"), {"resultType": "task", "_meta": SERVER_INFO}),
-    "bytes": (RawResult(b'{"tools":[]}'), {"resultType": "complete", "_meta": SERVER_INFO, "tools": []}),
+    "a result of an extension": (
+        t.EmptyResult(result_type="task"),
+        {"resultType": "task", "_meta": SERVER_INFO},
+    ),
+    "bytes": (
+        RawResult(b'{"tools":[]}'),
+        {"resultType": "complete", "_meta": SERVER_INFO, "tools": []},
+    ),
     "no bytes": (RawResult(b"{}"), {"resultType": "complete", "_meta": SERVER_INFO}),
 }
 
@@ -181,11 +238,17 @@ def test_every_result_says_its_kind_and_who_gave_it(result: Any, said: dict[str,
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_bytes_and_types_come_out_the_same(revision: str) -> None:
     """A catalogue kept as bytes is the same answer as the catalogue itself, in every revision."""
-    listing = t.ListToolsResult(tools=[t.Tool(name="a", title="A", input_schema={"type": "object"})], ttl_ms=1, cache_scope="private")
+    listing = t.ListToolsResult(
+        tools=[t.Tool(name="a", title="A", input_schema={"type": "object"})],
+        ttl_ms=1,
+        cache_scope="private",
+    )
     replies = []
     for result in (listing, RawResult(encode(listing, revision))):
         connection = fresh() if revision == NEWEST else greeted(revision)
-        asked(connection, stamped(1, "tools/list") if revision == NEWEST else request(1, "tools/list"))
+        asked(
+            connection, stamped(1, "tools/list") if revision == NEWEST else request(1, "tools/list")
+        )
         connection.respond(1, result)
         replies.append(sent(connection))
     assert replies[0] == replies[1]
@@ -213,10 +276,12 @@ def test_a_cancelled_request_is_never_answered(id: Any) -> None:
     """
     connection = fresh()
     asked(connection, stamped(id, "tools/call", {"name": "x"}))
-    assert connection.receive(notification("notifications/cancelled", {"requestId": id, "reason": "bored"})) == [
-        RequestCancelled(id, "bored")
-    ]
-    connection.notify(id, "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1))
+    assert connection.receive(
+        notification("notifications/cancelled", {"requestId": id, "reason": "bored"})
+    ) == [RequestCancelled(id, "bored")]
+    connection.notify(
+        id, "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1)
+    )
     connection.respond(id, t.CallToolResult(content=[]))
     connection.fail(id, -32603, "no")
     assert connection.outgoing() == []
@@ -238,10 +303,16 @@ def test_a_notification_may_say_who_sends_it() -> None:
     """`_meta` on a notification is read past (`RPC-23`)."""
     connection = fresh()
     asked(connection, stamped(1, "tools/list"))
-    assert connection.receive(notification("notifications/cancelled", {"requestId": 1, "_meta": meta()})) == [RequestCancelled(1)]
+    assert connection.receive(
+        notification("notifications/cancelled", {"requestId": 1, "_meta": meta()})
+    ) == [RequestCancelled(1)]
 
 
-@pytest.mark.parametrize("frame", [b"[]", b"[" + stamped(1, "tools/list") + b"]", b"[" + initialize(1, R2) + b"]", b"[1"], ids=range(4))
+@pytest.mark.parametrize(
+    "frame",
+    [b"[]", b"[" + stamped(1, "tools/list") + b"]", b"[" + initialize(1, R2) + b"]", b"[1"],
+    ids=range(4),
+)
 def test_a_batch_is_refused_where_nobody_has_agreed_to_batches(frame: bytes) -> None:
     """One error without an id, and the conversation goes on (`RPC-16`)."""
     for connection in (fresh(), greeted(R1), greeted(R3), greeted(R4)):

@@ -11,7 +11,18 @@ from interlock.protocol.events import RequestCancelled, RequestReceived, Session
 from interlock.protocol.server import MOST_SUBSCRIPTIONS, ServerConnection
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, R3, R4
 
-from .frames import KEY, OFFERED, asked, greeted, identity, initialize, notification, request, sent, stamped
+from .frames import (
+    KEY,
+    OFFERED,
+    asked,
+    greeted,
+    identity,
+    initialize,
+    notification,
+    request,
+    sent,
+    stamped,
+)
 
 every_handshake = pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 INITIALIZED = notification("notifications/initialized")
@@ -21,7 +32,9 @@ NO_MORE = t.SubscriptionsListenResult()
 
 def acknowledge(connection: ServerConnection, listen: Any, **honoured: Any) -> None:
     """What the handler of a listen exchange says first."""
-    params = t.SubscriptionsAcknowledgedNotificationParams(notifications=t.SubscriptionFilter(**honoured))
+    params = t.SubscriptionsAcknowledgedNotificationParams(
+        notifications=t.SubscriptionFilter(**honoured)
+    )
     connection.notify(listen, "notifications/subscriptions/acknowledged", params)
 
 
@@ -30,7 +43,10 @@ def subscribe(connection: ServerConnection, id: Any, uri: str) -> SessionListen:
     (event,) = connection.receive(request(id, "resources/subscribe", {"uri": uri}))
     assert isinstance(event, RequestReceived)
     assert isinstance(event.id, SessionListen)
-    assert (event.method, event.params.notifications) == ("subscriptions/listen", t.SubscriptionFilter(resource_subscriptions=[uri]))
+    assert (event.method, event.params.notifications) == (
+        "subscriptions/listen",
+        t.SubscriptionFilter(resource_subscriptions=[uri]),
+    )
     return event.id
 
 
@@ -41,13 +57,20 @@ def subscribe(connection: ServerConnection, id: Any, uri: str) -> SessionListen:
 def test_all_that_a_subscription_says_carries_its_id(id: Any) -> None:
     """The acknowledgement, each notice and the result, in the id's own type (`LSN-03`, `LSN-05`, `LSN-10`)."""
     connection = ServerConnection(identity())
-    event = asked(connection, stamped(id, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}))
+    event = asked(
+        connection,
+        stamped(id, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
+    )
     assert event.params.notifications == t.SubscriptionFilter(tools_list_changed=True)
     acknowledge(connection, id, tools_list_changed=True)
     connection.notify(id, CHANGED, t.ListChangedNotificationParams())
     connection.notify(id, UPDATED, t.ResourceUpdatedNotificationParams(uri="x:y"))
     notes = sent(connection)
-    assert [note["method"] for note in notes] == ["notifications/subscriptions/acknowledged", CHANGED, UPDATED]
+    assert [note["method"] for note in notes] == [
+        "notifications/subscriptions/acknowledged",
+        CHANGED,
+        UPDATED,
+    ]
     assert notes[0]["params"]["notifications"] == {"toolsListChanged": True}
     for note in notes:
         assert note["params"]["_meta"] == {KEY + "subscriptionId": id}
@@ -61,20 +84,30 @@ def test_a_subscription_that_the_server_ends_is_answered_and_taken_back() -> Non
         asked(connection, stamped(5, "subscriptions/listen", {"notifications": {}}))
         connection.respond(5, NO_MORE)
         reply, *more = sent(connection)
-        assert (reply["id"], reply["result"]["_meta"][KEY + "subscriptionId"], reply["result"]["resultType"]) == (5, 5, "complete")
-        assert [(note["method"], note["params"]["requestId"]) for note in more] == [("notifications/cancelled", 5)] * shared
+        assert (
+            reply["id"],
+            reply["result"]["_meta"][KEY + "subscriptionId"],
+            reply["result"]["resultType"],
+        ) == (5, 5, "complete")
+        assert [(note["method"], note["params"]["requestId"]) for note in more] == [
+            ("notifications/cancelled", 5)
+        ] * shared
 
 
 def test_a_subscription_is_ended_by_its_owner() -> None:
     """Nothing more is said of it, and its id may be used again for something else (`LSN-09`, `CAN-05`, `RPC-04`)."""
     connection = ServerConnection(identity())
     asked(connection, stamped(5, "subscriptions/listen", {"notifications": {}}))
-    assert connection.receive(notification("notifications/cancelled", {"requestId": 5})) == [RequestCancelled(5)]
+    assert connection.receive(notification("notifications/cancelled", {"requestId": 5})) == [
+        RequestCancelled(5)
+    ]
     connection.notify(5, CHANGED, t.ListChangedNotificationParams())
     connection.respond(5, NO_MORE)
     assert sent(connection) == []
     asked(connection, stamped(5, "tools/list"))
-    connection.notify(5, "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1))
+    connection.notify(
+        5, "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1)
+    )
     connection.respond(5, t.ListToolsResult(tools=[]))
     note, reply = sent(connection)
     assert "_meta" not in note["params"]
@@ -97,23 +130,41 @@ def test_progress_and_logs_never_travel_on_a_subscription() -> None:
     """Whoever says them there is not heard (`LSN-08`, `LOG-06`)."""
     connection = ServerConnection(identity())
     asked(connection, stamped(5, "subscriptions/listen", {"notifications": {}}))
-    connection.notify(5, "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1))
-    connection.notify(5, "notifications/message", t.LoggingMessageNotificationParams(level="error", data="x"))
+    connection.notify(
+        5, "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1)
+    )
+    connection.notify(
+        5, "notifications/message", t.LoggingMessageNotificationParams(level="error", data="x")
+    )
     assert sent(connection) == []
 
 
 def test_several_subscriptions_run_beside_each_other() -> None:
     """Each with its own id and filter, and beside other requests (`LSN-07`, `RPC-26`)."""
     connection = ServerConnection(identity())
-    asked(connection, stamped(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}))
-    asked(connection, stamped(2, "subscriptions/listen", {"notifications": {"resourceSubscriptions": ["x:y"]}}))
+    asked(
+        connection,
+        stamped(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
+    )
+    asked(
+        connection,
+        stamped(2, "subscriptions/listen", {"notifications": {"resourceSubscriptions": ["x:y"]}}),
+    )
     asked(connection, stamped(3, "tools/list"))
     connection.notify(2, UPDATED, t.ResourceUpdatedNotificationParams(uri="x:y"))
     connection.notify(1, CHANGED, t.ListChangedNotificationParams())
     assert [note["params"]["_meta"][KEY + "subscriptionId"] for note in sent(connection)] == [2, 1]
 
 
-@pytest.mark.parametrize("params", [{}, {"notifications": None}, {"notifications": []}, {"notifications": {"resourceSubscriptions": [1]}}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"notifications": None},
+        {"notifications": []},
+        {"notifications": {"resourceSubscriptions": [1]}},
+    ],
+)
 def test_a_filter_that_cannot_be_read_is_refused(params: dict[str, Any]) -> None:
     """(`LSN-01`)"""
     connection = ServerConnection(identity())
@@ -138,7 +189,9 @@ def test_changes_of_lists_are_listened_to_once_the_peer_is_ready(revision: str) 
     assert connection.receive(INITIALIZED) == []
     acknowledge(connection, event.id, tools_list_changed=True)
     connection.notify(event.id, CHANGED, t.ListChangedNotificationParams())
-    assert connection.outgoing() == [(None, b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')]
+    assert connection.outgoing() == [
+        (None, b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+    ]
 
 
 def test_whoever_has_not_introduced_himself_cannot_be_ready() -> None:
@@ -178,7 +231,9 @@ def test_a_resource_is_subscribed_to_once_the_server_has_agreed(revision: str) -
     acknowledge(connection, listen, resource_subscriptions=["x:y"])
     assert sent(connection) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     connection.notify(listen, UPDATED, t.ResourceUpdatedNotificationParams(uri="x:y/part"))
-    assert sent(connection) == [{"jsonrpc": "2.0", "method": UPDATED, "params": {"uri": "x:y/part"}}]
+    assert sent(connection) == [
+        {"jsonrpc": "2.0", "method": UPDATED, "params": {"uri": "x:y/part"}}
+    ]
 
 
 def test_a_resource_that_is_not_there_cannot_be_subscribed_to() -> None:
@@ -187,7 +242,11 @@ def test_a_resource_that_is_not_there_cannot_be_subscribed_to() -> None:
     listen = subscribe(connection, 1, "x:y")
     acknowledge(connection, listen, resource_subscriptions=[])
     (reply,) = sent(connection)
-    assert reply["error"] == {"code": t.RESOURCE_NOT_FOUND, "message": "Resource not found: x:y", "data": {"uri": "x:y"}}
+    assert reply["error"] == {
+        "code": t.RESOURCE_NOT_FOUND,
+        "message": "Resource not found: x:y",
+        "data": {"uri": "x:y"},
+    }
     assert subscribe(connection, 2, "x:y") is not listen
 
 
@@ -199,7 +258,10 @@ def test_a_second_subscription_to_the_same_resource_shares_the_first() -> None:
         assert connection.receive(request(2, "resources/subscribe", {"uri": "x:y"})) == []
         assert sent(connection) == []
         acknowledge(connection, listen, resource_subscriptions=["x:y"] if agreed else [])
-        assert [("result" in reply, reply["id"]) for reply in sent(connection)] == [(agreed, 1), (agreed, 2)]
+        assert [("result" in reply, reply["id"]) for reply in sent(connection)] == [
+            (agreed, 1),
+            (agreed, 2),
+        ]
     connection = greeted(R4)
     acknowledge(connection, subscribe(connection, 1, "x:y"), resource_subscriptions=["x:y"])
     sent(connection)
@@ -224,7 +286,9 @@ def test_after_unsubscribing_nothing_more_is_delivered() -> None:
     listen = subscribe(connection, 1, "x:y")
     acknowledge(connection, listen, resource_subscriptions=["x:y"])
     sent(connection)
-    assert connection.receive(request(2, "resources/unsubscribe", {"uri": "x:y"})) == [RequestCancelled(listen)]
+    assert connection.receive(request(2, "resources/unsubscribe", {"uri": "x:y"})) == [
+        RequestCancelled(listen)
+    ]
     connection.notify(listen, UPDATED, t.ResourceUpdatedNotificationParams(uri="x:y"))
     assert sent(connection) == [{"jsonrpc": "2.0", "id": 2, "result": {}}]
     assert subscribe(connection, 3, "x:y") is not listen
@@ -241,7 +305,9 @@ def test_unsubscribing_before_the_server_has_agreed_answers_both() -> None:
     """Neither call is left waiting."""
     connection = greeted(R4)
     listen = subscribe(connection, 1, "x:y")
-    assert connection.receive(request(2, "resources/unsubscribe", {"uri": "x:y"})) == [RequestCancelled(listen)]
+    assert connection.receive(request(2, "resources/unsubscribe", {"uri": "x:y"})) == [
+        RequestCancelled(listen)
+    ]
     assert sorted(reply["id"] for reply in sent(connection)) == [1, 2]
     acknowledge(connection, listen, resource_subscriptions=["x:y"])
     assert sent(connection) == []
@@ -253,14 +319,23 @@ def test_a_second_introduction_ends_what_was_subscribed_to() -> None:
     agreed, waiting = subscribe(connection, 1, "x:y"), subscribe(connection, 2, "x:z")
     acknowledge(connection, agreed, resource_subscriptions=["x:y"])
     sent(connection)
-    assert connection.receive(initialize(3, R3)) == [RequestCancelled(agreed), RequestCancelled(waiting)]
-    assert [(reply["id"], "error" in reply) for reply in sent(connection)] == [(2, True), (3, False)]
+    assert connection.receive(initialize(3, R3)) == [
+        RequestCancelled(agreed),
+        RequestCancelled(waiting),
+    ]
+    assert [(reply["id"], "error" in reply) for reply in sent(connection)] == [
+        (2, True),
+        (3, False),
+    ]
     assert subscribe(connection, 4, "x:y") is not agreed
 
 
 def test_a_server_without_subscriptions_has_no_such_method() -> None:
     """(`SUB-01`, `LIF-15`)"""
-    for offered in (t.ServerCapabilities(), t.ServerCapabilities(resources=t.ResourcesCapability())):
+    for offered in (
+        t.ServerCapabilities(),
+        t.ServerCapabilities(resources=t.ResourcesCapability()),
+    ):
         connection = greeted(R4, identity(offered=offered))
         assert connection.receive(request(1, "resources/subscribe", {"uri": "x:y"})) == []
         assert sent(connection)[0]["error"]["code"] == t.METHOD_NOT_FOUND
@@ -280,7 +355,9 @@ def test_nobody_subscribes_to_everything() -> None:
     """Beyond a limit the peer is told to let go of something first, and when it does there is room again."""
     connection = greeted(R4)
     for n in range(MOST_SUBSCRIPTIONS):
-        acknowledge(connection, subscribe(connection, n, f"x:{n}"), resource_subscriptions=[f"x:{n}"])
+        acknowledge(
+            connection, subscribe(connection, n, f"x:{n}"), resource_subscriptions=[f"x:{n}"]
+        )
     assert len(sent(connection)) == MOST_SUBSCRIPTIONS
     assert connection.receive(request("more", "resources/subscribe", {"uri": "x:more"})) == []
     assert sent(connection)[0]["error"]["code"] == t.INVALID_PARAMS
@@ -302,6 +379,10 @@ def test_a_peer_that_has_gone_ends_all_it_listened_to() -> None:
     connection = greeted(R4)
     (lists,) = connection.receive(INITIALIZED)
     one = subscribe(connection, 1, "x:y")
-    assert {event.id for event in connection.close() if isinstance(event, RequestCancelled)} == {lists.id, one, 1}
+    assert {event.id for event in connection.close() if isinstance(event, RequestCancelled)} == {
+        lists.id,
+        one,
+        1,
+    }
     acknowledge(connection, one, resource_subscriptions=["x:y"])
     assert connection.outgoing() == []

@@ -17,7 +17,11 @@ from interlock.wire.jsonrpc import is_answer
 from interlock.wire.sse import COMMENT, Event, EventReader
 
 STEP = jsonrpc.notification("notifications/progress", b'{"progressToken":1,"progress":1}')
-DONE, DONE_TWO, FAILED = jsonrpc.response(1, b"{}"), jsonrpc.response(2, b"{}"), jsonrpc.failure(1, -32603, "no")
+DONE, DONE_TWO, FAILED = (
+    jsonrpc.response(1, b"{}"),
+    jsonrpc.response(2, b"{}"),
+    jsonrpc.failure(1, -32603, "no"),
+)
 QUESTION = jsonrpc.request(4711, "roots/list", b"{}")
 WITHDRAWN = jsonrpc.notification("notifications/cancelled", b'{"requestId":4711}')
 
@@ -45,12 +49,21 @@ def frames(stream: bytes) -> list[bytes]:
 # -- JSON or events -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("response", [DONE, FAILED, jsonrpc.response("x", b'{"method":"no"}'), jsonrpc.failure(None, -32600, "no")])
+@pytest.mark.parametrize(
+    "response",
+    [DONE, FAILED, jsonrpc.response("x", b'{"method":"no"}'), jsonrpc.failure(None, -32600, "no")],
+)
 def test_a_response_that_comes_first_is_the_body(response: bytes) -> None:
     """As JSON, and nothing is a stream (`HTL-07`, `HTM-06`)."""
     answer = Answer(ids=[1], name="a.1", keep=(log := Log()), primes=True)
     answer.put([response], left=0)
-    assert (answer.begun, answer.ended, answer.take(), answer.body(), log.kept) == (False, True, b"", response, [])
+    assert (answer.begun, answer.ended, answer.take(), answer.body(), log.kept) == (
+        False,
+        True,
+        b"",
+        response,
+        [],
+    )
 
 
 @pytest.mark.parametrize("first", [STEP, QUESTION])
@@ -91,11 +104,22 @@ def test_without_a_name_events_have_no_ids() -> None:
 
 def test_a_client_that_takes_no_events_gets_the_response() -> None:
     """And only that, whatever else was said, and in whichever order (`HTL-07`)."""
-    for batches in ([[STEP], [STEP, DONE]], [[STEP, DONE]], [[QUESTION], [DONE, WITHDRAWN]], [[DONE]]):
+    for batches in (
+        [[STEP], [STEP, DONE]],
+        [[STEP, DONE]],
+        [[QUESTION], [DONE, WITHDRAWN]],
+        [[DONE]],
+    ):
         answer = Answer(ids=[1], events=False, name="a.1", keep=(log := Log()), primes=True)
         for number, batch in enumerate(batches, 1):
             answer.put(batch, left=number < len(batches))
-        assert (answer.begun, answer.ended, answer.body(), answer.take(), log.kept) == (False, True, DONE, b"", [])
+        assert (answer.begun, answer.ended, answer.body(), answer.take(), log.kept) == (
+            False,
+            True,
+            DONE,
+            b"",
+            [],
+        )
         answer.begin()
         answer.keep_alive()
         assert not answer.detach(5)
@@ -178,7 +202,11 @@ def test_streams_that_are_not_primed_have_ids_all_the_same() -> None:
 
 def test_beginning_without_having_anything_to_say() -> None:
     """A stream that is asked for at once begins with its priming event, or with a comment where it has none (`HTM-12`)."""
-    primed, plain, silent = Answer(ids=[1], name="a.1", primes=True), Answer(ids=[1]), Answer(ids=[1])
+    primed, plain, silent = (
+        Answer(ids=[1], name="a.1", primes=True),
+        Answer(ids=[1]),
+        Answer(ids=[1]),
+    )
     primed.begin(comment=True)
     plain.begin(comment=True)
     silent.begin()
@@ -211,7 +239,11 @@ def test_letting_go_of_a_client() -> None:
     answer.put([STEP], left=1)
     assert answer.detach(400)
     assert not answer.detach(400)
-    assert [(e.id, e.retry, e.data) for e in events(answer.take())] == [("a.1.0", None, b""), ("a.1.1", None, STEP), ("a.1.1", 400, b"")]
+    assert [(e.id, e.retry, e.data) for e in events(answer.take())] == [
+        ("a.1.0", None, b""),
+        ("a.1.1", None, STEP),
+        ("a.1.1", 400, b""),
+    ]
     answer.put([STEP, DONE], left=0)
     answer.push(b"data: x\n\n")
     assert (answer.take(), answer.ended) == (b"", True)
@@ -225,7 +257,10 @@ def test_letting_go_before_anything_was_said() -> None:
     assert events(answer.take()) == [Event(b"", "a.1.0", "message", 400)]
 
 
-@pytest.mark.parametrize("options", [{}, {"name": "a.1"}, {"primes": True}, {"name": "a.1", "primes": True, "events": False}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"name": "a.1"}, {"primes": True}, {"name": "a.1", "primes": True, "events": False}],
+)
 def test_who_could_not_come_back_is_not_let_go(options: dict[str, Any]) -> None:
     """Older revisions, streams without a name, and clients that take no events (`HTL-12`)."""
     answer = Answer(ids=[1], **options)
@@ -283,12 +318,19 @@ def test_events_that_are_encoded_already() -> None:
 
 Act = tuple[str, int]
 acts = st.lists(
-    st.tuples(st.sampled_from(["step", "ask", "respond", "cancel", "begin", "keep", "detach", "lose", "take", "end"]), st.integers(0, 3)),
+    st.tuples(
+        st.sampled_from(
+            ["step", "ask", "respond", "cancel", "begin", "keep", "detach", "lose", "take", "end"]
+        ),
+        st.integers(0, 3),
+    ),
     max_size=14,
 )
 
 
-def play(answer: Answer, ids: list[int], script: list[Act]) -> tuple[list[bytes], list[bytes], bytes]:
+def play(
+    answer: Answer, ids: list[int], script: list[Act]
+) -> tuple[list[bytes], list[bytes], bytes]:
     """Act it out as the server's shell would; returns the frames that were put, those of the responses, and the bytes that were taken."""
     left, put, taken = list(ids), [], b""
     for act, which in script:
@@ -300,7 +342,11 @@ def play(answer: Answer, ids: list[int], script: list[Act]) -> tuple[list[bytes]
                 answer.put(put[-1:], left=len(left))
             case "respond" if left:
                 id = left.pop(which % len(left))
-                batch = ([STEP] if which == 0 else []) + [jsonrpc.response(id, b"{}")] + ([WITHDRAWN] if which == 1 else [])
+                batch = (
+                    ([STEP] if which == 0 else [])
+                    + [jsonrpc.response(id, b"{}")]
+                    + ([WITHDRAWN] if which == 1 else [])
+                )
                 put += batch
                 answer.put(batch, left=len(left))
             case "cancel" if left:
@@ -322,12 +368,27 @@ def play(answer: Answer, ids: list[int], script: list[Act]) -> tuple[list[bytes]
     return put, [frame for frame in put if is_answer(frame)], taken + answer.take()
 
 
-@given(script=acts, count=st.integers(1, 3), named=st.booleans(), primes=st.booleans(), events_=st.booleans())
-def test_each_response_once_and_the_log_is_what_was_sent(script: list[Act], count: int, named: bool, primes: bool, events_: bool) -> None:
+@given(
+    script=acts,
+    count=st.integers(1, 3),
+    named=st.booleans(),
+    primes=st.booleans(),
+    events_=st.booleans(),
+)
+def test_each_response_once_and_the_log_is_what_was_sent(
+    script: list[Act], count: int, named: bool, primes: bool, events_: bool
+) -> None:
     """A response is never sent twice, never both as JSON and as an event; numbers have no gaps; what is logged is what is sent, and only
     a client that has gone has less of it, never more and never in another order (`HTL-30`, `HTL-32`)."""
     ids, log = list(range(1, count + 1)), Log()
-    answer = Answer(ids=ids, batch=count > 1, name="a.1" if named else None, keep=log if named else None, primes=primes, events=events_)
+    answer = Answer(
+        ids=ids,
+        batch=count > 1,
+        name="a.1" if named else None,
+        keep=log if named else None,
+        primes=primes,
+        events=events_,
+    )
     put, responses, taken = play(answer, ids, script)
     sent = frames(taken)
     if answer.begun:
@@ -340,7 +401,9 @@ def test_each_response_once_and_the_log_is_what_was_sent(script: list[Act], coun
         body = answer.body()
         whole = json.loads(body) if body else []
         if answer.ended:
-            assert (whole if isinstance(whole, list) else [whole]) == [json.loads(response) for response in responses]
+            assert (whole if isinstance(whole, list) else [whole]) == [
+                json.loads(response) for response in responses
+            ]
     if not named or not answer.begun:
         assert log.kept == []
         return
@@ -350,20 +413,41 @@ def test_each_response_once_and_the_log_is_what_was_sent(script: list[Act], coun
     assert [last for _, _, last in log.kept[:-1]] == [False] * (len(numbers) - 1)
     assert log.kept[-1][2] == answer.ended
     kept = {f"a.1.{number}": data for number, data, _ in log.kept}
-    assert all(event.id is not None and event.data in (b"", kept[event.id]) for event in events(taken))
+    assert all(
+        event.id is not None and event.data in (b"", kept[event.id]) for event in events(taken)
+    )
 
 
 # -- names and places -------------------------------------------------------------------------------------------------------------
 
 
-@given(name=st.text(st.characters(codec="ascii", exclude_characters="\r\n\0"), max_size=20), number=st.integers(0, 10**15 - 1))
+@given(
+    name=st.text(st.characters(codec="ascii", exclude_characters="\r\n\0"), max_size=20),
+    number=st.integers(0, 10**15 - 1),
+)
 def test_places_come_back(name: str, number: int) -> None:
     """An event id says which stream it is of, and where in it (`HTL-33`)."""
     assert place(f"{name}.{number}") == (name, number)
 
 
 @pytest.mark.parametrize(
-    "text", ["", ".", "a", "7", "a.", "a.-1", "a.x", "a.1x", "a.²", "a.١", "a. 1", "a.+1", "a." + "9" * 16, "changes."]
+    "text",
+    [
+        "",
+        ".",
+        "a",
+        "7",
+        "a.",
+        "a.-1",
+        "a.x",
+        "a.1x",
+        "a.²",
+        "a.١",
+        "a. 1",
+        "a.+1",
+        "a." + "9" * 16,
+        "changes.",
+    ],
 )
 def test_what_is_no_place(text: str) -> None:
     """Whatever a client sends is either a place or none (`HTL-36`)."""
@@ -388,7 +472,12 @@ def test_the_responses_of_a_stream_whose_worker_is_gone() -> None:
 
 def test_what_was_answered_before_its_worker_went_gets_no_other_response() -> None:
     """Of a batch only those requests are answered that were not; a notification or a question with such an id answers nothing."""
-    later = [b"", jsonrpc.response(1, b"{}"), jsonrpc.request("x", "ping", b"{}"), jsonrpc.failure("y", -1, "no")]
+    later = [
+        b"",
+        jsonrpc.response(1, b"{}"),
+        jsonrpc.request("x", "ping", b"{}"),
+        jsonrpc.failure("y", -1, "no"),
+    ]
     assert [json.loads(frame)["id"] for frame in orphaned(b'[1,"1","x","y"]', later)] == ["1", "x"]
 
 
@@ -417,7 +506,9 @@ def test_responses_are_told_from_the_rest(make: Callable[[], bytes], expected: b
     method=st.text(st.characters(codec="utf-8")),
     body=st.sampled_from([b"{}", b'{"method":"x","result":{},"error":1}']),
 )
-def test_responses_are_told_from_the_rest_whatever_they_say(id: int | str, method: str, body: bytes) -> None:
+def test_responses_are_told_from_the_rest_whatever_they_say(
+    id: int | str, method: str, body: bytes
+) -> None:
     """Ids and methods may be anything."""
     assert is_answer(jsonrpc.response(id, body))
     assert is_answer(jsonrpc.failure(id, 1, method, method))

@@ -27,11 +27,15 @@ async def tools(listed: list[Value]) -> None:
     async with wired(mirror.server) as wire:
         assert (await wire.request("tools/list"))["tools"] == listed
         for tool in listed:
-            given = {name: sample(schema) for name, schema in tool["inputSchema"]["properties"].items()}
+            given = {
+                name: sample(schema) for name, schema in tool["inputSchema"]["properties"].items()
+            }
             result = await wire.request("tools/call", {"name": tool["name"], "arguments": given})
             assert result == {"content": [{"type": "text", "text": tool["name"]}]}
             wrong = {name: {"no": "such"} for name in given}
-            assert (await wire.request("tools/call", {"name": tool["name"], "arguments": wrong}))["isError"]
+            assert (await wire.request("tools/call", {"name": tool["name"], "arguments": wrong}))[
+                "isError"
+            ]
 
 
 async def templates(listed: list[Value]) -> None:
@@ -55,7 +59,9 @@ async def resources(listed: list[Value]) -> None:
     async with wired(mirror.server) as wire:
         assert (await wire.request("resources/list"))["resources"] == listed
         for listing in listed:
-            assert (await wire.request("resources/read", {"uri": listing["uri"]}))["contents"][0]["uri"] == listing["uri"]
+            assert (await wire.request("resources/read", {"uri": listing["uri"]}))["contents"][0][
+                "uri"
+            ] == listing["uri"]
             assert await wire.request("resources/subscribe", {"uri": listing["uri"]}) == {}
 
 
@@ -67,20 +73,25 @@ async def prompts(listed: list[Value]) -> None:
         assert plain((await wire.request("prompts/list"))["prompts"]) == plain(listed)
         for prompt in listed:
             values = {argument["name"]: "7" for argument in prompt.get("arguments", ())}
-            result = await wire.request("prompts/get", {"name": prompt["name"], "arguments": values})
+            result = await wire.request(
+                "prompts/get", {"name": prompt["name"], "arguments": values}
+            )
             assert json.loads(result["messages"][0]["content"]["text"]) == values
 
 
 async def invocation(value: Value) -> None:
     """What a person chose reaches the prompt: numbers and lists travel as their JSON, for the wire knows strings only (`PRM-05`)."""
     mirror = Mirror()
-    mirror.prompts([{"name": value["prompt"], "arguments": [{"name": name} for name in value["arguments"]]}])
+    mirror.prompts(
+        [{"name": value["prompt"], "arguments": [{"name": name} for name in value["arguments"]]}]
+    )
     async with Client(mirror.server) as client:
         got = await client.get_prompt(value["prompt"], value["arguments"])
     (message,) = got.messages
     assert isinstance(message.content, types.TextContent)
     assert json.loads(message.content.text) == {
-        name: item if isinstance(item, str) else msgspec.json.encode(item).decode() for name, item in value["arguments"].items()
+        name: item if isinstance(item, str) else msgspec.json.encode(item).decode()
+        for name, item in value["arguments"].items()
     }
 
 
@@ -109,10 +120,17 @@ async def sampling(value: Value) -> None:
         return answer.content.text
 
     async with wired(server) as wire:
-        wire.send({"jsonrpc": "2.0", "id": "find", "method": "tools/call", "params": {"name": "find"}})
+        wire.send(
+            {"jsonrpc": "2.0", "id": "find", "method": "tools/call", "params": {"name": "find"}}
+        )
         asked = await wire.receive()
         assert (asked["method"], asked["params"]) == ("sampling/createMessage", wanted)
-        reply = {"role": "assistant", "content": {"type": "text", "text": "The third one."}, "model": "any", "stopReason": "endTurn"}
+        reply = {
+            "role": "assistant",
+            "content": {"type": "text", "text": "The third one."},
+            "model": "any",
+            "stopReason": "endTurn",
+        }
         wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": reply})
         assert (await wire.receive())["result"]["content"][0]["text"] == "The third one."
 
@@ -129,14 +147,20 @@ async def roots(listed: list[Value]) -> None:
         return encode(types.ListRootsResult(roots=await ctx.roots())).decode()
 
     async with wired(server) as wire:
-        wire.send({"jsonrpc": "2.0", "id": "where", "method": "tools/call", "params": {"name": "where"}})
+        wire.send(
+            {"jsonrpc": "2.0", "id": "where", "method": "tools/call", "params": {"name": "where"}}
+        )
         asked = await wire.receive()
         assert asked["method"] == "roots/list"
         wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": listed}})
-        assert json.loads((await wire.receive())["result"]["content"][0]["text"]) == {"roots": listed}
+        assert json.loads((await wire.receive())["result"]["content"][0]["text"]) == {
+            "roots": listed
+        }
     folders = [root for root in listed if root["uri"].startswith("file://")]
     for revision in ("2026-07-28", "2025-11-25"):
-        async with Client(server, revision=revision, roots=msgspec.convert(folders, list[types.Root])) as client:
+        async with Client(
+            server, revision=revision, roots=msgspec.convert(folders, list[types.Root])
+        ) as client:
             assert json.loads((await client.call_tool("where")).text) == {"roots": folders}
 
 
@@ -157,7 +181,14 @@ async def request(value: Value, answer: Value | None, where: str) -> None:
     assert answer is not None, where
     mirror = Mirror()
     if value["method"] == "prompts/get":
-        mirror.prompts([{"name": value["params"]["name"], "arguments": [{"name": name} for name in value["params"]["arguments"]]}])
+        mirror.prompts(
+            [
+                {
+                    "name": value["params"]["name"],
+                    "arguments": [{"name": name} for name in value["params"]["arguments"]],
+                }
+            ]
+        )
     mirror.know(value, answer)
     async with wired(mirror.server) as wire:
         assert plain(await wire.request(value["method"], value.get("params"))) == plain(answer)

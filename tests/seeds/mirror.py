@@ -20,7 +20,12 @@ class Mirror:
 
     def __init__(self, hello: Mapping[str, Any] | None = None) -> None:
         hello = hello or {"serverInfo": {"name": "mirror", "version": "1"}}
-        self.server = Server(**hello["serverInfo"], instructions=hello.get("instructions"), page_size=PAGE, middleware=[_asking])
+        self.server = Server(
+            **hello["serverInfo"],
+            instructions=hello.get("instructions"),
+            page_size=PAGE,
+            middleware=[_asking],
+        )
         self._calls: dict[str, dict[str, Any]] = {}
         self._reads: dict[str, dict[str, Any]] = {}
         self._gets: dict[str, dict[str, Any]] = {}
@@ -56,46 +61,79 @@ class Mirror:
 
     def fill(self, count: int = PAGE) -> None:
         """Put so many tools before the others, so that these stand on the second page."""
-        self.tools([{"name": f"filler_{n}", "inputSchema": {"type": "object"}} for n in range(count)])
+        self.tools(
+            [{"name": f"filler_{n}", "inputSchema": {"type": "object"}} for n in range(count)]
+        )
 
     def tools(self, listed: Iterable[dict[str, Any]]) -> None:
         """Have these tools, each with its own schema."""
         for tool in listed:
             words = {key: tool[key] for key in ("name", "title", "description") if key in tool}
-            self.server.add_tool(self._tool(tool["name"]), input_schema=tool["inputSchema"], **words)
+            self.server.add_tool(
+                self._tool(tool["name"]), input_schema=tool["inputSchema"], **words
+            )
 
     def resources(self, listed: Iterable[dict[str, Any]]) -> None:
         """Have these resources."""
         for resource in listed:
-            words = {key: resource[key] for key in ("name", "title", "description", "size") if key in resource}
-            self.server.add_resource(resource["uri"], self._resource(resource["uri"]), mime_type=resource.get("mimeType"), **words)
+            words = {
+                key: resource[key]
+                for key in ("name", "title", "description", "size")
+                if key in resource
+            }
+            self.server.add_resource(
+                resource["uri"],
+                self._resource(resource["uri"]),
+                mime_type=resource.get("mimeType"),
+                **words,
+            )
 
     def templates(self, listed: Iterable[dict[str, Any]]) -> None:
         """Have these families of resources; what is read is the variables as JSON."""
         for template in listed:
-            words = {key: template[key] for key in ("name", "title", "description") if key in template}
+            words = {
+                key: template[key] for key in ("name", "title", "description") if key in template
+            }
             names = [part.partition("}")[0] for part in template["uriTemplate"].split("{")[1:]]
-            self.server.add_resource(template["uriTemplate"], _with_parameters(dict, names), mime_type=template.get("mimeType"), **words)
+            self.server.add_resource(
+                template["uriTemplate"],
+                _with_parameters(dict, names),
+                mime_type=template.get("mimeType"),
+                **words,
+            )
 
     def prompts(self, listed: Iterable[dict[str, Any]]) -> None:
         """Have these prompts."""
         for prompt in listed:
             words = {key: prompt[key] for key in ("name", "title", "description") if key in prompt}
             arguments = prompt.get("arguments", ())
-            function = _with_parameters(self._prompt(prompt["name"]), [a["name"] for a in arguments])
+            function = _with_parameters(
+                self._prompt(prompt["name"]), [a["name"] for a in arguments]
+            )
             optional = {a["name"] for a in arguments if not a.get("required")}
             signature = inspect.signature(function)
             function.__signature__ = signature.replace(  # type: ignore[attr-defined] # that is where inspect looks for it
-                parameters=[p.replace(default=None) if p.name in optional else p for p in signature.parameters.values()]
+                parameters=[
+                    p.replace(default=None) if p.name in optional else p
+                    for p in signature.parameters.values()
+                ]
             )
-            described = [f"    {a['name']}: {a['description']}" for a in arguments if "description" in a]
-            function.__doc__ = "\n".join(["A prompt.", "", "Args:", *described]) if described else None
+            described = [
+                f"    {a['name']}: {a['description']}" for a in arguments if "description" in a
+            ]
+            function.__doc__ = (
+                "\n".join(["A prompt.", "", "Args:", *described]) if described else None
+            )
             self.server.add_prompt(function, **words)
 
     def _tool(self, name: str) -> Callable[[dict[str, Any]], CallToolResult]:
         def answer(arguments: dict[str, Any]) -> CallToolResult:
             result = self._calls.get(_key({"name": name, "arguments": arguments}))
-            return msgspec.convert(result, CallToolResult) if result is not None else CallToolResult(content=[TextContent(name)])
+            return (
+                msgspec.convert(result, CallToolResult)
+                if result is not None
+                else CallToolResult(content=[TextContent(name)])
+            )
 
         return answer
 
@@ -110,7 +148,11 @@ class Mirror:
         def write(**arguments: Any) -> Any:
             given = {key: value for key, value in arguments.items() if value is not None}
             result = self._gets.get(_key({"name": name, "arguments": given}))
-            return msgspec.convert(result, types.GetPromptResult) if result is not None else json.dumps(given)
+            return (
+                msgspec.convert(result, types.GetPromptResult)
+                if result is not None
+                else json.dumps(given)
+            )
 
         return write
 

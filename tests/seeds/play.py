@@ -47,7 +47,14 @@ class Wire:
     async def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         """Send a request of our own, and return its result; the next message must be its answer."""
         self._last += 1
-        self.send({"jsonrpc": "2.0", "id": self._last, "method": method, **({} if params is None else {"params": params})})
+        self.send(
+            {
+                "jsonrpc": "2.0",
+                "id": self._last,
+                "method": method,
+                **({} if params is None else {"params": params}),
+            }
+        )
         answer = await self.receive()
         assert answer.get("id") == self._last, answer
         assert "result" in answer, answer
@@ -97,17 +104,31 @@ async def play(session: Sequence[Printed]) -> int:
                 agree(answer, given["result"], where)
             else:
                 wire.send(message)
-                await wire.request("ping")  # the next word of the server is the answer to this: it had none for the notification
+                await wire.request(
+                    "ping"
+                )  # the next word of the server is the answer to this: it had none for the notification
             compared += 1
     return compared
 
 
-async def put(wire: Wire, request: dict[str, Any], answer: dict[str, Any] | None, where: str) -> None:
+async def put(
+    wire: Wire, request: dict[str, Any], answer: dict[str, Any] | None, where: str
+) -> None:
     """Have the server put a printed request of its own, answer it as printed, and see that the answer arrives."""
     wanted = as_specified(request)
-    wire.send({"jsonrpc": "2.0", "id": "ask", "method": "tools/call", "params": {"name": ASK, "arguments": wanted}})
+    wire.send(
+        {
+            "jsonrpc": "2.0",
+            "id": "ask",
+            "method": "tools/call",
+            "params": {"name": ASK, "arguments": wanted},
+        }
+    )
     asked = await wire.receive()
-    assert (asked.get("method"), asked.get("params", {})) == (wanted["method"], wanted.get("params", {})), where
+    assert (asked.get("method"), asked.get("params", {})) == (
+        wanted["method"],
+        wanted.get("params", {}),
+    ), where
     answer = answer or {"action": "decline"}
     if wanted["method"] == "sampling/createMessage" and "action" in answer:
         answer = {"role": "assistant", "content": {"type": "text", "text": "No."}, "model": "none"}
@@ -120,7 +141,14 @@ async def put(wire: Wire, request: dict[str, Any], answer: dict[str, Any] | None
 def mirrored(session: Sequence[Printed]) -> Mirror:
     """The server that would answer as a conversation prints it."""
     answers = _answers(session)
-    hello = next((result for number, result in answers.items() if session[number].value["method"] == "initialize"), None)
+    hello = next(
+        (
+            result
+            for number, result in answers.items()
+            if session[number].value["method"] == "initialize"
+        ),
+        None,
+    )
     mirror = Mirror(hello)
     if any(_is_placeholder(item.value) for item in session):
         mirror.fill()
@@ -146,7 +174,10 @@ def _answers(session: Sequence[Printed]) -> dict[int, dict[str, Any]]:
     for number, (_, message, _) in enumerate(session):
         if "method" not in message or "id" not in message:
             continue
-        after = next((item.value for item in session[number + 1 :] if item.value.get("id") == message["id"]), {})
+        after = next(
+            (item.value for item in session[number + 1 :] if item.value.get("id") == message["id"]),
+            {},
+        )
         if "result" in after:
             found[number] = after["result"]
     return found

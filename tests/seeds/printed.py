@@ -52,7 +52,9 @@ class Printed(NamedTuple):
 def printed(path: Path) -> list[Printed]:
     """All that a text prints. Raises ValueError for an object of no known kind."""
     return [
-        Printed(kind_of(value), value, f"{path.name[:3]}:{line}") for value, line in literals(path.read_text(encoding="utf-8")) if value
+        Printed(kind_of(value), value, f"{path.name[:3]}:{line}")
+        for value, line in literals(path.read_text(encoding="utf-8"))
+        if value
     ]
 
 
@@ -92,7 +94,9 @@ def as_specified(request: dict[str, Any]) -> dict[str, Any]:
 def sampling_as_specified(params: dict[str, Any]) -> dict[str, Any]:
     """Sampling params whose messages hold content blocks, where a text has plain strings."""
     messages = [
-        {**message, "content": {"type": "text", "text": message["content"]}} if isinstance(message["content"], str) else message
+        {**message, "content": {"type": "text", "text": message["content"]}}
+        if isinstance(message["content"], str)
+        else message
         for message in params["messages"]
     ]
     return {**params, "messages": messages}
@@ -110,7 +114,11 @@ def plain(value: Any) -> Any:
     made = {key: plain(item) for key, item in value.items() if item is not None}
     if isinstance(made.get("arguments"), list):
         made["arguments"] = [
-            {key: item for key, item in argument.items() if key in ("name", "title", "description") or item is True}
+            {
+                key: item
+                for key, item in argument.items()
+                if key in ("name", "title", "description") or item is True
+            }
             for argument in made["arguments"]
         ]
     return made

@@ -16,10 +16,17 @@ SEEDS = HERE.parents[2] / "shared" / "seeds"
 OWN = HERE / "texts"
 
 if not SEEDS.is_dir():
-    pytest.skip("the documents of the beginning are not beside this repository (../shared/seeds)", allow_module_level=True)
+    pytest.skip(
+        "the documents of the beginning are not beside this repository (../shared/seeds)",
+        allow_module_level=True,
+    )
 
 TEXTS = {path.name[:3]: printed(path) for path in sorted(SEEDS.glob("*.txt"))}
-SESSIONS = [pytest.param(session, id=session[0].where) for items in TEXTS.values() for session in sessions(items)]
+SESSIONS = [
+    pytest.param(session, id=session[0].where)
+    for items in TEXTS.values()
+    for session in sessions(items)
+]
 FRAGMENTS = [
     pytest.param(items, number, id=f"{item.where} {item.kind}")
     for items in TEXTS.values()
@@ -36,7 +43,9 @@ async def test_every_conversation_goes_as_printed(session: list[Printed]) -> Non
     """
     requests = [item.value for item in session if "method" in item.value]
     answered = {item.value["id"] for item in session if "result" in item.value}
-    assert await play(session) == sum(1 for request in requests if request.get("id") in answered or "id" not in request)
+    assert await play(session) == sum(
+        1 for request in requests if request.get("id") in answered or "id" not in request
+    )
 
 
 @pytest.mark.parametrize("items, number", FRAGMENTS)

@@ -11,8 +11,14 @@ from tests.seeds.literals import NoLiteral, literals, read
 from tests.seeds.play import play
 from tests.seeds.printed import Printed, as_specified, kind_of, printed, sessions
 
-TEXTS = {path.stem: printed(path) for path in sorted((Path(__file__).parent / "texts").glob("*.txt"))}
-SESSIONS = [pytest.param(session, id=session[0].where) for items in TEXTS.values() for session in sessions(items)]
+TEXTS = {
+    path.stem: printed(path) for path in sorted((Path(__file__).parent / "texts").glob("*.txt"))
+}
+SESSIONS = [
+    pytest.param(session, id=session[0].where)
+    for items in TEXTS.values()
+    for session in sessions(items)
+]
 FRAGMENTS = [
     pytest.param(items, number, id=f"{item.where} {item.kind}")
     for items in TEXTS.values()
@@ -26,7 +32,9 @@ async def test_every_conversation_goes_as_printed(session: list[Printed]) -> Non
     """Requests, answers and notifications of both sides (`LIF-01`, `TOL-02`, `RES-06`, `PRM-02`, `SAM-01`, `ROO-01`)."""
     requests = [item.value for item in session if "method" in item.value]
     answered = {item.value["id"] for item in session if "result" in item.value}
-    assert await play(session) == sum(1 for request in requests if request.get("id") in answered or "id" not in request)
+    assert await play(session) == sum(
+        1 for request in requests if request.get("id") in answered or "id" not in request
+    )
 
 
 @pytest.mark.parametrize("items, number", FRAGMENTS)
@@ -48,7 +56,9 @@ async def test_another_answer_is_noticed(path: str, value: object) -> None:
             Printed("message", {"jsonrpc": "2.0", "id": 99, "result": {"tools": value}}, "here"),
         ]
     else:
-        changed[number] = session[number]._replace(value={"jsonrpc": "2.0", "id": 3, "result": {**printed_result, "isError": "no"}})
+        changed[number] = session[number]._replace(
+            value={"jsonrpc": "2.0", "id": 3, "result": {**printed_result, "isError": "no"}}
+        )
     with pytest.raises((AssertionError, ValueError)):
         await play(changed)
 
@@ -57,7 +67,10 @@ async def test_another_answer_is_noticed(path: str, value: object) -> None:
     "text, value",
     [
         ('{"a": [1, -2.5, 1e3, true, null]}', {"a": [1, -2.5, 1000.0, True, None]}),
-        ("{ a: 'it\\'s', // why\n 'b-c': \"\\u00e9\\n\", /* and\nso on */ }", {"a": "it's", "b-c": "é\n"}),
+        (
+            "{ a: 'it\\'s', // why\n 'b-c': \"\\u00e9\\n\", /* and\nso on */ }",
+            {"a": "it's", "b-c": "é\n"},
+        ),
         ('{ text: "one " + // and\n "two" }', {"text": "one two"}),
         ("{}", {}),
     ],
@@ -68,7 +81,17 @@ def test_literals_are_read(text: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{ uri: string; }", "{ a: f(1) }", '{ "a": ... }', '{"a" 1}', "{ a, b }", '{"a": 1', "{ a: `x` }", '{"a": 1} 2']
+    "text",
+    [
+        "{ uri: string; }",
+        "{ a: f(1) }",
+        '{ "a": ... }',
+        '{"a" 1}',
+        "{ a, b }",
+        '{"a": 1',
+        "{ a: `x` }",
+        '{"a": 1} 2',
+    ],
 )
 def test_what_is_no_literal(text: str) -> None:
     """Types, calls, and texts that are cut short are no values."""
@@ -79,7 +102,10 @@ def test_what_is_no_literal(text: str) -> None:
 def test_literals_are_found_in_a_text() -> None:
     """The outermost ones, with their lines; those within what is no literal too."""
     text = 'A text {not one}.\n{"a": {"b": 1}}\nf({ x: y, z: { "c": 2 } })'
-    assert [(found.line, found.value) for found in literals(text)] == [(2, {"a": {"b": 1}}), (3, {"c": 2})]
+    assert [(found.line, found.value) for found in literals(text)] == [
+        (2, {"a": {"b": 1}}),
+        (3, {"c": 2}),
+    ]
 
 
 @pytest.mark.parametrize(

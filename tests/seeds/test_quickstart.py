@@ -14,7 +14,10 @@ from tests.servers.weather_site import WeatherSite
 
 HERE = Path(__file__).parent
 SEEDS = HERE.parents[2] / "shared" / "seeds"
-NOWHERE = {"HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}  # every way out ends at a closed port
+NOWHERE = {
+    "HTTP_PROXY": "http://127.0.0.1:9",
+    "HTTPS_PROXY": "http://127.0.0.1:9",
+}  # every way out ends at a closed port
 
 # Where each piece of the program begins and ends in the document; between them it explains.
 PIECES = (
@@ -23,7 +26,10 @@ PIECES = (
     ("@mcp.tool()\nasync def get_alerts", 'return "\\n---\\n".join(forecasts)'),
     ('if __name__ == "__main__":', "mcp.run(transport='stdio')"),
 )
-THEIR_IMPORT, OUR_IMPORT = "from mcp.server.fastmcp import FastMCP", "from interlock import Server as FastMCP"
+THEIR_IMPORT, OUR_IMPORT = (
+    "from mcp.server.fastmcp import FastMCP",
+    "from interlock import Server as FastMCP",
+)
 THEIR_BASE = 'NWS_API_BASE = "https://api.weather.gov"'
 
 
@@ -48,7 +54,9 @@ def quickstart(tmp_path: Path) -> Path:
     """The program of the document, its import line exchanged and nothing else."""
     documents = sorted(SEEDS.glob("004_*.txt"))
     if not documents:
-        pytest.skip("the document with the quickstart is not beside this repository (../shared/seeds)")
+        pytest.skip(
+            "the document with the quickstart is not beside this repository (../shared/seeds)"
+        )
     document = text(documents[0])
     pieces = []
     for first, last in PIECES:
@@ -71,7 +79,10 @@ async def test_the_quickstart_runs(quickstart: Path, revision: str) -> None:
         state = alerts.input_schema["properties"]["state"]
         assert (state["type"], bool(state["description"])) == ("string", True)
         places = forecast.input_schema["properties"]
-        assert {name: places[name]["type"] for name in places} == {"latitude": "number", "longitude": "number"}
+        assert {name: places[name]["type"] for name in places} == {
+            "latitude": "number",
+            "longitude": "number",
+        }
         assert forecast.input_schema["required"] == ["latitude", "longitude"]
         sorry = [
             await client.call_tool("get_alerts", {"state": "CA"}),
@@ -88,7 +99,9 @@ async def test_the_quickstart_finds_the_weather(quickstart: Path, site: WeatherS
     async with Client(entry(quickstart, NO_PROXY="127.0.0.1")) as client:
         alerts = (await client.call_tool("get_alerts", {"state": "CA"})).text
         quiet = (await client.call_tool("get_alerts", {"state": "NV"})).text
-        forecast = (await client.call_tool("get_forecast", {"latitude": 40.5, "longitude": -100})).text
+        forecast = (
+            await client.call_tool("get_forecast", {"latitude": 40.5, "longitude": -100})
+        ).text
     assert "Wind Advisory" in alerts
     assert "Gusts up to 50 mph." in alerts
     assert alerts.count("---") == 1
@@ -102,13 +115,24 @@ async def test_a_script_of_the_same_make(site: WeatherSite, tmp_path: Path) -> N
     script = HERE / "scripts" / "gales.py"
     async with Client(entry(script, **NOWHERE)) as client:
         gales, outlook = await client.list_tools()
-        assert gales.input_schema["properties"]["region"] == {"description": "Its two letters (such as CA)", "type": "string"}
-        assert (await client.call_tool("gales", {"region": "CA"})).text == "The gales cannot be had."
-        assert (await client.call_tool("outlook", {"north": 1, "east": 2})).text == "The outlook cannot be had."
+        assert gales.input_schema["properties"]["region"] == {
+            "description": "Its two letters (such as CA)",
+            "type": "string",
+        }
+        assert (
+            await client.call_tool("gales", {"region": "CA"})
+        ).text == "The gales cannot be had."
+        assert (
+            await client.call_tool("outlook", {"north": 1, "east": 2})
+        ).text == "The outlook cannot be had."
         assert outlook.description == "The outlook for a place."
     copy = tmp_path / "gales.py"
     shutil.copy(script, copy)
     exchange(copy, "https://gales.invalid", site.url)
     async with Client(entry(copy, NO_PROXY="127.0.0.1")) as client:
-        assert (await client.call_tool("gales", {"region": "CA"})).text == "Wind Advisory in Coast; Hills\nFrost Advisory in places unknown"
-        assert (await client.call_tool("outlook", {"north": 40.5, "east": -100})).text == "This Afternoon: 60°\nTonight: 61°"
+        assert (
+            await client.call_tool("gales", {"region": "CA"})
+        ).text == "Wind Advisory in Coast; Hills\nFrost Advisory in places unknown"
+        assert (
+            await client.call_tool("outlook", {"north": 40.5, "east": -100})
+        ).text == "This Afternoon: 60°\nTonight: 61°"

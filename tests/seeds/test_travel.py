@@ -30,7 +30,11 @@ async def client(request: pytest.FixtureRequest, way: str) -> AsyncIterator[Clie
         types.Root(uri="file:///home/agent/passports"),
     ]
     async with Client(
-        server, revision=request.param, elicit=answer, sample=lambda p: f"{p.max_tokens}: the early one", roots=roots
+        server,
+        revision=request.param,
+        elicit=answer,
+        sample=lambda p: f"{p.max_tokens}: the early one",
+        roots=roots,
     ) as made:
         yield made
 
@@ -39,7 +43,11 @@ def answer(params: types.ElicitRequestParams) -> dict[str, Any]:
     """A person who wants to see the sea; the rest is as the form suggests."""
     assert params.requested_schema is not None
     assert params.requested_schema["required"] == ["confirmBooking"]
-    assert set(params.requested_schema["properties"]["seatPreference"]["enum"]) == {"window", "aisle", "any"}
+    assert set(params.requested_schema["properties"]["seatPreference"]["enum"]) == {
+        "window",
+        "aisle",
+        "any",
+    }
     return {"confirmBooking": True, "roomType": "sea"}
 
 
@@ -48,7 +56,11 @@ async def test_templates(client: Client) -> None:
     assert len(await client.list_resource_templates()) == 3
     for uri, value in {
         "travel://activities/barcelona/museums": ["Museu Picasso", "MNAC"],
-        "weather://forecast/paris/2024-06-15": {"city": "paris", "date": "2024-06-15", "sky": "clear"},
+        "weather://forecast/paris/2024-06-15": {
+            "city": "paris",
+            "date": "2024-06-15",
+            "sky": "clear",
+        },
         "travel://flights/NYC/BCN": {"from": "NYC", "to": "BCN"},
         "calendar://events/2024": [{"day": "2024-06-15", "what": "fly"}],
     }.items():
@@ -60,12 +72,17 @@ async def test_templates(client: Client) -> None:
 
 async def test_completion(client: Client) -> None:
     """Three letters of a city, and of an airport once the other one is known (`CMP-02`, `CMP-03`)."""
-    assert (await client.complete("weather://forecast/{city}/{date}", "city", "Par")).values == ["Paris", "Park City"]
+    assert (await client.complete("weather://forecast/{city}/{date}", "city", "Par")).values == [
+        "Paris",
+        "Park City",
+    ]
     flights = "travel://flights/{origin}/{destination}"
     if client.revision >= "2025-06-18":
         found = await client.complete(flights, "destination", "Bar", arguments={"origin": "NYC"})
         assert found.values == ["Barbados (BGI)", "Barcelona (BCN)"]
-        assert (await client.complete(flights, "destination", "Bar", arguments={"origin": "BGI"})).values == ["Barcelona (BCN)"]
+        assert (
+            await client.complete(flights, "destination", "Bar", arguments={"origin": "BGI"})
+        ).values == ["Barcelona (BCN)"]
 
 
 async def test_the_prompt(client: Client) -> None:
@@ -78,10 +95,18 @@ async def test_the_prompt(client: Client) -> None:
         ("budget", False),
         ("interests", False),
     ]
-    arguments = {"destination": "Barcelona", "duration": 5, "budget": 2500, "interests": ["markets", "churches", "parks"]}
+    arguments = {
+        "destination": "Barcelona",
+        "duration": 5,
+        "budget": 2500,
+        "interests": ["markets", "churches", "parks"],
+    }
     (message,) = (await client.get_prompt("plan-vacation", arguments)).messages
     assert isinstance(message.content, types.TextContent)
-    assert message.content.text == "Plan 5 days in Barcelona for 2500.0, with markets and churches and parks."
+    assert (
+        message.content.text
+        == "Plan 5 days in Barcelona for 2500.0, with markets and churches and parks."
+    )
     with pytest.raises(McpError, match="duration"):
         await client.get_prompt("plan-vacation", {"destination": "Barcelona", "duration": "a week"})
 

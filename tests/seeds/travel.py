@@ -28,13 +28,17 @@ async def activities(city: str, category: str) -> list[str] | None:
     return MUSEUMS.get((city, category))
 
 
-@server.resource("weather://forecast/{city}/{date}", name="weather-forecast", mime_type="application/json")
+@server.resource(
+    "weather://forecast/{city}/{date}", name="weather-forecast", mime_type="application/json"
+)
 async def forecast(city: str, date: str) -> dict[str, str]:
     """The weather of any city on any day."""
     return {"city": city, "date": date, "sky": "clear"}
 
 
-@server.resource("travel://flights/{origin}/{destination}", name="flight-search", mime_type="application/json")
+@server.resource(
+    "travel://flights/{origin}/{destination}", name="flight-search", mime_type="application/json"
+)
 async def flights(origin: str, destination: str) -> dict[str, str]:
     """Flights between two airports."""
     return {"from": origin, "to": destination}
@@ -49,11 +53,20 @@ async def complete_city(value: str) -> list[str]:
 @server.completion("travel://flights/{origin}/{destination}", "destination")
 async def complete_destination(value: str, arguments: dict[str, str]) -> list[str]:
     """Airports that begin like this, but for the one that the flight starts from."""
-    return [name for name in AIRPORTS if name.startswith(value) and f"({arguments.get('origin')})" not in name]
+    return [
+        name
+        for name in AIRPORTS
+        if name.startswith(value) and f"({arguments.get('origin')})" not in name
+    ]
 
 
 @server.prompt("plan-vacation", title="Plan a holiday")
-async def plan_vacation(destination: str, duration: int = 7, budget: float | None = None, interests: list[str] | None = None) -> str:
+async def plan_vacation(
+    destination: str,
+    duration: int = 7,
+    budget: float | None = None,
+    interests: list[str] | None = None,
+) -> str:
     """Step by step from a wish to a plan.
 
     Args:
@@ -89,7 +102,10 @@ async def find_best_flight(ctx: Context) -> str:
         system="You know how to travel.",
         max_tokens=1200,
         preferences=types.ModelPreferences(
-            hints=[types.ModelHint(name="any")], cost_priority=0.25, speed_priority=0.1, intelligence_priority=0.95
+            hints=[types.ModelHint(name="any")],
+            cost_priority=0.25,
+            speed_priority=0.1,
+            intelligence_priority=0.95,
         ),
     )
     return answer.content.text if isinstance(answer.content, TextContent) else "No words."

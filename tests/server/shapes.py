@@ -94,7 +94,9 @@ class Order(BaseModel):
 
 ints = st.integers(-(2**53), 2**53)
 floats = st.floats(allow_nan=False, allow_infinity=False)
-nodes: st.SearchStrategy[Node] = st.deferred(lambda: st.builds(Node, ints, st.lists(nodes, max_size=2)))
+nodes: st.SearchStrategy[Node] = st.deferred(
+    lambda: st.builds(Node, ints, st.lists(nodes, max_size=2))
+)
 
 # What JSON has itself: here the schema and the decoder must agree on every JSON value there is.
 PLAIN: list[Typed] = [
@@ -108,7 +110,12 @@ PLAIN: list[Typed] = [
     (Level, st.sampled_from(Level)),
     (Mixed, st.sampled_from(Mixed)),
     (Point, st.builds(Point, ints, floats, st.lists(st.text(), max_size=2))),
-    (Seat, st.fixed_dictionaries({"row": ints, "letter": st.text()}, optional={"window": st.booleans()})),
+    (
+        Seat,
+        st.fixed_dictionaries(
+            {"row": ints, "letter": st.text()}, optional={"window": st.booleans()}
+        ),
+    ),
     (Pair, st.builds(Pair, ints, st.text())),
     (Weather, st.builds(Weather, floats, st.sampled_from(Colour))),
     (Cat | Dog, st.builds(Cat, ints) | st.builds(Dog, st.lists(st.text(), max_size=2))),
@@ -127,7 +134,12 @@ WRITTEN: list[Typed] = [
     (UUID, st.uuids()),
     (Decimal, st.decimals(allow_nan=False, allow_infinity=False)),
     (bytes, st.binary()),
-    (PurePosixPath, st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).map(PurePosixPath)),
+    (
+        PurePosixPath,
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).map(
+            PurePosixPath
+        ),
+    ),
     (ipaddress.IPv4Address, st.ip_addresses(v=4)),
     (set[int], st.sets(ints)),
     (frozenset[str], st.frozensets(st.text())),
@@ -156,9 +168,18 @@ def typed(*kinds: Typed) -> st.SearchStrategy[Typed]:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | ints | floats | st.sampled_from(["a", "red", "word"]) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | ints
+    | floats
+    | st.sampled_from(["a", "red", "word"])
+    | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["x", "row", "type", "a"]) | st.text(max_size=3), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["x", "row", "type", "a"]) | st.text(max_size=3), inner, max_size=3
+        )
     ),
     max_leaves=6,
 )

@@ -50,7 +50,9 @@ async def test_with_and_without_parentheses(decorate: Any, name: str, title: str
 def test_decorators_that_are_misread():
     """A resource without its URI, a name given twice, a name that is none: words that say what to write."""
     server = Server("decorated")
-    with pytest.raises(TypeError, match=r"a resource needs a URI: @server\.resource\('docs://readme'\)"):
+    with pytest.raises(
+        TypeError, match=r"a resource needs a URI: @server\.resource\('docs://readme'\)"
+    ):
         server.resource(work)  # type: ignore[arg-type]  # that is the mistake
     with pytest.raises(TypeError, match="multiple values for keyword argument 'name'"):
         server.tool("a", name="b")(work)
@@ -75,7 +77,10 @@ async def test_methods_of_objects():
     server = Server("decorated")
     server.add_tool(Shop(3).buy)
     server.add_tool(Shop(5).buy, name="buy_dear")
-    assert (await text(server, "buy", {"count": 2}), await text(server, "buy_dear", {"count": 2})) == ("6", "10")
+    assert (
+        await text(server, "buy", {"count": 2}),
+        await text(server, "buy_dear", {"count": 2}),
+    ) == ("6", "10")
     with pytest.raises(TypeError, match="self"):
         server.add_tool(Shop.buy, name="unbound")
 
@@ -88,11 +93,22 @@ async def test_what_a_server_says_of_itself(revision: str):
     """Name, version, title, words, website, pictures and instructions reach the client."""
     icon = Icon(src="https://example.com/a.png")
     server = Server(
-        "self", "1.2", title="Self", description="Words.", website_url="https://example.com", icons=[icon], instructions="Ask nicely."
+        "self",
+        "1.2",
+        title="Self",
+        description="Words.",
+        website_url="https://example.com",
+        icons=[icon],
+        instructions="Ask nicely.",
     )
     async with Client(server, revision=revision) as client:
         expected = t.Implementation(
-            name="self", version="1.2", title="Self", description="Words.", website_url="https://example.com", icons=[icon]
+            name="self",
+            version="1.2",
+            title="Self",
+            description="Words.",
+            website_url="https://example.com",
+            icons=[icon],
         )
         assert client.server_info == expected
         assert client.instructions == "Ask nicely."
@@ -107,12 +123,16 @@ async def test_capabilities():
     server.add_resource("docs://{name}", lambda name: name)
     listed_ones = t.ListChangedCapability(list_changed=True)
     resources = t.ResourcesCapability(subscribe=True, list_changed=True)
-    assert server.capabilities() == t.ServerCapabilities(logging={}, tools=listed_ones, resources=resources)
+    assert server.capabilities() == t.ServerCapabilities(
+        logging={}, tools=listed_ones, resources=resources
+    )
     server.add_prompt(work)
     server.completion(lambda value: [value])
     server.remove_tool("work")
     server.remove_resource("docs://{name}")
-    whole = t.ServerCapabilities(logging={}, completions={}, tools=listed_ones, resources=resources, prompts=listed_ones)
+    whole = t.ServerCapabilities(
+        logging={}, completions={}, tools=listed_ones, resources=resources, prompts=listed_ones
+    )
     assert server.capabilities() == whole
     assert (await listed(server, "tools/list"))["tools"] == []
 
@@ -128,10 +148,16 @@ async def test_capabilities():
         ("resources/list", {}, "resources"),
         ("resources/templates/list", {}, "resources"),
         ("resources/read", {"uri": "docs://a"}, "resources"),
-        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "a", "value": ""}}, "completions"),
+        (
+            "completion/complete",
+            {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "a", "value": ""}},
+            "completions",
+        ),
     ],
 )
-async def test_what_is_not_offered_does_not_exist(method: str, params: dict[str, Any], lacking: str, revision: str):
+async def test_what_is_not_offered_does_not_exist(
+    method: str, params: dict[str, Any], lacking: str, revision: str
+):
     """A method whose capability is not declared is unknown: -32601 (`ERR-10`, `RES-01`, `PRM-01`, `CMP-01`)."""
     peer = await Peer.of(Server("empty"), revision)
     error = (await peer.ask(method, params))["error"]
@@ -166,7 +192,9 @@ def test_options_without_sense(options: dict[str, Any], words: str):
 
 def test_a_timeout_without_sense():
     """It is refused with the first tool that would have it."""
-    with pytest.raises(ValueError, match="the timeout of The tool work must be more than 0 seconds"):
+    with pytest.raises(
+        ValueError, match="the timeout of The tool work must be more than 0 seconds"
+    ):
         Server("options", timeout=0).add_tool(work)
 
 
@@ -174,11 +202,17 @@ def test_a_timeout_without_sense():
 async def test_a_server_of_the_stateless_era_only(revisions: Any):
     """`initialize` is answered with an error that names what it speaks, and so is everything else of the other era (`ERA-03`)."""
     peer = await Peer.of(Server("stateless", revisions=revisions), None)
-    hello = {"protocolVersion": R4, "capabilities": {}, "clientInfo": {"name": "peer", "version": "1"}}
+    hello = {
+        "protocolVersion": R4,
+        "capabilities": {},
+        "clientInfo": {"name": "peer", "version": "1"},
+    }
     error = (await peer.ask("initialize", hello))["error"]
     assert error["code"] == t.UNSUPPORTED_PROTOCOL_VERSION == -32022
     assert error["data"] == {"supported": [NEWEST], "requested": R4}
-    assert (await peer.ask("initialize", {"protocolVersion": 5}))["error"]["data"] == {"supported": [NEWEST]}
+    assert (await peer.ask("initialize", {"protocolVersion": 5}))["error"]["data"] == {
+        "supported": [NEWEST]
+    }
     for method in ("tools/list", "ping"):
         error = (await peer.ask(method))["error"]
         assert (error["code"], error["data"]) == (t.INVALID_PARAMS, {"supported": [NEWEST]})
@@ -195,7 +229,10 @@ async def test_a_server_of_the_handshake_era_only():
     for method in ("server/discover", "tools/list"):
         error = (await peer.ask(method))["error"]
         assert error["code"] == t.UNSUPPORTED_PROTOCOL_VERSION
-        assert error["data"] == {"supported": list(reversed(HANDSHAKE_REVISIONS)), "requested": NEWEST}
+        assert error["data"] == {
+            "supported": list(reversed(HANDSHAKE_REVISIONS)),
+            "requested": NEWEST,
+        }
     await peer.aclose()
     async with Client(server) as client:
         assert client.revision == R4
@@ -203,13 +240,23 @@ async def test_a_server_of_the_handshake_era_only():
 
 
 @pytest.mark.parametrize(
-    "wanted, agreed", [("2025-06-18", "2025-06-18"), ("2024-11-05", "2025-06-18"), ("2099-01-01", "2025-06-18"), (R4, "2025-06-18")]
+    "wanted, agreed",
+    [
+        ("2025-06-18", "2025-06-18"),
+        ("2024-11-05", "2025-06-18"),
+        ("2099-01-01", "2025-06-18"),
+        (R4, "2025-06-18"),
+    ],
 )
 async def test_a_server_of_some_revisions(wanted: str, agreed: str):
     """A handshake settles on what was asked for, or else on the newest that there is (`LIF-05`)."""
     server = Server("some", revisions=[NEWEST, "2025-03-26", "2025-06-18"])
     peer = await Peer.of(server, None)
-    hello = {"protocolVersion": wanted, "capabilities": {}, "clientInfo": {"name": "peer", "version": "1"}}
+    hello = {
+        "protocolVersion": wanted,
+        "capabilities": {},
+        "clientInfo": {"name": "peer", "version": "1"},
+    }
     assert (await peer.ask("initialize", hello))["result"]["protocolVersion"] == agreed
     await peer.aclose()
     result = await server.handle(exchange("server/discover", t.DiscoverRequestParams()))
@@ -222,7 +269,11 @@ async def test_discovery():
     server = Server("discovered", list_ttl_ms=1000, instructions="Ask nicely.")
     result = await server.handle(exchange("server/discover", t.DiscoverRequestParams()))
     assert isinstance(result, t.DiscoverResult)
-    assert (result.supported_versions, result.ttl_ms, result.cache_scope) == (NEWEST_FIRST, 1000, "public")
+    assert (result.supported_versions, result.ttl_ms, result.cache_scope) == (
+        NEWEST_FIRST,
+        1000,
+        "public",
+    )
     assert (result.instructions, result.capabilities) == ("Ask nicely.", server.capabilities())
 
 
@@ -252,22 +303,31 @@ def asking(**options: Any) -> tuple[Server, list[str]]:
     return server, seen
 
 
-async def book(peer: Peer, *, state: str | None = None, day: str = "Monday", **answers: str) -> dict[str, Any]:
+async def book(
+    peer: Peer, *, state: str | None = None, day: str = "Monday", **answers: str
+) -> dict[str, Any]:
     """One round of a call of that tool: the response."""
     params: dict[str, Any] = {"name": "book", "arguments": {"day": day}}
     if state is not None:
         params["requestState"] = state
-        params["inputResponses"] = {key: {"action": "accept", "content": {"value": value}} for key, value in answers.items()}
+        params["inputResponses"] = {
+            key: {"action": "accept", "content": {"value": value}} for key, value in answers.items()
+        }
     return await peer.ask("tools/call", params)
 
 
 KEY, OLDER_KEY = b"k" * 16, b"o" * 16
 
 
-@pytest.mark.parametrize("park, other_park", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize(
+    "park, other_park", [(True, True), (True, False), (False, True), (False, False)]
+)
 async def test_a_call_that_another_worker_goes_on_with(park: bool, other_park: bool):
     """Parked on one server, resumed on another with the same key: there it runs again from the top, with the answers (`MRT-07`)."""
-    (one, seen), (other, seen_by_other) = asking(state_keys=[KEY], park=park), asking(state_keys=[KEY], park=other_park)
+    (one, seen), (other, seen_by_other) = (
+        asking(state_keys=[KEY], park=park),
+        asking(state_keys=[KEY], park=other_park),
+    )
     first, second = await Peer.of(one), await Peer.of(other)
     asked = (await book(first))["result"]
     assert list(asked["inputRequests"]) == ["seat"]
@@ -315,16 +375,24 @@ async def test_a_state_is_of_one_call(monkeypatch: pytest.MonkeyPatch):
     (one, _), (other, _) = asking(), asking(state_keys=[KEY])
     first, second = await Peer.of(one), await Peer.of(other)
     state = (await book(first))["result"]["requestState"]
-    assert (await book(second, state=state, day="Tuesday", seat="7B"))["error"]["code"] == t.INVALID_PARAMS
+    assert (await book(second, state=state, day="Tuesday", seat="7B"))["error"][
+        "code"
+    ] == t.INVALID_PARAMS
     assert "inputRequests" in (await book(second, state=state, seat="7B"))["result"]
     await first.aclose()
     await second.aclose()
 
 
 @pytest.mark.parametrize(
-    "value, words", [("not hexadecimal", "INTERLOCK_STATE_KEY does not hold a hexadecimal key"), ("abcd", "16 random bytes")]
+    "value, words",
+    [
+        ("not hexadecimal", "INTERLOCK_STATE_KEY does not hold a hexadecimal key"),
+        ("abcd", "16 random bytes"),
+    ],
 )
-def test_keys_of_the_environment_that_are_none(value: str, words: str, monkeypatch: pytest.MonkeyPatch):
+def test_keys_of_the_environment_that_are_none(
+    value: str, words: str, monkeypatch: pytest.MonkeyPatch
+):
     """The server is not made with a key that protects nothing."""
     monkeypatch.setenv(STATE_KEY_VARIABLE, value)
     with pytest.raises(ValueError, match=words):
@@ -382,7 +450,9 @@ def library() -> Server:
 )
 async def test_which_resource_a_uri_is(uri: str, words: str):
     """A fixed one first, then the template that says most about it; variables come decoded and typed (`RES-13`)."""
-    assert (await read(library(), uri)).contents == [t.ResourceContents(uri=uri, mime_type="text/plain", text=words)]
+    assert (await read(library(), uri)).contents == [
+        t.ResourceContents(uri=uri, mime_type="text/plain", text=words)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -455,7 +525,13 @@ async def test_freshness_of_resources():
         return t.ReadResourceResult(contents=[], ttl_ms=7 if name == "own" else None)
 
     server.add_resource("docs://c", "text", ttl_ms=9, cache_scope="public")
-    hints = [(r.ttl_ms, r.cache_scope) for r in [await read(server, uri) for uri in ("docs://a", "docs://b/own", "docs://b/x", "docs://c")]]
+    hints = [
+        (r.ttl_ms, r.cache_scope)
+        for r in [
+            await read(server, uri)
+            for uri in ("docs://a", "docs://b/own", "docs://b/x", "docs://c")
+        ]
+    ]
     assert hints == [(5000, "public"), (7, "private"), (5000, "private"), (9, "public")]
 
 
@@ -466,7 +542,10 @@ async def test_closing_a_server_ends_what_is_open():
     """Subscriptions end in good order, calls that wait for an answer are given up, and new peers are served as before (`LSN-11`)."""
     server, _ = asking()
     server.add_tool(work)
-    async with Client(server, elicit=lambda params: None) as client, client.watch(tools=True) as changes:
+    async with (
+        Client(server, elicit=lambda params: None) as client,
+        client.watch(tools=True) as changes,
+    ):
         peer = await Peer.of(server)
         assert "inputRequests" in (await book(peer))["result"]
         assert (len(server.rounds), len(server.listeners)) == (1, 1)

@@ -12,7 +12,18 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, Context, Declined, McpError, Progress, ProtocolError, Server, TimedOut, ToolError, Unreachable
+from interlock import (
+    Client,
+    Context,
+    Declined,
+    McpError,
+    Progress,
+    ProtocolError,
+    Server,
+    TimedOut,
+    ToolError,
+    Unreachable,
+)
 from interlock import types as t
 from interlock.server.calling import pausing
 from interlock.wire.revisions import NEWEST
@@ -67,7 +78,15 @@ def make(kind: str) -> Any:
     }[kind]
 
 
-IN_PLACE = ["coroutine", "partial", "partial of a partial", "wrapped coroutine", "generator", "wrapped generator", "gives a coroutine"]
+IN_PLACE = [
+    "coroutine",
+    "partial",
+    "partial of a partial",
+    "wrapped coroutine",
+    "generator",
+    "wrapped generator",
+    "gives a coroutine",
+]
 IN_THREADS = ["object", "plain", "lambda", "partial of an object"]
 
 
@@ -97,7 +116,9 @@ async def test_prompts_resources_and_completions_run_alike():
     await written(server, "note")
     await read(server, "docs://a")
     await read(server, "docs://x/b")
-    params = t.CompleteRequestParams(ref=t.PromptReference(name="note"), argument=t.CompletionArgument(name="name", value=""))
+    params = t.CompleteRequestParams(
+        ref=t.PromptReference(name="note"), argument=t.CompletionArgument(name="name", value="")
+    )
     await server.handle(exchange("completion/complete", params))
     assert seen
     assert threading.main_thread().ident not in seen
@@ -163,7 +184,10 @@ async def test_a_tool_has_its_own_limit():
     calls = [asyncio.create_task(call(server, "dig", {"n": n})) for n in (1, 2)]
     async with asyncio.timeout(LONG):
         await entered.acquire()
-        with pytest.raises(McpError, match=r"The tool dig is busy: 1 calls are running and 1 wait\. Try again later\.") as caught:
+        with pytest.raises(
+            McpError,
+            match=r"The tool dig is busy: 1 calls are running and 1 wait\. Try again later\.",
+        ) as caught:
             await call(server, "dig", {"n": 3})
         assert caught.value.data == {"reason": "busy"}
         assert await text(server, "other") == "free"
@@ -209,7 +233,9 @@ async def test_a_tool_that_takes_too_long():
     server = Server("calling", timeout=SHORT)
     server.add_tool(never)
     server.add_tool(never, name="slower", timeout=2 * SHORT)
-    assert (await call(server, "never")).text == "The call took longer than 0.02 seconds and was stopped."
+    assert (
+        await call(server, "never")
+    ).text == "The call took longer than 0.02 seconds and was stopped."
     result = await call(server, "slower")
     assert result.is_error
     assert result.text == "The call took longer than 0.04 seconds and was stopped."
@@ -225,11 +251,15 @@ async def test_prompts_resources_and_completions_that_take_too_long():
 
     server.add_resource("docs://a", never)
     server.completion(never)
-    with pytest.raises(McpError, match=r"took longer than 0\.02 seconds and was stopped\. \(code -32603\)"):
+    with pytest.raises(
+        McpError, match=r"took longer than 0\.02 seconds and was stopped\. \(code -32603\)"
+    ):
         await written(server, "write")
     with pytest.raises(McpError, match="took longer"):
         await read(server, "docs://a")
-    params = t.CompleteRequestParams(ref=t.PromptReference(name="write"), argument=t.CompletionArgument(name="topic", value=""))
+    params = t.CompleteRequestParams(
+        ref=t.PromptReference(name="write"), argument=t.CompletionArgument(name="topic", value="")
+    )
     with pytest.raises(McpError, match="took longer"):
         await server.handle(exchange("completion/complete", params))
 
@@ -321,7 +351,9 @@ class Leaps:
 
 @pytest.mark.parametrize("revision", [R4, NEWEST])
 @pytest.mark.parametrize("plain", [False, True])
-async def test_a_person_may_take_longer_than_the_tool(revision: str, plain: bool, monkeypatch: pytest.MonkeyPatch):
+async def test_a_person_may_take_longer_than_the_tool(
+    revision: str, plain: bool, monkeypatch: pytest.MonkeyPatch
+):
     """The tool's clock stands while it asks, and runs again after that."""
     server, clock = Server("calling"), Leaps(monkeypatch)
     answered: list[str] = []
@@ -395,16 +427,30 @@ def raising(error: BaseException, kind: str) -> Any:
         yield Progress(1)
         raise error
 
-    return {"in place": in_place, "with a context": with_context, "in a thread": in_a_thread, "in a group": in_a_group, "later": later}[
-        kind
-    ]
+    return {
+        "in place": in_place,
+        "with a context": with_context,
+        "in a thread": in_a_thread,
+        "in a group": in_a_group,
+        "later": later,
+    }[kind]
 
 
-@pytest.mark.parametrize("kind", ["in place", "with a context", "in a thread", "in a group", "later"])
 @pytest.mark.parametrize(
-    "error", [LookupError("the secret word"), SystemExit("the secret word"), StopIteration("the secret word"), Unreachable("it")]
+    "kind", ["in place", "with a context", "in a thread", "in a group", "later"]
 )
-async def test_what_nobody_foresaw(kind: str, error: BaseException, caplog: pytest.LogCaptureFixture):
+@pytest.mark.parametrize(
+    "error",
+    [
+        LookupError("the secret word"),
+        SystemExit("the secret word"),
+        StopIteration("the secret word"),
+        Unreachable("it"),
+    ],
+)
+async def test_what_nobody_foresaw(
+    kind: str, error: BaseException, caplog: pytest.LogCaptureFixture
+):
     """The client gets a plain sentence with a reference; the log has the same reference and the traceback (`ERR-20`, `TOL-15`)."""
     if kind == "in a group" and isinstance(error, SystemExit):
         return  # asyncio itself ends the loop for that, before anybody can catch it
@@ -421,9 +467,16 @@ async def test_what_nobody_foresaw(kind: str, error: BaseException, caplog: pyte
     await server.aclose()
 
 
-@pytest.mark.parametrize("kind", ["in place", "with a context", "in a thread", "in a group", "later"])
-@pytest.mark.parametrize("error", [ToolError("There is no tea."), Declined("There is no tea."), TimedOut("There is no tea.")])
-async def test_what_is_meant_for_the_model(kind: str, error: Exception, caplog: pytest.LogCaptureFixture):
+@pytest.mark.parametrize(
+    "kind", ["in place", "with a context", "in a thread", "in a group", "later"]
+)
+@pytest.mark.parametrize(
+    "error",
+    [ToolError("There is no tea."), Declined("There is no tea."), TimedOut("There is no tea.")],
+)
+async def test_what_is_meant_for_the_model(
+    kind: str, error: Exception, caplog: pytest.LogCaptureFixture
+):
     """Its words are the result, and nothing is logged (`TOL-15`)."""
     if kind == "in a group" and isinstance(error, TimedOut):
         return  # it is a failure of the network, which only by itself speaks for the whole call
@@ -449,7 +502,9 @@ async def test_errors_of_the_protocol_pass(kind: str):
 async def test_a_broken_conversation_is_told_to_the_log(caplog: pytest.LogCaptureFixture):
     """A ProtocolError is no words for the model: the request fails, and the log says why."""
     server = Server("calling")
-    server.add_tool(raising(ProtocolError("the other side talks nonsense"), "in place"), name="work")
+    server.add_tool(
+        raising(ProtocolError("the other side talks nonsense"), "in place"), name="work"
+    )
     async with Client(server) as client:
         with pytest.raises(McpError, match="Internal error"):
             await client.call_tool("work")
@@ -489,13 +544,22 @@ async def test_groups_in_prompts_and_resources():
         await written(server, "write")
     with pytest.raises(McpError, match=r"^No milk\. \(code -32001\)$"):
         await read(server, "docs://a")
-    with pytest.raises(McpError, match=r"^The resource docs://b failed \(reference [0-9a-f]{8}\)\. \(code -32603\)$"):
+    with pytest.raises(
+        McpError,
+        match=r"^The resource docs://b failed \(reference [0-9a-f]{8}\)\. \(code -32603\)$",
+    ):
         await read(server, "docs://b")
 
 
 @pytest.mark.parametrize("park", [True, False])
 @pytest.mark.parametrize("feature", ["tool", "prompt"])
-@pytest.mark.parametrize("error, words", [(ToolError("No tea."), "^No tea"), (LookupError("the secret word"), r"work failed \(reference")])
+@pytest.mark.parametrize(
+    "error, words",
+    [
+        (ToolError("No tea."), "^No tea"),
+        (LookupError("the secret word"), r"work failed \(reference"),
+    ],
+)
 async def test_a_group_that_asks_and_fails_at_once(
     park: bool, feature: str, error: Exception, words: str, caplog: pytest.LogCaptureFixture
 ):
@@ -510,7 +574,10 @@ async def test_a_group_that_asks_and_fails_at_once(
 
     server.add_tool(work)
     server.add_prompt(work)
-    async with Client(server, elicit=lambda params: {"value": "x"}) as client, asyncio.timeout(LONG):
+    async with (
+        Client(server, elicit=lambda params: {"value": "x"}) as client,
+        asyncio.timeout(LONG),
+    ):
         if feature == "tool":
             result = await client.call_tool("work")
             assert result.is_error

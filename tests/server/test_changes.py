@@ -46,7 +46,19 @@ async def test_who_is_told_what():
     server.remove_tool("feature")
     server.updated("docs://a")
     server.changed("prompts")
-    kinds = ["tools", "tools", "prompts", "resources", "resources", "resources", "resources", "prompts", "tools", "resource", "prompts"]
+    kinds = [
+        "tools",
+        "tools",
+        "prompts",
+        "resources",
+        "resources",
+        "resources",
+        "resources",
+        "prompts",
+        "tools",
+        "resource",
+        "prompts",
+    ]
     assert [change.kind for change in changes] == kinds
     assert changes[-2] == Change("resource", "docs://a")
 
@@ -73,7 +85,9 @@ async def test_what_fails_is_not_told():
         server.remove_prompt("other")
     with pytest.raises(KeyError, match="there is no resource template 'docs://b'"):
         server.remove_resource("docs://b")
-    with pytest.raises(ValueError, match="'tool' is no list; there are tools, prompts and resources"):
+    with pytest.raises(
+        ValueError, match="'tool' is no list; there are tools, prompts and resources"
+    ):
         server.changed("tool")
     assert changes == []
 
@@ -95,7 +109,10 @@ async def test_a_plain_function_tells_from_its_thread(revision: str):
         asyncio.timeout(30),
     ):
         await client.call_tool("grow")
-        assert {await anext(changes), await anext(changes)} == {Changed("tools"), Changed("resource", "docs://a")}
+        assert {await anext(changes), await anext(changes)} == {
+            Changed("tools"),
+            Changed("resource", "docs://a"),
+        }
         assert [tool.name for tool in await client.list_tools()] == ["grow", "feature"]
 
 
@@ -110,7 +127,9 @@ async def test_many_changes_at_once_are_told_once(revision: str):
             server.add_tool(feature, name=f"f{n}")
 
     told: list[str] = []
-    async with Client(server, revision=revision, on_notification=lambda method, params: told.append(method)) as client:
+    async with Client(
+        server, revision=revision, on_notification=lambda method, params: told.append(method)
+    ) as client:
         async with client.watch(tools=True) as changes, asyncio.timeout(30):
             await client.call_tool("grow")
             assert await anext(changes) == Changed("tools")
@@ -131,7 +150,10 @@ async def test_the_bus_hears_from_every_thread():
     await asyncio.to_thread(bus.publish, Change("tools"))
     await asyncio.wait_for(came.wait(), 30)
     bus.publish(Change("prompts"))
-    assert changes == [(Change("tools"), threading.get_ident()), (Change("prompts"), threading.get_ident())]
+    assert changes == [
+        (Change("tools"), threading.get_ident()),
+        (Change("prompts"), threading.get_ident()),
+    ]
     stop()
     stop()
     bus.publish(Change("tools"))
@@ -158,10 +180,21 @@ async def drained(listener: Listener) -> list[tuple[str, Any]]:
 
 async def test_a_listener_tells_what_is_wanted_and_no_more():
     """By kind and by URI; a part of what is watched counts as it, a name that only begins alike does not (`LSN-02`, `SUB-02`)."""
-    listener = Listener(t.SubscriptionFilter(tools_list_changed=True, resource_subscriptions=["docs://a", "docs://folder/"]))
+    listener = Listener(
+        t.SubscriptionFilter(
+            tools_list_changed=True, resource_subscriptions=["docs://a", "docs://folder/"]
+        )
+    )
     for kind in ("tools", "prompts", "resources"):
         listener.hear(Change(kind))
-    for uri in ("docs://a", "docs://a/part", "docs://ab", "docs://folder/b", "docs://folder", "docs://b"):
+    for uri in (
+        "docs://a",
+        "docs://a/part",
+        "docs://ab",
+        "docs://folder/b",
+        "docs://folder",
+        "docs://b",
+    ):
         listener.hear(Change("resource", uri))
     listener.close()
     assert await drained(listener) == [
@@ -191,7 +224,9 @@ def test_nothing_that_changed_is_forgotten(plan: list[str | None]):
     """Whatever changes after it was told is told again, and what waits to be told is told once (None: take one notice)."""
 
     async def main() -> None:
-        listener = Listener(t.SubscriptionFilter(resource_subscriptions=[f"docs://{n}" for n in range(4)]))
+        listener = Listener(
+            t.SubscriptionFilter(resource_subscriptions=[f"docs://{n}" for n in range(4)])
+        )
         notices = listener.notices()
         waiting: list[str] = []
         for step in plan:
@@ -212,7 +247,10 @@ def wish(**wanted: Any) -> t.SubscriptionFilter:
 
 
 EVERYTHING = wish(
-    tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True, resource_subscriptions=["docs://a", "docs://x/b"]
+    tools_list_changed=True,
+    prompts_list_changed=True,
+    resources_list_changed=True,
+    resource_subscriptions=["docs://a", "docs://x/b"],
 )
 
 
@@ -225,11 +263,18 @@ async def test_what_is_granted():
     assert honoured(EVERYTHING, server, caller) == wish(tools_list_changed=True)
     server.add_resource("docs://x/{name}", lambda name: name)
     granted = honoured(EVERYTHING, server, caller)
-    assert granted == wish(tools_list_changed=True, resources_list_changed=True, resource_subscriptions=["docs://x/b"])
+    assert granted == wish(
+        tools_list_changed=True, resources_list_changed=True, resource_subscriptions=["docs://x/b"]
+    )
     server.remove_resource("docs://x/{name}")
     server.add_prompt(feature)
     granted = honoured(EVERYTHING, server, caller)
-    assert granted == wish(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True, resource_subscriptions=[])
+    assert granted == wish(
+        tools_list_changed=True,
+        prompts_list_changed=True,
+        resources_list_changed=True,
+        resource_subscriptions=[],
+    )
     assert honoured(wish(), server, caller) == wish()
 
 

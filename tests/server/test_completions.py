@@ -18,10 +18,14 @@ class Colour(enum.Enum):
     BLUE = "blue"
 
 
-async def completed(server: Server, of: str, argument: str, value: str = "", **known: str) -> t.Completion:
+async def completed(
+    server: Server, of: str, argument: str, value: str = "", **known: str
+) -> t.Completion:
     ref: Any = t.ResourceTemplateReference(uri=of) if "://" in of else t.PromptReference(name=of)
     context = t.CompletionContext(arguments=known) if known else None
-    params = t.CompleteRequestParams(ref=ref, argument=t.CompletionArgument(name=argument, value=value), context=context)
+    params = t.CompleteRequestParams(
+        ref=ref, argument=t.CompletionArgument(name=argument, value=value), context=context
+    )
     result = await server.handle(exchange("completion/complete", params))
     assert isinstance(result, t.CompleteResult)
     return result.completion
@@ -31,7 +35,12 @@ def server_of_all() -> Server:
     server = Server("completing")
 
     @server.prompt
-    async def paint(colour: Colour, size: Literal["small", "Large", "extra large"], really: bool = True, title: str = "") -> str:
+    async def paint(
+        colour: Colour,
+        size: Literal["small", "Large", "extra large"],
+        really: bool = True,
+        title: str = "",
+    ) -> str:
         return ""
 
     @server.resource("paint://{colour}/{number}")
@@ -71,7 +80,11 @@ async def test_choices_of_types(of: str, argument: str, value: str, values: list
         ("draw", "colour", "Unknown prompt: draw"),
         ("paint://{other}", "colour", r"Unknown resource template: paint://\{other\}"),
         ("paint", "shade", "Unknown argument shade of prompt: paint"),
-        ("paint://{colour}/{number}", "shade", r"Unknown argument shade of resource template: paint://\{colour\}/\{number\}"),
+        (
+            "paint://{colour}/{number}",
+            "shade",
+            r"Unknown argument shade of resource template: paint://\{colour\}/\{number\}",
+        ),
     ],
 )
 async def test_what_cannot_be_completed(of: str, argument: str, words: str):
@@ -111,7 +124,9 @@ async def test_functions_get_what_they_ask_for():
     seen: list[Any] = []
 
     @server.completion("paint", "title")
-    async def titles(value: str, arguments: dict[str, str], ref: Any, argument: Any, context: Any, ctx: Context) -> list[str]:
+    async def titles(
+        value: str, arguments: dict[str, str], ref: Any, argument: Any, context: Any, ctx: Context
+    ) -> list[str]:
         seen.append((value, arguments, ref, argument, context, ctx.caller.revision))
         return [f"{arguments.get('colour', 'some')} {value}"]
 
@@ -119,7 +134,14 @@ async def test_functions_get_what_they_ask_for():
     assert (await completed(server, "paint", "title", "car")).values == ["some car"]
     ref, argument = t.PromptReference(name="paint"), t.CompletionArgument(name="title", value="car")
     assert seen == [
-        ("car", {"colour": "red"}, ref, argument, t.CompletionContext(arguments={"colour": "red"}), "2026-07-28"),
+        (
+            "car",
+            {"colour": "red"},
+            ref,
+            argument,
+            t.CompletionContext(arguments={"colour": "red"}),
+            "2026-07-28",
+        ),
         ("car", {}, ref, argument, None, "2026-07-28"),
     ]
 
@@ -127,7 +149,10 @@ async def test_functions_get_what_they_ask_for():
     def numbers() -> list[int]:
         return [1, 2]
 
-    assert (await completed(server, "paint://{colour}/{number}", "number", "9")).values == ["1", "2"]
+    assert (await completed(server, "paint://{colour}/{number}", "number", "9")).values == [
+        "1",
+        "2",
+    ]
     await server.aclose()
 
 
@@ -157,10 +182,22 @@ async def test_who_is_asked_first():
         ([], t.Completion(values=[], total=0, has_more=False)),
         ("one", t.Completion(values=["one"], total=1, has_more=False)),
         (("a", "b"), t.Completion(values=["a", "b"], total=2, has_more=False)),
-        ([str(n) for n in range(100)], t.Completion(values=[str(n) for n in range(100)], total=100, has_more=False)),
-        ([str(n) for n in range(101)], t.Completion(values=[str(n) for n in range(100)], total=101, has_more=True)),
-        ((str(n) for n in range(101)), t.Completion(values=[str(n) for n in range(100)], total=101, has_more=True)),
-        (t.Completion(values=["a"], total=7, has_more=True), t.Completion(values=["a"], total=7, has_more=True)),
+        (
+            [str(n) for n in range(100)],
+            t.Completion(values=[str(n) for n in range(100)], total=100, has_more=False),
+        ),
+        (
+            [str(n) for n in range(101)],
+            t.Completion(values=[str(n) for n in range(100)], total=101, has_more=True),
+        ),
+        (
+            (str(n) for n in range(101)),
+            t.Completion(values=[str(n) for n in range(100)], total=101, has_more=True),
+        ),
+        (
+            t.Completion(values=["a"], total=7, has_more=True),
+            t.Completion(values=["a"], total=7, has_more=True),
+        ),
         (
             t.Completion(values=[str(n) for n in range(101)], total=5000),
             t.Completion(values=[str(n) for n in range(100)], total=5000, has_more=True),
@@ -192,7 +229,9 @@ async def test_misfortunes():
             raise McpError(-32001, "Not for you.")
         raise LookupError("the secret word")
 
-    with pytest.raises(McpError, match=r"^The completion failed \(reference [0-9a-f]{8}\)\. \(code -32603\)$"):
+    with pytest.raises(
+        McpError, match=r"^The completion failed \(reference [0-9a-f]{8}\)\. \(code -32603\)$"
+    ):
         await completed(server, "paint", "title", "a")
     with pytest.raises(McpError, match="Not for you"):
         await completed(server, "paint", "title", "refused")
@@ -202,7 +241,8 @@ def test_functions_that_want_something_else():
     """It is said when the function is taken in."""
     server = server_of_all()
     with pytest.raises(
-        TypeError, match="a completion function is given value, arguments, ref, argument, context or a Context, not 'prefix'"
+        TypeError,
+        match="a completion function is given value, arguments, ref, argument, context or a Context, not 'prefix'",
     ):
 
         @server.completion
@@ -210,5 +250,7 @@ def test_functions_that_want_something_else():
             return []
 
     for arguments in (("paint",), (None, "colour")):
-        with pytest.raises(TypeError, match="name both what is completed and its argument, or neither"):
+        with pytest.raises(
+            TypeError, match="name both what is completed and its argument, or neither"
+        ):
             server.completion(*arguments)

@@ -53,18 +53,26 @@ def said(*messages: tuple[str, str]) -> list[t.PromptMessage]:
         (["a", "b"], said(("user", "a"), ("user", "b"))),
         (("a", "b"), said(("user", "a"), ("user", "b"))),
         (user("a"), said(("user", "a"))),
-        ([user("a"), assistant("b", "c"), "d"], said(("user", "a"), ("assistant", "b"), ("assistant", "c"), ("user", "d"))),
+        (
+            [user("a"), assistant("b", "c"), "d"],
+            said(("user", "a"), ("assistant", "b"), ("assistant", "c"), ("user", "d")),
+        ),
         ([*user("a"), *assistant("b")], said(("user", "a"), ("assistant", "b"))),
         (assistant("a")[0], said(("assistant", "a"))),
         ([["a", "b"], "c"], said(("user", "a"), ("user", "b"), ("user", "c"))),
         ([], []),
-        ([user("look", Image(data=PNG))], [*user("look"), *user(t.ImageContent(data=encoded(PNG), mime_type="image/png"))]),
+        (
+            [user("look", Image(data=PNG))],
+            [*user("look"), *user(t.ImageContent(data=encoded(PNG), mime_type="image/png"))],
+        ),
         (LINK, [t.PromptMessage(role="user", content=LINK)]),
     ],
 )
 def test_messages(value: Any, messages: list[t.PromptMessage]):
     """A string is one message of the user; lists mix strings, content and messages of both sides (`PRM-03`)."""
-    assert prompt_result(value, "words") == t.GetPromptResult(messages=messages, description="words")
+    assert prompt_result(value, "words") == t.GetPromptResult(
+        messages=messages, description="words"
+    )
 
 
 def test_results_made_by_hand_pass_through():
@@ -83,24 +91,104 @@ class Point:
 @pytest.mark.parametrize(
     "value, uri, mime_type, made",
     [
-        ("text", "docs://a", None, t.ResourceContents(uri="docs://a", mime_type="text/plain", text="text")),
-        ("text", "docs://a.md", None, t.ResourceContents(uri="docs://a.md", mime_type="text/markdown", text="text")),
-        ("text", "docs://{name}.md", None, t.ResourceContents(uri="docs://{name}.md", mime_type="text/markdown", text="text")),
-        ("text", "https://a.md", None, t.ResourceContents(uri="https://a.md", mime_type="text/plain", text="text")),
-        ("text", "docs://a.md", "text/x-own", t.ResourceContents(uri="docs://a.md", mime_type="text/x-own", text="text")),
+        (
+            "text",
+            "docs://a",
+            None,
+            t.ResourceContents(uri="docs://a", mime_type="text/plain", text="text"),
+        ),
+        (
+            "text",
+            "docs://a.md",
+            None,
+            t.ResourceContents(uri="docs://a.md", mime_type="text/markdown", text="text"),
+        ),
+        (
+            "text",
+            "docs://{name}.md",
+            None,
+            t.ResourceContents(uri="docs://{name}.md", mime_type="text/markdown", text="text"),
+        ),
+        (
+            "text",
+            "https://a.md",
+            None,
+            t.ResourceContents(uri="https://a.md", mime_type="text/plain", text="text"),
+        ),
+        (
+            "text",
+            "docs://a.md",
+            "text/x-own",
+            t.ResourceContents(uri="docs://a.md", mime_type="text/x-own", text="text"),
+        ),
         ("", "docs://a", None, t.ResourceContents(uri="docs://a", mime_type="text/plain", text="")),
-        (b"\xff", "docs://a", None, t.ResourceContents(uri="docs://a", mime_type="application/octet-stream", blob="/w==")),
-        (b"\xff", "docs://a.pdf?page=1", None, t.ResourceContents(uri="docs://a.pdf?page=1", mime_type="application/pdf", blob="/w==")),
-        (bytearray(b"\xff"), "docs://a", "x/y", t.ResourceContents(uri="docs://a", mime_type="x/y", blob="/w==")),
-        (memoryview(b"\xff"), "docs://a", "x/y", t.ResourceContents(uri="docs://a", mime_type="x/y", blob="/w==")),
+        (
+            b"\xff",
+            "docs://a",
+            None,
+            t.ResourceContents(uri="docs://a", mime_type="application/octet-stream", blob="/w=="),
+        ),
+        (
+            b"\xff",
+            "docs://a.pdf?page=1",
+            None,
+            t.ResourceContents(uri="docs://a.pdf?page=1", mime_type="application/pdf", blob="/w=="),
+        ),
+        (
+            bytearray(b"\xff"),
+            "docs://a",
+            "x/y",
+            t.ResourceContents(uri="docs://a", mime_type="x/y", blob="/w=="),
+        ),
+        (
+            memoryview(b"\xff"),
+            "docs://a",
+            "x/y",
+            t.ResourceContents(uri="docs://a", mime_type="x/y", blob="/w=="),
+        ),
         (b"", "docs://a", "x/y", t.ResourceContents(uri="docs://a", mime_type="x/y", blob="")),
-        (Image(data=PNG), "docs://a", None, t.ResourceContents(uri="docs://a", mime_type="image/png", blob=encoded(PNG))),
-        (Audio(data=WAV), "docs://a", None, t.ResourceContents(uri="docs://a", mime_type="audio/wav", blob=encoded(WAV))),
-        ({"a": [1]}, "docs://a", None, t.ResourceContents(uri="docs://a", mime_type="application/json", text='{"a":[1]}')),
-        (Point(1), "docs://a", None, t.ResourceContents(uri="docs://a", mime_type="application/json", text='{"x":1}')),
-        (["a", "b"], "docs://a", None, t.ResourceContents(uri="docs://a", mime_type="application/json", text='["a","b"]')),
-        ([], "docs://a", None, t.ResourceContents(uri="docs://a", mime_type="application/json", text="[]")),
-        (5, "docs://a", None, t.ResourceContents(uri="docs://a", mime_type="application/json", text="5")),
+        (
+            Image(data=PNG),
+            "docs://a",
+            None,
+            t.ResourceContents(uri="docs://a", mime_type="image/png", blob=encoded(PNG)),
+        ),
+        (
+            Audio(data=WAV),
+            "docs://a",
+            None,
+            t.ResourceContents(uri="docs://a", mime_type="audio/wav", blob=encoded(WAV)),
+        ),
+        (
+            {"a": [1]},
+            "docs://a",
+            None,
+            t.ResourceContents(uri="docs://a", mime_type="application/json", text='{"a":[1]}'),
+        ),
+        (
+            Point(1),
+            "docs://a",
+            None,
+            t.ResourceContents(uri="docs://a", mime_type="application/json", text='{"x":1}'),
+        ),
+        (
+            ["a", "b"],
+            "docs://a",
+            None,
+            t.ResourceContents(uri="docs://a", mime_type="application/json", text='["a","b"]'),
+        ),
+        (
+            [],
+            "docs://a",
+            None,
+            t.ResourceContents(uri="docs://a", mime_type="application/json", text="[]"),
+        ),
+        (
+            5,
+            "docs://a",
+            None,
+            t.ResourceContents(uri="docs://a", mime_type="application/json", text="5"),
+        ),
         (MADE, "docs://a", None, MADE),
         (t.EmbeddedResource(resource=MADE), "docs://a", None, MADE),
     ],
@@ -117,7 +205,9 @@ def test_files(tmp_path):
     path.write_text("# Notes")
     made = contents(File(path=path, uri="docs://notes"), "docs://a", None)
     assert made == t.ResourceContents(uri="docs://notes", mime_type="text/markdown", text="# Notes")
-    assert contents(File(path=path), "docs://a", None) == t.ResourceContents(uri="docs://a", mime_type="text/markdown", text="# Notes")
+    assert contents(File(path=path), "docs://a", None) == t.ResourceContents(
+        uri="docs://a", mime_type="text/markdown", text="# Notes"
+    )
 
 
 def test_several_contents():
@@ -137,10 +227,18 @@ async def test_prompts_of_a_server():
     @server.prompt
     async def review(code: str, lines: list[int], strict: bool = False) -> Any:
         """Review some code."""
-        return [user(f"Review {code}, lines {lines}"), assistant("Strictly?" if strict else "Kindly?"), Image(data=PNG)]
+        return [
+            user(f"Review {code}, lines {lines}"),
+            assistant("Strictly?" if strict else "Kindly?"),
+            Image(data=PNG),
+        ]
 
-    messages = await written(server, "review", {"code": "x = 1", "lines": "[1, 2]", "strict": "true"})
-    assert [(message.role, getattr(message.content, "text", "a picture")) for message in messages] == [
+    messages = await written(
+        server, "review", {"code": "x = 1", "lines": "[1, 2]", "strict": "true"}
+    )
+    assert [
+        (message.role, getattr(message.content, "text", "a picture")) for message in messages
+    ] == [
         ("user", "Review x = 1, lines [1, 2]"),
         ("assistant", "Strictly?"),
         ("user", "a picture"),

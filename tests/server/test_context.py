@@ -21,7 +21,9 @@ BOTH_ERAS = pytest.mark.parametrize("revision", [R4, NEWEST])
 TOKEN = RequestMeta(progress_token="p")
 
 
-async def told(server: Server, tool: str, arguments: dict[str, Any] | None = None, **given: Any) -> Told:
+async def told(
+    server: Server, tool: str, arguments: dict[str, Any] | None = None, **given: Any
+) -> Told:
     """What a call of a tool told on its way."""
     notify = Told()
     await text(server, tool, arguments, notify=notify, **given)
@@ -57,7 +59,12 @@ async def test_what_progress_says():
 
     notify = await told(server, "work", meta=TOKEN)
     assert notify.all == [
-        ("notifications/progress", t.ProgressNotificationParams(progress_token="p", progress=0.5, total=2, message="Half of one"))
+        (
+            "notifications/progress",
+            t.ProgressNotificationParams(
+                progress_token="p", progress=0.5, total=2, message="Half of one"
+            ),
+        )
     ]
     assert (await told(server, "work")).all == []
 
@@ -134,7 +141,9 @@ async def test_the_log_begins_where_the_client_wants_it(wanted: str):
 
     notify = await told(server, "work", log_level=wanted)
     from_there_on = LOGGING_LEVELS[LOGGING_LEVELS.index(wanted) :]
-    assert notify.log() == [(level, data) for level in from_there_on for data in ({"at": level}, level)]
+    assert notify.log() == [
+        (level, data) for level in from_there_on for data in ({"at": level}, level)
+    ]
     assert [params.logger for _, params in notify.all] == ["part", None] * len(from_there_on)
 
 
@@ -163,7 +172,16 @@ async def test_who_asks():
 
     @server.tool
     async def look(ctx: Context) -> None:
-        seen.append((ctx.caller.principal, ctx.caller.revision, ctx.caller.info, ctx.meta, ctx.server is server, ctx.state))
+        seen.append(
+            (
+                ctx.caller.principal,
+                ctx.caller.revision,
+                ctx.caller.info,
+                ctx.meta,
+                ctx.server is server,
+                ctx.state,
+            )
+        )
 
     principal = Principal(subject="ada", scopes=frozenset({"read"}))
     async with Client(server.transport(principal=principal), name="peer", version="9") as client:
@@ -230,7 +248,9 @@ async def test_a_resource_that_asks_asks_through_the_tool(revision: str, park: b
         return f"{before}: {content.text}"
 
     answers = {"Which word?": {"value": "sesame"}, "Who are you?": {"value": "Ali"}}
-    async with Client(server, revision=revision, elicit=lambda params: answers[params.message]) as client:
+    async with Client(
+        server, revision=revision, elicit=lambda params: answers[params.message]
+    ) as client:
         assert (await client.call_tool("look")).text == "Ali: The word is sesame."
         assert len(server.rounds) == 0
 
@@ -241,14 +261,21 @@ async def test_a_resource_that_asks_by_hand():
 
     @server.resource("docs://secret")
     async def secret() -> Any:
-        request = t.ElicitRequest(t.ElicitRequestParams(message="?", requested_schema={"type": "object", "properties": {}}))
+        request = t.ElicitRequest(
+            t.ElicitRequestParams(
+                message="?", requested_schema={"type": "object", "properties": {}}
+            )
+        )
         return t.InputRequiredResult(input_requests={"word": request})
 
     @server.tool
     async def look(ctx: Context) -> Any:
         return [content.text for content in await ctx.read_resource("docs://secret")]
 
-    with pytest.raises(McpError, match="The resource docs://secret asks for input by hand, which another feature cannot give it"):
+    with pytest.raises(
+        McpError,
+        match="The resource docs://secret asks for input by hand, which another feature cannot give it",
+    ):
         await call(server, "look")
 
 
@@ -268,7 +295,9 @@ async def test_waiting_is_for_plain_functions():
             words.append(str(bad))
 
     await text(server, "work")
-    assert words == ["ctx.wait is for plain functions, which run in a thread; an async function uses await"]
+    assert words == [
+        "ctx.wait is for plain functions, which run in a thread; an async function uses await"
+    ]
 
 
 async def test_waiting_gives_what_is_waited_for_and_raises_what_it_raises():
@@ -330,7 +359,9 @@ async def test_a_thread_that_waits_is_woken_when_nobody_wants_the_answer(revisio
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         if revision == NEWEST:
-            await server.rounds.aclose()  # what waits for an answer may wait long; here its time is over
+            await (
+                server.rounds.aclose()
+            )  # what waits for an answer may wait long; here its time is over
         assert (await client.call_tool("other")).text == "done"  # in the only thread there is
         assert await asyncio.to_thread(woken.wait, 30)
     assert (cancelled, eaten) == ([True], [])
@@ -428,7 +459,10 @@ async def test_questions_without_anybody_to_ask():
     result = await call(server, "ask", revision=R4)
     assert isinstance(result, CallToolResult)
     assert result.is_error
-    assert "This tool needs to ask something that this client cannot be asked (elicitation.form)" in result.text
+    assert (
+        "This tool needs to ask something that this client cannot be asked (elicitation.form)"
+        in result.text
+    )
     with pytest.raises(McpError) as caught:
         await server.handle(exchange("tools/call", t.CallToolRequestParams(name="ask")))
     assert caught.value.code == t.MISSING_CLIENT_CAPABILITY
@@ -451,7 +485,11 @@ async def test_context_for_the_model(revision: str, takes: bool):
     async with Client(server, revision=revision, answers=answers) as client:
         for wish in ("allServers", "none"):
             await client.call_tool("ask", {"wish": wish})
-    sent = [asked.params.include_context for asked in answers.asked if isinstance(asked, t.CreateMessageRequest)]
+    sent = [
+        asked.params.include_context
+        for asked in answers.asked
+        if isinstance(asked, t.CreateMessageRequest)
+    ]
     assert sent == ["allServers" if takes or revision < R4 else None, "none"]
 
 
@@ -472,8 +510,12 @@ async def test_the_end_of_a_visit(revision: str):
     answers = ScriptedAnswers(elicit=[True])
     hear: Any = lambda method, params: heard.append((method, params))  # noqa: E731 - as short as it is
     async with Client(server, revision=revision, answers=answers, on_notification=hear) as client:
-        assert (await client.call_tool("visit")).is_error == (True if revision == "2025-06-18" else None)  # which has no pages
-    ids = [asked.params.elicitation_id for asked in answers.asked if isinstance(asked, t.ElicitRequest)]
+        assert (await client.call_tool("visit")).is_error == (
+            True if revision == "2025-06-18" else None
+        )  # which has no pages
+    ids = [
+        asked.params.elicitation_id for asked in answers.asked if isinstance(asked, t.ElicitRequest)
+    ]
     assert ids == {"2025-06-18": [], R4: ["here"], NEWEST: [None]}[revision]
     done = t.ElicitationCompleteNotificationParams(elicitation_id="here")
     assert heard == ([("notifications/elicitation/complete", done)] if revision == R4 else [])

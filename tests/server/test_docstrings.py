@@ -96,15 +96,24 @@ def test_the_numpy_form() -> None:
         "more": "Anything else.",
     }
     assert found.returns == "The number of the seat."
-    assert found.summary_and_text == "Book a seat.\n\nThe train must: not have left.\n\nNotes\n-----\nSeats are scarce."
+    assert (
+        found.summary_and_text
+        == "Book a seat.\n\nThe train must: not have left.\n\nNotes\n-----\nSeats are scarce."
+    )
 
 
 def test_the_sphinx_form() -> None:
     """Fields with and without types; types by themselves are dropped, other fields stay in the text."""
     found = parse(SPHINX)
-    assert found.params == {"day": "The day of travel, in ISO 8601: 2026-07-28.", "seats": "How many."}
+    assert found.params == {
+        "day": "The day of travel, in ISO 8601: 2026-07-28.",
+        "seats": "How many.",
+    }
     assert found.returns == "The numbers of the seats."
-    assert found.summary_and_text == "Book a seat.\n\nThe train must: not have left.\n\n:raises ValueError: The train is full."
+    assert (
+        found.summary_and_text
+        == "Book a seat.\n\nThe train must: not have left.\n\n:raises ValueError: The train is full."
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,14 +124,32 @@ def test_the_sphinx_form() -> None:
         ("  \n ", Docstring()),
         (3, Docstring()),
         ("One line.", Docstring("One line.")),
-        ("One.\n\nArgs:\n\n    a: After an empty line.", Docstring("One.", {"a": "After an empty line."})),
-        ("One.\n\nArgs:\n    a: First.\nText again.", Docstring("One.\n\nText again.", {"a": "First."})),
+        (
+            "One.\n\nArgs:\n\n    a: After an empty line.",
+            Docstring("One.", {"a": "After an empty line."}),
+        ),
+        (
+            "One.\n\nArgs:\n    a: First.\nText again.",
+            Docstring("One.\n\nText again.", {"a": "First."}),
+        ),
         ("One.\n\nArgs:\nnothing indented", Docstring("One.\n\nArgs:\nnothing indented")),
-        ("One.\n\nParameters\n-----\na: int\n    First.\n\nProse at last.", Docstring("One.\n\nProse at last.", {"a": "First."})),
-        ("One.\n\nReturns:\n    Note well: a number.", Docstring("One.", {}, "Note well: a number.")),
+        (
+            "One.\n\nParameters\n-----\na: int\n    First.\n\nProse at last.",
+            Docstring("One.\n\nProse at last.", {"a": "First."}),
+        ),
+        (
+            "One.\n\nReturns:\n    Note well: a number.",
+            Docstring("One.", {}, "Note well: a number."),
+        ),
         ("One.\n\nReturns:\n    int | None: A number.", Docstring("One.", {}, "A number.")),
-        ("One.\n\nReturns\n-------\nA number, in prose.", Docstring("One.", {}, "A number, in prose.")),
-        ("One.\n\nYields:\n    Progress, then a number.", Docstring("One.", {}, "Progress, then a number.")),
+        (
+            "One.\n\nReturns\n-------\nA number, in prose.",
+            Docstring("One.", {}, "A number, in prose."),
+        ),
+        (
+            "One.\n\nYields:\n    Progress, then a number.",
+            Docstring("One.", {}, "Progress, then a number."),
+        ),
         ("At 10:30: nothing.\n:param: no name", Docstring("At 10:30: nothing.\n:param: no name")),
         ("Größe.\n\nArgs:\n    größe: In cm.", Docstring("Größe.", {"größe": "In cm."})),
     ],
@@ -151,5 +178,10 @@ def test_anything_is_read(doc: str) -> None:
 
 def test_a_long_line_is_read_in_no_time() -> None:
     """No form makes the reader go back and forth over a line: this ends, which is all that is asked."""
-    for line in ("Args:\n    a (" + ")" * 20_000, "Returns:\n    x[" + "," * 20_000, "a, " * 20_000 + "\n-----", ":param " + "x " * 20_000):
+    for line in (
+        "Args:\n    a (" + ")" * 20_000,
+        "Returns:\n    x[" + "," * 20_000,
+        "a, " * 20_000 + "\n-----",
+        ":param " + "x " * 20_000,
+    ):
         assert parse("One.\n\n" + line).summary_and_text.startswith("One.")

@@ -33,7 +33,10 @@ def greeting(**options: Any) -> Extension:
     return Extension("com.example/greet", methods={"greet/now": (GreetParams, greet)}, **options)
 
 
-@pytest.mark.parametrize("id", ["com.example/greet", "example/a", "a.b-c.d9/x_y.z-0", "io.modelcontextprotocol/ui", "a/1"])
+@pytest.mark.parametrize(
+    "id",
+    ["com.example/greet", "example/a", "a.b-c.d9/x_y.z-0", "io.modelcontextprotocol/ui", "a/1"],
+)
 def test_ids(id: str):
     """A prefix of labels with dots between, a slash, and a name (`EXT-02`)."""
     assert Extension(id).id == id
@@ -59,7 +62,10 @@ def test_ids(id: str):
 )
 def test_ids_that_are_none(id: str):
     """Without a prefix, or not of the form that keys of `_meta` have (`EXT-02`)."""
-    with pytest.raises(ValueError, match="is no extension id: it needs a prefix and a name, as in 'com.example/name'"):
+    with pytest.raises(
+        ValueError,
+        match="is no extension id: it needs a prefix and a name, as in 'com.example/name'",
+    ):
         Extension(id)
 
 
@@ -70,7 +76,10 @@ async def test_what_is_advertised(revision: str):
         assert client.server_capabilities.extensions is None
     extensions = [greeting(), Extension("com.example/other", settings={"mimeTypes": ["text/html"]})]
     async with Client(Server("extended", extensions=extensions), revision=revision) as client:
-        assert client.server_capabilities.extensions == {"com.example/greet": {}, "com.example/other": {"mimeTypes": ["text/html"]}}
+        assert client.server_capabilities.extensions == {
+            "com.example/greet": {},
+            "com.example/other": {"mimeTypes": ["text/html"]},
+        }
 
 
 @pytest.mark.parametrize("revision", [R4, "2026-07-28"])
@@ -101,7 +110,11 @@ async def test_middleware_of_extensions():
 
         return layer
 
-    server = Server("extended", middleware=[noting("server")], extensions=[greeting(middleware=[noting("extension")])])
+    server = Server(
+        "extended",
+        middleware=[noting("server")],
+        extensions=[greeting(middleware=[noting("extension")])],
+    )
     server.use(noting("later"))
 
     @server.tool
@@ -114,10 +127,26 @@ async def test_middleware_of_extensions():
 
 def test_names_that_are_taken():
     """An extension cannot stand in for the core, nor for another one, nor for itself."""
-    with pytest.raises(ValueError, match=r"the extension com.example/greet cannot have the method tools/call, which is taken already"):
-        Server("extended", extensions=[Extension("com.example/greet", methods={"tools/call": (GreetParams, greet)})])
-    with pytest.raises(ValueError, match=r"the extension com.example/other cannot have the method greet/now"):
-        Server("extended", extensions=[greeting(), Extension("com.example/other", methods={"greet/now": (GreetParams, greet)})])
+    with pytest.raises(
+        ValueError,
+        match=r"the extension com.example/greet cannot have the method tools/call, which is taken already",
+    ):
+        Server(
+            "extended",
+            extensions=[
+                Extension("com.example/greet", methods={"tools/call": (GreetParams, greet)})
+            ],
+        )
+    with pytest.raises(
+        ValueError, match=r"the extension com.example/other cannot have the method greet/now"
+    ):
+        Server(
+            "extended",
+            extensions=[
+                greeting(),
+                Extension("com.example/other", methods={"greet/now": (GreetParams, greet)}),
+            ],
+        )
     with pytest.raises(ValueError, match="com.example/greet is given twice"):
         Server("extended", extensions=[greeting(), Extension("com.example/greet")])
 
@@ -132,7 +161,16 @@ async def test_errors_of_extensions():
         raise LookupError("the secret word")
 
     methods = {"greet/refuse": (t.Params, refuse), "greet/crash": (t.Params, crash)}
-    peer = await Peer.of(Server("extended", extensions=[Extension("com.example/greet", methods=methods)]))
-    assert (await peer.ask("greet/refuse"))["error"] == {"code": -32099, "message": "Not today.", "data": {"until": "tomorrow"}}
-    assert (await peer.ask("greet/crash"))["error"] == {"code": t.INTERNAL_ERROR, "message": "Internal error"}
+    peer = await Peer.of(
+        Server("extended", extensions=[Extension("com.example/greet", methods=methods)])
+    )
+    assert (await peer.ask("greet/refuse"))["error"] == {
+        "code": -32099,
+        "message": "Not today.",
+        "data": {"until": "tomorrow"},
+    }
+    assert (await peer.ask("greet/crash"))["error"] == {
+        "code": t.INTERNAL_ERROR,
+        "message": "Internal error",
+    }
     await peer.aclose()

@@ -79,19 +79,42 @@ def test_an_answer_becomes_a_value_of_the_type(kind, answer, value):
 
 def test_a_class_becomes_a_flat_schema():
     """`ELI-06`, `ELI-08`, `ELI-10`: primitives with their limits and words, choices by enum, optional fields not required."""
-    assert form(Seat).schema["properties"]["row"] == {"type": "integer", "minimum": 1, "maximum": 40, "description": "the row"}
+    assert form(Seat).schema["properties"]["row"] == {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 40,
+        "description": "the row",
+    }
     assert form(Seat).schema["properties"]["meal"]["enum"] == ["fish", "soup"]
     assert form(Seat).schema["required"] == ["row"]
-    assert form(Trip).schema["properties"]["city"] == {"type": "string", "minLength": 2, "description": "where to"}
+    assert form(Trip).schema["properties"]["city"] == {
+        "type": "string",
+        "minLength": 2,
+        "description": "where to",
+    }
     assert form(Trip).schema["properties"]["nights"]["default"] == 3
-    assert form(Contact).schema["properties"]["mail"] == {"type": "string", "description": "where to write to"}
-    assert form(Tags).schema["properties"]["tags"] == {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}
+    assert form(Contact).schema["properties"]["mail"] == {
+        "type": "string",
+        "description": "where to write to",
+    }
+    assert form(Tags).schema["properties"]["tags"] == {
+        "type": "array",
+        "items": {"type": "string", "enum": ["a", "b"]},
+    }
     assert "$defs" not in str([form(kind).schema for kind in (Seat, Trip, Contact, Tags, Meal)])
 
 
 @pytest.mark.parametrize(
     "kind, answer",
-    [(Trip, {"city": "R"}), (Trip, {}), (Contact, {"mail": 3}), (int, {}), (int, {"value": "4"}), (Meal, {"value": "beef"}), (Tags, None)],
+    [
+        (Trip, {"city": "R"}),
+        (Trip, {}),
+        (Contact, {"mail": 3}),
+        (int, {}),
+        (int, {"value": "4"}),
+        (Meal, {"value": "beef"}),
+        (Tags, None),
+    ],
 )
 def test_an_answer_that_does_not_fit_is_an_error(kind, answer):
     """`MRT-20`, `ELI-35`: an error of the protocol, never a value that the type forbids."""

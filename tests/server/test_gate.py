@@ -82,7 +82,9 @@ async def test_one_too_many_is_refused_at_once():
     guests.arrive()
     guests.arrive()
     await guests.settle()
-    with pytest.raises(McpError, match=r"The tool dig is busy: 1 calls are running and 1 wait\. Try again later\.") as caught:
+    with pytest.raises(
+        McpError, match=r"The tool dig is busy: 1 calls are running and 1 wait\. Try again later\."
+    ) as caught:
         await guests.gate.__aenter__()
     assert caught.value.data == {"reason": "busy"}
     await guests.all_leave()
@@ -106,7 +108,9 @@ async def test_a_place_is_handed_on_though_its_heir_gives_up():
         guests.arrive()
     await guests.settle()
     guests.doors[0].set()
-    guests.tasks[0].add_done_callback(lambda _: guests.tasks[1].cancel())  # the place is 1's by now, who has not come in yet
+    guests.tasks[0].add_done_callback(
+        lambda _: guests.tasks[1].cancel()
+    )  # the place is 1's by now, who has not come in yet
     await guests.settle()
     assert guests.tasks[1].cancelled()
     assert guests.inside == [2]
@@ -155,7 +159,9 @@ class Gates(RuleBasedStateMachine):
 
     def alive(self) -> list[int]:
         """Those who take a place, inside or at the door, unless they are about to give it up."""
-        return [n for n, task in enumerate(self.guests.tasks) if not task.done() and n not in self.gone]
+        return [
+            n for n, task in enumerate(self.guests.tasks) if not task.done() and n not in self.gone
+        ]
 
     @rule(count=st.integers(1, 4))
     def come(self, count: int) -> None:

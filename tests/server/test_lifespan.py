@@ -83,7 +83,9 @@ async def test_entered_once_for_all_and_left_with_the_last(revision: str):
     server = living(book)
     assert server.state is None
     async with AsyncExitStack() as clients:
-        one, other = [await clients.enter_async_context(Client(server, revision=revision)) for _ in range(2)]
+        one, other = [
+            await clients.enter_async_context(Client(server, revision=revision)) for _ in range(2)
+        ]
         assert (await one.call_tool("number")).text == (await other.call_tool("number")).text == "1"
         assert isinstance(server.state, House)
         await one.aclose()
@@ -103,7 +105,9 @@ async def test_peers_of_all_kinds_share_it():
     peer = await Peer.of(server)
     async with Client(server) as client:
         assert (await client.call_tool("number")).text == "1"
-    assert (await peer.ask("tools/call", {"name": "number"}))["result"]["structuredContent"] == {"result": 1}
+    assert (await peer.ask("tools/call", {"name": "number"}))["result"]["structuredContent"] == {
+        "result": 1
+    }
     await peer.aclose()
     assert book.steps == ["entering 1", "entered 1", "leaving 1", "left 1"]
 
@@ -143,7 +147,9 @@ async def test_those_who_come_while_it_is_left_get_the_next_one():
     await opening
     assert (await other.call_tool("number")).text == "2"
     await other.aclose()
-    assert book.steps == [f"{step} {n}" for n in (1, 2) for step in ("entering", "entered", "leaving", "left")]
+    assert book.steps == [
+        f"{step} {n}" for n in (1, 2) for step in ("entering", "entered", "leaving", "left")
+    ]
 
 
 async def test_what_goes_wrong_on_entering_reaches_those_who_came():
@@ -273,11 +279,15 @@ async def test_features_are_there_with_the_lifespan():
         assert getattr(message.content, "text", None) == "Hello"
 
 
-moves = st.lists(st.tuples(st.sampled_from(["come", "go", "give up", "turn"]), st.integers(0, 5)), max_size=25)
+moves = st.lists(
+    st.tuples(st.sampled_from(["come", "go", "give up", "turn"]), st.integers(0, 5)), max_size=25
+)
 
 
 @given(moves, st.booleans(), st.booleans())
-def test_one_at_a_time_however_they_come_and_go(plan: list[tuple[str, int]], slow_in: bool, slow_out: bool):
+def test_one_at_a_time_however_they_come_and_go(
+    plan: list[tuple[str, int]], slow_in: bool, slow_out: bool
+):
     """Entered before left, never two at once, never left while somebody is there, and nothing remains at the end."""
 
     async def main() -> None:
@@ -318,10 +328,18 @@ def test_one_at_a_time_however_they_come_and_go(plan: list[tuple[str, int]], slo
         book.may_leave.set()
         for _, go in tasks:
             go.set()
-        outcomes = await asyncio.wait_for(asyncio.gather(*(task for task, _ in tasks), return_exceptions=True), LONG)
-        assert all(outcome is None or isinstance(outcome, asyncio.CancelledError) for outcome in outcomes), outcomes
+        outcomes = await asyncio.wait_for(
+            asyncio.gather(*(task for task, _ in tasks), return_exceptions=True), LONG
+        )
+        assert all(
+            outcome is None or isinstance(outcome, asyncio.CancelledError) for outcome in outcomes
+        ), outcomes
         assert (lifespan.users, there, lifespan.state) == (0, 0, None)
-        whole = [f"{step} {n + 1}" for n in range(book.made) for step in ("entering", "entered", "leaving", "left")]
+        whole = [
+            f"{step} {n + 1}"
+            for n in range(book.made)
+            for step in ("entering", "entered", "leaving", "left")
+        ]
         assert book.steps == whole
 
     asyncio.run(main())

@@ -51,7 +51,10 @@ def keys(page: dict[str, Any], what: str) -> list[str]:
 
 
 @pytest.mark.parametrize("what", METHODS)
-@pytest.mark.parametrize("count, size, pages", [(0, 3, 1), (1, 3, 1), (3, 3, 1), (4, 3, 2), (7, 3, 3), (6, 3, 2), (3, 1, 3)])
+@pytest.mark.parametrize(
+    "count, size, pages",
+    [(0, 3, 1), (1, 3, 1), (3, 3, 1), (4, 3, 2), (7, 3, 3), (6, 3, 2), (3, 1, 3)],
+)
 async def test_pages(what: str, count: int, size: int, pages: int):
     """As many pages as it takes, in the order of adding; the last one has no cursor, and is not empty (`PAG-02`, `PAG-06`, `TOL-20`)."""
     server = stocked(count, page_size=size)
@@ -79,7 +82,10 @@ async def test_pages(what: str, count: int, size: int, pages: int):
         "",
         "é",
         "====",
-        *(base64.urlsafe_b64encode(body).decode() for body in (b"", b"x", b"-1", b"0", b"1.5", b'"1"', b"[1]", b"1 1", b"\xff")),
+        *(
+            base64.urlsafe_b64encode(body).decode()
+            for body in (b"", b"x", b"-1", b"0", b"1.5", b'"1"', b"[1]", b"1 1", b"\xff")
+        ),
     ],
 )
 async def test_cursors_that_nobody_gave(what: str, cursor: str):
@@ -156,7 +162,9 @@ async def test_lists_are_kept_until_something_changes():
     server.remove_tool("f0")
     assert catalogue.page("tools", None, NEWEST) is before  # nobody has told this one
     catalogue.clear()
-    assert [tool["name"] for tool in msgspec.json.decode(catalogue.page("tools", None, NEWEST))["tools"]] == ["f1"]
+    assert [
+        tool["name"] for tool in msgspec.json.decode(catalogue.page("tools", None, NEWEST))["tools"]
+    ] == ["f1"]
 
 
 async def test_cursors_do_not_fill_the_memory():
@@ -184,7 +192,11 @@ async def test_a_change_shows_at_once(change: str):
     }[change]
     await asyncio.to_thread(act)
     tools = (await listed(server, "tools/list"))["tools"]
-    assert [tool["name"] for tool in tools] == {"add": ["f0", "f1", "f2"], "remove": ["f0"], "replace": ["f0", "f1"]}[change]
+    assert [tool["name"] for tool in tools] == {
+        "add": ["f0", "f1", "f2"],
+        "remove": ["f0"],
+        "replace": ["f0", "f1"],
+    }[change]
     assert (tools[-1]["description"] == "Another one.") is (change != "remove")
 
 
@@ -266,7 +278,9 @@ class Pages(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def put_back(self, data: st.DataObject) -> None:
-        if gone := sorted({f"f{n}" for n in range(self.made)} - {tool.key for tool in self.server.tools}):
+        if gone := sorted(
+            {f"f{n}" for n in range(self.made)} - {tool.key for tool in self.server.tools}
+        ):
             self.put(data.draw(st.sampled_from(gone)))
 
     def put(self, name: str, *, replace: bool = False) -> None:

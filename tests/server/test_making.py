@@ -58,16 +58,24 @@ async def test_names_of_tools(name: str):
 @pytest.mark.parametrize("name", ["x" * 129, "two words", "größe", "a:b", "a\n", "a,b", "[]"])
 def test_names_that_no_tool_can_have(name: str):
     """They are refused with words that say what is allowed (`TOL-19`)."""
-    with pytest.raises(ValueError, match="is no name for a tool: 1 to 128 of the characters A-Z a-z 0-9 _ - . /"):
+    with pytest.raises(
+        ValueError, match="is no name for a tool: 1 to 128 of the characters A-Z a-z 0-9 _ - . /"
+    ):
         Server("making").tool(name)(add)
 
 
-@pytest.mark.parametrize("name, warned", [("x" * 64, False), ("a.b-c_d", False), ("x" * 65, True), ("a/b", True)])
-def test_names_that_some_clients_do_not_take(name: str, warned: bool, caplog: pytest.LogCaptureFixture):
+@pytest.mark.parametrize(
+    "name, warned", [("x" * 64, False), ("a.b-c_d", False), ("x" * 65, True), ("a/b", True)]
+)
+def test_names_that_some_clients_do_not_take(
+    name: str, warned: bool, caplog: pytest.LogCaptureFixture
+):
     """They are legal, and the author is told (`X-12`)."""
     with caplog.at_level(logging.WARNING, "interlock.server"):
         Server("making").tool(name)(add)
-    assert (f"the tool name {name!r} is legal, but some models and clients take only 64" in caplog.text) is warned
+    assert (
+        f"the tool name {name!r} is legal, but some models and clients take only 64" in caplog.text
+    ) is warned
 
 
 @pytest.mark.parametrize(
@@ -96,7 +104,10 @@ async def test_functions_without_a_name():
     server.add_tool(Adder(2), name="called")
     server.add_tool(lambda a: a, name="same", description="Give it back.")
     tools = (await listed(server, "tools/list"))["tools"]
-    assert [(tool["name"], tool["description"]) for tool in tools] == [("called", "Add by calling."), ("same", "Give it back.")]
+    assert [(tool["name"], tool["description"]) for tool in tools] == [
+        ("called", "Add by calling."),
+        ("same", "Give it back."),
+    ]
     assert await text(server, "called", {"a": 1}) == "3"
     assert await text(server, "same", {"a": 1}) == "1"
     await server.aclose()
@@ -128,7 +139,12 @@ async def test_everything_that_can_be_said_of_a_tool():
         "annotations": {"readOnlyHint": True, "title": "Older title"},
         "icons": [{"src": "https://example.com/a.png", "sizes": ["48x48"]}],
         "_meta": {"example.com/a": 1, "interlock/tags": ["a", "b"]},
-        "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False},
+        "inputSchema": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}},
+            "required": ["a"],
+            "additionalProperties": False,
+        },
         "outputSchema": {"type": "object", "properties": {"sum": {"type": "integer"}}},
     }
 
@@ -178,22 +194,36 @@ def test_options_that_cannot_be(options: dict[str, Any], error: type[Exception],
 
 
 async def resource_of(server: Server, uri: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(r for r in (await listed(server, "resources/list"))["resources"] if r["uri"] == uri)
+    found: dict[str, Any] = next(
+        r for r in (await listed(server, "resources/list"))["resources"] if r["uri"] == uri
+    )
     return found
 
 
 @pytest.mark.parametrize(
     "uri, content, listing, made",
     [
-        ("docs://a", "größe", ("a", "text/plain", 7), t.ResourceContents(uri="docs://a", mime_type="text/plain", text="größe")),
-        ("docs://a.md", "# A", ("a.md", "text/markdown", 3), t.ResourceContents(uri="docs://a.md", mime_type="text/markdown", text="# A")),
+        (
+            "docs://a",
+            "größe",
+            ("a", "text/plain", 7),
+            t.ResourceContents(uri="docs://a", mime_type="text/plain", text="größe"),
+        ),
+        (
+            "docs://a.md",
+            "# A",
+            ("a.md", "text/markdown", 3),
+            t.ResourceContents(uri="docs://a.md", mime_type="text/markdown", text="# A"),
+        ),
         ("docs://x/y.bin", b"\x00\x01", ("y.bin", "application/octet-stream", 2), None),
         ("docs://x/y.png", b"\x00" * 5, ("y.png", "image/png", 5), None),
         ("docs://x/", "", ("x", "text/plain", 0), None),
         ("urn:a:b", "x", ("urn:a:b", "text/plain", 1), None),
     ],
 )
-async def test_content_that_is_data(uri: str, content: Any, listing: tuple[str, str, int], made: t.ResourceContents | None):
+async def test_content_that_is_data(
+    uri: str, content: Any, listing: tuple[str, str, int], made: t.ResourceContents | None
+):
     """Its name and MIME type come from the URI, its size in bytes from the content (`RES-02`, `RES-15`)."""
     server = Server("making")
     server.add_resource(uri, content)
@@ -225,7 +255,9 @@ async def test_content_made_by_hand():
         ("strange.qqq", b"\x00", "application/octet-stream", None, "AA=="),
     ],
 )
-async def test_content_that_is_a_file(tmp_path: Path, name: str, data: bytes, mime_type: str, text: str | None, blob: str | None):
+async def test_content_that_is_a_file(
+    tmp_path: Path, name: str, data: bytes, mime_type: str, text: str | None, blob: str | None
+):
     """Its name, type and size are the file's; text is sent as text where it is text, all else as base64 (`RES-07`)."""
     path = tmp_path / name
     path.write_bytes(data)
@@ -234,7 +266,9 @@ async def test_content_that_is_a_file(tmp_path: Path, name: str, data: bytes, mi
     found = await resource_of(server, "docs://it")
     assert (found["name"], found["size"]) == (name, len(data))
     assert found.get("mimeType", mime_type) == mime_type
-    assert (await read(server, "docs://it")).contents == [t.ResourceContents(uri="docs://it", mime_type=mime_type, text=text, blob=blob)]
+    assert (await read(server, "docs://it")).contents == [
+        t.ResourceContents(uri="docs://it", mime_type=mime_type, text=text, blob=blob)
+    ]
     await server.aclose()
 
 
@@ -287,7 +321,13 @@ async def test_everything_that_can_be_said_of_a_resource():
         "_meta": {"m": 1, "interlock/tags": ["t"]},
     }
 
-    @server.resource("docs://t/{name}.md", title="Some", description="Words.", annotations=annotations, tags=["t"])
+    @server.resource(
+        "docs://t/{name}.md",
+        title="Some",
+        description="Words.",
+        annotations=annotations,
+        tags=["t"],
+    )
     async def some(name: str) -> str:
         return name
 
@@ -320,7 +360,9 @@ async def test_functions_name_their_resources():
         ("intro", "Read me first.", None),
         ("other.md", None, "text/markdown"),
     ]
-    assert (await listed(server, "resources/templates/list"))["resourceTemplates"][0]["name"] == "docs://t/{name}"
+    assert (await listed(server, "resources/templates/list"))["resourceTemplates"][0][
+        "name"
+    ] == "docs://t/{name}"
 
 
 async def nothing() -> str:
@@ -338,16 +380,46 @@ async def with_more(name: str, other: str) -> str:
 @pytest.mark.parametrize(
     "uri, content, error, words",
     [
-        ("readme", "text", ValueError, "'readme' is no URI: it needs a scheme, as in 'docs://readme'"),
+        (
+            "readme",
+            "text",
+            ValueError,
+            "'readme' is no URI: it needs a scheme, as in 'docs://readme'",
+        ),
         ("9://a", "text", ValueError, "is no URI"),
         ("{name}", with_name, ValueError, "is no URI"),
         ("docs://a b", "text", ValueError, "' ' at character 8 may not stand in a URI"),
         ("docs://{name", with_name, ValueError, "is never closed"),
-        ("docs://{name}", "text", TypeError, r"docs://\{name\} is a template: it needs a function that reads what its variables name"),
-        ("docs://a", with_name, TypeError, "the function for docs://a wants name, but the URI has no variables for that"),
-        ("docs://{name}", nothing, TypeError, r"the function for docs://\{name\} takes nothing, but the template's variables are name"),
-        ("docs://{name}", with_more, TypeError, "takes name, other, but the template's variables are name"),
-        ("docs://{name}/{other}", with_name, TypeError, "takes name, but the template's variables are name, other"),
+        (
+            "docs://{name}",
+            "text",
+            TypeError,
+            r"docs://\{name\} is a template: it needs a function that reads what its variables name",
+        ),
+        (
+            "docs://a",
+            with_name,
+            TypeError,
+            "the function for docs://a wants name, but the URI has no variables for that",
+        ),
+        (
+            "docs://{name}",
+            nothing,
+            TypeError,
+            r"the function for docs://\{name\} takes nothing, but the template's variables are name",
+        ),
+        (
+            "docs://{name}",
+            with_more,
+            TypeError,
+            "takes name, other, but the template's variables are name",
+        ),
+        (
+            "docs://{name}/{other}",
+            with_name,
+            TypeError,
+            "takes name, but the template's variables are name, other",
+        ),
     ],
 )
 def test_resources_that_cannot_be(uri: str, content: Any, error: type[Exception], words: str):
@@ -365,7 +437,14 @@ async def test_everything_that_can_be_said_of_a_prompt():
     """All of it is listed as it was given."""
     server = Server("making")
 
-    @server.prompt("write", title="Write", description="Words.", icons=[Icon(src="https://example.com/a.png")], tags=["t"], meta={"m": 1})
+    @server.prompt(
+        "write",
+        title="Write",
+        description="Words.",
+        icons=[Icon(src="https://example.com/a.png")],
+        tags=["t"],
+        meta={"m": 1},
+    )
     async def compose(topic: str, length: int = 3) -> str:
         """Compose.
 
@@ -379,7 +458,10 @@ async def test_everything_that_can_be_said_of_a_prompt():
             "name": "write",
             "title": "Write",
             "description": "Words.",
-            "arguments": [{"name": "topic", "description": "What about.", "required": True}, {"name": "length", "required": False}],
+            "arguments": [
+                {"name": "topic", "description": "What about.", "required": True},
+                {"name": "length", "required": False},
+            ],
             "icons": [{"src": "https://example.com/a.png"}],
             "_meta": {"m": 1, "interlock/tags": ["t"]},
         }
@@ -395,6 +477,8 @@ def test_prompts_that_cannot_be():
 
     with pytest.raises(TypeError, match="cannot be given by name"):
         server.add_prompt(many)
-    with pytest.raises(ValueError, match="the timeout of The prompt nothing must be more than 0 seconds"):
+    with pytest.raises(
+        ValueError, match="the timeout of The prompt nothing must be more than 0 seconds"
+    ):
         server.add_prompt(nothing, timeout=0)
     assert len(server.prompts) == 0

@@ -115,19 +115,36 @@ def test_files_that_are_text_and_files_that_are_not(tmp_path: Path) -> None:
     notes = tmp_path / "my notes.md"
     notes.write_text("# Größe", encoding="utf-8")
     resource = File(path=notes).content().resource
-    assert (resource.uri, resource.mime_type, resource.text, resource.blob) == ("file:///my%20notes.md", "text/markdown", "# Größe", None)
+    assert (resource.uri, resource.mime_type, resource.text, resource.blob) == (
+        "file:///my%20notes.md",
+        "text/markdown",
+        "# Größe",
+        None,
+    )
 
     resource = File(data=b"\xff\0", name="a.bin").content().resource
-    assert (resource.uri, resource.mime_type, resource.text) == ("file:///a.bin", "application/octet-stream", None)
+    assert (resource.uri, resource.mime_type, resource.text) == (
+        "file:///a.bin",
+        "application/octet-stream",
+        None,
+    )
     assert b64decode(resource.blob or "") == b"\xff\0"
 
     resource = File(data=b"\xff\xfe", uri="x://y/z.txt").content().resource
-    assert (resource.uri, resource.mime_type, resource.text, resource.blob) == ("x://y/z.txt", "text/plain", None, "//4=")
+    assert (resource.uri, resource.mime_type, resource.text, resource.blob) == (
+        "x://y/z.txt",
+        "text/plain",
+        None,
+        "//4=",
+    )
 
     resource = File(data="hi", mime_type="text/x-mine").content().resource
     assert (resource.mime_type, resource.text) == ("text/x-mine", "hi")
     # RFC 6920, section 8.2, has this very hash of "Hello World!".
-    assert File(data="Hello World!").content().resource.uri == "ni:///sha-256;f4OxZX_x_FO5LcGBSKHWXfwtSx-j1ncoSt3SABJtkGk"
+    assert (
+        File(data="Hello World!").content().resource.uri
+        == "ni:///sha-256;f4OxZX_x_FO5LcGBSKHWXfwtSx-j1ncoSt3SABJtkGk"
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,11 +155,19 @@ def test_files_that_are_text_and_files_that_are_not(tmp_path: Path) -> None:
         (lambda: File(), ValueError, "one of them"),
         (lambda: Image("chart.png"), TypeError, "a file is named with path="),  # type: ignore[arg-type] # the mistake that is likely
         (lambda: Image(path=b"x"), TypeError, "as str or Path"),  # type: ignore[arg-type] # a mistake on purpose
-        (lambda: Image(data=PNG, format="png", mime_type="image/png"), ValueError, "format= or mime_type="),
+        (
+            lambda: Image(data=PNG, format="png", mime_type="image/png"),
+            ValueError,
+            "format= or mime_type=",
+        ),
         (lambda: Image(data=PNG, mime_type="audio/wav"), ValueError, "starts with image/"),
         (lambda: Audio(data=PNG).content(), ValueError, "cannot be image/png"),
         (lambda: Image(data=b"?").content(), ValueError, "say mime_type="),
-        (lambda: Image(path="/no/such/file.png").content(), FileNotFoundError, "/no/such/file.png: there is no such file"),
+        (
+            lambda: Image(path="/no/such/file.png").content(),
+            FileNotFoundError,
+            "/no/such/file.png: there is no such file",
+        ),
         (lambda: File(path="/").content(), OSError, "folder"),
     ],
 )
@@ -158,7 +183,16 @@ def test_media_do_not_change() -> None:
         Image(data=PNG).data = b""  # type: ignore[misc] # what must fail
 
 
-@pytest.mark.parametrize("mime", ["text/plain", "text/html; charset=utf-8", "application/json", "image/svg+xml", "application/ld+json"])
+@pytest.mark.parametrize(
+    "mime",
+    [
+        "text/plain",
+        "text/html; charset=utf-8",
+        "application/json",
+        "image/svg+xml",
+        "application/ld+json",
+    ],
+)
 def test_text_types(mime: str) -> None:
     """Types that are read as text, whatever stands behind a semicolon."""
     assert is_text(mime)

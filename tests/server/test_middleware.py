@@ -82,7 +82,11 @@ async def test_a_layer_may_change_what_goes_in_and_out(revision: str):
             return await handler(x)
         result = await handler(replace(x, params=replace(x.params, name=x.params.name.lower())))
         assert isinstance(result, CallToolResult)
-        return replace(result, content=[*result.content, TextContent("and more")], meta={"example.com/layer": 1})
+        return replace(
+            result,
+            content=[*result.content, TextContent("and more")],
+            meta={"example.com/layer": 1},
+        )
 
     server = Server("layers", middleware=[layer(around)])
 
@@ -92,7 +96,10 @@ async def test_a_layer_may_change_what_goes_in_and_out(revision: str):
 
     async with Client(server, revision=revision) as client:
         result = await client.call_tool("DO")
-        assert [block.text for block in result.content if isinstance(block, TextContent)] == ["done", "and more"]
+        assert [block.text for block in result.content if isinstance(block, TextContent)] == [
+            "done",
+            "and more",
+        ]
         assert result.meta is not None
         assert result.meta["example.com/layer"] == 1
 
@@ -143,7 +150,9 @@ async def test_the_whole_server_has_a_limit():
     async with asyncio.timeout(30):
         await rooms.entered.acquire()
         await rooms.entered.acquire()
-        with pytest.raises(McpError, match=r"The server rooms is busy: 2 calls are running and 1 wait") as caught:
+        with pytest.raises(
+            McpError, match=r"The server rooms is busy: 2 calls are running and 1 wait"
+        ) as caught:
             await listed(rooms.server, "tools/list")
         assert (caught.value.code, caught.value.data) == (t.INTERNAL_ERROR, {"reason": "busy"})
         assert rooms.order == [1, 2]

@@ -25,7 +25,11 @@ def sealed(text: str) -> str:
 
 
 def check(headers: dict[str, str], arguments: Any) -> None:
-    check_mirrors(MIRRORS, {f"mcp-param-{name}": value for name, value in headers.items()}, Raw(msgspec.json.encode(arguments)))
+    check_mirrors(
+        MIRRORS,
+        {f"mcp-param-{name}": value for name, value in headers.items()},
+        Raw(msgspec.json.encode(arguments)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,10 @@ def test_the_same_on_both_sides(value: Any, header: str):
 )
 def test_what_differs_is_refused(value: Any, header: str):
     """With the error -32020 and the name of the header (`XMH-19`, `HDR-07`)."""
-    with pytest.raises(McpError, match=r"Header mismatch: the header Mcp-Param-Tenant differs from the argument tenant") as caught:
+    with pytest.raises(
+        McpError,
+        match=r"Header mismatch: the header Mcp-Param-Tenant differs from the argument tenant",
+    ) as caught:
         check({"tenant": header}, {"tenant": value})
     assert caught.value.code == t.HEADER_MISMATCH == -32020
 
@@ -138,7 +145,11 @@ def test_arguments_that_are_no_json_are_left_to_their_reader():
 @given(st.text(), st.text())
 def test_every_string_travels(value: str, other: str):
     """Written as a client writes it, any string is found to be the same, and any other one is not (`XMH-14`, `XMH-15`, `XMH-16`)."""
-    plain = all(" " <= c <= "~" for c in value) and value == value.strip(" \t") and not value.startswith("=?base64?")
+    plain = (
+        all(" " <= c <= "~" for c in value)
+        and value == value.strip(" \t")
+        and not value.startswith("=?base64?")
+    )
     header = value if plain else sealed(value)
     check({"tenant": header}, {"tenant": value})
     if other != value:
@@ -170,13 +181,20 @@ async def test_the_tool_handler_looks_where_there_are_headers():
         return f"{tenant} {city}"
 
     (tool,) = server.tools
-    assert tool.listing.input_schema["properties"]["tenant"] == {"type": "string", "x-mcp-header": "Tenant"}
-    assert (await call(server, "visit", {"tenant": "acme"}, headers={"mcp-param-tenant": "acme"})).text == "acme Ulm"
+    assert tool.listing.input_schema["properties"]["tenant"] == {
+        "type": "string",
+        "x-mcp-header": "Tenant",
+    }
+    assert (
+        await call(server, "visit", {"tenant": "acme"}, headers={"mcp-param-tenant": "acme"})
+    ).text == "acme Ulm"
     assert (await call(server, "visit", {"tenant": "acme"})).text == "acme Ulm"
     for headers in ({}, {"mcp-param-tenant": "other"}):
         with pytest.raises(McpError, match="Mcp-Param-Tenant"):
             await call(server, "visit", {"tenant": "acme"}, headers=headers)
-    with pytest.raises(McpError, match="has no argument tenant"):  # though an argument is missing, too
+    with pytest.raises(
+        McpError, match="has no argument tenant"
+    ):  # though an argument is missing, too
         await call(server, "visit", {}, headers={"mcp-param-tenant": "acme"})
     assert ran == ["acme", "acme"]
 
@@ -184,14 +202,21 @@ async def test_the_tool_handler_looks_where_there_are_headers():
 async def test_mirrors_of_a_schema_written_by_hand():
     """Nested properties are reached by their path; headers that no tool asks for are let through (`XMH-11`, `HDR-14`)."""
     server = Server("mirrors")
-    inner = {"type": "object", "properties": {"region": {"type": "integer", "x-mcp-header": "Region"}}}
+    inner = {
+        "type": "object",
+        "properties": {"region": {"type": "integer", "x-mcp-header": "Region"}},
+    }
 
     @server.tool(input_schema={"type": "object", "properties": {"place": inner}})
     async def visit(arguments: dict[str, Any]) -> str:
         return str(arguments["place"]["region"])
 
     place = {"place": {"region": 7}}
-    assert (await call(server, "visit", place, headers={"mcp-param-region": "7.0", "mcp-param-other": "?"})).text == "7"
+    assert (
+        await call(
+            server, "visit", place, headers={"mcp-param-region": "7.0", "mcp-param-other": "?"}
+        )
+    ).text == "7"
     with pytest.raises(McpError, match=r"differs from the argument place\.region"):
         await call(server, "visit", place, headers={"mcp-param-region": "8"})
 
@@ -201,12 +226,17 @@ async def test_mirrors_of_a_schema_written_by_hand():
     [
         ({"type": "number", "x-mcp-header": "A"}, "only integer, string and boolean"),
         ({"type": "string", "x-mcp-header": "A B"}, "not a header token"),
-        ({"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}, "through `properties` alone"),
+        (
+            {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}},
+            "through `properties` alone",
+        ),
     ],
 )
 def test_annotations_that_cannot_be(schema: dict[str, Any], words: str):
     """A tool that no HTTP client could call is refused when it is made (`XMH-02`, `XMH-04`, `XMH-05`)."""
-    with pytest.raises(ValueError, match=f"the input schema of tool 'visit' cannot be used: .*{words}"):
+    with pytest.raises(
+        ValueError, match=f"the input schema of tool 'visit' cannot be used: .*{words}"
+    ):
 
         @Server("mirrors").tool(input_schema={"type": "object", "properties": {"a": schema}})
         async def visit(arguments: dict[str, Any]) -> None: ...

@@ -27,7 +27,21 @@ from interlock.schema import compile
 from interlock.server.context import Progress
 from interlock.server.media import Audio, File, Image
 from interlock.server.output import Output, OutputError, ToolResult, output_of
-from tests.server.shapes import PLAIN, WRITTEN, Cat, Colour, Dog, Mixed, Node, Order, Pair, Point, Seat, Weather, typed
+from tests.server.shapes import (
+    PLAIN,
+    WRITTEN,
+    Cat,
+    Colour,
+    Dog,
+    Mixed,
+    Node,
+    Order,
+    Pair,
+    Point,
+    Seat,
+    Weather,
+    typed,
+)
 
 PNG = b"\x89PNG\r\n\x1a\n"
 WAV = b"RIFF\0\0\0\0WAVE"
@@ -105,13 +119,17 @@ class Name(str):
         (Image | Point, Image(data=PNG), [PICTURE]),
     ],
 )  # fmt: skip
-def test_content_without_a_schema(annotation: Any, value: Any, content: list[t.ContentBlock]) -> None:
+def test_content_without_a_schema(
+    annotation: Any, value: Any, content: list[t.ContentBlock]
+) -> None:
     """Text, media, blocks and links are content and nothing else, so that no text is sent twice (`TOL-12`)."""
     assert returning(annotation).schema is None
     made = result(annotation, value)
     assert made.content == content
     assert made.structured_content is msgspec.UNSET
-    assert all(type(block.text) is str for block in made.content if isinstance(block, t.TextContent))
+    assert all(
+        type(block.text) is str for block in made.content if isinstance(block, t.TextContent)
+    )
 
 
 # Structured content.
@@ -142,23 +160,42 @@ REPORT = {"temperature": 21.5, "colour": "blue"}
         (Mixed, Mixed.NUMBER, "1.5", 1.5),
         (Pair, Pair(1), '[1,"none"]', [1, "none"]),
         (list[str], ["a"], '["a"]', ["a"]),
-        (list[Point], [Point(1)], '[{"x":1,"y":0.0,"names":[]}]', [{"x": 1, "y": 0.0, "names": []}]),
+        (
+            list[Point],
+            [Point(1)],
+            '[{"x":1,"y":0.0,"names":[]}]',
+            [{"x": 1, "y": 0.0, "names": []}],
+        ),
         (list[dict[str, Any]], [{"a": 1}], '[{"a":1}]', [{"a": 1}]),
         (tuple[int, str], (1, "a"), '[1,"a"]', [1, "a"]),
         (Weather | None, Weather(21.5), '{"temperature":21.5,"colour":"blue"}', REPORT),
-        (Point | Seat, {"row": 1, "letter": "A"}, '{"row":1,"letter":"A"}', {"row": 1, "letter": "A"}),
+        (
+            Point | Seat,
+            {"row": 1, "letter": "A"},
+            '{"row":1,"letter":"A"}',
+            {"row": 1, "letter": "A"},
+        ),
         (list[Order], [{"item": "a"}], '[{"item":"a","count":1}]', [{"item": "a", "count": 1}]),
         (AsyncIterator[int], 3, "3", 3),
         (AsyncGenerator[Progress | int, None], 3, "3", 3),
     ],
 )
-def test_what_is_not_an_object_is_wrapped(annotation: Any, value: Any, text: str, structured: Any) -> None:
+def test_what_is_not_an_object_is_wrapped(
+    annotation: Any, value: Any, text: str, structured: Any
+) -> None:
     """Under the key `result`, for an older revision wants an object; the text is its JSON, or the string (`TOL-06`, `TOL-11`)."""
     schema = returning(annotation).schema
     assert schema is not None
-    assert (schema["type"], schema["required"], list(schema["properties"])) == ("object", ["result"], ["result"])
+    assert (schema["type"], schema["required"], list(schema["properties"])) == (
+        "object",
+        ["result"],
+        ["result"],
+    )
     made = result(annotation, value)
-    assert (made.content, made.structured_content) == ([t.TextContent(text)], {"result": structured})
+    assert (made.content, made.structured_content) == (
+        [t.TextContent(text)],
+        {"result": structured},
+    )
     assert made.value() == structured
 
 
@@ -229,7 +266,10 @@ def test_the_schemas_words() -> None:
         """
         return Point(1)
 
-    assert (output_of(count).schema or {})["properties"]["result"] == {"description": "How many there are.", "type": "integer"}
+    assert (output_of(count).schema or {})["properties"]["result"] == {
+        "description": "How many there are.",
+        "type": "integer",
+    }
     assert (output_of(point).schema or {})["description"] == "Where it is."
 
 
@@ -289,7 +329,11 @@ class Measured(TypedDict):
 @pytest.mark.parametrize(
     "annotation, value, words",
     [
-        (int, True, "type bool does not fit the type that the tool declares: Expected `int`, got `bool`"),
+        (
+            int,
+            True,
+            "type bool does not fit the type that the tool declares: Expected `int`, got `bool`",
+        ),
         (int, "3", "Expected `int`, got `str`"),
         (int, None, "got `null`"),
         (bool, 1, "Expected `bool`, got `int`"),
@@ -307,7 +351,11 @@ class Measured(TypedDict):
         (Annotated[int, Meta(ge=3)], 2, ">= 3"),
         (Cat | Dog, {"type": "bird"}, "Invalid value 'bird'"),
         (Reading, {"theValue": -1}, "does not fit the model"),
-        (Reading, Reading.model_construct(value=-1), "does not conform to the output schema: $.theValue"),
+        (
+            Reading,
+            Reading.model_construct(value=-1),
+            "does not conform to the output schema: $.theValue",
+        ),
         (Reading, 5, "does not fit the model"),
         (Any, object(), "object cannot be written as JSON"),
         (Any, (n for n in ()), "generator cannot be written as JSON"),
@@ -329,10 +377,28 @@ def test_values_that_only_look_different() -> None:
         where: Path
         order: Order
 
-    made = result(NOT_SAID, {"a": Big(3), "b": Name("x"), "c": (1, 2), "d": range(2), "e": Box(Path("p"), Order(item="i"))})
-    assert made.structured_content == {"a": 3, "b": "x", "c": [1, 2], "d": [0, 1], "e": {"where": "p", "order": {"item": "i", "count": 1}}}
+    made = result(
+        NOT_SAID,
+        {
+            "a": Big(3),
+            "b": Name("x"),
+            "c": (1, 2),
+            "d": range(2),
+            "e": Box(Path("p"), Order(item="i")),
+        },
+    )
+    assert made.structured_content == {
+        "a": 3,
+        "b": "x",
+        "c": [1, 2],
+        "d": [0, 1],
+        "e": {"where": "p", "order": {"item": "i", "count": 1}},
+    }
     assert result(int, Big(3)).structured_content == {"result": 3}
-    assert result(Box, Box(Path("p"), Order(item="i"))).structured_content == {"where": "p", "order": {"item": "i", "count": 1}}
+    assert result(Box, Box(Path("p"), Order(item="i"))).structured_content == {
+        "where": "p",
+        "order": {"item": "i", "count": 1},
+    }
 
 
 def test_a_result_is_a_copy() -> None:
@@ -348,7 +414,9 @@ def test_a_result_is_a_copy() -> None:
 
 def test_finished_results_pass_through() -> None:
     """A CallToolResult, an InputRequiredResult or any other result is the very object that the tool returned."""
-    mine = t.CallToolResult(content=[t.TextContent("x")], structured_content={"a": 1}, meta={"k": "v"})
+    mine = t.CallToolResult(
+        content=[t.TextContent("x")], structured_content={"a": 1}, meta={"k": "v"}
+    )
     more = t.InputRequiredResult(request_state="s")
     for annotation in (t.CallToolResult, NOT_SAID, str, t.CallToolResult | t.InputRequiredResult):
         output = returning(annotation)
@@ -365,7 +433,9 @@ def test_a_finished_result_keeps_the_promise_too() -> None:
     assert output.result(fine) is fine
     assert output.result(failed) is failed
     assert "has no structured content" in broken(int, t.CallToolResult(content=[]))
-    assert "does not conform" in broken(int, t.CallToolResult(content=[], structured_content={"result": "3"}))
+    assert "does not conform" in broken(
+        int, t.CallToolResult(content=[], structured_content={"result": "3"})
+    )
     made = returning(Order).result(t.CallToolResult(content=[], structured_content=Order(item="a")))
     assert isinstance(made, t.CallToolResult)
     assert made.structured_content == {"item": "a", "count": 1}
@@ -388,15 +458,21 @@ def test_a_tool_result_has_the_schema_of_its_data(annotation: Any) -> None:
     """Its content is what it says, its structured content its data, and neither is sent twice (`TOL-05`, `TOL-09`)."""
     output = returning(annotation)
     assert output.schema == returning(Order).schema
-    made = output.result(ToolResult(Order(item="a"), "One a.", Image(data=PNG), LINK, meta={"k": "v"}))
+    made = output.result(
+        ToolResult(Order(item="a"), "One a.", Image(data=PNG), LINK, meta={"k": "v"})
+    )
     assert made == t.CallToolResult(
-        content=[t.TextContent("One a."), PICTURE, LINK], structured_content={"item": "a", "count": 1}, meta={"k": "v"}
+        content=[t.TextContent("One a."), PICTURE, LINK],
+        structured_content={"item": "a", "count": 1},
+        meta={"k": "v"},
     )
 
 
 def test_a_tool_result_without_content_is_its_data() -> None:
     """As if they had been returned alone."""
-    assert returning(ToolResult[Order]).result(ToolResult(Order(item="a"))) == result(Order, Order(item="a"))
+    assert returning(ToolResult[Order]).result(ToolResult(Order(item="a"))) == result(
+        Order, Order(item="a")
+    )
     assert returning(ToolResult[list[int]]).result(ToolResult([1, 2])) == result(list[int], [1, 2])
 
 
@@ -413,7 +489,11 @@ def test_a_tool_result_among_other_types() -> None:
 @pytest.mark.parametrize(
     "annotation, value, words",
     [
-        (ToolResult[Order], ToolResult({"item": 1}, "x"), "does not fit the model that the tool declares"),
+        (
+            ToolResult[Order],
+            ToolResult({"item": 1}, "x"),
+            "does not fit the model that the tool declares",
+        ),
         (ToolResult[int], ToolResult("3", "x"), "does not fit the type that the tool declares"),
         (NOT_SAID, ToolResult([1], "x"), "its data are no object, and it declares no other type"),
         (str, ToolResult("a", "x"), "its data are no object, and it declares no other type"),
@@ -441,7 +521,10 @@ async def test_peers_of_every_revision_get_the_data(revision: str) -> None:
         made = await client.call_tool("order")
     texts = [block.text for block in made.content if isinstance(block, t.TextContent)]
     if revision < "2025-06-18":
-        assert (texts, made.structured_content) == (["One a.", '{"item":"a","count":1}'], msgspec.UNSET)
+        assert (texts, made.structured_content) == (
+            ["One a.", '{"item":"a","count":1}'],
+            msgspec.UNSET,
+        )
     else:
         assert (texts, made.structured_content) == (["One a."], {"item": "a", "count": 1})
 
@@ -453,7 +536,11 @@ def test_an_explicit_schema() -> None:
     """The author's schema is listed as it is, and values are checked against it whatever the annotation says (`TOL-07`, `TOL-09`)."""
     output = returning(str, output_schema=SCHEMA)
     assert output.schema == SCHEMA
-    for value in ({"a": 1}, Struct_with_a(1), t.CallToolResult(content=[], structured_content={"a": 1})):
+    for value in (
+        {"a": 1},
+        Struct_with_a(1),
+        t.CallToolResult(content=[], structured_content={"a": 1}),
+    ):
         made = output.result(value)
         assert isinstance(made, t.CallToolResult)
         assert made.structured_content == {"a": 1}
@@ -479,7 +566,9 @@ def test_an_explicit_schema_that_cannot_be_used() -> None:
         returning(dict, output_schema={"$ref": "https://example.com/schema.json"})
 
 
-@pytest.mark.parametrize("annotation, words", [(complex, "complex is not a type"), (Callable[[], int], "annotate Any")])
+@pytest.mark.parametrize(
+    "annotation, words", [(complex, "complex is not a type"), (Callable[[], int], "annotate Any")]
+)
 def test_annotations_that_cannot_be_described(annotation: Any, words: str) -> None:
     """The sentence names the function, and says what to do."""
     with pytest.raises(TypeError, match=words):
@@ -513,5 +602,7 @@ class Point: x: float
 def tool() -> list[Point]: ...
 print(output_of(tool).result([Point(1)]).structured_content, "pydantic" in sys.modules, "jsonschema_rs" in sys.modules)
 """
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
     assert printed == "{'result': [{'x': 1.0}]} False False\n"

@@ -40,7 +40,10 @@ async def test_the_schema_is_listed_and_the_dict_handed_on():
     def plan_slowly(arguments: dict[str, Any]) -> str:
         return arguments["city"]
 
-    assert [tool["inputSchema"] for tool in (await listed(server, "tools/list"))["tools"]] == [SCHEMA, SCHEMA]
+    assert [tool["inputSchema"] for tool in (await listed(server, "tools/list"))["tools"]] == [
+        SCHEMA,
+        SCHEMA,
+    ]
     arguments = {"city": "Ulm", "via": ["Bonn"]}
     assert await text(server, "plan", arguments) == "Ulm"
     assert await text(server, "plan_slowly", arguments) == "Ulm"
@@ -129,13 +132,19 @@ def with_position(arguments: Any, /) -> None: ...
 )
 def test_functions_that_cannot_take_the_dict(function: Any, taken: str):
     """One plain parameter it must be, beside a Context."""
-    with pytest.raises(TypeError, match=f"takes the arguments as one dict, in one plain parameter, {taken}"):
+    with pytest.raises(
+        TypeError, match=f"takes the arguments as one dict, in one plain parameter, {taken}"
+    ):
         RawSignature(function, SCHEMA, Context)
 
 
 def test_the_authors_schema_is_not_changed():
     """What is listed is a copy; the author's dict stays as it was."""
-    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}}
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/A"}},
+        "$defs": {"A": {"type": "string"}},
+    }
     before = msgspec.json.encode(schema)
     signature = RawSignature(lambda arguments: None, schema, Context)
     assert signature.decode(b'{"a": "x"}') == {"arguments": {"a": "x"}}

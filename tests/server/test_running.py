@@ -86,7 +86,12 @@ class Program:
     def say(self, id: int, method: str, params: dict[str, Any]) -> None:
         """Send a request over stdio."""
         assert self.process.stdin is not None
-        message = {"jsonrpc": "2.0", "id": id, "method": method, "params": {**params, "_meta": {**META, "progressToken": id}}}
+        message = {
+            "jsonrpc": "2.0",
+            "id": id,
+            "method": method,
+            "params": {**params, "_meta": {**META, "progressToken": id}},
+        }
         self.process.stdin.write(msgspec.json.encode(message) + b"\n")
 
     async def hear(self) -> dict[str, Any]:
@@ -111,7 +116,9 @@ class Program:
         """Its exit code; takes in what it says last."""
         assert self.process.stdout is not None
         assert self.process.stderr is not None
-        out, err = await asyncio.wait_for(asyncio.gather(self.process.stdout.read(), self.process.stderr.read()), LONG)
+        out, err = await asyncio.wait_for(
+            asyncio.gather(self.process.stdout.read(), self.process.stderr.read()), LONG
+        )
         self.heard += [msgspec.json.decode(line) for line in out.splitlines()]
         self.complained += err.decode()
         return await self.process.wait()
@@ -123,7 +130,9 @@ async def program(tmp_path: Path, *arguments: str) -> AsyncIterator[Program]:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     pipes = {name: asyncio.subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
-    process = await asyncio.create_subprocess_exec(sys.executable, "-W", "error", str(script), *arguments, **pipes)  # type: ignore[arg-type]  # pipes
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "error", str(script), *arguments, **pipes
+    )  # type: ignore[arg-type]  # pipes
     try:
         yield Program(process)
     finally:
@@ -182,7 +191,10 @@ async def test_tcp(tmp_path: Path):
     """On loopback, at a port of the system's choice, for several clients at once; a signal ends it."""
     async with program(tmp_path, "tcp:port=0") as running:
         port = (await running.until("ready")).split()[1]
-        async with Client(f"tcp://127.0.0.1:{port}") as one, Client(f"tcp://127.0.0.1:{port}", revision="2025-11-25") as other:
+        async with (
+            Client(f"tcp://127.0.0.1:{port}") as one,
+            Client(f"tcp://127.0.0.1:{port}", revision="2025-11-25") as other,
+        ):
             assert (await one.call_tool("let_go")).text == "soon"
             assert (await other.call_tool("where")).text.startswith(("uvloop", "asyncio"))
             async with other.watch(tools=True):
@@ -198,7 +210,12 @@ async def test_unix(tmp_path: Path):
         await running.until("ready")
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         async with Client(f"unix://{path}") as client:
-            assert [tool.name for tool in await client.list_tools()] == ["finish", "hang", "let_go", "where"]
+            assert [tool.name for tool in await client.list_tools()] == [
+                "finish",
+                "hang",
+                "let_go",
+                "where",
+            ]
         running.process.send_signal(signal.SIGTERM)
         assert await running.ended() == 0
     assert not path.exists()
@@ -208,16 +225,33 @@ async def test_unix(tmp_path: Path):
 @pytest.mark.parametrize(
     "transport, options, error, words",
     [
-        ("pigeon", {}, ValueError, "there is no transport 'pigeon'; there are stdio, http, unix, tcp"),
+        (
+            "pigeon",
+            {},
+            ValueError,
+            "there is no transport 'pigeon'; there are stdio, http, unix, tcp",
+        ),
         ("", {}, ValueError, "there is no transport ''"),
-        ("tcp", {}, ValueError, r"the transport tcp needs to be told the port: server\.run\('tcp', port=\.\.\.\)"),
+        (
+            "tcp",
+            {},
+            ValueError,
+            r"the transport tcp needs to be told the port: server\.run\('tcp', port=\.\.\.\)",
+        ),
         ("tcp", {"host": "127.0.0.1"}, ValueError, "needs to be told the port"),
-        ("unix", {}, ValueError, r"the transport unix needs to be told the path: server\.run\('unix', path=\.\.\.\)"),
+        (
+            "unix",
+            {},
+            ValueError,
+            r"the transport unix needs to be told the path: server\.run\('unix', path=\.\.\.\)",
+        ),
         ("tcp", {"port": "many"}, ValueError, "many"),
         ("stdio", {"port": 1}, TypeError, "port"),
     ],
 )
-def test_transports_that_there_are_not(transport: str, options: dict[str, Any], error: type[Exception], words: str):
+def test_transports_that_there_are_not(
+    transport: str, options: dict[str, Any], error: type[Exception], words: str
+):
     """Words for whoever called it, before anything is begun."""
     with pytest.raises(error, match=words):
         Server("program").run(transport, **options)

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock import Caller, Client, Context, Exchange, Forbidden, McpError, Principal, Server, Socket
+from interlock import (
+    Caller,
+    Client,
+    Context,
+    Exchange,
+    Forbidden,
+    McpError,
+    Principal,
+    Server,
+    Socket,
+)
 from interlock import types as t
 from interlock.exchange import RawResult
 from interlock.server.listing import Catalogue
@@ -142,7 +152,12 @@ ALL = {
 async def test_lists_hold_what_a_caller_may_use(revision: str) -> None:
     """Tools, resources, templates and prompts, for whoever has the scopes and for nobody else (`AUT-17`, `SEC-25`)."""
     server = office()
-    for principal, seen in ((who(), OPEN), (who("files:read"), READER), (who(*SCOPES), ALL), (who("files:read", "other"), READER)):
+    for principal, seen in (
+        (who(), OPEN),
+        (who("files:read"), READER),
+        (who(*SCOPES), ALL),
+        (who("files:read", "other"), READER),
+    ):
         async with Client(server.transport(principal=principal), revision=revision) as client:
             assert await names(client) == seen
     async with Client(server, revision=revision) as client:  # the person at this machine
@@ -157,14 +172,30 @@ def refused(error: McpError) -> set[str]:
 
 OPERATIONS: dict[str, tuple[str, dict[str, Any], set[str]]] = {
     "tool": ("tools/call", {"name": "find", "arguments": {"name": "x"}}, {"files:read"}),
-    "tool with two": ("tools/call", {"name": "publish", "arguments": {"name": "x"}}, {"files:write", "mail:send"}),
+    "tool with two": (
+        "tools/call",
+        {"name": "publish", "arguments": {"name": "x"}},
+        {"files:write", "mail:send"},
+    ),
     "wrong arguments": ("tools/call", {"name": "find", "arguments": {"number": 1}}, {"files:read"}),
-    "require": ("tools/call", {"name": "save", "arguments": {"name": "x"}}, {"files:write", "mail:send"}),
+    "require": (
+        "tools/call",
+        {"name": "save", "arguments": {"name": "x"}},
+        {"files:write", "mail:send"},
+    ),
     "task group": ("tools/call", {"name": "both"}, {"files:write", "mail:send"}),
-    "read within": ("tools/call", {"name": "peek", "arguments": {"uri": "files://vault/x"}}, {"files:read", "files:write"}),
+    "read within": (
+        "tools/call",
+        {"name": "peek", "arguments": {"uri": "files://vault/x"}},
+        {"files:read", "files:write"},
+    ),
     "resource": ("resources/read", {"uri": "docs://secret"}, {"files:read"}),
     "template": ("resources/read", {"uri": "files://x"}, {"files:read"}),
-    "closest template": ("resources/read", {"uri": "files://vault/x"}, {"files:read", "files:write"}),
+    "closest template": (
+        "resources/read",
+        {"uri": "files://vault/x"},
+        {"files:read", "files:write"},
+    ),
     "prompt": ("prompts/get", {"name": "write", "arguments": {"to": "x"}}, {"mail:send"}),
     "argument of a prompt": (
         "completion/complete",
@@ -173,17 +204,26 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any], set[str]]] = {
     ),
     "hidden argument": (
         "completion/complete",
-        {"ref": {"type": "ref/prompt", "name": "write"}, "argument": {"name": "nothing", "value": "a"}},
+        {
+            "ref": {"type": "ref/prompt", "name": "write"},
+            "argument": {"name": "nothing", "value": "a"},
+        },
         {"mail:send"},
     ),
     "variable of a template": (
         "completion/complete",
-        {"ref": {"type": "ref/resource", "uri": "files://{name}"}, "argument": {"name": "name", "value": "a"}},
+        {
+            "ref": {"type": "ref/resource", "uri": "files://{name}"},
+            "argument": {"name": "name", "value": "a"},
+        },
         {"files:read"},
     ),
     "variable of a resource": (
         "completion/complete",
-        {"ref": {"type": "ref/resource", "uri": "docs://secret"}, "argument": {"name": "name", "value": "a"}},
+        {
+            "ref": {"type": "ref/resource", "uri": "docs://secret"},
+            "argument": {"name": "name", "value": "a"},
+        },
         {"files:read"},
     ),
 }
@@ -207,7 +247,9 @@ async def test_who_lacks_a_scope_is_told_all_that_it_needs(operation: str, revis
             with pytest.raises(McpError) as caught:
                 await client.request(method, read(method, params))
             asked_one_by_one = operation == "task group"
-            assert refused(caught.value) == (needed - principal.scopes if asked_one_by_one else needed)
+            assert refused(caught.value) == (
+                needed - principal.scopes if asked_one_by_one else needed
+            )
     for able in (who(*needed), who(*SCOPES), None):
         async with Client(server.transport(principal=able), revision=revision) as client:
             try:
@@ -225,7 +267,9 @@ async def test_what_all_may_use_is_unchanged() -> None:
         assert (await client.call_tool("mine")).text == "ada"
         assert (await client.call_tool("peek", {"uri": "docs://open"})).text == "open"
         assert (await client.read_resource("notes://x")).contents[0].text == "note x"
-        assert (await client.get_prompt("greet", {"name": "Bob"})).messages[0].content.text == "Greet Bob."  # type: ignore[union-attr]
+        assert (await client.get_prompt("greet", {"name": "Bob"})).messages[
+            0
+        ].content.text == "Greet Bob."  # type: ignore[union-attr]
     async with Client(office()) as client:
         assert (await client.call_tool("mine")).text == "nobody"
 
@@ -245,11 +289,19 @@ async def test_a_broader_scope_is_as_good() -> None:
 
 
 async def page(
-    server: Server, method: str, principal: Principal | None, cursor: str | None = None, revision: str = NEWEST
+    server: Server,
+    method: str,
+    principal: Principal | None,
+    cursor: str | None = None,
+    revision: str = NEWEST,
 ) -> dict[str, Any]:
     """One page as it stands on the wire."""
-    kind = {"tools/list": t.ListToolsRequestParams, "prompts/list": t.ListPromptsRequestParams}[method]
-    result = await server.handle(Exchange(method, kind(cursor=cursor), Caller(revision, principal=principal)))
+    kind = {"tools/list": t.ListToolsRequestParams, "prompts/list": t.ListPromptsRequestParams}[
+        method
+    ]
+    result = await server.handle(
+        Exchange(method, kind(cursor=cursor), Caller(revision, principal=principal))
+    )
     assert isinstance(result, RawResult)
     found: dict[str, Any] = msgspec.json.decode(result.body)
     return found
@@ -272,7 +324,11 @@ def shelf(scopes: list[str | None], **options: Any) -> Server:
     return server
 
 
-@given(st.lists(st.sampled_from([None, "a", "b", "a b"]), max_size=12), st.sets(st.sampled_from("abc")), st.integers(1, 4))
+@given(
+    st.lists(st.sampled_from([None, "a", "b", "a b"]), max_size=12),
+    st.sets(st.sampled_from("abc")),
+    st.integers(1, 4),
+)
 async def test_pages_of_what_is_seen(scopes: list[str | None], have: set[str], size: int) -> None:
     """Every page but the last is full, whatever lies hidden between, and all together are what the caller may see, in order."""
     server = shelf(scopes, page_size=size)
@@ -296,7 +352,10 @@ async def test_the_cursor_of_another_principal_shows_nothing_more() -> None:
     all_of_it = await page(server, "tools/list", who("a"))
     assert shown(all_of_it) == ["f0", "f1"]
     assert shown(await page(server, "tools/list", who(), all_of_it["nextCursor"])) == ["f3", "f5"]
-    assert shown(await page(server, "tools/list", who("a"), all_of_it["nextCursor"])) == ["f2", "f3"]
+    assert shown(await page(server, "tools/list", who("a"), all_of_it["nextCursor"])) == [
+        "f2",
+        "f3",
+    ]
     little = await page(server, "tools/list", who())
     assert (shown(little), little.get("nextCursor") is None) == (["f0", "f3"], False)
     assert shown(await page(server, "tools/list", who("a"), little["nextCursor"])) == ["f4", "f5"]
@@ -321,7 +380,9 @@ async def test_what_some_may_not_read_is_kept_by_nobody_else() -> None:
     """Whatever its author said of caches, the content of a resource with scopes is its reader's alone."""
     async with Client(office().transport(principal=who("files:read"))) as client:
         assert (await client.read_resource("docs://secret")).cache_scope == "private"
-        assert (await client.read_resource("docs://open")).cache_scope == "private"  # as it is where nobody says otherwise
+        assert (
+            await client.read_resource("docs://open")
+        ).cache_scope == "private"  # as it is where nobody says otherwise
 
 
 async def test_lists_are_kept_for_all_who_see_the_same() -> None:
@@ -344,7 +405,9 @@ async def test_lists_are_kept_for_all_who_see_the_same() -> None:
     crowd = shelf([f"s{n}" for n in range(12)])
     crowded = Catalogue(crowd)
     for number in range(1 << 12):
-        crowded.page("tools", None, NEWEST, frozenset(f"s{n}" for n in range(12) if number >> n & 1))
+        crowded.page(
+            "tools", None, NEWEST, frozenset(f"s{n}" for n in range(12) if number >> n & 1)
+        )
     assert len(crowded._partial) <= 128
     last = frozenset(f"s{n}" for n in range(12))
     assert crowded.page("tools", None, NEWEST, last) is crowded.page("tools", None, NEWEST, last)
@@ -353,7 +416,9 @@ async def test_lists_are_kept_for_all_who_see_the_same() -> None:
 async def test_a_list_without_scopes_is_one_for_all() -> None:
     """Where nothing is asked for, who asks makes no difference, and the bytes are shared."""
     catalogue = Catalogue(shelf([None, None]))
-    assert catalogue.page("tools", None, NEWEST, frozenset({"a"})) is catalogue.page("tools", None, NEWEST)
+    assert catalogue.page("tools", None, NEWEST, frozenset({"a"})) is catalogue.page(
+        "tools", None, NEWEST
+    )
     assert not catalogue._partial
 
 
@@ -370,7 +435,9 @@ async def test_nobody_watches_what_it_may_not_read(revision: str) -> None:
             (["files://vault/x"], {"files:read", "files:write"}),
         ):
             with pytest.raises(McpError) as caught:
-                async with client.watch(resources=["docs://open", *uris] if revision == R5 else uris):
+                async with client.watch(
+                    resources=["docs://open", *uris] if revision == R5 else uris
+                ):
                     pass
             assert refused(caught.value) == needed
         if revision == R5:
@@ -420,18 +487,26 @@ async def test_a_stranger_at_a_channel(revision: str) -> None:
     this machine's own there is nobody else than its person."""
     server = office()
     peer = await Peer.of(server, revision)
-    assert (await peer.ask("tools/call", {"name": "find", "arguments": {"name": "x"}}))["result"]["content"][0]["text"] == "found x"
+    assert (await peer.ask("tools/call", {"name": "find", "arguments": {"name": "x"}}))["result"][
+        "content"
+    ][0]["text"] == "found x"
     await peer.aclose()
     peer = await Peer.of(server, revision, stranger=True)
     for name in ("find", "publish", "save"):
         error = (await peer.ask("tools/call", {"name": name, "arguments": {"name": "x"}}))["error"]
         assert error["code"] == t.FORBIDDEN
         assert error["message"].endswith("and nothing here says who asks")
-    assert (await peer.ask("tools/call", {"name": "hello"}))["result"]["content"][0]["text"] == "hello"
-    assert [tool["name"] for tool in (await peer.ask("tools/list"))["result"]["tools"]] == OPEN["tools"]
+    assert (await peer.ask("tools/call", {"name": "hello"}))["result"]["content"][0][
+        "text"
+    ] == "hello"
+    assert [tool["name"] for tool in (await peer.ask("tools/list"))["result"]["tools"]] == OPEN[
+        "tools"
+    ]
     await peer.aclose()
     peer = await Peer.of(server, revision, stranger=True, principal=who("files:read"))
-    assert [tool["name"] for tool in (await peer.ask("tools/list"))["result"]["tools"]] == READER["tools"]
+    assert [tool["name"] for tool in (await peer.ask("tools/list"))["result"]["tools"]] == READER[
+        "tools"
+    ]
     await peer.aclose()
 
 
@@ -441,7 +516,9 @@ async def test_whoever_may_reach_a_socket(revision: str, tmp_path: Path) -> None
     for transport, seen in (("unix", ALL), ("tcp", OPEN)):
         server, ready = office(), asyncio.get_running_loop().create_future()
         address: Any = tmp_path / "s" if transport == "unix" else ("127.0.0.1", 0)
-        serving = asyncio.ensure_future(_sockets(server, address=address, limit=1 << 20, on_ready=ready.set_result))
+        serving = asyncio.ensure_future(
+            _sockets(server, address=address, limit=1 << 20, on_ready=ready.set_result)
+        )
         async with Client(Socket(await ready), revision=revision) as client:
             assert await names(client) == seen
         serving.cancel()
@@ -534,8 +611,14 @@ def asking(park: bool) -> tuple[Server, list[str]]:
 
 def retry(state: str | None, questions: Any, answers: list[int]) -> dict[str, Any]:
     """The params of a call that comes back with answers."""
-    given = {key: {"action": "accept", "content": {"value": answer}} for key, answer in zip(questions or {}, answers, strict=True)}
-    return {"name": "pay", **({"requestState": state, "inputResponses": given} if state is not None else {})}
+    given = {
+        key: {"action": "accept", "content": {"value": answer}}
+        for key, answer in zip(questions or {}, answers, strict=True)
+    }
+    return {
+        "name": "pay",
+        **({"requestState": state, "inputResponses": given} if state is not None else {}),
+    }
 
 
 class Hand:
@@ -548,7 +631,9 @@ class Hand:
         """One round."""
         able = t.ClientCapabilities(elicitation=t.ElicitationCapability(form={}))
         read = msgspec.json.decode(msgspec.json.encode(params), type=t.CallToolRequestParams)
-        return await self.server.handle(Exchange("tools/call", read, Caller(NEWEST, able, principal=principal)))
+        return await self.server.handle(
+            Exchange("tools/call", read, Caller(NEWEST, able, principal=principal))
+        )
 
 
 @pytest.mark.parametrize("park", [True, False], ids=["parked", "replayed"])
@@ -588,7 +673,9 @@ async def test_a_call_goes_on_with_the_scopes_that_it_lacked(park: bool) -> None
             await hand.ask(who(), come_back)
         assert refused(caught.value) == {"pay"}
     if park:
-        one, two = await asyncio.gather(hand.ask(who("pay"), come_back), hand.ask(who("pay"), come_back))
+        one, two = await asyncio.gather(
+            hand.ask(who("pay"), come_back), hand.ask(who("pay"), come_back)
+        )
         assert one == two
         assert done == ["paid"]
     second = await hand.ask(who("pay"), come_back)

@@ -23,7 +23,23 @@ from interlock.schema import compile
 from interlock.server.customs import enc_hook
 from interlock.server.hints import doc_of
 from interlock.server.signature import ArgumentsError, Signature, signature_of
-from tests.server.shapes import PLAIN, WRITTEN, Box, Cat, Colour, Dog, Node, Order, Point, Seat, Typed, Weather, json_values, spoilt, typed
+from tests.server.shapes import (
+    PLAIN,
+    WRITTEN,
+    Box,
+    Cat,
+    Colour,
+    Dog,
+    Node,
+    Order,
+    Point,
+    Seat,
+    Typed,
+    Weather,
+    json_values,
+    spoilt,
+    typed,
+)
 
 if TYPE_CHECKING:
     from nowhere import Nothing  # type: ignore[import-not-found] # a name that only type checkers see
@@ -78,7 +94,10 @@ def test_a_small_function() -> None:
     signature = sign(add, a="The first.")
     assert signature.schema == {
         "type": "object",
-        "properties": {"a": {"description": "The first.", "type": "integer"}, "b": {"type": "integer", "default": 2}},
+        "properties": {
+            "a": {"description": "The first.", "type": "integer"},
+            "b": {"type": "integer", "default": 2},
+        },
         "required": ["a"],
         "additionalProperties": False,
     }
@@ -189,7 +208,9 @@ def test_types(annotation: Any, expected: dict[str, Any]) -> None:
 def test_definitions_are_for_what_is_used_twice_or_contains_itself() -> None:
     """Anything else stands where it is used; the same schema comes out every time."""
 
-    def function(a: Point, b: list[Point], c: Node, d: Seat, e: Order, f: Order | None = None) -> None: ...
+    def function(
+        a: Point, b: list[Point], c: Node, d: Seat, e: Order, f: Order | None = None
+    ) -> None: ...
 
     schema = sign(function).schema
     assert list(schema["$defs"]) == ["Node", "Order", "Point"]
@@ -218,7 +239,10 @@ def test_classes_of_one_name() -> None:
     function.__annotations__ = dict(zip("abcdefgh", kinds, strict=True))
     schema = sign(function).schema
     assert sorted(schema["$defs"]) == ["Order", "Order_2", "Point", "Point_2"]
-    assert (schema["properties"]["d"], schema["properties"]["h"]["items"]) == ({"$ref": "#/$defs/Point_2"}, {"$ref": "#/$defs/Order_2"})
+    assert (schema["properties"]["d"], schema["properties"]["h"]["items"]) == (
+        {"$ref": "#/$defs/Point_2"},
+        {"$ref": "#/$defs/Order_2"},
+    )
     assert schema["$defs"]["Order_2"]["properties"] == {"z": {"type": "integer"}}
 
 
@@ -228,14 +252,25 @@ def test_descriptions_and_headers() -> None:
     def function(
         region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})],
         zone: Annotated[Colour, "The zone."],
-        order: Annotated[Order, Meta(description="An order.", extra_json_schema={"x-mcp-header": "Order"})],
+        order: Annotated[
+            Order, Meta(description="An order.", extra_json_schema={"x-mcp-header": "Order"})
+        ],
         seat: Seat,
     ) -> None: ...
 
-    properties = sign(function, region="A region.", zone="Not this.", seat="A seat.").schema["properties"]
-    assert properties["region"] == {"description": "A region.", "type": "string", "x-mcp-header": "Region"}
+    properties = sign(function, region="A region.", zone="Not this.", seat="A seat.").schema[
+        "properties"
+    ]
+    assert properties["region"] == {
+        "description": "A region.",
+        "type": "string",
+        "x-mcp-header": "Region",
+    }
     assert properties["zone"]["description"] == "The zone."
-    assert (properties["order"]["description"], properties["order"]["x-mcp-header"]) == ("An order.", "Order")
+    assert (properties["order"]["description"], properties["order"]["x-mcp-header"]) == (
+        "An order.",
+        "Order",
+    )
     assert properties["seat"]["description"] == "A seat."
 
 
@@ -306,8 +341,19 @@ def test_the_context_is_found_and_hidden() -> None:
     def annotated(c: Annotated[Context, "x"], **rest: Any) -> None: ...
     def without(ctx: int) -> None: ...
 
-    assert [sign(f).context for f in (plain, of_state, optional, annotated, without)] == ["ctx", "ctx", "ctx", "c", None]
-    assert [sign(f).names for f in (plain, of_state, optional, annotated)] == [(), ("a",), ("a",), ()]
+    assert [sign(f).context for f in (plain, of_state, optional, annotated, without)] == [
+        "ctx",
+        "ctx",
+        "ctx",
+        "c",
+        None,
+    ]
+    assert [sign(f).names for f in (plain, of_state, optional, annotated)] == [
+        (),
+        ("a",),
+        ("a",),
+        (),
+    ]
     assert refused(sign(annotated), {"c": 1}) == ["$.c: unknown; there are none"]
     assert refused(sign(of_state), {"a": 1, "ctx": {}}) == ["$.ctx: unknown; the arguments are: a"]
 
@@ -319,7 +365,9 @@ def test_a_context_that_only_type_checkers_import() -> None:
     exec(source, names)
     assert sign(names["tool"]).context == "ctx"
     exec(source.replace("tool(", "tool(b: Nowhere, "), names)
-    with pytest.raises(TypeError, match="'Nowhere', which cannot be read here: name 'Nowhere' is not defined"):
+    with pytest.raises(
+        TypeError, match="'Nowhere', which cannot be read here: name 'Nowhere' is not defined"
+    ):
         sign(names["tool"])
     names["Context"] = list
     exec(source, names)
@@ -356,7 +404,16 @@ class Made:
 def test_whatever_can_be_called() -> None:
     """Methods, static and class methods, callable objects, classes, partials and wrapped functions."""
     wrapped = functools.wraps(add)(lambda *args, **kwargs: add(*args, **kwargs))
-    callables = [Desk().method, Desk.static, Desk().static, Desk.of_class, Desk(), Made, functools.partial(add, b=3), wrapped]
+    callables = [
+        Desk().method,
+        Desk.static,
+        Desk().static,
+        Desk.of_class,
+        Desk(),
+        Made,
+        functools.partial(add, b=3),
+        wrapped,
+    ]
     for function in callables:
         signature = sign(function)
         assert signature.schema["properties"]["a"] == {"type": "integer"}
@@ -370,7 +427,9 @@ def test_what_a_partial_binds_is_the_authors() -> None:
 
     for bound in (functools.partial(function, "s"), functools.partial(function, secret="s")):
         assert sign(bound).names == ("a",)
-    assert refused(sign(functools.partial(function, secret="s")), {"a": 1, "secret": "x"}) == ["$.secret: unknown; the arguments are: a"]
+    assert refused(sign(functools.partial(function, secret="s")), {"a": 1, "secret": "x"}) == [
+        "$.secret: unknown; the arguments are: a"
+    ]
 
 
 def test_the_docstring_of_whatever_can_be_called() -> None:
@@ -389,7 +448,9 @@ def test_the_docstring_of_whatever_can_be_called() -> None:
         """The function."""
 
     wrapped = functools.partial(functools.partial(function))
-    assert [doc_of(f) for f in (function, wrapped, Silent(), Outspoken(), Silent, lambda: None)] == [
+    assert [
+        doc_of(f) for f in (function, wrapped, Silent(), Outspoken(), Silent, lambda: None)
+    ] == [
         *("The function.", "The function.", "The class.", "The call.", "The class.", None),
     ]
 
@@ -402,7 +463,10 @@ def test_rest_arguments() -> None:
     signature = sign(function)
     assert signature.schema["additionalProperties"] == {"type": "number"}
     assert signature.decode(b'{"b":1.5,"a":1,"c":2}') == {"a": 1, "b": 1.5, "c": 2.0}
-    assert refused(signature, {"a": "x", "b": "y"}) == ['$.a: "x" is not of type "integer"', '$.b: "y" is not of type "number"']
+    assert refused(signature, {"a": "x", "b": "y"}) == [
+        '$.a: "x" is not of type "integer"',
+        '$.b: "y" is not of type "number"',
+    ]
 
 
 class Limited(TypedDict):
@@ -419,7 +483,10 @@ def aliased(a: int, b: Annotated[int, Field(alias="a")]) -> None: ...
 @pytest.mark.parametrize(
     "function, words",
     [
-        (unreadable, "unreadable: the parameter 'a' is annotated 'Nothing', which cannot be read here: name 'Nothing' is not defined"),
+        (
+            unreadable,
+            "unreadable: the parameter 'a' is annotated 'Nothing', which cannot be read here: name 'Nothing' is not defined",
+        ),
         (positional, "positional only"),
         (starred, "take a list"),
         (twice, "second Context"),
@@ -495,7 +562,10 @@ def test_schema_and_decoder_agree(case: tuple[Any, Any]) -> None:
     except ArgumentsError:
         assert not valid
     else:
-        assert valid or (isinstance(data, str) and compile(signature.schema).is_valid({"x": msgspec.json.decode(data)}))
+        assert valid or (
+            isinstance(data, str)
+            and compile(signature.schema).is_valid({"x": msgspec.json.decode(data)})
+        )
 
 
 @given(st.binary(max_size=40) | st.text(alphabet='{}[]":,ab1.5 null', max_size=30).map(str.encode))
@@ -511,7 +581,14 @@ def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
 def test_all_problems_are_told_at_once() -> None:
     """What is unknown, what is missing, and each thing that is wrong, with its place (`TOL-23`)."""
 
-    def function(city: str, days: Annotated[int, Meta(ge=1)], point: Point, tags: list[int], order: Order, when: dt.date) -> None: ...
+    def function(
+        city: str,
+        days: Annotated[int, Meta(ge=1)],
+        point: Point,
+        tags: list[int],
+        order: Order,
+        when: dt.date,
+    ) -> None: ...
 
     arguments = {
         "citty": "Bonn",
@@ -621,7 +698,10 @@ def test_what_models_get_wrong_without_doubt(annotation: Any, given: Any, expect
     assert taking(annotation).decode(json({"x": given})) == {"x": expected}
 
 
-@pytest.mark.parametrize("annotation, given", [(str, "[1]"), (Any, '{"x": 1}'), (str | list[int], "[1]"), (float, 5.0), (Any, 5.0)])
+@pytest.mark.parametrize(
+    "annotation, given",
+    [(str, "[1]"), (Any, '{"x": 1}'), (str | list[int], "[1]"), (float, 5.0), (Any, 5.0)],
+)
 def test_what_fits_is_left_alone(annotation: Any, given: Any) -> None:
     """A string that is meant to be one stays one, whatever it looks like."""
     read = taking(annotation).decode(json({"x": given}))["x"]
@@ -640,7 +720,9 @@ def test_a_mended_argument_leaves_its_neighbours_alone() -> None:
 
 def test_problems_inside_a_string_are_told_of_what_was_meant() -> None:
     """The place is the one inside the object, not the string around it."""
-    assert refused(taking(Point), {"x": '{"x": "east"}'}) == ['$.x.x: "east" is not of type "integer"']
+    assert refused(taking(Point), {"x": '{"x": "east"}'}) == [
+        '$.x.x: "east" is not of type "integer"'
+    ]
 
 
 def test_a_choice_prefers_the_member_that_knows_the_keys() -> None:
@@ -667,9 +749,13 @@ class Shelf(Struct):
 
 def test_models_inside_what_msgspec_reads() -> None:
     """A Struct may hold pydantic models; msgspec's limits around a model are kept."""
-    assert taking(Shelf).decode(b'{"x":{"orders":[{"item":"a"}]}}') == {"x": Shelf([Order(item="a")])}
+    assert taking(Shelf).decode(b'{"x":{"orders":[{"item":"a"}]}}') == {
+        "x": Shelf([Order(item="a")])
+    }
     assert "orders" in refused(taking(Shelf), {"x": {"orders": [{"item": "a"}, {"item": "b"}]}})[0]
-    assert refused(taking(Annotated[list[Order], Meta(min_length=1)]), {"x": []}) == ["$.x: the list has less than 1 item"]
+    assert refused(taking(Annotated[list[Order], Meta(min_length=1)]), {"x": []}) == [
+        "$.x: the list has less than 1 item"
+    ]
 
 
 def test_pydantic_is_not_loaded_for_others() -> None:
@@ -686,4 +772,9 @@ assert signature.decode(b'{"a":{"x":1},"b":["/"],"c":[1]}')["c"] == (1,)
 try: signature.decode(b'{"a":1}')
 except ArgumentsError: print("pydantic" in sys.modules, "annotated_types" in sys.modules)
 """
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "False False\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout
+        == "False False\n"
+    )

@@ -153,7 +153,13 @@ json_values = st.recursive(
 @given(st.lists(json_values) | st.dictionaries(st.text(), json_values))
 def test_lists_and_objects_travel_as_json(value: Any):
     """Whatever JSON is in them."""
-    assert value_of(list[Any] if isinstance(value, list) else dict[str, Any], msgspec.json.encode(value).decode()) == value
+    assert (
+        value_of(
+            list[Any] if isinstance(value, list) else dict[str, Any],
+            msgspec.json.encode(value).decode(),
+        )
+        == value
+    )
 
 
 @given(
@@ -172,7 +178,10 @@ def test_plain_values_travel_as_words(value: Any):
     assert value_of(type(value), words) == value
 
 
-@given(st.text(), st.sampled_from([int, bool, list[int], Point, Order, Colour, int | None, Path, dt.date | int]))
+@given(
+    st.text(),
+    st.sampled_from([int, bool, list[int], Point, Order, Colour, int | None, Path, dt.date | int]),
+)
 def test_no_string_does_more_than_not_fit(text: str, annotation: Any):
     """Whatever a client writes, it is a value or the error -32602."""
     try:
@@ -184,7 +193,13 @@ def test_no_string_does_more_than_not_fit(text: str, annotation: Any):
     assert code == t.INVALID_PARAMS
 
 
-def prompt(topic: str, length: int = 3, *, tone: Annotated[Colour | None, "How it sounds."] = None, ctx: Context | None = None) -> None:
+def prompt(
+    topic: str,
+    length: int = 3,
+    *,
+    tone: Annotated[Colour | None, "How it sounds."] = None,
+    ctx: Context | None = None,
+) -> None:
     """Write.
 
     Args:
@@ -218,7 +233,11 @@ def test_missing_and_unknown_arguments():
     for function, arguments, words in [
         (prompt, {}, "Missing required argument: topic"),
         (two, {"c": ""}, "Missing required arguments: a, b"),
-        (prompt, {"topic": "tea", "mood": "x"}, r"Unknown argument: mood \(known: topic, length, tone\)"),
+        (
+            prompt,
+            {"topic": "tea", "mood": "x"},
+            r"Unknown argument: mood \(known: topic, length, tone\)",
+        ),
         (prompt, {"topic": "tea", "ctx": "x"}, r"Unknown argument: ctx \("),
         (two, {"a": "", "b": "", "d": "", "e": ""}, r"Unknown arguments: d, e \(known: a, b, c\)"),
         (nothing, {"a": ""}, r"Unknown argument: a \(known: none\)"),
@@ -264,7 +283,10 @@ def opaque(value: Opaque) -> None: ...
         (positional, "parameter 'value' of .* cannot be given by name; use plain parameters"),
         (several, "parameter 'values' of .* cannot be given by name"),
         (keywords, "parameter 'values' of .* cannot be given by name"),
-        (unreadable, "parameter 'value' of unreadable is annotated 'NoSuchType', which cannot be read: name 'NoSuchType' is not defined"),
+        (
+            unreadable,
+            "parameter 'value' of unreadable is annotated 'NoSuchType', which cannot be read: name 'NoSuchType' is not defined",
+        ),
         (opaque, "parameter 'value' of opaque cannot be used: "),
     ],
 )
@@ -283,7 +305,10 @@ def test_defaults_are_left_to_the_function():
 def test_titles_of_arguments():
     """A title that the annotation has is listed, as for the parameters of tools (`PRM-02`)."""
 
-    def titled(code: Annotated[str, msgspec.Meta(title="Code", description="What to read.")], plain: str = "") -> None: ...
+    def titled(
+        code: Annotated[str, msgspec.Meta(title="Code", description="What to read.")],
+        plain: str = "",
+    ) -> None: ...
 
     assert Strings(titled, Context).arguments == [
         t.PromptArgument(name="code", title="Code", description="What to read.", required=True),

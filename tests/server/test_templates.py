@@ -178,7 +178,10 @@ READ_BACK = {
     "{list*}": {"list": ["red", "green", "blue"]},
     "{+base}index": {"base": "http://example.com/home/"},
     "{+path}/here": {"path": "/foo/bar"},
-    "up{+path}{var}/here": {"path": "/foo/", "var": "barvalue"},  # another reading: the shortest from the left that goes through
+    "up{+path}{var}/here": {
+        "path": "/foo/",
+        "var": "barvalue",
+    },  # another reading: the shortest from the left that goes through
     "{+path:6}/here": {"path": "/foo/b"},
     "{+x,hello,y}": {"x": "1024", "hello": "Hello World!", "y": "768"},
     "foo{#empty}": {"empty": ""},
@@ -208,7 +211,10 @@ READ_BACK = {
 @pytest.mark.parametrize("text", READ_BACK)
 def test_examples_of_the_rfc_match(text: str) -> None:
     """The same URIs read back, and the template is only satisfied with the whole URI (`RES-13`)."""
-    values = {**VALUES, "keys": {"semi": ";", "comma": ","}}  # the dot among the keys is not a safe value
+    values = {
+        **VALUES,
+        "keys": {"semi": ";", "comma": ","},
+    }  # the dot among the keys is not a safe value
     uri = Template(text).expand(values)
     assert Template(text).match(uri) == READ_BACK[text]
     assert Template(text).match("^" + uri) is None
@@ -216,7 +222,9 @@ def test_examples_of_the_rfc_match(text: str) -> None:
 
 
 NAMES = ["a", "b", "c_1", "d.e"]
-words = st.text(st.sampled_from("abcXYZ019-._~ !$&'()*+,;=:@/?#[]\"<>\\^`{|}éñ中😀"), min_size=1, max_size=8)
+words = st.text(
+    st.sampled_from("abcXYZ019-._~ !$&'()*+,;=:@/?#[]\"<>\\^`{|}éñ中😀"), min_size=1, max_size=8
+)
 
 
 @st.composite
@@ -228,8 +236,16 @@ def templates(draw: st.DrawFn) -> str:
             parts.append(draw(st.text(st.sampled_from("abc/?&=:.-é"), min_size=1, max_size=5)))
         else:
             modifier = st.sampled_from(["", "", "*", ":1", ":3", ":20"])
-            variables = [draw(st.sampled_from(NAMES)) + draw(modifier) for _ in range(draw(st.integers(1, 3)))]
-            parts.append("{" + draw(st.sampled_from(["", "+", "#", ".", "/", ";", "?", "&"])) + ",".join(variables) + "}")
+            variables = [
+                draw(st.sampled_from(NAMES)) + draw(modifier)
+                for _ in range(draw(st.integers(1, 3)))
+            ]
+            parts.append(
+                "{"
+                + draw(st.sampled_from(["", "+", "#", ".", "/", ";", "?", "&"]))
+                + ",".join(variables)
+                + "}"
+            )
     return "".join(parts)
 
 
@@ -237,7 +253,12 @@ def templates(draw: st.DrawFn) -> str:
 mild = words.filter(lambda word: not re.search(r"[\"<>\\^`{|}]", word))
 values = st.dictionaries(
     st.sampled_from(NAMES),
-    mild | st.just("") | st.integers(-99, 99) | st.booleans() | st.lists(mild, max_size=3) | st.dictionaries(mild, mild, max_size=3),
+    mild
+    | st.just("")
+    | st.integers(-99, 99)
+    | st.booleans()
+    | st.lists(mild, max_size=3)
+    | st.dictionaries(mild, mild, max_size=3),
 )
 
 
@@ -245,12 +266,16 @@ values = st.dictionaries(
 def test_expansion_agrees_with_another_library(text: str, given_values: dict[str, Any]) -> None:
     """Our expansion and std-uritemplate's are the same on random templates and values; lists under a prefix we refuse."""
     many = {name for name, value in given_values.items() if isinstance(value, list | dict)}
-    if any(name + ":" in expression for expression in re.findall(r"\{[^}]*\}", text) for name in many):
+    if any(
+        name + ":" in expression for expression in re.findall(r"\{[^}]*\}", text) for name in many
+    ):
         with pytest.raises(TemplateError, match="takes the beginning of a string"):
             Template(text).expand(given_values)
     else:
         # The oracle leaves the literals as they are; section 3.1 has us encode what may not stand in a URI.
-        assert Template(text).expand(given_values) == StdUriTemplate.expand(text.replace("é", "%C3%A9"), given_values)
+        assert Template(text).expand(given_values) == StdUriTemplate.expand(
+            text.replace("é", "%C3%A9"), given_values
+        )
 
 
 MALFORMED = {
@@ -306,7 +331,11 @@ def test_any_text_is_a_template_or_a_template_error(text: str, uri: str) -> None
         template = Template(text)
     except TemplateError:
         return
-    for candidate in (uri, text, template.expand({name: uri for name in template.names} if uri.isascii() else {})):
+    for candidate in (
+        uri,
+        text,
+        template.expand({name: uri for name in template.names} if uri.isascii() else {}),
+    ):
         template.match(candidate)
         template.match(candidate, safe=False)
 
@@ -330,9 +359,18 @@ def test_values_that_cannot_be_expanded(value: Any, error: type[Exception], word
 
 def test_scalars_and_undefined_values() -> None:
     """Numbers and truth values are written as JSON writes them; undefined ones, inside lists too, leave nothing behind."""
-    given_values: dict[str, Any] = {"i": -7, "f": 1.5, "b": True, "n": None, "l": [1, None, False], "d": {"x": None, "y": 2}}
+    given_values: dict[str, Any] = {
+        "i": -7,
+        "f": 1.5,
+        "b": True,
+        "n": None,
+        "l": [1, None, False],
+        "d": {"x": None, "y": 2},
+    }
     assert Template("{i}/{f}/{b}{/n}{/l*}{?d*,z}").expand(given_values) == "-7/1.5/true/1/false?y=2"
-    assert Template("{+a:2}").expand({"a": "%20%21%22"}) == "%20%21"  # a triplet that passes through is not cut
+    assert (
+        Template("{+a:2}").expand({"a": "%20%21%22"}) == "%20%21"
+    )  # a triplet that passes through is not cut
 
 
 # What matching says, one line each: the template, the URI, and the values or None.
@@ -342,8 +380,16 @@ READINGS: list[tuple[str, str, dict[str, Any] | None]] = [
     ("test://template/{id}/data", "test://template/123/data", {"id": "123"}),
     ("test://template/{id}/data", "test://template//data", None),
     ("test://template/{id}/data", "test://template/1/2/data", None),
-    ("travel://activities/{city}/{category}", "travel://activities/S%C3%A3o%20Paulo/art", {"city": "São Paulo", "category": "art"}),
-    ("travel://activities/{city}/{category}", "travel://activities/São%20Paulo/art", {"city": "São Paulo", "category": "art"}),
+    (
+        "travel://activities/{city}/{category}",
+        "travel://activities/S%C3%A3o%20Paulo/art",
+        {"city": "São Paulo", "category": "art"},
+    ),
+    (
+        "travel://activities/{city}/{category}",
+        "travel://activities/São%20Paulo/art",
+        {"city": "São Paulo", "category": "art"},
+    ),
     ("mail://{who}", "mail://ann@example.org", {"who": "ann@example.org"}),
     ("geo://{at}", "geo://1,2", {"at": "1,2"}),
     ("geo://{lat},{lon}", "geo://1,2", {"lat": "1", "lon": "2"}),
@@ -464,7 +510,9 @@ def test_what_is_safe_after_all() -> None:
     """Dots inside names, absolute paths where the template asks for one, and double encoding, which is undone once only."""
     assert Template("f:///{name}").match("f:///..a.%2E") == {"name": "..a.."}
     assert Template("f:///{name}").match("f:///%252e%252e%252f") == {"name": "%2e%2e%2f"}
-    assert Template("file://{+path}").match("file:///srv/notes/a.txt") == {"path": "/srv/notes/a.txt"}
+    assert Template("file://{+path}").match("file:///srv/notes/a.txt") == {
+        "path": "/srv/notes/a.txt"
+    }
     assert Template("f:///{+path}").match("f:///a/.hidden/...") == {"path": "a/.hidden/..."}
 
 
@@ -499,20 +547,28 @@ def test_matching_undoes_expansion(text: str, data: st.DataObject) -> None:
     }
     template = Template(text)
     given_values: dict[str, Any] = {
-        name: data.draw(shapes[TRIPS[text][name]] if name in TRIPS[text] else plain, label=name) for name in template.names
+        name: data.draw(shapes[TRIPS[text][name]] if name in TRIPS[text] else plain, label=name)
+        for name in template.names
     }
     for value in given_values.values():
-        assume(not isinstance(value, dict) or not set(value) & set(template.names))  # such a key would be another parameter
+        assume(
+            not isinstance(value, dict) or not set(value) & set(template.names)
+        )  # such a key would be another parameter
     assert template.match(template.expand(given_values)) == given_values
 
 
-@given(st.lists(plain.filter(lambda word: not re.search("[?#]", word)), min_size=1, max_size=5), plain)
+@given(
+    st.lists(plain.filter(lambda word: not re.search("[?#]", word)), min_size=1, max_size=5), plain
+)
 def test_reserved_expansion_keeps_its_slashes(segments: list[str], name: str) -> None:
     """`{+path}` spans segments, and an encoded name after it is still its own (`RES-13`)."""
     path = "/".join(segments)
     template = Template("x://h/{+path}/-/{name}")
     assume("/-/" not in f"/{path}/-/"[:-1])
-    assert template.match(template.expand({"path": path, "name": name})) == {"path": path, "name": name}
+    assert template.match(template.expand({"path": path, "name": name})) == {
+        "path": path,
+        "name": name,
+    }
 
 
 @given(st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=20))
@@ -559,7 +615,11 @@ ADVERSARIES = [
 ]
 
 
-@pytest.mark.parametrize("frame", ["{}", "{}!x", "{{z}}!x{}"], ids=["whole", "fails at the end", "fails at the beginning"])
+@pytest.mark.parametrize(
+    "frame",
+    ["{}", "{}!x", "{{z}}!x{}"],
+    ids=["whole", "fails at the end", "fails at the beginning"],
+)
 @pytest.mark.parametrize("text,make", ADVERSARIES, ids=[text for text, _ in ADVERSARIES])
 def test_matching_takes_linear_time(text: str, make: Callable[[int], str], frame: str) -> None:
     """On input made to be read in as many ways as can be, eight times the URI is at most about eight times the work.
@@ -584,7 +644,11 @@ def test_names_literals_and_identity() -> None:
     """The small facts of a template."""
     template = Template("a{b,c}{?d*,b}")
     assert template.names == ("b", "c", "d")
-    assert (template.text, template.literal, Template("a%20b").literal) == ("a{b,c}{?d*,b}", False, True)
+    assert (template.text, template.literal, Template("a%20b").literal) == (
+        "a{b,c}{?d*,b}",
+        False,
+        True,
+    )
     assert len({template, Template("a{b,c}{?d*,b}"), Template("a{b,c}")}) == 2
     assert template != "a{b,c}{?d*,b}"
     assert repr(template) == "Template('a{b,c}{?d*,b}')"
@@ -594,7 +658,19 @@ def test_names_literals_and_identity() -> None:
 
 def test_the_most_specific_template_comes_first() -> None:
     """More literal text, then fewer variables, then none that spans segments; the order never depends on the order given."""
-    ranked = ["x://users/me", "x://users/{id}", "x://{kind}", "x://{+path}", "x://{kind}{?page}", "{+any}"]
+    ranked = [
+        "x://users/me",
+        "x://users/{id}",
+        "x://{kind}",
+        "x://{+path}",
+        "x://{kind}{?page}",
+        "{+any}",
+    ]
     for seed in range(20):
         shuffled = random.Random(seed).sample(ranked, len(ranked))
-        assert [template.text for template in sorted(map(Template, shuffled), key=lambda template: template.specificity)] == ranked
+        assert [
+            template.text
+            for template in sorted(
+                map(Template, shuffled), key=lambda template: template.specificity
+            )
+        ] == ranked

@@ -23,7 +23,9 @@ variable: ContextVar[str] = ContextVar("variable", default="nothing")
 
 def of_workers() -> set[threading.Thread]:
     """The threads of all pools that run now."""
-    return {thread for thread in threading.enumerate() if thread.name.startswith("interlock-worker")}
+    return {
+        thread for thread in threading.enumerate() if thread.name.startswith("interlock-worker")
+    }
 
 
 class Pool:
@@ -62,9 +64,13 @@ async def pool() -> AsyncIterator[Pool]:
 
 async def test_a_burst_runs_in_one_thread(pool: Pool, monkeypatch: pytest.MonkeyPatch):
     """Quick calls do not each get a thread: one does them all, and answers each with its own result."""
-    monkeypatch.setattr(room, "_PATIENCE", LONG)  # no more threads for jobs that lie there only because the machine is slow
+    monkeypatch.setattr(
+        room, "_PATIENCE", LONG
+    )  # no more threads for jobs that lie there only because the machine is slow
     workers = pool()
-    answers = await asyncio.gather(*(workers.submit(lambda n=n: (n, threading.get_ident())) for n in range(200)))
+    answers = await asyncio.gather(
+        *(workers.submit(lambda n=n: (n, threading.get_ident())) for n in range(200))
+    )
     assert [n for n, _ in answers] == list(range(200))
     assert len({thread for _, thread in answers}) == 1
     assert answers[0][1] != threading.get_ident()
@@ -73,7 +79,9 @@ async def test_a_burst_runs_in_one_thread(pool: Pool, monkeypatch: pytest.Monkey
 async def test_jobs_that_block_bring_more_threads(pool: Pool):
     """Ten that wait for each other can only all end if all run at once."""
     workers, meeting = pool(), threading.Barrier(10)
-    assert sorted(await asyncio.gather(*(workers.submit(lambda: meeting.wait(LONG)) for _ in range(10)))) == list(range(10))
+    assert sorted(
+        await asyncio.gather(*(workers.submit(lambda: meeting.wait(LONG)) for _ in range(10)))
+    ) == list(range(10))
 
 
 async def test_quick_jobs_are_not_held_up_by_those_that_block(pool: Pool):
@@ -124,7 +132,11 @@ async def test_context_variables_come_along(pool: Pool):
     assert variable.get() == "mine"
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()], ids=repr)
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("no"), SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()],
+    ids=repr,
+)
 async def test_what_is_raised_reaches_whoever_waits(pool: Pool, error: BaseException):
     """Whatever it is; the thread goes on to the next job."""
     workers = pool(1)
@@ -180,7 +192,9 @@ async def test_the_answer_of_what_is_cancelled_while_it_runs_is_dropped(pool: Po
 async def test_closing_leaves_no_threads(pool: Pool):
     """Idle ones and busy ones; what was submitted before is done and answered all the same."""
     workers, go, meeting = pool(2), threading.Event(), threading.Barrier(2)
-    await asyncio.gather(*(workers.submit(lambda: meeting.wait(LONG)) for _ in range(2)))  # two threads, idle by now or soon
+    await asyncio.gather(
+        *(workers.submit(lambda: meeting.wait(LONG)) for _ in range(2))
+    )  # two threads, idle by now or soon
     busy = [workers.submit(lambda: go.wait(LONG)) for _ in range(2)]
     waiting = workers.submit(lambda: "in time")
     workers.close()
@@ -219,7 +233,9 @@ def test_threads_end_when_their_loop_has_gone():
     assert not thread.is_alive()
 
 
-outcomes = st.lists(st.tuples(st.sampled_from(["value", "error", "cancel"]), st.booleans()), max_size=30)
+outcomes = st.lists(
+    st.tuples(st.sampled_from(["value", "error", "cancel"]), st.booleans()), max_size=30
+)
 
 
 @given(outcomes, st.integers(1, 3))

@@ -35,7 +35,11 @@ class Peer:
         """A peer that speaks a revision, or with None one that has not said which; `options` are those of `Server.serve`."""
         peer = cls(server, revision, **options)
         if revision is not None and revision not in STATELESS_REVISIONS:
-            hello = {"protocolVersion": revision, "capabilities": {"elicitation": {}}, "clientInfo": {"name": "peer", "version": "1"}}
+            hello = {
+                "protocolVersion": revision,
+                "capabilities": {"elicitation": {}},
+                "clientInfo": {"name": "peer", "version": "1"},
+            }
             assert "result" in await peer.ask("initialize", hello)
             peer.say({"method": "notifications/initialized"})
         return peer
@@ -47,7 +51,11 @@ class Peer:
     def begin(self, method: str, params: dict[str, Any] | None = None) -> int:
         """Send a request; returns its id."""
         id = next(self._ids)
-        meta = {"_meta": {**META, **(params or {}).get("_meta", {})}} if self.revision in STATELESS_REVISIONS else {}
+        meta = (
+            {"_meta": {**META, **(params or {}).get("_meta", {})}}
+            if self.revision in STATELESS_REVISIONS
+            else {}
+        )
         self.say({"id": id, "method": method, "params": {**(params or {}), **meta}})
         return id
 

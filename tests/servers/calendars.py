@@ -53,10 +53,17 @@ FOREIGN = "\r\n".join(
 
 def calendar(*events: str, newline: str = "\r\n") -> bytes:
     """A file with events, each given as its lines without BEGIN, END and UID; their ids are e0, e1, ..."""
-    blocks = [newline.join(["BEGIN:VEVENT", f"UID:e{n}", *lines.split("\n"), "END:VEVENT"]) for n, lines in enumerate(events)]
+    blocks = [
+        newline.join(["BEGIN:VEVENT", f"UID:e{n}", *lines.split("\n"), "END:VEVENT"])
+        for n, lines in enumerate(events)
+    ]
     return newline.join(["BEGIN:VCALENDAR", "VERSION:2.0", *blocks, "END:VCALENDAR", ""]).encode()
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
     """Everything that lies in a folder, by its path."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

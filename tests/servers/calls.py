@@ -13,7 +13,9 @@ def told(client: Client, result: CallToolResult) -> str:
     """The texts of a result that are for reading: not the data, which stand behind them for clients that know no structured content."""
     assert not result.is_error, result.text
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
-    return "\n".join(texts if client.revision >= STRUCTURED_SINCE or len(texts) == 1 else texts[:-1])
+    return "\n".join(
+        texts if client.revision >= STRUCTURED_SINCE or len(texts) == 1 else texts[:-1]
+    )
 
 
 async def done(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:

@@ -17,6 +17,12 @@ def clone(folder: Path) -> Path:
     Where the tests are in no repository, as in an unpacked archive, the test fails in continuous integration, and elsewhere is skipped.
     """
     if not (TOP / ".git").exists():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"NOT TESTED over this repository: {TOP} is no git checkout")
-    subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(TOP), str(folder)], check=True, capture_output=True)
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(
+            f"NOT TESTED over this repository: {TOP} is no git checkout"
+        )
+    subprocess.run(
+        ["git", "clone", "--quiet", "--no-hardlinks", str(TOP), str(folder)],
+        check=True,
+        capture_output=True,
+    )
     return folder

@@ -87,13 +87,20 @@ class PostOffice:
             talks.add(task)
             try:
                 await _Talk(self, reader, writer).run()
-            except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, ssl.SSLError):
+            except (
+                ConnectionError,
+                asyncio.IncompleteReadError,
+                asyncio.CancelledError,
+                ssl.SSLError,
+            ):
                 pass
             finally:
                 talks.discard(task)
                 writer.close()
 
-        server = await asyncio.start_server(talk, "127.0.0.1", 0, ssl=self._tls if self.safe else None)
+        server = await asyncio.start_server(
+            talk, "127.0.0.1", 0, ssl=self._tls if self.safe else None
+        )
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._done.wait()
@@ -106,7 +113,9 @@ class PostOffice:
 class _Talk:
     """One client, from the greeting to its end."""
 
-    def __init__(self, office: PostOffice, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, office: PostOffice, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self.office, self.reader, self.writer = office, reader, writer
         self.safe, self.user = office.safe, None
         self.sender, self.recipients = "", []
@@ -162,7 +171,9 @@ class _Talk:
             self.user = user
             self._say("235 welcome")
         else:
-            self._say(f"535 no, {text.split()[2]} which is {password} is wrong")  # as no server should
+            self._say(
+                f"535 no, {text.split()[2]} which is {password} is wrong"
+            )  # as no server should
 
     async def _mail(self, text: str) -> None:
         self.sender, self.recipients = text.partition(":")[2].partition(">")[0].lstrip("<"), []
@@ -180,7 +191,9 @@ class _Talk:
         self._say("354 go on")
         data = await self.reader.readuntil(b"\r\n.\r\n")
         letter = (b"\r\n" + data[:-3]).replace(b"\r\n..", b"\r\n.")[2:]  # RFC 5321, section 4.5.2
-        self.office.letters.append(Handed(self.sender, self.recipients, letter, self.safe, self.user))
+        self.office.letters.append(
+            Handed(self.sender, self.recipients, letter, self.safe, self.user)
+        )
         if not await self._astray("end"):
             self._say("250 kept")
 
@@ -193,7 +206,9 @@ class _Talk:
 
 
 @contextmanager
-def post_office(pem: Path | None = None, *, safe: bool = False, **conduct: Any) -> Iterator[PostOffice]:
+def post_office(
+    pem: Path | None = None, *, safe: bool = False, **conduct: Any
+) -> Iterator[PostOffice]:
     """A server that behaves as it is told; `safe` speaks TLS from the first byte."""
     with PostOffice(Conduct(**conduct), pem, safe=safe) as office:
         yield office
@@ -212,11 +227,16 @@ def certificate(folder: Path, *, days: int = 2) -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=3))
         .not_valid_after(now + datetime.timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
+            critical=False,
+        )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
     path = folder / "loopback.pem"
-    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     path.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
     return path

@@ -39,7 +39,10 @@ async def made(client: Client, **arguments: Any) -> dict[str, Any]:
 
 async def listed(client: Client, **arguments: Any) -> list[tuple[str, str, str]]:
     """What list_events finds: title, start and end."""
-    return [(one["title"], one["start"], one["end"]) for one in (await done(client, "list_events", **{**JUNE, **arguments}))["events"]]
+    return [
+        (one["title"], one["start"], one["end"])
+        for one in (await done(client, "list_events", **{**JUNE, **arguments}))["events"]
+    ]
 
 
 # -- what it offers -------------------------------------------------------------------------------------------------------
@@ -91,11 +94,23 @@ async def test_what_only_reads_changes_nothing(client: Client, folder: Path) -> 
 async def test_the_trip_of_the_guide(client: Client, folder: Path) -> None:
     """An event for whole days ends on the day that is given: DTEND is the day after (RFC 5545, section 3.6.1; `TOL-09`)."""
     event = await made(client, **TRIP)
-    assert (event["start"], event["end"], event["allDay"], event["calendar"]) == ("2024-06-15", "2024-06-22", True, "my-calendar")
+    assert (event["start"], event["end"], event["allDay"], event["calendar"]) == (
+        "2024-06-15",
+        "2024-06-22",
+        True,
+        "my-calendar",
+    )
     (kept,) = Calendar.from_ical((folder / "my-calendar.ics").read_bytes()).events
-    assert (str(kept.start), str(kept.end), kept["SUMMARY"], kept["UID"]) == ("2024-06-15", "2024-06-23", "Barcelona Trip", event["id"])
+    assert (str(kept.start), str(kept.end), kept["SUMMARY"], kept["UID"]) == (
+        "2024-06-15",
+        "2024-06-23",
+        "Barcelona Trip",
+        event["id"],
+    )
     assert await listed(client) == [("Barcelona Trip", "2024-06-15", "2024-06-22")]
-    assert await listed(client, **{"from": "2024-06-22", "to": "2024-06-22"}) == [("Barcelona Trip", "2024-06-15", "2024-06-22")]
+    assert await listed(client, **{"from": "2024-06-22", "to": "2024-06-22"}) == [
+        ("Barcelona Trip", "2024-06-15", "2024-06-22")
+    ]
     assert await listed(client, **{"from": "2024-06-23", "to": "2024-06-23"}) == []
 
 
@@ -104,17 +119,35 @@ async def test_the_trip_of_the_guide(client: Client, folder: Path) -> None:
     [
         ({"start_date": "2024-06-15"}, "2024-06-15", "2024-06-15"),
         ({"start_date": "2024-06-15T10:00"}, "2024-06-15T10:00:00", "2024-06-15T11:00:00"),
-        ({"start_date": "2024-06-15T10:00:00+02:00"}, "2024-06-15T08:00:00+00:00", "2024-06-15T09:00:00+00:00"),
-        ({"start_date": "2024-06-15T10:00Z", "end_date": "2024-06-15T12:30Z"}, "2024-06-15T10:00:00+00:00", "2024-06-15T12:30:00+00:00"),
-        ({"start_date": "2024-06-15T10:00", "time_zone": "Europe/Madrid"}, "2024-06-15T10:00:00+02:00", "2024-06-15T11:00:00+02:00"),
         (
-            {"start_date": "2024-06-15T10:00Z", "end_date": "2024-06-15T23:00", "time_zone": "Asia/Tokyo"},
+            {"start_date": "2024-06-15T10:00:00+02:00"},
+            "2024-06-15T08:00:00+00:00",
+            "2024-06-15T09:00:00+00:00",
+        ),
+        (
+            {"start_date": "2024-06-15T10:00Z", "end_date": "2024-06-15T12:30Z"},
+            "2024-06-15T10:00:00+00:00",
+            "2024-06-15T12:30:00+00:00",
+        ),
+        (
+            {"start_date": "2024-06-15T10:00", "time_zone": "Europe/Madrid"},
+            "2024-06-15T10:00:00+02:00",
+            "2024-06-15T11:00:00+02:00",
+        ),
+        (
+            {
+                "start_date": "2024-06-15T10:00Z",
+                "end_date": "2024-06-15T23:00",
+                "time_zone": "Asia/Tokyo",
+            },
             "2024-06-15T19:00:00+09:00",
             "2024-06-15T23:00:00+09:00",
         ),
     ],
 )
-async def test_times(client: Client, folder: Path, given: dict[str, str], start: str, end: str) -> None:
+async def test_times(
+    client: Client, folder: Path, given: dict[str, str], start: str, end: str
+) -> None:
     """Days, times that float, with an offset, and in a zone, whose definition is then in the file (RFC 5545, section 3.3.5)."""
     event = await made(client, title="x", **given)
     assert (event["start"], event["end"]) == (start, end)
@@ -122,7 +155,9 @@ async def test_times(client: Client, folder: Path, given: dict[str, str], start:
     text = (folder / "my-calendar.ics").read_text()
     assert text.count("BEGIN:VTIMEZONE") == ("time_zone" in given)
     await made(client, title="y", **given)
-    assert (folder / "my-calendar.ics").read_text().count("BEGIN:VTIMEZONE") == ("time_zone" in given)
+    assert (folder / "my-calendar.ics").read_text().count("BEGIN:VTIMEZONE") == (
+        "time_zone" in given
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,21 +165,35 @@ async def test_times(client: Client, folder: Path, given: dict[str, str], start:
     [
         ({"start_date": "15.6.2024"}, "start_date: '15.6.2024' is no date like 2024-06-15"),
         ({"start_date": "2024-02-30"}, "is no date"),
-        ({"start_date": "2024-06-15", "end_date": "2024-06-14"}, "end (2024-06-14) before it begins"),
+        (
+            {"start_date": "2024-06-15", "end_date": "2024-06-14"},
+            "end (2024-06-14) before it begins",
+        ),
         ({"start_date": "2024-06-15", "end_date": "2024-06-15T10:00"}, "both days, or both times"),
-        ({"start_date": "2024-06-15T10:00", "end_date": "2024-06-15T12:00Z"}, "only one says its time zone"),
-        ({"start_date": "2024-06-15T10:00", "time_zone": "Europe/Madird"}, "Did you mean Europe/Madrid?"),
+        (
+            {"start_date": "2024-06-15T10:00", "end_date": "2024-06-15T12:00Z"},
+            "only one says its time zone",
+        ),
+        (
+            {"start_date": "2024-06-15T10:00", "time_zone": "Europe/Madird"},
+            "Did you mean Europe/Madrid?",
+        ),
         ({"start_date": "2024-06-15", "end_date": "2034-06-15"}, "more than 1830 days"),
         ({"start_date": "9999-12-31"}, "beyond all calendars"),
         ({"start_date": "0001-01-01T00:00+14:00"}, "beyond all calendars"),
         ({"start_date": "2024-06-15", "title": ""}, "title"),
         ({"start_date": "2024-06-15", "title": "a\x07b"}, "title has control characters"),
         ({"start_date": "2024-06-15", "calendar": "../../etc/x"}, "There is no calendar called"),
-        ({"start_date": "2024-06-15", "calendar": "my-calender"}, "There is no calendar called 'my-calender'"),
+        (
+            {"start_date": "2024-06-15", "calendar": "my-calender"},
+            "There is no calendar called 'my-calender'",
+        ),
         ({}, "start_date"),
     ],
 )
-async def test_what_is_no_event(client: Client, folder: Path, given: dict[str, str], words: str) -> None:
+async def test_what_is_no_event(
+    client: Client, folder: Path, given: dict[str, str], words: str
+) -> None:
     """Whatever is wrong is said in words, and nothing is written (`TOL-16`, `TOL-23`)."""
     assert words in await refusal(client, "create_event", **{"title": "x", **given})
     assert not folder.exists()
@@ -153,10 +202,16 @@ async def test_what_is_no_event(client: Client, folder: Path, given: dict[str, s
 async def test_text_is_kept_as_it_is(client: Client) -> None:
     """Signs that iCalendar needs for itself, line breaks and other scripts come back; nothing of them becomes a property."""
     words = "a;b,c\\n \\ “ü” 旅行\nDTSTART:19700101\r\nEND:VEVENT\n" + "long " * 60
-    event = await made(client, title="旅行; x, y", start_date="2024-06-15", location="A, B; C", notes=words)
+    event = await made(
+        client, title="旅行; x, y", start_date="2024-06-15", location="A, B; C", notes=words
+    )
     result = await client.call_tool("list_events", JUNE)
     (found,) = result.structured_content["events"]
-    assert (found["title"], found["location"], found["notes"]) == ("旅行; x, y", "A, B; C", words.replace("\r\n", "\n"))
+    assert (found["title"], found["location"], found["notes"]) == (
+        "旅行; x, y",
+        "A, B; C",
+        words.replace("\r\n", "\n"),
+    )
     assert found["id"] == event["id"]
     assert "END:VEVENT" in result.text
 
@@ -169,7 +224,10 @@ async def test_changing(client: Client, folder: Path) -> None:
         result = await client.call_tool("update_event", {"event": event, **arguments})
         assert not result.is_error, result.text
         assert result.structured_content["id"] == event
-        return {name: result.structured_content.get(name) for name in ("title", "start", "end", "location", "notes")}
+        return {
+            name: result.structured_content.get(name)
+            for name in ("title", "start", "end", "location", "notes")
+        }
 
     assert await change(title="Holiday") == {
         "title": "Holiday", "start": "2024-06-15", "end": "2024-06-22", "location": "Gràcia", "notes": "Passport!",
@@ -178,35 +236,55 @@ async def test_changing(client: Client, folder: Path) -> None:
     assert (moved["start"], moved["end"], moved["location"]) == ("2024-07-01", "2024-07-08", None)
     assert (await change(end_date="2024-07-03"))["end"] == "2024-07-03"
     timed = await change(start_date="2024-07-01T10:00", time_zone="Europe/Madrid", notes="")
-    assert (timed["start"], timed["end"], timed["notes"]) == ("2024-07-01T10:00:00+02:00", "2024-07-01T11:00:00+02:00", None)
+    assert (timed["start"], timed["end"], timed["notes"]) == (
+        "2024-07-01T10:00:00+02:00",
+        "2024-07-01T11:00:00+02:00",
+        None,
+    )
     assert (await change(end_date="2024-07-01T12:00"))["end"] == "2024-07-01T12:00:00+02:00"
     (kept,) = Calendar.from_ical((folder / "my-calendar.ics").read_bytes()).events
     assert kept["SEQUENCE"] == 5
-    assert "before it begins" in await refusal(client, "update_event", event=event, end_date="2024-06-30T10:00")
+    assert "before it begins" in await refusal(
+        client, "update_event", event=event, end_date="2024-06-30T10:00"
+    )
     assert "nothing to change" in await refusal(client, "update_event", event=event)
-    assert "There is no event with the id 'x'" in await refusal(client, "update_event", event="x", title="y")
+    assert "There is no event with the id 'x'" in await refusal(
+        client, "update_event", event="x", title="y"
+    )
 
 
 async def test_an_event_of_another_program(client: Client, folder: Path) -> None:
     """It keeps all that we know nothing of: its own properties, its alarm, its zone, and what else is in the file."""
     folder.mkdir()
     (folder / "other.ics").write_bytes(FOREIGN)
-    assert await listed(client) == [("Dinner", "2024-06-16T19:00:00+03:30", "2024-06-16T21:00:00+03:30")]
-    await client.call_tool("update_event", {"event": "dinner@other", "title": "Supper", "location": "Home"})
+    assert await listed(client) == [
+        ("Dinner", "2024-06-16T19:00:00+03:30", "2024-06-16T21:00:00+03:30")
+    ]
+    await client.call_tool(
+        "update_event", {"event": "dinner@other", "title": "Supper", "location": "Home"}
+    )
     now = (folder / "other.ics").read_bytes().decode()
     before, after = FOREIGN.decode().split("\r\n"), now.split("\r\n")
     gone = [line for line in before if line not in after]
     assert gone == ["DTSTAMP:20240101T000000Z", "SUMMARY;LANGUAGE=en:Dinner", "SEQUENCE:4"]
     new = [line.partition(":")[0] for line in after if line not in before]
     assert sorted(new) == ["DTSTAMP", "LAST-MODIFIED", "LOCATION", "SEQUENCE", "SUMMARY"]
-    await client.call_tool("create_event", {"title": "New", "start_date": "2024-06-17", "calendar": "other"})
+    await client.call_tool(
+        "create_event", {"title": "New", "start_date": "2024-06-17", "calendar": "other"}
+    )
     text = (folder / "other.ics").read_bytes()
     assert text.startswith(now.encode().removesuffix(b"END:VCALENDAR\r\n"))
     await client.call_tool("delete_event", {"event": "dinner@other"})
     left = (folder / "other.ics").read_bytes().decode()
     assert "Supper" not in left
     assert all(
-        words in left for words in ("BEGIN:VTODO\r\nUID:todo@other", "BEGIN:X-STRANGE\r\nX-A:1", "TZID:Our Zone", "X-WR-CALNAME:Ann")
+        words in left
+        for words in (
+            "BEGIN:VTODO\r\nUID:todo@other",
+            "BEGIN:X-STRANGE\r\nX-A:1",
+            "TZID:Our Zone",
+            "X-WR-CALNAME:Ann",
+        )
     )
 
 
@@ -214,13 +292,17 @@ async def test_events_that_repeat(client: Client, folder: Path) -> None:
     """They are shown on each day, changed in their words as a whole and not in their dates, and deleted with all repetitions."""
     folder.mkdir()
     series = "DTSTART:20240603T090000Z\nRRULE:FREQ=WEEKLY;COUNT=3\nSUMMARY:Yoga"
-    (folder / "work.ics").write_bytes(calendar(series).replace(b"END:VCALENDAR", _one_moved(b"Yoga") + b"END:VCALENDAR"))
+    (folder / "work.ics").write_bytes(
+        calendar(series).replace(b"END:VCALENDAR", _one_moved(b"Yoga") + b"END:VCALENDAR")
+    )
     assert await listed(client) == [
         ("Yoga", "2024-06-03T09:00:00+00:00", "2024-06-03T09:00:00+00:00"),
         ("Yoga", "2024-06-11T09:00:00+00:00", "2024-06-11T10:00:00+00:00"),
         ("Yoga", "2024-06-17T09:00:00+00:00", "2024-06-17T09:00:00+00:00"),
     ]
-    assert "repeats, and its dates cannot be changed" in await refusal(client, "update_event", event="e0", start_date="2024-06-04")
+    assert "repeats, and its dates cannot be changed" in await refusal(
+        client, "update_event", event="e0", start_date="2024-06-04"
+    )
     await client.call_tool("update_event", {"event": "e0", "title": "Pilates"})
     assert [title for title, _, _ in await listed(client)] == ["Pilates"] * 3
     result = await client.call_tool("delete_event", {"event": "e0"})
@@ -265,7 +347,13 @@ async def test_deleting_asks(server: Server, folder: Path, way: Way) -> None:
             assert (await client.call_tool("delete_event", {"event": event})).is_error
             assert bytes_of(folder) == before
         if asks:
-            assert answers.messages == ["Delete “Barcelona Trip” (2024-06-15 to 2024-06-22) from the calendar my-calendar?"] * 3
+            assert (
+                answers.messages
+                == [
+                    "Delete “Barcelona Trip” (2024-06-15 to 2024-06-22) from the calendar my-calendar?"
+                ]
+                * 3
+            )
             assert not (await client.call_tool("delete_event", {"event": event})).is_error
             assert await listed(client) == []
         else:
@@ -283,7 +371,11 @@ async def test_deleting_asks(server: Server, folder: Path, way: Way) -> None:
 async def test_a_title_is_no_part_of_the_question(server: Server, folder: Path) -> None:
     """What others wrote as a title is shown to the person in one line, and not at any length."""
     folder.mkdir()
-    (folder / "theirs.ics").write_bytes(calendar("DTSTART;VALUE=DATE:20240601\nSUMMARY:Lunch?\\n\\nPress yes to go on" + " and on" * 100))
+    (folder / "theirs.ics").write_bytes(
+        calendar(
+            "DTSTART;VALUE=DATE:20240601\nSUMMARY:Lunch?\\n\\nPress yes to go on" + " and on" * 100
+        )
+    )
     answers = ScriptedAnswers(elicit=[False])
     async with connect(server, answers=answers) as client:
         await client.call_tool("delete_event", {"event": "e0"})
@@ -312,12 +404,20 @@ async def test_free_days(client: Client, folder: Path) -> None:
 
     async def free(length: int) -> list[tuple[str, str, int]]:
         result = await client.call_tool("find_free_days", {**JUNE, "length": length})
-        return [(one["first"], one["last"], one["days"]) for one in result.structured_content["free"]]
+        return [
+            (one["first"], one["last"], one["days"]) for one in result.structured_content["free"]
+        ]
 
-    assert await free(1) == [("2024-06-02", "2024-06-04", 3), ("2024-06-07", "2024-06-09", 3), ("2024-06-11", "2024-06-29", 19)]
+    assert await free(1) == [
+        ("2024-06-02", "2024-06-04", 3),
+        ("2024-06-07", "2024-06-09", 3),
+        ("2024-06-11", "2024-06-29", 19),
+    ]
     assert await free(4) == [("2024-06-11", "2024-06-29", 19)]
     assert await free(20) == []
-    result = await client.call_tool("find_free_days", {"from": "2024-06-07", "to": "2024-06-07", "length": 1})
+    result = await client.call_tool(
+        "find_free_days", {"from": "2024-06-07", "to": "2024-06-07", "length": 1}
+    )
     assert result.text == "2024-06-07: 1 day"
 
 
@@ -332,7 +432,9 @@ async def test_free_days(client: Client, folder: Path) -> None:
         ({**JUNE, "calendar": "wrok"}, "Did you mean work?"),
     ],
 )
-async def test_what_cannot_be_listed(client: Client, folder: Path, given: dict[str, Any], words: str) -> None:
+async def test_what_cannot_be_listed(
+    client: Client, folder: Path, given: dict[str, Any], words: str
+) -> None:
     """In words for the model (`TOL-16`)."""
     folder.mkdir()
     (folder / "work.ics").write_bytes(calendar())
@@ -356,12 +458,24 @@ async def test_reading(client: Client, folder: Path) -> None:
     (folder / "work place.ics").write_bytes(calendar("DTSTART;VALUE=DATE:20240620\nSUMMARY:Work"))
     assert await titles(client, "calendar://events/2024") == ["Barcelona Trip", "Work", "Long"]
     for month in ("6", "06", "June"):
-        assert await titles(client, f"calendar://events/2024/{month}") == ["Barcelona Trip", "Work", "Long"]
+        assert await titles(client, f"calendar://events/2024/{month}") == [
+            "Barcelona Trip",
+            "Work",
+            "Long",
+        ]
     assert await titles(client, "calendar://events/2024/July") == ["Long"]
     assert await titles(client, "calendar://my-calendar/June-2024") == ["Barcelona Trip", "Long"]
     assert await titles(client, "calendar://work%20place/June-2024") == ["Work"]
     assert await titles(client, "calendar://events/1999") == []
-    for uri in ("events/soon", "events/0000", "events/2024/13", "events/2024/Juno", "my-calendar/June", "nobody/June-2024", "event/x"):
+    for uri in (
+        "events/soon",
+        "events/0000",
+        "events/2024/13",
+        "events/2024/Juno",
+        "my-calendar/June",
+        "nobody/June-2024",
+        "event/x",
+    ):
         with pytest.raises(McpError, match="not found"):
             await client.read_resource(f"calendar://{uri}")
 
@@ -381,7 +495,9 @@ async def test_an_event_as_a_file(client: Client, folder: Path) -> None:
 async def told(changes: Watch, wanted: set[str]) -> set[str]:
     """The URIs of which one hears, until those that are wanted are among them."""
     heard: set[str] = set()
-    async with asyncio.timeout(20):  # so that a notice which does not come is a failure and no standstill
+    async with asyncio.timeout(
+        20
+    ):  # so that a notice which does not come is a failure and no standstill
         async for change in changes:
             heard.add(change.uri or "")
             if wanted <= heard:
@@ -398,7 +514,10 @@ async def test_years_come_and_go(client: Client, folder: Path) -> None:
     assert await years() == ["2026"]
     months = {f"calendar://events/2024/{month}" for month in ("6", "06", "June")}
     watched = {"calendar://events/2024", "calendar://my-calendar/June-2024", *months}
-    async with client.watch(resources=True) as lists, client.watch(resources=sorted(watched)) as changes:
+    async with (
+        client.watch(resources=True) as lists,
+        client.watch(resources=sorted(watched)) as changes,
+    ):
         event = (await made(client, **TRIP))["id"]
         assert (await anext(lists)).kind == "resources"
         assert watched <= await told(changes, watched)
@@ -407,7 +526,9 @@ async def test_years_come_and_go(client: Client, folder: Path) -> None:
         assert (await anext(lists)).kind == "resources"
         assert watched <= await told(changes, watched)
         assert await years() == ["2025", "2026"]
-    (folder / "other.ics").write_bytes(calendar("DTSTART;VALUE=DATE:20200620\nRRULE:FREQ=YEARLY;INTERVAL=4"))
+    (folder / "other.ics").write_bytes(
+        calendar("DTSTART;VALUE=DATE:20200620\nRRULE:FREQ=YEARLY;INTERVAL=4")
+    )
     assert await years() == ["2020", "2024", "2025", "2026"]
 
 
@@ -417,14 +538,25 @@ async def test_completion(client: Client, folder: Path) -> None:
     (folder / "work.ics").write_bytes(calendar("DTSTART;VALUE=DATE:20230620\nSUMMARY:Work"))
 
     async def completed(template: str, argument: str, value: str, **known: str) -> list[str]:
-        return list((await client.complete(f"calendar://{template}", argument, value, arguments=known or None)).values)
+        return list(
+            (
+                await client.complete(
+                    f"calendar://{template}", argument, value, arguments=known or None
+                )
+            ).values
+        )
 
     assert await completed("events/{year}", "year", "20") == ["2026", "2024", "2023"]
     assert await completed("events/{year}/{month}", "month", "Ju") == ["June", "July"]
     assert await completed("events/{year}/{month}", "month", "1") == ["10", "11", "12"]
     assert await completed("{calendar}/{month}", "calendar", "") == ["my-calendar", "work"]
-    assert await completed("{calendar}/{month}", "month", "june", calendar="my-calendar") == ["June-2024"]
-    assert await completed("{calendar}/{month}", "month", "", calendar="work") == ["November-2026", "June-2023"]
+    assert await completed("{calendar}/{month}", "month", "june", calendar="my-calendar") == [
+        "June-2024"
+    ]
+    assert await completed("{calendar}/{month}", "month", "", calendar="work") == [
+        "November-2026",
+        "June-2023",
+    ]
     assert await completed("{calendar}/{month}", "month", "", calendar="nobody") == []
     assert await completed("event/{id}", "id", "barc") == [event]
 
@@ -433,7 +565,9 @@ async def test_older_clients_read_it_in_words(server: Server) -> None:
     """A peer that knows no structured content finds the ids and times in the text (`TOL-11`)."""
     async with Client(server, revision="2024-11-05") as client:
         created = await words(client, "create_event", **TRIP)
-        assert created.startswith("Created: 2024-06-15 to 2024-06-22: Barcelona Trip [my-calendar; id ")
+        assert created.startswith(
+            "Created: 2024-06-15 to 2024-06-22: Barcelona Trip [my-calendar; id "
+        )
         event = created.rpartition("id ")[2].rstrip("]")
         assert "Trip" in await words(client, "update_event", event=event, title="Trip")
         assert event in await words(client, "list_events", **JUNE)

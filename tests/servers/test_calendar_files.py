@@ -35,9 +35,13 @@ def calendars(tmp_path: Path) -> Calendars:
     return Calendars(tmp_path, lambda: TODAY)
 
 
-def put(calendars: Calendars, title: str, calendar: str = "my-calendar", start: str = "2024-06-15") -> str:
+def put(
+    calendars: Calendars, title: str, calendar: str = "my-calendar", start: str = "2024-06-15"
+) -> str:
     """Create an event; its id."""
-    changed = add_event(calendars, calendar, title, start, None, time_zone=None, location=None, notes=None)
+    changed = add_event(
+        calendars, calendar, title, start, None, time_zone=None, location=None, notes=None
+    )
     return str(changed.after[0].id)
 
 
@@ -105,11 +109,15 @@ def test_on_which_days(calendars: Calendars, case: str) -> None:
     assert ([event.start for event in found.events], found.problems) == (starts, [])
 
 
-@pytest.mark.parametrize("rule", ["FREQ=SECONDLY", "FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=30", "FREQ=HOURLY;INTERVAL=2"])
+@pytest.mark.parametrize(
+    "rule", ["FREQ=SECONDLY", "FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=30", "FREQ=HOURLY;INTERVAL=2"]
+)
 def test_what_repeats_too_often_is_said(calendars: Calendars, rule: str) -> None:
     """It is not followed, and that is not kept from anybody."""
     (calendars.folder / "x.ics").write_bytes(
-        calendar(f"DTSTART:19700101T000000Z\nSUMMARY:Tick\nRRULE:{rule}", "DTSTART;VALUE=DATE:20240601")
+        calendar(
+            f"DTSTART:19700101T000000Z\nSUMMARY:Tick\nRRULE:{rule}", "DTSTART;VALUE=DATE:20240601"
+        )
     )
     found = events_in(calendars, "2024-06-01", "2024-06-30")
     assert [event.id for event in found.events] == ["e1"]
@@ -118,7 +126,9 @@ def test_what_repeats_too_often_is_said(calendars: Calendars, rule: str) -> None
     assert free_days(calendars, "2024-06-01", "2024-06-30", 1).problems == found.problems
 
 
-@pytest.mark.parametrize("lines", ["SUMMARY:no time", "DTSTART:garbage", "DTSTART;VALUE=DATE:20240230"])
+@pytest.mark.parametrize(
+    "lines", ["SUMMARY:no time", "DTSTART:garbage", "DTSTART;VALUE=DATE:20240230"]
+)
 def test_an_event_without_a_time_is_counted(calendars: Calendars, lines: str) -> None:
     """The others are shown, and it is left in the file."""
     (calendars.folder / "x.ics").write_bytes(calendar(lines, "DTSTART;VALUE=DATE:20240601"))
@@ -131,17 +141,31 @@ def test_an_event_without_a_time_is_counted(calendars: Calendars, lines: str) ->
 
 def test_a_line_that_is_none_stays(calendars: Calendars) -> None:
     """What another program left in an event is no hindrance, and is not tidied away."""
-    (calendars.folder / "x.ics").write_bytes(calendar("DTSTART;VALUE=DATE:20240601\n<html>\nSEQUENCE:many\nX-ODD;:\nSUMMARY:a"))
+    (calendars.folder / "x.ics").write_bytes(
+        calendar("DTSTART;VALUE=DATE:20240601\n<html>\nSEQUENCE:many\nX-ODD;:\nSUMMARY:a")
+    )
     change_event(calendars, "e0", None, "b", None, None, time_zone=None, location=None, notes=None)
     assert b"\r\n<html>\r\nX-ODD;:\r\n" in (calendars.folder / "x.ics").read_bytes()
-    assert [(entry.title, entry.first) for entry in calendars.entries()] == [("b", date(2024, 6, 1))]
+    assert [(entry.title, entry.first) for entry in calendars.entries()] == [
+        ("b", date(2024, 6, 1))
+    ]
 
 
 def test_an_end_takes_the_place_of_a_duration(calendars: Calendars) -> None:
     """A file must not have both (RFC 5545, section 3.6.1)."""
     path = calendars.folder / "x.ics"
     path.write_bytes(calendar("DTSTART:20240601T100000Z\nDURATION:PT3H\nSUMMARY:a"))
-    change_event(calendars, "e0", None, None, "2024-06-02T10:00Z", None, time_zone=None, location=None, notes=None)
+    change_event(
+        calendars,
+        "e0",
+        None,
+        None,
+        "2024-06-02T10:00Z",
+        None,
+        time_zone=None,
+        location=None,
+        notes=None,
+    )
     assert b"DURATION" not in path.read_bytes()
     assert b"DTEND:20240602T130000Z" in path.read_bytes()
 
@@ -149,14 +173,36 @@ def test_an_end_takes_the_place_of_a_duration(calendars: Calendars) -> None:
 def test_a_repetition_keeps_its_own_words(calendars: Calendars) -> None:
     """What it shares with the others is changed in it, too."""
     own = b"BEGIN:VEVENT\r\nUID:e0\r\nRECURRENCE-ID:20240602T100000Z\r\nDTSTART:20240602T110000Z\r\nSUMMARY:Party\r\nLOCATION:Here\r\nEND:VEVENT\r\n"
-    series = calendar("DTSTART:20240601T100000Z\nRRULE:FREQ=DAILY;COUNT=2\nSUMMARY:Yoga\nLOCATION:Here")
-    (calendars.folder / "x.ics").write_bytes(series.replace(b"END:VCALENDAR", own + b"END:VCALENDAR"))
-    change_event(calendars, "e0", None, "Pilates", None, None, time_zone=None, location="There", notes=None)
+    series = calendar(
+        "DTSTART:20240601T100000Z\nRRULE:FREQ=DAILY;COUNT=2\nSUMMARY:Yoga\nLOCATION:Here"
+    )
+    (calendars.folder / "x.ics").write_bytes(
+        series.replace(b"END:VCALENDAR", own + b"END:VCALENDAR")
+    )
+    change_event(
+        calendars, "e0", None, "Pilates", None, None, time_zone=None, location="There", notes=None
+    )
     found = events_in(calendars, "2024-06-01", "2024-06-02").events
-    assert [(event.title, event.location) for event in found] == [("Pilates", "There"), ("Party", "There")]
+    assert [(event.title, event.location) for event in found] == [
+        ("Pilates", "There"),
+        ("Party", "There"),
+    ]
 
 
-NAMES = ["DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID", "SUMMARY", "UID", "SEQUENCE", "STATUS", "X-A"]
+NAMES = [
+    "DTSTART",
+    "DTEND",
+    "DURATION",
+    "RRULE",
+    "RDATE",
+    "EXDATE",
+    "RECURRENCE-ID",
+    "SUMMARY",
+    "UID",
+    "SEQUENCE",
+    "STATUS",
+    "X-A",
+]
 VALUES = [
     "20240601",
     "20240601T100000",
@@ -170,10 +216,16 @@ VALUES = [
     "",
 ]
 PARAMETERS = ["", ";VALUE=DATE", ";TZID=Europe/Madrid", ";TZID=Nowhere", ";VALUE=PERIOD", ";", ";X"]
-LINES = st.builds(lambda name, given, value: f"{name}{given}:{value}", *map(st.sampled_from, (NAMES, PARAMETERS, VALUES)))
+LINES = st.builds(
+    lambda name, given, value: f"{name}{given}:{value}",
+    *map(st.sampled_from, (NAMES, PARAMETERS, VALUES)),
+)
 
 
-@given(st.lists(LINES, max_size=6), st.text(max_size=20).filter(lambda text: not set(text) & set("\r\n")))
+@given(
+    st.lists(LINES, max_size=6),
+    st.text(max_size=20).filter(lambda text: not set(text) & set("\r\n")),
+)
 def test_no_event_surprises_the_reader(lines: list[str], noise: str) -> None:
     """Whatever stands in an event, it is shown, counted as unreadable, or the file is called broken; and it can be looked for."""
     days = folder_module.load_days()
@@ -189,7 +241,9 @@ def test_no_event_surprises_the_reader(lines: list[str], noise: str) -> None:
 
 def test_at_most_so_many(calendars: Calendars) -> None:
     """A list that would be longer says that it is not complete."""
-    (calendars.folder / "x.ics").write_bytes(calendar(*["DTSTART;VALUE=DATE:20240601\nRRULE:FREQ=DAILY;COUNT=30"] * 20))
+    (calendars.folder / "x.ics").write_bytes(
+        calendar(*["DTSTART;VALUE=DATE:20240601\nRRULE:FREQ=DAILY;COUNT=30"] * 20)
+    )
     found = events_in(calendars, "2024-06-01", "2024-06-30")
     assert (len(found.events), found.complete) == (500, False)
     assert found.words().endswith("There are more than 500.")
@@ -229,14 +283,18 @@ async def test_a_broken_file_is_named_and_left_alone(tmp_path: Path, case: str) 
         assert (tmp_path / "bad.ics").read_bytes() == data
         arguments = {"title": "x", "start_date": "2024-06-01", "calendar": "home"}
         assert not (await client.call_tool("create_event", arguments)).is_error
-        assert [resource.uri for resource in await client.list_resources()] == ["calendar://events/2026"]
+        assert [resource.uri for resource in await client.list_resources()] == [
+            "calendar://events/2026"
+        ]
 
 
 def test_a_file_that_is_too_large(calendars: Calendars) -> None:
     """Is not read, and does not grow beyond that."""
     filler = b"X-FILLER:" + b"x" * 60 + b"\r\n"
     path = calendars.folder / "my-calendar.ics"
-    path.write_bytes(empty().replace(b"END:", filler * ((MOST_BYTES - 300) // len(filler)) + b"END:"))
+    path.write_bytes(
+        empty().replace(b"END:", filler * ((MOST_BYTES - 300) // len(filler)) + b"END:")
+    )
     before = path.stat().st_ino, path.stat().st_mtime_ns, path.stat().st_size
     with pytest.raises(ToolError, match="would have more than"):
         put(calendars, "x" * 400)
@@ -246,9 +304,13 @@ def test_a_file_that_is_too_large(calendars: Calendars) -> None:
         events_in(calendars, "2024-06-01", "2024-06-30")
 
 
-def test_a_file_of_some_megabytes_is_read_once(calendars: Calendars, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_some_megabytes_is_read_once(
+    calendars: Calendars, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A change reads again what has changed, and not thousands of events."""
-    (calendars.folder / "my-calendar.ics").write_bytes(calendar(*[f"DTSTART;VALUE=DATE:20240601\nSUMMARY:{n}" for n in range(3000)]))
+    (calendars.folder / "my-calendar.ics").write_bytes(
+        calendar(*[f"DTSTART;VALUE=DATE:20240601\nSUMMARY:{n}" for n in range(3000)])
+    )
     assert len(calendars.entries()) == 3000
     days, read = folder_module.load_days(), []
     one = days._entry
@@ -265,7 +327,9 @@ def test_lines_end_as_they_did(calendars: Calendars, newline: str, mark: bytes) 
     path = calendars.folder / "x.ics"
     path.write_bytes(mark + calendar("DTSTART;VALUE=DATE:20240601\nSUMMARY:a", newline=newline))
     put(calendars, "new", "x", start="2024-06-15T10:00")
-    change_event(calendars, "e0", "x", "b", None, None, time_zone=None, location="there", notes=None)
+    change_event(
+        calendars, "e0", "x", "b", None, None, time_zone=None, location="there", notes=None
+    )
     data = path.read_bytes()
     assert data.startswith(mark + b"BEGIN")
     assert data.count(newline.encode()) == data.count(b"\n") == len(data.splitlines())
@@ -289,7 +353,9 @@ def test_mode_and_links_stay(calendars: Calendars, tmp_path: Path) -> None:
     assert b"SUMMARY:z" in (elsewhere / "real.ics").read_bytes()
 
 
-def test_a_folder_that_cannot_be_written(calendars: Calendars, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written(
+    calendars: Calendars, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A full disk leaves the file as it was, and nothing beside it."""
     put(calendars, "x")
     before = bytes_of(calendars.folder)
@@ -303,7 +369,9 @@ def test_a_folder_that_cannot_be_written(calendars: Calendars, monkeypatch: pyte
     assert bytes_of(calendars.folder) == before
 
 
-def test_the_folder_is_the_one_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_the_one_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The variable's, or one among the user's data."""
     monkeypatch.setenv(folder_module.FOLDER_VARIABLE, str(tmp_path / "a"))
     assert Calendars().folder == tmp_path / "a"
@@ -337,10 +405,20 @@ def test_no_bytes_surprise_the_reader(noise: bytes) -> None:
             continue
         added = document.with_changes({}, [b"BEGIN:VTODO\r\nEND:VTODO\r\n"])
         assert len(Document(added).blocks) == len(document.blocks) + 1
-        assert document.with_changes({}) in (data, data[: document._end] + document.newline + data[document._end :])
+        assert document.with_changes({}) in (
+            data,
+            data[: document._end] + document.newline + data[document._end :],
+        )
 
 
-@given(st.lists(st.sampled_from([b"BEGIN:VEVENT", b"END:VEVENT", b"BEGIN:VALARM", b"END:VALARM", b"X:1", b" folded"]), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"BEGIN:VEVENT", b"END:VEVENT", b"BEGIN:VALARM", b"END:VALARM", b"X:1", b" folded"]
+        ),
+        max_size=12,
+    )
+)
 def test_a_component_that_is_taken_out_leaves_the_others(lines: list[bytes]) -> None:
     """What goes are its own lines and no others."""
     try:
@@ -349,7 +427,9 @@ def test_a_component_that_is_taken_out_leaves_the_others(lines: list[bytes]) -> 
         return
     for block in document.blocks:
         without = document.with_changes({block: None})
-        assert without == document.data[: block.start] + document.data[block.start + len(block.raw) :]
+        assert (
+            without == document.data[: block.start] + document.data[block.start + len(block.raw) :]
+        )
         assert len(Document(without).blocks) == len(document.blocks) - 1
 
 
@@ -373,22 +453,32 @@ asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 async def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     """Both write one calendar at the same time; every event of both is in it."""
     processes = [
-        await asyncio.create_subprocess_exec(sys.executable, "-c", WRITER, str(tmp_path), name, "25", cwd=TOP) for name in ("a", "b")
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", WRITER, str(tmp_path), name, "25", cwd=TOP
+        )
+        for name in ("a", "b")
     ]
     assert [await process.wait() for process in processes] == [0, 0]
     events = Calendar.from_ical((tmp_path / "my-calendar.ics").read_bytes()).events
-    assert sorted(str(event["SUMMARY"]) for event in events) == sorted(f"{name}-{n}" for name in "ab" for n in range(25))
+    assert sorted(str(event["SUMMARY"]) for event in events) == sorted(
+        f"{name}-{n}" for name in "ab" for n in range(25)
+    )
 
 
 async def test_threads_lose_nothing(tmp_path: Path) -> None:
     """Calls that run at the same time in one server take turns, too."""
     async with Client(calendar_server(tmp_path)) as client:
-        calls = [client.call_tool("create_event", {"title": f"{n}", "start_date": "2024-06-15"}) for n in range(20)]
+        calls = [
+            client.call_tool("create_event", {"title": f"{n}", "start_date": "2024-06-15"})
+            for n in range(20)
+        ]
         assert not any(result.is_error for result in await asyncio.gather(*calls))
     assert len(Calendars(tmp_path).entries()) == 20
 
 
-def test_a_program_that_takes_no_turns(calendars: Calendars, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_takes_no_turns(
+    calendars: Calendars, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It changes the file between our reading and our writing: its change stays, and ours is made again."""
     put(calendars, "first")
     path = calendars.folder / "my-calendar.ics"
@@ -398,23 +488,35 @@ def test_a_program_that_takes_no_turns(calendars: Calendars, monkeypatch: pytest
         fsync(descriptor)
         if left[0] and not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             left[0] -= 1
-            path.write_bytes(path.read_bytes().replace(b"END:VCALENDAR", f"X-THEIRS:{left[0]}\r\nEND:VCALENDAR".encode()))
+            path.write_bytes(
+                path.read_bytes().replace(
+                    b"END:VCALENDAR", f"X-THEIRS:{left[0]}\r\nEND:VCALENDAR".encode()
+                )
+            )
 
     monkeypatch.setattr(os, "fsync", interfere)
     put(calendars, "second")
     data = path.read_bytes()
-    assert all(words in data for words in (b"X-THEIRS:1", b"X-THEIRS:0", b"SUMMARY:first", b"SUMMARY:second"))
+    assert all(
+        words in data
+        for words in (b"X-THEIRS:1", b"X-THEIRS:0", b"SUMMARY:first", b"SUMMARY:second")
+    )
     left[0] = 99
     with pytest.raises(ToolError, match="keeps changing the calendar"):
         put(calendars, "third")
     assert b"SUMMARY:third" not in path.read_bytes()
 
 
-def test_somebody_who_does_not_let_go(calendars: Calendars, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_somebody_who_does_not_let_go(
+    calendars: Calendars, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever waits for a calendar gives up in words."""
     put(calendars, "x")
     monkeypatch.setattr(folder_module, "PATIENCE", 0.0)
-    with turn(calendars.folder / ".my-calendar.lock", patience=1.0), pytest.raises(ToolError, match="does not let go"):
+    with (
+        turn(calendars.folder / ".my-calendar.lock", patience=1.0),
+        pytest.raises(ToolError, match="does not let go"),
+    ):
         put(calendars, "y")
 
 
@@ -458,7 +560,10 @@ def test_killed_in_the_middle(calendars: Calendars, place: str) -> None:
     path = calendars.folder / "my-calendar.ics"
     path.write_bytes(FOREIGN)
     victim = subprocess.Popen(
-        [sys.executable, "-c", VICTIM, str(calendars.folder), place], cwd=TOP, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", VICTIM, str(calendars.folder), place],
+        cwd=TOP,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     assert victim.stdout is not None
     try:

@@ -35,7 +35,9 @@ async def test_nobody_who_uses_it_is_broken(client: Client, interlock_catalogue:
 
 async def test_the_template_of_the_guide(client: Client) -> None:
     """Its URI, name, title, description and type are those that tutorials print (`RES-13`)."""
-    template = next(one for one in await client.list_resource_templates() if one.uri_template == FORECAST)
+    template = next(
+        one for one in await client.list_resource_templates() if one.uri_template == FORECAST
+    )
     assert (template.name, template.title, template.description, template.mime_type) == (
         "weather-forecast",
         "Weather Forecast",
@@ -59,21 +61,32 @@ async def test_what_the_weather_is_mostly_like(client: Client) -> None:
         "note": NORMALS,
         "date": "2024-06-15",
     }
-    assert result.text == f"Barcelona, Spain, in June: mostly 17 to 26 °C (63 to 79 °F), and rain on 4 of 30 days. {NORMALS}"
+    assert (
+        result.text
+        == f"Barcelona, Spain, in June: mostly 17 to 26 °C (63 to 79 °F), and rain on 4 of 30 days. {NORMALS}"
+    )
     assert "no forecast" in NORMALS
     tool = next(tool for tool in await client.list_tools() if tool.name == "check_weather")
     assert tool.annotations is not None
     assert (tool.annotations.read_only_hint, tool.annotations.open_world_hint) == (True, False)
 
 
-@pytest.mark.parametrize("city", ["bogota", "BOGOTÁ", " Bogotá ", "Bogotá, Colombia", "bogota\u0301"])
+@pytest.mark.parametrize(
+    "city", ["bogota", "BOGOTÁ", " Bogotá ", "Bogotá, Colombia", "bogota\u0301"]
+)
 def test_case_and_accents_do_not_matter(city: str) -> None:
     """Nor does the country behind a comma."""
     assert find_city(city) == "Bogotá"
 
 
 @pytest.mark.parametrize(
-    "city, name", [("NYC", "New York"), ("la", "Los Angeles"), ("new  york city", "New York"), ("Washington, DC", "Washington")]
+    "city, name",
+    [
+        ("NYC", "New York"),
+        ("la", "Los Angeles"),
+        ("new  york city", "New York"),
+        ("Washington, DC", "Washington"),
+    ],
 )
 def test_other_names(city: str, name: str) -> None:
     """A few cities have them."""
@@ -83,7 +96,10 @@ def test_other_names(city: str, name: str) -> None:
 @pytest.mark.parametrize(
     "given, words",
     [
-        ({"city": "Barcelna"}, "There are no climate normals for 'Barcelna'. Did you mean Barcelona?"),
+        (
+            {"city": "Barcelna"},
+            "There are no climate normals for 'Barcelna'. Did you mean Barcelona?",
+        ),
         ({"city": "San"}, "Did you mean San Francisco"),
         ({"city": "Atlantis"}, "There are no climate normals for 'Atlantis'."),
         ({"city": ""}, "city"),
@@ -102,7 +118,10 @@ async def test_reading(client: Client) -> None:
     """A day, or a whole year, as JSON; the errors say what is near (`RES-08`)."""
     (day,) = (await client.read_resource("weather://forecast/barcelona/2024-06-15")).contents
     assert day.mime_type == "application/json"
-    assert json.loads(day.text or "") == (await client.call_tool("check_weather", JUNE)).structured_content
+    assert (
+        json.loads(day.text or "")
+        == (await client.call_tool("check_weather", JUNE)).structured_content
+    )
     (year,) = (await client.read_resource("weather://forecast/Reykjavik")).contents
     months = json.loads(year.text or "")
     assert [month["month"] for month in months][::11] == ["January", "December"]
@@ -119,7 +138,9 @@ async def test_completion(client: Client) -> None:
     for template in (FORECAST, "weather://forecast/{city}"):
         assert (await client.complete(template, "city", "Par")).values == ["Paris", "Park City"]
         assert (await client.complete(template, "city", "york")).values == ["New York"]
-    assert (await client.complete(FORECAST, "date", "2024-06-1")).values == [f"2024-06-{n}" for n in range(10, 20)]
+    assert (await client.complete(FORECAST, "date", "2024-06-1")).values == [
+        f"2024-06-{n}" for n in range(10, 20)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +174,9 @@ def test_the_table_makes_sense() -> None:
         assert len(one.high) == len(one.low) == len(one.rain) == 12, name
         assert all(-40 < low < high < 50 for low, high in zip(one.low, one.high, strict=True)), name
         assert all(0 <= days <= 28 for days in one.rain), name
-        assert all(abs(a - b) <= 12 for a, b in zip(one.high, one.high[1:] + one.high[:1], strict=True)), name
+        assert all(
+            abs(a - b) <= 12 for a, b in zip(one.high, one.high[1:] + one.high[:1], strict=True)
+        ), name
     assert len({climate.folded(name) for name in table}) == len(table)
     for south in ("Sydney", "Buenos Aires", "Cape Town", "Auckland", "Melbourne"):
         assert table[south].high[0] > table[south].high[6]
@@ -161,7 +184,9 @@ def test_the_table_makes_sense() -> None:
     assert all(name in cities_like(name) for name in table)
 
 
-async def test_what_only_reads_changes_nothing(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_only_reads_changes_nothing(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is written, wherever one stands."""
     monkeypatch.chdir(tmp_path)
     await client.call_tool("check_weather", JUNE)

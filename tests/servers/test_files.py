@@ -54,7 +54,14 @@ async def test_lists_what_may_be_seen(client: Client) -> None:
         blocks = (await client.call_tool("list_files", arguments)).content
         return [block.name for block in blocks if isinstance(block, types.ResourceLink)]
 
-    assert await listed() == ["README.md", "a b%20c.txt", "large.txt", "picture.png", "src/a.py", "src/deep/b.py"]
+    assert await listed() == [
+        "README.md",
+        "a b%20c.txt",
+        "large.txt",
+        "picture.png",
+        "src/a.py",
+        "src/deep/b.py",
+    ]
     assert await listed(pattern="*.md") == ["README.md"]
     assert await listed(pattern="src/*.py") == ["src/a.py", "src/deep/b.py"]
     assert await listed(pattern="nothing") == []
@@ -133,7 +140,9 @@ async def test_as_a_program(folder: Path) -> None:
         assert (await client.read_resource("file:///src/a.py")).contents[0].text == "needle = 1\n"
 
 
-def test_the_server_of_the_module_shows_the_folder_it_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_server_of_the_module_shows_the_folder_it_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`server` is made when asked for: over the environment's folder. A folder that there is not is refused."""
     monkeypatch.setenv(files.ROOT_VARIABLE, str(folder))
     assert files.server.info.title == "The files of shown"

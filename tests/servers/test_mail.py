@@ -27,7 +27,11 @@ from tests.servers.calendars import bytes_of
 from tests.servers.calls import done, refusal, words
 
 TOP = Path(__file__).parents[2]
-AWAY = {"to": "team@work.com", "subject": "Out of Office", "body": "I am away from 15 to 22 June.\n"}
+AWAY = {
+    "to": "team@work.com",
+    "subject": "Out of Office",
+    "body": "I am away from 15 to 22 June.\n",
+}
 SENDER = Post(senders=tuple(addresses("Ann Lee <ann@example.com>, ann@work.com", "from")))
 
 
@@ -77,12 +81,19 @@ async def test_every_tool_says_truly_what_it_does(client: Client) -> None:
 
 async def test_what_only_reads_changes_nothing(client: Client, folder: Path) -> None:
     """Neither a tool that says so, nor a resource, nor a completion leaves a trace; no folder is made (`TOL-04`)."""
-    reading = [tool.name for tool in await client.list_tools() if tool.annotations and tool.annotations.read_only_hint]
+    reading = [
+        tool.name
+        for tool in await client.list_tools()
+        if tool.annotations and tool.annotations.read_only_hint
+    ]
     given = {"search_mail": {"words": "away"}}
     for tool in reading:
         assert await ids(client, tool, **given.get(tool, {})) == []
     assert not folder.exists()
-    sent, draft = await done(client, "send_mail", **AWAY), await done(client, "create_draft", **AWAY)
+    sent, draft = (
+        await done(client, "send_mail", **AWAY),
+        await done(client, "create_draft", **AWAY),
+    )
     before = bytes_of(folder)
     for tool in reading:
         assert await ids(client, tool, **given.get(tool, {}))
@@ -98,16 +109,34 @@ async def test_what_only_reads_changes_nothing(client: Client, folder: Path) -> 
 async def test_the_mail_of_the_guide(client: Client, folder: Path) -> None:
     """It is kept as a letter that other programs read, and nobody is told that it went out."""
     result = await client.call_tool("send_mail", AWAY)
-    assert result.text.startswith("Not sent to anybody: no SMTP server is configured (INTERLOCK_SMTP_HOST). Put into the local Maildir")
+    assert result.text.startswith(
+        "Not sent to anybody: no SMTP server is configured (INTERLOCK_SMTP_HOST). Put into the local Maildir"
+    )
     sent = result.structured_content
-    assert (sent["how"], sent["to"], sent["from"]) == ("local", ["team@work.com"], "Ann Lee <ann@example.com>")
+    assert (sent["how"], sent["to"], sent["from"]) == (
+        "local",
+        ["team@work.com"],
+        "Ann Lee <ann@example.com>",
+    )
     (message,) = mailbox.Maildir(folder, create=False).get_folder("Sent")
-    assert (message["To"], message["From"], message["Subject"]) == ("team@work.com", "Ann Lee <ann@example.com>", "Out of Office")
+    assert (message["To"], message["From"], message["Subject"]) == (
+        "team@work.com",
+        "Ann Lee <ann@example.com>",
+        "Out of Office",
+    )
     assert message.get_payload() == AWAY["body"]
-    assert (message.get_subdir(), message.get_flags(), message["X-Interlock-Sent"]) == ("cur", "S", "local")
+    assert (message.get_subdir(), message.get_flags(), message["X-Interlock-Sent"]) == (
+        "cur",
+        "S",
+        "local",
+    )
     (contents,) = (await client.read_resource(sent["uri"])).contents
     letter = json.loads(contents.text or "")
-    assert (letter["body"], letter["sent"], letter["subject"]) == (AWAY["body"], "local", "Out of Office")
+    assert (letter["body"], letter["sent"], letter["subject"]) == (
+        AWAY["body"],
+        "local",
+        "Out of Office",
+    )
     assert (await done(client, "list_sent"))["letters"][0]["sent"] == "local"
 
 
@@ -130,11 +159,20 @@ async def test_several_and_copies(client: Client) -> None:
 @pytest.mark.parametrize(
     "given, words",
     [
-        ({"to": "team@work.com\nBcc: eve@example.com"}, "to: an address has to be one line, and one has a line break"),
+        (
+            {"to": "team@work.com\nBcc: eve@example.com"},
+            "to: an address has to be one line, and one has a line break",
+        ),
         ({"to": ["a@b.example", "x\r\n@y.example"]}, "a line break"),
-        ({"cc": "a@b.example\x00"}, "cc: an address has to be one line, and one has the control character 0x00"),
+        (
+            {"cc": "a@b.example\x00"},
+            "cc: an address has to be one line, and one has the control character 0x00",
+        ),
         ({"from": "ann@example.com\nX: y"}, "from: an address has to be one line"),
-        ({"subject": "Hi\r\nBcc: eve@example.com"}, "subject: it has to be one line, and has a line break"),
+        (
+            {"subject": "Hi\r\nBcc: eve@example.com"},
+            "subject: it has to be one line, and has a line break",
+        ),
         ({"subject": "Hi\u2028Bcc: eve@example.com"}, "a line break"),
         ({"subject": "x" * 501}, "subject"),
         ({"to": "team"}, "'team' is no address"),
@@ -151,9 +189,15 @@ async def test_several_and_copies(client: Client) -> None:
         ({"to": "x" * 65 + "@b.example"}, "is no address"),
         ({"to": []}, "to: nobody is named"),
         ({"to": " "}, "to: nobody is named"),
-        ({"to": [f"a{n}@b.example" for n in range(50)], "cc": "c@b.example"}, "50 people at the most, and this one would go to 51"),
+        (
+            {"to": [f"a{n}@b.example" for n in range(50)], "cc": "c@b.example"},
+            "50 people at the most, and this one would go to 51",
+        ),
         ({"to": ", ".join(f"a{n}@b.example" for n in range(51))}, "50 people at the most"),
-        ({"from": "eve@example.com"}, "letters come from ann@example.com, ann@work.com, not from eve@example.com"),
+        (
+            {"from": "eve@example.com"},
+            "letters come from ann@example.com, ann@work.com, not from eve@example.com",
+        ),
         ({"from": "ann@work.com, ann@example.com"}, "from: give one address"),
         ({"body": "a\0b"}, "body: it has a NUL"),
         ({"body": "x" * (MOST_BODY + 1)}, f"body: it has more than {MOST_BODY} bytes"),
@@ -161,7 +205,9 @@ async def test_several_and_copies(client: Client) -> None:
     ],
 )
 @pytest.mark.parametrize("tool", ["send_mail", "create_draft"])
-async def test_what_is_no_letter(client: Client, folder: Path, tool: str, given: dict[str, Any], words: str) -> None:
+async def test_what_is_no_letter(
+    client: Client, folder: Path, tool: str, given: dict[str, Any], words: str
+) -> None:
     """Injected headers, bad addresses, and too much of anything: said in words, and nothing is kept (`TOL-16`, `TOL-23`)."""
     assert words in await refusal(client, tool, **{**AWAY, **given})
     assert not folder.exists()
@@ -187,7 +233,14 @@ def test_whatever_is_written_is_one_letter(to: list[str], subject: str, body: st
 @given(st.binary(max_size=300))
 def test_whatever_lies_there_is_read(noise: bytes) -> None:
     """Letters of other programs, and what is none, surprise nobody."""
-    for data in (noise, b"To: " + noise, b"Subject: " + noise, b"Content-Type: " + noise, b"Date: " + noise, b"From: a\r\n\r\n" + noise):
+    for data in (
+        noise,
+        b"To: " + noise,
+        b"Subject: " + noise,
+        b"Content-Type: " + noise,
+        b"Date: " + noise,
+        b"From: a\r\n\r\n" + noise,
+    ):
         json.dumps([letter_of(data, "x", "mail://sent/x", whole=True).body])
 
 
@@ -229,12 +282,16 @@ async def test_a_draft_is_sent_by_one_alone(client: Client, folder: Path) -> Non
         assert data is not None
         for tool in ("send_draft", "discard_draft"):
             assert "is being sent already" in await refusal(client, tool, draft=draft["id"])
-    results = await asyncio.gather(*(client.call_tool("send_draft", {"draft": draft["id"]}) for _ in range(8)))
+    results = await asyncio.gather(
+        *(client.call_tool("send_draft", {"draft": draft["id"]}) for _ in range(8))
+    )
     assert [bool(result.is_error) for result in results].count(False) == 1
     assert len(await ids(client, "list_sent")) == 1
 
 
-async def test_a_draft_that_goes_at_the_last_moment(client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_draft_that_goes_at_the_last_moment(
+    client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who waited for a draft that somebody else has sent meanwhile does not send it again."""
     draft = await done(client, "create_draft", **AWAY)
 
@@ -259,7 +316,13 @@ async def test_letters_of_one_moment(client: Client, monkeypatch: pytest.MonkeyP
 async def test_lists_and_searching(client: Client) -> None:
     """The latest first, as many as are wanted; all words have to be there, in any case and any part."""
     letters = [
-        await done(client, "send_mail", to=f"friend{n}@example.com", subject=f"Letter {n}", body=f"Barcelona ÜBER {n % 2}")
+        await done(
+            client,
+            "send_mail",
+            to=f"friend{n}@example.com",
+            subject=f"Letter {n}",
+            body=f"Barcelona ÜBER {n % 2}",
+        )
         for n in range(5)
     ]
     sent = [letter["id"] for letter in reversed(letters)]
@@ -276,26 +339,36 @@ async def test_lists_and_searching(client: Client) -> None:
 
 async def test_completion(client: Client) -> None:
     """Ids of letters, and colleagues to whom one has written (`CMP-02`, `CMP-03`)."""
-    sent = await done(client, "send_mail", **{**AWAY, "to": "Bob May <bob@example.com>", "cc": "eve@example.com"})
+    sent = await done(
+        client, "send_mail", **{**AWAY, "to": "Bob May <bob@example.com>", "cc": "eve@example.com"}
+    )
     draft = await done(client, "create_draft", **AWAY)
     assert (await client.complete("mail://sent/{id}", "id", sent["id"][:4])).values == [sent["id"]]
     assert (await client.complete("mail://drafts/{id}", "id", "")).values == [draft["id"]]
     assert (await client.complete("mail://drafts/{id}", "id", "x")).values == []
-    assert (await client.complete("out-of-office", "colleague", "b")).values == ["Bob May <bob@example.com>"]
+    assert (await client.complete("out-of-office", "colleague", "b")).values == [
+        "Bob May <bob@example.com>"
+    ]
 
 
 async def test_the_prompt(client: Client) -> None:
     """Days and a colleague in, one request to write out; what is no day is refused (`PRM-02`, `PRM-05`)."""
-    prompt = await client.get_prompt("out-of-office", {"first_day": "2024-06-15", "last_day": "2024-06-22", "colleague": "Bob"})
+    prompt = await client.get_prompt(
+        "out-of-office", {"first_day": "2024-06-15", "last_day": "2024-06-22", "colleague": "Bob"}
+    )
     text = str(prompt.messages[0].content)
     assert "from 15 June 2024 to 22 June 2024" in text
     assert "Bob helps meanwhile" in text
-    alone = await client.get_prompt("out-of-office", {"first_day": "2024-06-15", "last_day": "2024-06-22"})
+    alone = await client.get_prompt(
+        "out-of-office", {"first_day": "2024-06-15", "last_day": "2024-06-22"}
+    )
     assert "Nobody stands in" in str(alone.messages[0].content)
     with pytest.raises(McpError, match="first_day"):
         await client.get_prompt("out-of-office", {"first_day": "June", "last_day": "2024-06-22"})
     with pytest.raises(McpError, match="before"):
-        await client.get_prompt("out-of-office", {"first_day": "2024-06-22", "last_day": "2024-06-15"})
+        await client.get_prompt(
+            "out-of-office", {"first_day": "2024-06-22", "last_day": "2024-06-15"}
+        )
 
 
 async def test_letters_of_other_programs(client: Client, folder: Path) -> None:
@@ -321,20 +394,30 @@ async def test_letters_of_other_programs(client: Client, folder: Path) -> None:
         assert odd in await ids(client, "list_drafts")
 
 
-async def test_a_disk_that_is_full(client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_disk_that_is_full(
+    client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is half kept, and nobody is told that it was kept."""
     await done(client, "create_draft", **AWAY)
-    before = {name: data for name, data in bytes_of(folder).items() if not name.endswith("maildirfolder")}
+    before = {
+        name: data for name, data in bytes_of(folder).items() if not name.endswith("maildirfolder")
+    }
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert "cannot be written to (No space left on device)" in await refusal(client, "send_mail", **AWAY)
-    assert {name: data for name, data in bytes_of(folder).items() if not name.endswith("maildirfolder")} == before
+    assert "cannot be written to (No space left on device)" in await refusal(
+        client, "send_mail", **AWAY
+    )
+    assert {
+        name: data for name, data in bytes_of(folder).items() if not name.endswith("maildirfolder")
+    } == before
 
 
-def test_the_folder_is_the_one_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_the_one_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The variable's, or one among the user's data."""
     monkeypatch.setenv(boxes_module.FOLDER_VARIABLE, str(tmp_path / "a"))
     assert Boxes().folder == tmp_path / "a"
@@ -364,7 +447,12 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 
 async def test_two_processes_lose_nothing(folder: Path, tmp_path: Path) -> None:
     """Both write into one Maildir at the same time, each from many threads; all letters of both are there, and the folder is new to both."""
-    processes = [await asyncio.create_subprocess_exec(sys.executable, "-c", WRITER, str(folder), name, cwd=TOP) for name in ("a", "b")]
+    processes = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", WRITER, str(folder), name, cwd=TOP
+        )
+        for name in ("a", "b")
+    ]
     assert [await process.wait() for process in processes] == [0, 0]
     for box in ("sent", "drafts"):
         found = [letter.subject for letter in Boxes(folder).letters(box)]

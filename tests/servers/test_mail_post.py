@@ -17,7 +17,12 @@ from interlock.servers.mail.boxes import Boxes
 from interlock.servers.mail.post import Post
 from tests.servers.post_office import PASSWORD, USER, PostOffice, certificate, post_office
 
-LETTER = {"to": ["team@work.com", "bob@example.com"], "cc": "eve@example.com", "subject": "Später", "body": "Grüße\n.\nbye\n"}
+LETTER = {
+    "to": ["team@work.com", "bob@example.com"],
+    "cc": "eve@example.com",
+    "subject": "Später",
+    "body": "Grüße\n.\nbye\n",
+}
 
 
 @pytest.fixture
@@ -30,13 +35,21 @@ def pem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def environment(office: PostOffice, **more: str) -> dict[str, str]:
     """The variables that lead to a server."""
-    given = {"INTERLOCK_SMTP_HOST": "127.0.0.1", "INTERLOCK_SMTP_PORT": str(office.port), "INTERLOCK_MAIL_FROM": "Ann <ann@example.com>"}
+    given = {
+        "INTERLOCK_SMTP_HOST": "127.0.0.1",
+        "INTERLOCK_SMTP_PORT": str(office.port),
+        "INTERLOCK_MAIL_FROM": "Ann <ann@example.com>",
+    }
     return {**given, "INTERLOCK_SMTP_TLS": "none", "INTERLOCK_SMTP_SECONDS": "10", **more}
 
 
-async def send(office: PostOffice, folder: Path, letter: dict[str, Any] | None = None, **more: str) -> tuple[bool, str, Any]:
+async def send(
+    office: PostOffice, folder: Path, letter: dict[str, Any] | None = None, **more: str
+) -> tuple[bool, str, Any]:
     """Whether the call failed, its text and its data."""
-    async with Client(mail_server(folder, Post.from_environment(environment(office, **more)))) as client:
+    async with Client(
+        mail_server(folder, Post.from_environment(environment(office, **more)))
+    ) as client:
         await client.list_tools()
         result = await client.call_tool("send_mail", letter or LETTER)
         return bool(result.is_error), result.text, result.structured_content
@@ -52,13 +65,21 @@ async def test_a_letter_goes_out(tmp_path: Path) -> None:
     with post_office() as office:
         failed, text, data = await send(office, tmp_path)
     assert not failed
-    assert text.startswith("Sent by SMTP through 127.0.0.1: “Später” to team@work.com, bob@example.com, eve@example.com")
+    assert text.startswith(
+        "Sent by SMTP through 127.0.0.1: “Später” to team@work.com, bob@example.com, eve@example.com"
+    )
     assert (data["how"], data["refused"]) == ("smtp", {})
     (handed,) = office.letters
-    assert (handed.sender, handed.recipients) == ("ann@example.com", ["team@work.com", "bob@example.com", "eve@example.com"])
+    assert (handed.sender, handed.recipients) == (
+        "ann@example.com",
+        ["team@work.com", "bob@example.com", "eve@example.com"],
+    )
     assert handed.data.isascii()
     letter = BytesParser(policy=policy.default).parsebytes(handed.data)
-    assert (str(letter["Subject"]), letter.get_content().replace("\r\n", "\n")) == ("Später", LETTER["body"])
+    assert (str(letter["Subject"]), letter.get_content().replace("\r\n", "\n")) == (
+        "Später",
+        LETTER["body"],
+    )
     assert "X-Interlock-Sent" not in letter
     assert office.commands[-1] == "QUIT"
     assert kept(tmp_path) == [("Später", "smtp")]
@@ -67,7 +88,11 @@ async def test_a_letter_goes_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tls", ["starttls", "tls"])
 async def test_over_a_safe_connection(tmp_path: Path, pem: Path, tls: str) -> None:
     """User and password go over TLS only, by STARTTLS or from the first byte."""
-    more = {"INTERLOCK_SMTP_TLS": tls, "INTERLOCK_SMTP_USER": USER, "INTERLOCK_SMTP_PASSWORD": PASSWORD}
+    more = {
+        "INTERLOCK_SMTP_TLS": tls,
+        "INTERLOCK_SMTP_USER": USER,
+        "INTERLOCK_SMTP_PASSWORD": PASSWORD,
+    }
     with post_office(pem, safe=tls == "tls") as office:
         failed, text, _ = await send(office, tmp_path, **more)
     assert not failed, text
@@ -80,14 +105,22 @@ async def test_over_a_safe_connection(tmp_path: Path, pem: Path, tls: str) -> No
 async def test_a_draft_goes_out_as_it_was_written(tmp_path: Path) -> None:
     """What is sent of a draft is in seven bits too, and the draft is gone."""
     with post_office() as office:
-        async with Client(mail_server(tmp_path, Post.from_environment(environment(office)))) as client:
+        async with Client(
+            mail_server(tmp_path, Post.from_environment(environment(office)))
+        ) as client:
             draft = (await client.call_tool("create_draft", LETTER)).structured_content
             assert office.letters == []
             result = await client.call_tool("send_draft", {"draft": draft["id"]})
         assert result.text.startswith("Sent by SMTP")
     (handed,) = office.letters
     assert handed.data.isascii()
-    assert BytesParser(policy=policy.default).parsebytes(handed.data).get_content().replace("\r\n", "\n") == LETTER["body"]
+    assert (
+        BytesParser(policy=policy.default)
+        .parsebytes(handed.data)
+        .get_content()
+        .replace("\r\n", "\n")
+        == LETTER["body"]
+    )
     assert Boxes(tmp_path).ids("drafts") == []
 
 
@@ -107,11 +140,19 @@ async def test_all_are_refused(tmp_path: Path) -> None:
     with post_office(refused=refused) as office:
         failed, text, _ = await send(office, tmp_path)
         assert failed
-        assert "took none of the addresses, and nothing was sent: team@work.com (no relaying)" in text
-        async with Client(mail_server(tmp_path, Post.from_environment(environment(office)))) as client:
+        assert (
+            "took none of the addresses, and nothing was sent: team@work.com (no relaying)" in text
+        )
+        async with Client(
+            mail_server(tmp_path, Post.from_environment(environment(office)))
+        ) as client:
             draft = (await client.call_tool("create_draft", LETTER)).structured_content
             assert (await client.call_tool("send_draft", {"draft": draft["id"]})).is_error
-    assert (office.letters, kept(tmp_path), Boxes(tmp_path).ids("drafts")) == ([], [], [draft["id"]])
+    assert (office.letters, kept(tmp_path), Boxes(tmp_path).ids("drafts")) == (
+        [],
+        [],
+        [draft["id"]],
+    )
 
 
 TROUBLE = [
@@ -123,7 +164,11 @@ TROUBLE = [
     ("RCPT", "leave", "closed the connection, and nothing was sent"),
     ("DATA", "554 not today", "refused the letter: 554 not today"),
     ("end", "554 it looks like\tspam\x07", "refused the letter: 554 it looks like spam"),
-    ("end", "leave", "closed the connection once it had been given the letter, so that nobody knows whether it went out"),
+    (
+        "end",
+        "leave",
+        "closed the connection once it had been given the letter, so that nobody knows whether it went out",
+    ),
 ]
 
 
@@ -140,7 +185,12 @@ async def test_a_server_in_trouble(tmp_path: Path, at: str, then: str, words: st
 
 
 @pytest.mark.parametrize(
-    "at, words", [("connect", "and nothing was sent"), ("RCPT", "and nothing was sent"), ("end", "nobody knows whether")]
+    "at, words",
+    [
+        ("connect", "and nothing was sent"),
+        ("RCPT", "and nothing was sent"),
+        ("end", "nobody knows whether"),
+    ],
 )
 async def test_a_server_that_hangs(tmp_path: Path, at: str, words: str) -> None:
     """After the time allowed the call ends, and says whether the letter may have gone out."""
@@ -161,9 +211,15 @@ async def test_a_server_that_is_rude_at_the_end(tmp_path: Path, then: str) -> No
     assert kept(tmp_path) == [("Später", "smtp")]
 
 
-async def test_no_safe_connection_no_letter(tmp_path: Path, pem: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_safe_connection_no_letter(
+    tmp_path: Path, pem: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A server without STARTTLS, and one whose certificate nobody trusts, get neither letter nor password."""
-    more = {"INTERLOCK_SMTP_TLS": "starttls", "INTERLOCK_SMTP_USER": USER, "INTERLOCK_SMTP_PASSWORD": PASSWORD}
+    more = {
+        "INTERLOCK_SMTP_TLS": "starttls",
+        "INTERLOCK_SMTP_USER": USER,
+        "INTERLOCK_SMTP_PASSWORD": PASSWORD,
+    }
     with post_office(pem, starttls=False) as office:
         failed, text, _ = await send(office, tmp_path, **more)
         assert failed
@@ -181,13 +237,21 @@ async def test_no_safe_connection_no_letter(tmp_path: Path, pem: Path, monkeypat
 async def test_the_password_is_in_no_message(tmp_path: Path, pem: Path) -> None:
     """Not even where the server says it again, plainly or as it came."""
     wrong = "wr0ng-Pass=word"
-    more = {"INTERLOCK_SMTP_TLS": "starttls", "INTERLOCK_SMTP_USER": USER, "INTERLOCK_SMTP_PASSWORD": wrong}
+    more = {
+        "INTERLOCK_SMTP_TLS": "starttls",
+        "INTERLOCK_SMTP_USER": USER,
+        "INTERLOCK_SMTP_PASSWORD": wrong,
+    }
     with post_office(pem) as office:
         failed, text, _ = await send(office, tmp_path, **more)
         post = Post.from_environment(environment(office, **more))
     assert failed
     assert "did not accept the user and password: no, *** which is *** is wrong" in text
-    for secret in (wrong, base64.b64encode(wrong.encode()).decode(), base64.b64encode(f"\0{USER}\0{wrong}".encode()).decode()):
+    for secret in (
+        wrong,
+        base64.b64encode(wrong.encode()).decode(),
+        base64.b64encode(f"\0{USER}\0{wrong}".encode()).decode(),
+    ):
         assert secret not in text
         assert secret not in repr(post)
     with post_office(pem, auth=False) as office:
@@ -201,7 +265,9 @@ async def test_nobody_is_there(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: whoever connects is refused
         port = taken.getsockname()[1]
-        async with Client(mail_server(tmp_path, Post(host="127.0.0.1", port=port, tls="none", seconds=5.0))) as client:
+        async with Client(
+            mail_server(tmp_path, Post(host="127.0.0.1", port=port, tls="none", seconds=5.0))
+        ) as client:
             letter = {**LETTER, "from": "ann@example.com"}
             text = (await client.call_tool("send_mail", letter)).text
     assert f"The mail server at 127.0.0.1:{port} cannot be reached" in text
@@ -215,15 +281,23 @@ async def test_no_copy_can_be_kept(tmp_path: Path) -> None:
         failed, text, data = await send(office, tmp_path / "mail")
     assert not failed
     assert len(office.letters) == 1
-    assert text.startswith("Sent by SMTP through 127.0.0.1, but no copy could be kept: The folder of the mail cannot be written to")
+    assert text.startswith(
+        "Sent by SMTP through 127.0.0.1, but no copy could be kept: The folder of the mail cannot be written to"
+    )
     assert (data["how"], data["uri"]) == ("smtp", "")
 
 
 @pytest.mark.parametrize(
     "given, words",
     [
-        ({"INTERLOCK_SMTP_TLS": "ssl"}, "INTERLOCK_SMTP_TLS is 'ssl'; there are starttls, tls and none."),
-        ({"INTERLOCK_SMTP_PORT": "smtp"}, "INTERLOCK_SMTP_PORT is 'smtp', and has to be a number up to 65535."),
+        (
+            {"INTERLOCK_SMTP_TLS": "ssl"},
+            "INTERLOCK_SMTP_TLS is 'ssl'; there are starttls, tls and none.",
+        ),
+        (
+            {"INTERLOCK_SMTP_PORT": "smtp"},
+            "INTERLOCK_SMTP_PORT is 'smtp', and has to be a number up to 65535.",
+        ),
         ({"INTERLOCK_SMTP_PORT": "70000"}, "has to be a number up to 65535"),
         ({"INTERLOCK_SMTP_SECONDS": "nan"}, "INTERLOCK_SMTP_SECONDS is 'nan'"),
         ({"INTERLOCK_MAIL_FROM": "ann"}, "INTERLOCK_MAIL_FROM: 'ann' is no address"),
@@ -242,7 +316,9 @@ async def test_no_copy_can_be_kept(tmp_path: Path) -> None:
         ),
     ],
 )
-async def test_variables_that_make_no_sense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], words: str) -> None:
+async def test_variables_that_make_no_sense(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], words: str
+) -> None:
     """Are named when a letter is to be sent; the server itself starts, and lists what was sent."""
     for name, value in given.items():
         monkeypatch.setenv(name, value)
@@ -266,4 +342,7 @@ def test_whom_letters_come_from() -> None:
 @pytest.mark.parametrize("tls, port", [("starttls", 587), ("tls", 465), ("none", 25)])
 def test_ports(tls: str, port: int) -> None:
     """Each way has the port that it usually has."""
-    assert Post.from_environment({"INTERLOCK_SMTP_HOST": "127.0.0.1", "INTERLOCK_SMTP_TLS": tls}).port == port
+    assert (
+        Post.from_environment({"INTERLOCK_SMTP_HOST": "127.0.0.1", "INTERLOCK_SMTP_TLS": tls}).port
+        == port
+    )

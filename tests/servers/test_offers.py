@@ -41,26 +41,46 @@ NAMES = sorted(servers_here())
 
 # Those that need nothing but a folder -> what makes one, and a call of a tool that gives data.
 MADE: dict[str, tuple[Callable[[Path], Server], str, dict[str, Any]]] = {
-    "calendar": (calendar_server, "create_event", {"title": "A day out", "start_date": "2024-06-15"}),
-    "database": (lambda folder: database_server([shop(folder / "shop.db")], write=True), "query", {"sql": "SELECT name FROM customers"}),
+    "calendar": (
+        calendar_server,
+        "create_event",
+        {"title": "A day out", "start_date": "2024-06-15"},
+    ),
+    "database": (
+        lambda folder: database_server([shop(folder / "shop.db")], write=True),
+        "query",
+        {"sql": "SELECT name FROM customers"},
+    ),
     "everything": (lambda folder: everything_server(), "measure", {"place": "Rome"}),
     "files": (folder_server, "search_files", {"text": "words"}),
     "filesystem": (lambda folder: filesystem_server([folder]), "find_files", {"pattern": "*.txt"}),
     "git": (lambda folder: git_server(repository(folder / "repo")), "git_log", {}),
-    "mail": (mail_server, "create_draft", {"to": "ann@example.com", "subject": "Hello", "body": "words"}),
+    "mail": (
+        mail_server,
+        "create_draft",
+        {"to": "ann@example.com", "subject": "Hello", "body": "words"},
+    ),
     "memory": (lambda folder: memory_server(folder / "memory.db"), "graph_statistics", {}),
     "thinking": (
         lambda folder: thinking_server(),
         "sequentialthinking",
         {"thought": "So?", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1},
     ),
-    "time": (lambda folder: time_server("UTC"), "add_to_time", {"time": "2024-06-15T12:00", "duration": "P1D"}),
+    "time": (
+        lambda folder: time_server("UTC"),
+        "add_to_time",
+        {"time": "2024-06-15T12:00", "duration": "P1D"},
+    ),
     "travel": (
         lambda folder: travel_server(stock(folder / "travel.db")),
         "search_flights",
         {"origin": "NYC", "destination": "Barcelona", "date": "2024-06-15", "max_price": 320},
     ),
-    "weather": (lambda folder: weather_server("http://127.0.0.1:9", 0.1), "check_weather", {"city": "Barcelona", "date": "2024-06-15"}),
+    "weather": (
+        lambda folder: weather_server("http://127.0.0.1:9", 0.1),
+        "check_weather",
+        {"city": "Barcelona", "date": "2024-06-15"},
+    ),
 }
 
 # Tools that give no data but text, pictures or links, which have no schema.
@@ -147,12 +167,25 @@ async def test_each_server_says_what_it_is_and_what_its_tools_do(name: str, tmp_
     for tool in tools:
         hints = tool.annotations or types.ToolAnnotations()
         assert None not in (hints.read_only_hint, hints.open_world_hint), tool.name
-        assert hints.read_only_hint or None not in (hints.destructive_hint, hints.idempotent_hint), tool.name
-    assert any(tool.annotations is not None and tool.annotations.open_world_hint for tool in tools) == (name in OPEN)
-    assert {tool.name for tool in tools if tool.output_schema is None} == GIVES_NO_DATA.get(name, set())
+        assert hints.read_only_hint or None not in (
+            hints.destructive_hint,
+            hints.idempotent_hint,
+        ), tool.name
+    assert any(
+        tool.annotations is not None and tool.annotations.open_world_hint for tool in tools
+    ) == (name in OPEN)
+    assert {tool.name for tool in tools if tool.output_schema is None} == GIVES_NO_DATA.get(
+        name, set()
+    )
     if name != "everything":
-        said = [(argument, about) for tool in tools for argument, about in tool.input_schema.get("properties", {}).items()]
-        assert {argument for argument, about in said if "description" not in about} <= PLAIN_NAMES.get(name, set())
+        said = [
+            (argument, about)
+            for tool in tools
+            for argument, about in tool.input_schema.get("properties", {}).items()
+        ]
+        assert {
+            argument for argument, about in said if "description" not in about
+        } <= PLAIN_NAMES.get(name, set())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -193,13 +226,24 @@ async def test_what_can_be_completed_is(name: str, tmp_path: Path) -> None:
     async with offered(name, tmp_path) as (server, _, _), Client(server) as client:
         assert client.server_capabilities.completions is not None
         places = {one.listing.uri_template: one.strings.choices for one in server.templates.all()}
-        prompts = {one.listing.name: (one.strings.choices, one.listing.arguments or []) for one in server.prompts.all()}
+        prompts = {
+            one.listing.name: (one.strings.choices, one.listing.arguments or [])
+            for one in server.prompts.all()
+        }
     wanted: list[tuple[Any, str, Any]] = []
     for template, choices in places.items():
-        names = [part.split(":")[0].rstrip("*") for found in re.findall(r"{[+#./;?&]?([^}]+)}", template) for part in found.split(",")]
-        wanted += [(types.ResourceTemplateReference(uri=template), variable, choices) for variable in names]
+        names = [
+            part.split(":")[0].rstrip("*")
+            for found in re.findall(r"{[+#./;?&]?([^}]+)}", template)
+            for part in found.split(",")
+        ]
+        wanted += [
+            (types.ResourceTemplateReference(uri=template), variable, choices) for variable in names
+        ]
     for prompt, (choices, arguments) in prompts.items():
-        wanted += [(types.PromptReference(name=prompt), argument.name, choices) for argument in arguments]
+        wanted += [
+            (types.PromptReference(name=prompt), argument.name, choices) for argument in arguments
+        ]
     left = {
         f"{ref.name if isinstance(ref, types.PromptReference) else ref.uri}.{argument}"
         for ref, argument, choices in wanted
@@ -215,19 +259,31 @@ async def test_each_server_has_a_page(name: str, tmp_path: Path) -> None:
     async with offered(name, tmp_path) as (server, _, _), Client(server) as client:
         can = client.server_capabilities
         tools = [tool.name for tool in await client.list_tools()]
-        prompts = [prompt.name for prompt in await client.list_prompts()] if can.prompts is not None else []
-        templates = [one.uri_template for one in await client.list_resource_templates()] if can.resources is not None else []
+        prompts = (
+            [prompt.name for prompt in await client.list_prompts()]
+            if can.prompts is not None
+            else []
+        )
+        templates = (
+            [one.uri_template for one in await client.list_resource_templates()]
+            if can.resources is not None
+            else []
+        )
     page = (TOP / "docs" / "servers" / f"{name}.md").read_text(encoding="utf-8")
     assert [tool for tool in tools if f"`{tool}`" not in page] == []
     assert [one for one in [*prompts, *templates] if one not in page] == []
     assert f"interlock serve {name}" in page
-    assert f"[{name}](../servers/{name}.md)" in paragraph("docs/guide/index.md", "Servers that come with Interlock")
+    assert f"[{name}](../servers/{name}.md)" in paragraph(
+        "docs/guide/index.md", "Servers that come with Interlock"
+    )
     assert re.search(rf"[` ]{name}`", paragraph("README.md", "- **Servers that come with it**"))
     assert f"`{name}`" in paragraph("docs/guide/cli.md", "| `interlock serve NAME` |")
     assert re.search(rf"^{name}  \S", CliRunner().invoke(serve, []).output, re.M)
 
 
-@pytest.mark.parametrize("name", ["calendar", "files", "mail", "travel", "weather"])  # the tests of the others show it of each
+@pytest.mark.parametrize(
+    "name", ["calendar", "files", "mail", "travel", "weather"]
+)  # the tests of the others show it of each
 async def test_over_http(name: str, tmp_path: Path) -> None:
     """The same calls over HTTP, in every revision."""
     async with offered(name, tmp_path) as (server, tool, arguments), over_http(server) as address:
@@ -240,7 +296,9 @@ async def test_over_http(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_setting_that_makes_no_sense_is_told_by_the_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_that_makes_no_sense_is_told_by_the_command(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`interlock serve NAME` ends with one line, which names the variable where the words do not say more."""
     setting, value, words = WRONG[name]
     monkeypatch.setenv(f"INTERLOCK_{name.upper()}_{setting}", value)

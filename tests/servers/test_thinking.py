@@ -12,7 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from interlock import REVISIONS, Caller, Client, Exchange, McpError, Principal, Server, Stdio, ToolError, types
+from interlock import (
+    REVISIONS,
+    Caller,
+    Client,
+    Exchange,
+    McpError,
+    Principal,
+    Server,
+    Stdio,
+    ToolError,
+    types,
+)
 from interlock.servers.thinking import CHAIN, server_of, thinking_server
 from interlock.servers.thinking.answers import drawing, outline
 from interlock.servers.thinking.chains import Chain, Limits, Shelf, Thought
@@ -29,10 +40,18 @@ def server() -> Server:
     return thinking_server()
 
 
-def step(number: int, thought: str = "", *, more: bool = True, total: int = 5, **others: Any) -> dict[str, Any]:
+def step(
+    number: int, thought: str = "", *, more: bool = True, total: int = 5, **others: Any
+) -> dict[str, Any]:
     """The arguments of a thought."""
     words = thought or f"thought {number}"
-    return {"thought": words, "nextThoughtNeeded": more, "thoughtNumber": number, "totalThoughts": total, **others}
+    return {
+        "thought": words,
+        "nextThoughtNeeded": more,
+        "thoughtNumber": number,
+        "totalThoughts": total,
+        **others,
+    }
 
 
 async def think(client: Client, *arguments: Any, **others: Any) -> dict[str, Any]:
@@ -48,7 +67,9 @@ async def test_nobody_who_uses_it_is_broken(interlock_catalogue: Any) -> None:
     assert not (await interlock_catalogue(thinking_server(), "thinking_catalogue.json")).breaking
 
 
-@pytest.mark.parametrize("name", ["sequentialthinking", "list_chains", "review_chain", "forget_chain"])
+@pytest.mark.parametrize(
+    "name", ["sequentialthinking", "list_chains", "review_chain", "forget_chain"]
+)
 async def test_annotations_are_true(client: Client, name: str) -> None:
     """A tool that only reads changes nothing, an idempotent one may be repeated, one that is not destructive loses nothing (`TOL-04`)."""
     chain = (await think(client, 1))["chain"]
@@ -57,7 +78,9 @@ async def test_annotations_are_true(client: Client, name: str) -> None:
         listed = await done(client, "list_chains")
         return [await done(client, "review_chain", chain=one["chain"]) for one in listed["chains"]]
 
-    arguments = {"sequentialthinking": step(1, "another"), "list_chains": {}}.get(name, {"chain": chain})
+    arguments = {"sequentialthinking": step(1, "another"), "list_chains": {}}.get(
+        name, {"chain": chain}
+    )
     hints = {tool.name: tool.annotations for tool in await client.list_tools()}[name]
     assert hints is not None
     before = await seen()
@@ -82,20 +105,30 @@ async def test_every_revision(revision: str, road: str) -> None:
             step(3, branchFromThought=2, branchId="b"),
             step(4, more=False),
         ):
-            assert "Thought" in (await client.call_tool("sequentialthinking", {**given, "chain": chain})).text
-        assert "There is no thought 9" in await refusal(client, "sequentialthinking", **{**step(5, revisesThought=9), "chain": chain})
+            assert (
+                "Thought"
+                in (await client.call_tool("sequentialthinking", {**given, "chain": chain})).text
+            )
+        assert "There is no thought 9" in await refusal(
+            client, "sequentialthinking", **{**step(5, revisesThought=9), "chain": chain}
+        )
         text = (await client.read_resource(f"thinking://chains/{chain}")).contents[0].text or ""
         assert "revised by 3" in text
         assert "## Branch b, from thought 2 of the main line" in text
         with pytest.raises(McpError):
             await client.read_resource(f"thinking://chains/{ELSEWHERE}")
-        assert "sequentialthinking" in str((await client.get_prompt("think_through", {"problem": "Why?"})).messages[0].content)
+        assert "sequentialthinking" in str(
+            (await client.get_prompt("think_through", {"problem": "Why?"})).messages[0].content
+        )
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_from_the_command_line(revision: str, tmp_path: Path) -> None:
     """`interlock serve thinking` over stdio; a client that knows no `chain` can think as it always did."""
-    env = {"INTERLOCK_THINKING_THOUGHT": "20", "INTERLOCK_THINKING_STORE": f"sqlite:{tmp_path}/thoughts.db"}
+    env = {
+        "INTERLOCK_THINKING_THOUGHT": "20",
+        "INTERLOCK_THINKING_STORE": f"sqlite:{tmp_path}/thoughts.db",
+    }
     async with Client(Stdio(serving("thinking"), env=env), revision=revision) as client:
         for number in (1, 2, 3):
             assert not (await client.call_tool("sequentialthinking", step(number))).is_error
@@ -115,10 +148,17 @@ async def test_the_fields_that_callers_know(client: Client) -> None:
         "chain": chain, "branch": "main", "revised": [],
     }  # fmt: skip
     await think(client, 2, chain=chain)
-    await think(client, 3, chain=chain, isRevision=True, revisesThought=1, needsMoreThoughts=True, total=2)
+    await think(
+        client, 3, chain=chain, isRevision=True, revisesThought=1, needsMoreThoughts=True, total=2
+    )
     await think(client, 3, chain=chain, branchFromThought=2, branchId="other")
     last = await think(client, 4, chain=chain, branchFromThought=2, branchId="other", more=False)
-    assert (last["branches"], last["branch"], last["thoughtHistoryLength"], last["revised"]) == (["other"], "other", 5, [1])
+    assert (last["branches"], last["branch"], last["thoughtHistoryLength"], last["revised"]) == (
+        ["other"],
+        "other",
+        5,
+        [1],
+    )
     assert (await think(client, 9, chain=chain, total=3))["totalThoughts"] == 9
 
 
@@ -126,11 +166,23 @@ async def test_the_text_is_not_the_data_again(client: Client) -> None:
     """Words for people and models, which name the chain; the data is in the structured content alone."""
     result = await client.call_tool("sequentialthinking", step(1, "a secret thought"))
     data: Any = result.structured_content
-    assert result.text == f"Thought 1 of 5 is on the main line. Send chain {data['chain']} with the next."
+    assert (
+        result.text
+        == f"Thought 1 of 5 is on the main line. Send chain {data['chain']} with the next."
+    )
     review = await client.call_tool("review_chain", {"chain": data["chain"]})
-    assert review.text.startswith("# Thoughts\n\n1 thoughts, not finished yet.\n\n**1** of 5\n\n> a secret thought")
+    assert review.text.startswith(
+        "# Thoughts\n\n1 thoughts, not finished yet.\n\n**1** of 5\n\n> a secret thought"
+    )
     told: Any = review.structured_content
-    assert told["thoughts"] == [{"thought": "a secret thought", "thoughtNumber": 1, "totalThoughts": 5, "nextThoughtNeeded": True}]
+    assert told["thoughts"] == [
+        {
+            "thought": "a secret thought",
+            "thoughtNumber": 1,
+            "totalThoughts": 5,
+            "nextThoughtNeeded": True,
+        }
+    ]
 
 
 @pytest.mark.parametrize(
@@ -139,11 +191,17 @@ async def test_the_text_is_not_the_data_again(client: Client) -> None:
         (step(3), "so that the next has the number 4"),
         (step(1), "Thought 3 stands on the main line already"),
         (step(4, isRevision=True), "says with revisesThought"),
-        (step(4, isRevision=True, revisesThought=4), "There is no thought 4 on the main line to revise. There are: 1, 2, 3."),
+        (
+            step(4, isRevision=True, revisesThought=4),
+            "There is no thought 4 on the main line to revise. There are: 1, 2, 3.",
+        ),
         (step(4, revisesThought=7), "There is no thought 7"),
         (step(4, branchFromThought=3), "needs a name"),
         (step(4, branchId="new"), "There is no branch 'new' yet"),
-        (step(9, branchFromThought=8, branchId="new"), "There is no thought 8 to branch from. There are: 1, 2, 3."),
+        (
+            step(9, branchFromThought=8, branchId="new"),
+            "There is no thought 8 to branch from. There are: 1, 2, 3.",
+        ),
         (step(2, branchFromThought=2, branchId="new"), "Thought 2 stands on branch new already"),
         (step(4, branchFromThought=1, branchId="b"), "Branch 'b' began at thought 2"),
         (step(4, branchId="b", revisesThought=4), "There is no thought 4 on branch b"),
@@ -153,7 +211,9 @@ async def test_the_text_is_not_the_data_again(client: Client) -> None:
         ({**step(4), "thought": ""}, "thought"),
     ],
 )
-async def test_what_does_not_fit_is_said_in_words(client: Client, given: dict[str, Any], words: str) -> None:
+async def test_what_does_not_fit_is_said_in_words(
+    client: Client, given: dict[str, Any], words: str
+) -> None:
     """Numbers rise, revisions and branches begin at what there is; and nothing is added where they do not (`TOL-15`, `TOL-16`)."""
     chain = (await think(client, 1))["chain"]
     for one in (step(2), step(3), step(3, branchFromThought=2, branchId="b")):
@@ -168,7 +228,13 @@ async def test_what_does_not_fit_is_said_in_words(client: Client, given: dict[st
     [
         {"nextThoughtNeeded": "true", "thoughtNumber": "2", "totalThoughts": "5"},
         {"nextThoughtNeeded": "True", "isRevision": "false", "revisesThought": 1, "branchId": ""},
-        {"isRevision": None, "revisesThought": None, "branchFromThought": None, "branchId": None, "needsMoreThoughts": None},
+        {
+            "isRevision": None,
+            "revisesThought": None,
+            "branchFromThought": None,
+            "branchId": None,
+            "needsMoreThoughts": None,
+        },
         {"isRevision": "TRUE", "revisesThought": "1", "needsMoreThoughts": "false"},
     ],
 )
@@ -177,10 +243,19 @@ async def test_what_models_send_is_understood(client: Client, given: dict[str, A
     chain = (await think(client, 1))["chain"]
     assert (
         await think(
-            client, 2, chain=chain, **{k: v for k, v in given.items() if k not in ("thoughtNumber", "nextThoughtNeeded", "totalThoughts")}
+            client,
+            2,
+            chain=chain,
+            **{
+                k: v
+                for k, v in given.items()
+                if k not in ("thoughtNumber", "nextThoughtNeeded", "totalThoughts")
+            },
         )
     )["branch"] == "main"
-    result = await client.call_tool("sequentialthinking", {**step(3), **given, "thoughtNumber": "3", "chain": chain})
+    result = await client.call_tool(
+        "sequentialthinking", {**step(3), **given, "thoughtNumber": "3", "chain": chain}
+    )
     assert not result.is_error, result.text
     told: Any = result.structured_content
     assert told["nextThoughtNeeded"] is True
@@ -188,7 +263,13 @@ async def test_what_models_send_is_understood(client: Client, given: dict[str, A
 
 
 @pytest.mark.parametrize(
-    "given", [{"nextThoughtNeeded": "perhaps"}, {"thoughtNumber": "two"}, {"thoughtNumber": "-1"}, {"thoughtNumber": "٣"}]
+    "given",
+    [
+        {"nextThoughtNeeded": "perhaps"},
+        {"thoughtNumber": "two"},
+        {"thoughtNumber": "-1"},
+        {"thoughtNumber": "٣"},
+    ],
 )
 async def test_what_nobody_understands_is_refused(client: Client, given: dict[str, Any]) -> None:
     """And a thought that only looks like a number stays what it is."""
@@ -212,7 +293,10 @@ async def test_several_conversations_in_one_process(client: Client) -> None:
     assert (await think(client, 3))["chain"] == one
     assert (await think(client, 2, chain=two))["thoughtHistoryLength"] == 2
     listed = await done(client, "list_chains")
-    assert [(known["chain"], known["begins"], known["thoughts"]) for known in listed["chains"]] == [(two, "two", 2), (one, "one", 3)]
+    assert [(known["chain"], known["begins"], known["thoughts"]) for known in listed["chains"]] == [
+        (two, "two", 2),
+        (one, "one", 3),
+    ]
 
 
 async def test_reading_completing_watching_and_forgetting(client: Client) -> None:
@@ -230,7 +314,9 @@ async def test_reading_completing_watching_and_forgetting(client: Client) -> Non
         assert told["forgotten"] is forgotten
     assert (await client.complete(CHAIN, "chain", "")).values == [other]
     assert "There is no chain" in await refusal(client, "review_chain", chain=chain)
-    assert "There is no chain" in await refusal(client, "sequentialthinking", **step(3, chain=chain))
+    assert "There is no chain" in await refusal(
+        client, "sequentialthinking", **step(3, chain=chain)
+    )
 
 
 async def test_the_drawing(client: Client) -> None:
@@ -265,7 +351,12 @@ def test_no_thought_can_pass_for_a_part_of_the_outline(text: str) -> None:
 # -- chains as such -----------------------------------------------------------------------------------------------------------
 
 STEPS = st.lists(
-    st.tuples(st.integers(1, 8), st.sampled_from(["main", "a", "b", "c"]), st.none() | st.integers(1, 8), st.none() | st.integers(1, 8)),
+    st.tuples(
+        st.integers(1, 8),
+        st.sampled_from(["main", "a", "b", "c"]),
+        st.none() | st.integers(1, 8),
+        st.none() | st.integers(1, 8),
+    ),
     max_size=25,
 )
 
@@ -311,7 +402,10 @@ def test_a_branch_of_a_branch_sees_what_led_to_it() -> None:
         (3, "c", 2),
     ):
         chain.take(Thought(f"{line}{number}", number, number, True, line), fork)
-    seen = {line: [one.thought for one in chain.along(line).values()] for line in ("main", "a", "b", "c")}
+    seen = {
+        line: [one.thought for one in chain.along(line).values()]
+        for line in ("main", "a", "b", "c")
+    }
     assert seen == {
         "main": ["main1", "main2", "main3"],
         "a": ["main1", "main2", "a3", "a4", "a5"],
@@ -332,7 +426,9 @@ def called(server: Server, caller: Caller, tool: str, arguments: dict[str, Any])
 PEOPLE = {
     "here": Caller("2026-07-28"),
     "ada": Caller("2026-07-28", principal=Principal(subject="ada", issuer="https://id.example")),
-    "her namesake": Caller("2026-07-28", principal=Principal(subject="ada", issuer="https://other.example")),
+    "her namesake": Caller(
+        "2026-07-28", principal=Principal(subject="ada", issuer="https://other.example")
+    ),
     "one session": Caller("2025-11-25", session="s1", stranger=True),
     "another session": Caller("2025-11-25", session="s2", stranger=True),
     "a stranger": Caller("2026-07-28", stranger=True),
@@ -358,7 +454,8 @@ async def test_nobody_gets_at_the_chains_of_others(mine: str, other: str) -> Non
         listed = await called(server, caller, "list_chains", {})
         assert (chain in str(listed)) == (same and mine != "a stranger")
         completing = types.CompleteRequestParams(
-            ref=types.ResourceTemplateReference(uri=CHAIN), argument=types.CompletionArgument(name="chain", value="")
+            ref=types.ResourceTemplateReference(uri=CHAIN),
+            argument=types.CompletionArgument(name="chain", value=""),
         )
         completed: Any = await server.handle(Exchange("completion/complete", completing, caller))
         assert (chain in str(completed)) == (same and mine != "a stranger")
@@ -395,7 +492,10 @@ async def test_limits_hold(limits: dict[str, int], words: str) -> None:
     """One thought, one chain, and all together; what was kept before stays."""
     async with Client(thinking_server(limits=Limits(**limits))) as client:
         chain = (await think(client, 1, "one"))["chain"]
-        answers = [await client.call_tool("sequentialthinking", step(number, "thought" * 5, chain=chain)) for number in range(2, 9)]
+        answers = [
+            await client.call_tool("sequentialthinking", step(number, "thought" * 5, chain=chain))
+            for number in range(2, 9)
+        ]
         assert words in next(one.text for one in answers if one.is_error)
         assert not (await client.call_tool("review_chain", {"chain": chain})).is_error
 
@@ -407,7 +507,10 @@ async def test_branches_are_bounded() -> None:
         for name in ("a", "b"):
             await think(client, 2, chain=chain, branchFromThought=1, branchId=name)
         given = step(2, chain=chain, branchFromThought=1, branchId="c")
-        assert await refusal(client, "sequentialthinking", **given) == "This chain has 2 branches already. Go on with one of them: a, b."
+        assert (
+            await refusal(client, "sequentialthinking", **given)
+            == "This chain has 2 branches already. Go on with one of them: a, b."
+        )
         assert (await think(client, 3, chain=chain, branchId="a"))["branches"] == ["a", "b"]
 
 
@@ -444,17 +547,26 @@ async def test_workers_share_a_store(tmp_path: Path) -> None:
         caller = PEOPLE["ada"]
         chain = (await shelves[0].think(None, caller, Thought("1", 1, 9, True), None)).id
         await shelves[1].think(chain, caller, Thought("2", 2, 9, True), None)
-        branches = [shelves[n % 2].think(chain, caller, Thought(f"{n}", 3, 9, True, f"b{n}"), 2) for n in range(8)]
+        branches = [
+            shelves[n % 2].think(chain, caller, Thought(f"{n}", 3, 9, True, f"b{n}"), 2)
+            for n in range(8)
+        ]
         await asyncio.gather(*branches)
         found = await shelves[0].find(chain, caller)
         assert found is not None
-        assert sorted(one.branch for one in found.thoughts) == [*(f"b{n}" for n in range(8)), "main", "main"]
+        assert sorted(one.branch for one in found.thoughts) == [
+            *(f"b{n}" for n in range(8)),
+            "main",
+            "main",
+        ]
     finally:
         for vault in vaults:
             await vault.aclose()
 
 
-async def test_a_store_that_is_named_outlives_the_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_store_that_is_named_outlives_the_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """It is opened when the first client comes; what is no store is said before."""
     monkeypatch.setenv("INTERLOCK_THINKING_STORE", f"sqlite:{tmp_path}/thoughts.db")
     made = server_of()
@@ -472,6 +584,8 @@ async def test_a_store_that_is_named_outlives_the_server(monkeypatch: pytest.Mon
 
 def test_the_page_has_the_limits() -> None:
     """Each with what it is unless told otherwise."""
-    page = (Path(__file__).parents[2] / "docs" / "servers" / "thinking.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "servers" / "thinking.md").read_text(
+        encoding="utf-8"
+    )
     for name in Limits.__struct_fields__:
         assert f"| `{name.upper()}` | {getattr(Limits(), name):,} |" in page

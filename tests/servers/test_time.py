@@ -40,7 +40,9 @@ ZONES = Zones()
 NAMES = sorted(ZONES.names.values())
 zones = st.sampled_from(NAMES).map(zoneinfo.ZoneInfo)
 moments = st.datetimes(datetime(1900, 1, 1), datetime(2100, 12, 31), timezones=st.just(UTC))
-spans = st.builds(Span, st.integers(0, 1200), st.integers(0, 5000), st.timedeltas(timedelta(), timedelta(days=3)))
+spans = st.builds(
+    Span, st.integers(0, 1200), st.integers(0, 5000), st.timedeltas(timedelta(), timedelta(days=3))
+)
 
 
 @pytest.fixture
@@ -64,7 +66,9 @@ async def test_nobody_who_uses_it_is_broken(interlock_catalogue: Any) -> None:
     assert not (await interlock_catalogue(time_server("UTC"), "time_catalogue.json")).breaking
 
 
-async def test_annotations_are_there_and_true(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_annotations_are_there_and_true(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All of it only reads: nothing is written wherever one stands, and a second look has the same answer (`TOL-02`, `TOL-04`, `TOL-05`)."""
     monkeypatch.chdir(tmp_path)
     tools = {tool.name: tool for tool in await client.list_tools()}
@@ -73,8 +77,16 @@ async def test_annotations_are_there_and_true(client: Client, tmp_path: Path, mo
         assert all((tool.title, tool.description, tool.output_schema, tool.annotations)), name
         hints = tool.annotations
         assert hints is not None
-        assert (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint) == (True, False, True, False)
-        assert all("description" in argument for argument in tool.input_schema.get("properties", {}).values()), name
+        assert (
+            hints.read_only_hint,
+            hints.destructive_hint,
+            hints.idempotent_hint,
+            hints.open_world_hint,
+        ) == (True, False, True, False)
+        assert all(
+            "description" in argument
+            for argument in tool.input_schema.get("properties", {}).values()
+        ), name
         assert await done(client, name, **CALLS[name]) == await done(client, name, **CALLS[name])
     assert os.listdir(tmp_path) == []
 
@@ -84,12 +96,23 @@ async def test_annotations_are_there_and_true(client: Client, tmp_path: Path, mo
 async def test_every_revision(server: Server, revision: str, road: str) -> None:
     """Telling, converting, refusing, reading and prompting, in memory and over HTTP, in all revisions."""
     async with over(road, server) as target, Client(target, revision=revision) as client:
-        assert await words(client, "get_current_time") == "Europe/Madrid: Saturday, 2024-06-15T15:30:00+02:00 (CEST, week 2024-W24)"
-        assert "+05:45" in await words(client, "convert_time", time="12:00", target_timezone=["UTC", "Asia/Kathmandu"])
-        assert "Did you mean Europe/Madrid" in await refusal(client, "get_current_time", timezone="Europe/Madird")
-        tokyo = json.loads((await client.read_resource("time://now/Asia/Tokyo")).contents[0].text or "")
+        assert (
+            await words(client, "get_current_time")
+            == "Europe/Madrid: Saturday, 2024-06-15T15:30:00+02:00 (CEST, week 2024-W24)"
+        )
+        assert "+05:45" in await words(
+            client, "convert_time", time="12:00", target_timezone=["UTC", "Asia/Kathmandu"]
+        )
+        assert "Did you mean Europe/Madrid" in await refusal(
+            client, "get_current_time", timezone="Europe/Madird"
+        )
+        tokyo = json.loads(
+            (await client.read_resource("time://now/Asia/Tokyo")).contents[0].text or ""
+        )
         assert tokyo["datetime"] == "2024-06-15T22:30:00+09:00"
-        assert "+07:00 ahead" in str((await client.get_prompt("plan_meeting", {"zone": "Asia/Tokyo"})).messages[0].content)
+        assert "+07:00 ahead" in str(
+            (await client.get_prompt("plan_meeting", {"zone": "Asia/Tokyo"})).messages[0].content
+        )
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -123,16 +146,24 @@ async def test_all_that_is_told_of_a_moment(client: Client) -> None:
 async def test_several_zones_at_once(client: Client) -> None:
     """In the order in which they were named, each with how far it is ahead of the source."""
     found = await done(
-        client, "convert_time", time="10:00", source_timezone="America/New_York", target_timezone=["Asia/Kolkata", "+05:45", "utc"]
+        client,
+        "convert_time",
+        time="10:00",
+        source_timezone="America/New_York",
+        target_timezone=["Asia/Kolkata", "+05:45", "utc"],
     )
-    assert [(one["timezone"], one["datetime"], one["time_difference"]) for one in found["targets"]] == [
+    assert [
+        (one["timezone"], one["datetime"], one["time_difference"]) for one in found["targets"]
+    ] == [
         ("Asia/Kolkata", "2024-06-15T19:30:00+05:30", "+09:30"),
         ("UTC+05:45", "2024-06-15T19:45:00+05:45", "+09:45"),
         ("UTC", "2024-06-15T14:00:00+00:00", "+04:00"),
     ]
     assert found["source"]["datetime"] == "2024-06-15T10:00:00-04:00"
     assert (found["note"], found["other"]) == (None, None)
-    assert "target_timezone" in await refusal(client, "convert_time", time="now", target_timezone=[])
+    assert "target_timezone" in await refusal(
+        client, "convert_time", time="now", target_timezone=[]
+    )
 
 
 @pytest.mark.parametrize(
@@ -186,14 +217,31 @@ ODD_TIMES = [
 
 
 @pytest.mark.parametrize("zone, local, taken, other, words", ODD_TIMES)
-async def test_times_at_changes_of_clocks(client: Client, zone: str, local: str, taken: str, other: str | None, words: str) -> None:
+async def test_times_at_changes_of_clocks(
+    client: Client, zone: str, local: str, taken: str, other: str | None, words: str
+) -> None:
     """What does not exist and what comes twice is said plainly, and the second can be asked for."""
-    found = await done(client, "convert_time", time=local, source_timezone=zone, target_timezone="UTC")
+    found = await done(
+        client, "convert_time", time=local, source_timezone=zone, target_timezone="UTC"
+    )
     assert (found["source"]["datetime"], found["other"]) == (taken, other)
     assert words in found["note"]
-    second = await done(client, "convert_time", time=local, source_timezone=zone, target_timezone="UTC", which="second")
-    assert (second["source"]["datetime"], second["other"]) == ((other, taken) if other else (taken, None))
-    said = (await client.call_tool("convert_time", {"time": local, "source_timezone": zone, "target_timezone": "UTC"})).text
+    second = await done(
+        client,
+        "convert_time",
+        time=local,
+        source_timezone=zone,
+        target_timezone="UTC",
+        which="second",
+    )
+    assert (second["source"]["datetime"], second["other"]) == (
+        (other, taken) if other else (taken, None)
+    )
+    said = (
+        await client.call_tool(
+            "convert_time", {"time": local, "source_timezone": zone, "target_timezone": "UTC"}
+        )
+    ).text
     assert said.endswith(found["note"])
 
 
@@ -222,7 +270,9 @@ def test_unusual_offsets(zone: str, moment: str, local: str) -> None:
 def test_summer_time_is_what_people_call_so(zone: str, month: int, summer: bool) -> None:
     """Also where the law, and so the data, calls winter the exception (Ireland, Morocco)."""
     assert is_summer_time(datetime(2024, month, 20, tzinfo=zoneinfo.ZoneInfo(zone))) is summer
-    assert not is_summer_time(datetime(2024, 3, 20, tzinfo=zoneinfo.ZoneInfo("Africa/Casablanca")))  # Ramadan
+    assert not is_summer_time(
+        datetime(2024, 3, 20, tzinfo=zoneinfo.ZoneInfo("Africa/Casablanca"))
+    )  # Ramadan
 
 
 @given(zones, zones, moments)
@@ -255,7 +305,9 @@ def test_every_local_time_is_settled(zone: tzinfo, local: datetime) -> None:
     if says != local:
         assert found.note is not None
         assert found.note.startswith("There is no ")
-        (change,) = changes_after(zone, found.moment.astimezone(UTC) - timedelta(days=1, hours=12), 1)
+        (change,) = changes_after(
+            zone, found.moment.astimezone(UTC) - timedelta(days=1, hours=12), 1
+        )
         assert says - local == change.after - change.before
 
 
@@ -270,19 +322,27 @@ async def test_the_next_changes(client: Client) -> None:
         {"at": "2024-10-27T01:00:00Z", "before": "2024-10-27T03:00:00+02:00", "after": "2024-10-27T02:00:00+01:00", "shift": "-01:00", "unix_time": 1729990800},
         {"at": "2025-03-30T01:00:00Z", "before": "2025-03-30T02:00:00+01:00", "after": "2025-03-30T03:00:00+02:00", "shift": "+01:00", "unix_time": 1743296400},
     ]  # fmt: skip
-    apia = await done(client, "next_clock_changes", timezone="Pacific/Apia", after="2011-12-01", count=1)
+    apia = await done(
+        client, "next_clock_changes", timezone="Pacific/Apia", after="2011-12-01", count=1
+    )
     assert [(one["before"], one["after"], one["shift"]) for one in apia["changes"]] == [
         ("2011-12-30T00:00:00-10:00", "2011-12-31T00:00:00+14:00", "+24:00")
     ]
     none = await client.call_tool("next_clock_changes", {"timezone": "Asia/Tokyo"})
     assert none.text == "No change of clocks is known for Asia/Tokyo in the next twenty years."
-    assert (await done(client, "next_clock_changes", timezone="UTC", after="9998-12-31"))["changes"] == []
+    assert (await done(client, "next_clock_changes", timezone="UTC", after="9998-12-31"))[
+        "changes"
+    ] == []
 
 
 def written(name: str) -> Iterator[tuple[int, int, int]]:
     """The changes of offset that a zone's file has (RFC 8536, section 3): Unix time, offset before, offset after, in seconds."""
     paths = [path for folder in zoneinfo.TZPATH if (path := Path(folder, name)).is_file()]
-    data = paths[0].read_bytes() if paths else (resources.files("tzdata") / "zoneinfo" / name).read_bytes()
+    data = (
+        paths[0].read_bytes()
+        if paths
+        else (resources.files("tzdata") / "zoneinfo" / name).read_bytes()
+    )
     head, body = data[44:], data
     utc, std, leap, times, types, chars = struct.unpack(">6l", data[20:44])
     body = head[times * 5 + types * 6 + chars + leap * 8 + std + utc :]  # the second, 64 bit part
@@ -300,10 +360,20 @@ def written(name: str) -> Iterator[tuple[int, int, int]]:
 @pytest.mark.parametrize("name", ["Europe/Madrid", "Africa/Casablanca", "Africa/Cairo", "Australia/Lord_Howe", "Pacific/Apia", "America/Argentina/San_Luis", "Asia/Gaza", "Antarctica/Troll", "Europe/Dublin", "America/Caracas"])  # fmt: skip
 def test_no_change_is_missed(name: str) -> None:
     """All changes of ninety years are those that the zone's own file has."""
-    begin, end, zone = datetime(1946, 1, 1, tzinfo=UTC), datetime(2036, 1, 1, tzinfo=UTC), zoneinfo.ZoneInfo(name)
-    starts = (begin.replace(year=year) for year in range(begin.year, end.year, 15))  # for no more than twenty years are looked at
+    begin, end, zone = (
+        datetime(1946, 1, 1, tzinfo=UTC),
+        datetime(2036, 1, 1, tzinfo=UTC),
+        zoneinfo.ZoneInfo(name),
+    )
+    starts = (
+        begin.replace(year=year) for year in range(begin.year, end.year, 15)
+    )  # for no more than twenty years are looked at
     found = sorted({one for start in starts for one in changes_after(zone, start, 1000)})
-    ours = [(int(one.at.timestamp()), one.before.total_seconds(), one.after.total_seconds()) for one in found if one.at < end]
+    ours = [
+        (int(one.at.timestamp()), one.before.total_seconds(), one.after.total_seconds())
+        for one in found
+        if one.at < end
+    ]
     # What the rule at the file's end says of later years is not among its entries; ours begin with those that are.
     theirs = [one for one in written(name) if begin.timestamp() < one[0] < end.timestamp()]
     assert len(theirs) >= 2
@@ -321,17 +391,37 @@ def test_no_change_is_missed(name: str) -> None:
         ("Europe/Madrid", "2024-03-31", "-P1M", "2024-02-29T00:00:00+01:00", "2024-02 has 29 days"),
         ("Europe/Madrid", "2024-03-30T12:00", "P1D", "2024-03-31T12:00:00+02:00", None),
         ("Europe/Madrid", "2024-03-30T12:00", "PT24H", "2024-03-31T13:00:00+02:00", None),
-        ("Europe/Madrid", "2024-03-30T02:30", "P1D", "2024-03-31T03:30:00+02:00", "There is no 02:30"),
+        (
+            "Europe/Madrid",
+            "2024-03-30T02:30",
+            "P1D",
+            "2024-03-31T03:30:00+02:00",
+            "There is no 02:30",
+        ),
         ("Europe/Madrid", "2024-10-26T02:30", "P1D", "2024-10-27T02:30:00+02:00", "comes twice"),
         ("Europe/Madrid", "2024-10-27T02:30+02:00", "PT1H", "2024-10-27T02:30:00+01:00", None),
-        ("Europe/Madrid", "2023-10-29T02:30+01:00", "P364D", "2024-10-27T02:30:00+01:00", "This is the second"),  # as it was
-        ("Pacific/Apia", "2011-12-29T08:00", "P1D", "2011-12-31T08:00:00+14:00", "There is no 08:00 on 2011-12-30"),
+        (
+            "Europe/Madrid",
+            "2023-10-29T02:30+01:00",
+            "P364D",
+            "2024-10-27T02:30:00+01:00",
+            "This is the second",
+        ),  # as it was
+        (
+            "Pacific/Apia",
+            "2011-12-29T08:00",
+            "P1D",
+            "2011-12-31T08:00:00+14:00",
+            "There is no 08:00 on 2011-12-30",
+        ),
         ("UTC", "2024-01-01", "P1Y2M3W4DT5H6M7.5S", "2025-03-26T05:06:07.500000+00:00", None),
         ("UTC", "2024-01-01", "+P2W", "2024-01-15T00:00:00+00:00", None),
         ("UTC", "2024-01-01", "-PT0,5S", "2023-12-31T23:59:59.500000+00:00", None),
     ],
 )
-async def test_adding(client: Client, zone: str, start: str, duration: str, end: str, note: str | None) -> None:
+async def test_adding(
+    client: Client, zone: str, start: str, duration: str, end: str, note: str | None
+) -> None:
     """Days by the calendar, hours as they pass; what months and clocks do to it is said."""
     found = await done(client, "add_to_time", time=start, duration=duration, timezone=zone)
     assert found["end"]["datetime"] == end
@@ -339,13 +429,33 @@ async def test_adding(client: Client, zone: str, start: str, duration: str, end:
     assert (found["note"] is None) == (note is None)
 
 
-@pytest.mark.parametrize("text", ["", "P", "PT", "1D", "P1", "P1H", "PT1D", "P-1D", "P1.5D", "P1DT", "1 day", "--P1D", "P1M1Y", "P١D"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "P",
+        "PT",
+        "1D",
+        "P1",
+        "P1H",
+        "PT1D",
+        "P-1D",
+        "P1.5D",
+        "P1DT",
+        "1 day",
+        "--P1D",
+        "P1M1Y",
+        "P١D",
+    ],
+)
 async def test_what_is_no_duration_is_refused(client: Client, text: str) -> None:
     """In words."""
     assert "duration" in await refusal(client, "add_to_time", time="now", duration=text)
 
 
-@pytest.mark.parametrize("text", ["P99999Y", "-P99999Y", "P99999999D", "-PT999999999H", "PT999999999999S"])
+@pytest.mark.parametrize(
+    "text", ["P99999Y", "-P99999Y", "P99999999D", "-PT999999999H", "PT999999999999S"]
+)
 async def test_what_leads_too_far_is_refused(client: Client, text: str) -> None:
     """Out of what dates can hold."""
     assert "too far away" in await refusal(client, "add_to_time", time="now", duration=text)
@@ -360,11 +470,19 @@ async def test_what_leads_too_far_is_refused(client: Client, text: str) -> None:
         ("Europe/Madrid", "2024-03-30T12:00", "2024-03-31T12:00", "P1D", 23 * 3600),
         ("Europe/Madrid", "2024-10-26T12:00", "2024-10-27T12:00", "P1D", 25 * 3600),
         ("Europe/Madrid", "2024-10-27T02:30+02:00", "2024-10-27T02:30+01:00", "PT1H", 3600),
-        ("Pacific/Apia", "2011-12-29", "2011-12-31", "P2D", 86400),  # by the calendar, which has a 30th that never came
+        (
+            "Pacific/Apia",
+            "2011-12-29",
+            "2011-12-31",
+            "P2D",
+            86400,
+        ),  # by the calendar, which has a 30th that never came
         ("UTC", "2023-02-28T23:59:59.25", "2024-02-29", "P1YT0.75S", 31536000.75),
     ],
 )
-async def test_counting(client: Client, zone: str, start: str, end: str, duration: str, seconds: float) -> None:
+async def test_counting(
+    client: Client, zone: str, start: str, end: str, duration: str, seconds: float
+) -> None:
     """By the calendar and exactly; a day is not always 24 hours."""
     found = await done(client, "time_between", start=start, end=end, timezone=zone)
     assert found["duration"] == duration
@@ -375,7 +493,9 @@ async def test_counting(client: Client, zone: str, start: str, end: str, duratio
 
 
 @given(zones, moments, moments)
-def test_what_lies_between_leads_from_one_to_the_other(zone: tzinfo, one: datetime, other: datetime) -> None:
+def test_what_lies_between_leads_from_one_to_the_other(
+    zone: tzinfo, one: datetime, other: datetime
+) -> None:
     """In every zone: the earlier one and the difference are the later one, to the microsecond, and the way back is as long."""
     first, last = sorted((one, other))
     span = between(first.astimezone(zone), last.astimezone(zone))
@@ -450,7 +570,10 @@ async def test_finding(client: Client, query: str, first: str, by: str) -> None:
     """By city, country, abbreviation and offset, best first."""
     found = (await done(client, "find_timezones", query=query))["zones"]
     assert (found[0]["timezone"], found[0]["found_by"]) == (first, by)
-    assert found[0]["datetime"] == THEN.replace(microsecond=0).astimezone(zoneinfo.ZoneInfo(first)).isoformat()
+    assert (
+        found[0]["datetime"]
+        == THEN.replace(microsecond=0).astimezone(zoneinfo.ZoneInfo(first)).isoformat()
+    )
 
 
 async def test_finding_nothing_and_too_much(client: Client) -> None:
@@ -460,8 +583,12 @@ async def test_finding_nothing_and_too_much(client: Client) -> None:
     some = await done(client, "find_timezones", query="US", limit=3)
     assert (len(some["zones"]), some["complete"]) == (3, False)
     assert {one["country"] for one in some["zones"]} == {"United States"}
-    clocks = (await done(client, "find_timezones", query="CET", limit=600))["zones"]  # in summer, when they say CEST
-    assert {"Europe/Paris", "Africa/Algiers"} <= {one["timezone"] for one in clocks if one["found_by"] == "abbreviation"}
+    clocks = (await done(client, "find_timezones", query="CET", limit=600))[
+        "zones"
+    ]  # in summer, when they say CEST
+    assert {"Europe/Paris", "Africa/Algiers"} <= {
+        one["timezone"] for one in clocks if one["found_by"] == "abbreviation"
+    }
 
 
 async def test_completion(client: Client) -> None:
@@ -477,7 +604,12 @@ async def test_completion(client: Client) -> None:
 async def test_reading(client: Client) -> None:
     """The time and the next changes of a zone, and the names of all (`RES-02`)."""
     (changes,) = (await client.read_resource("time://changes/Europe/Madrid")).contents
-    assert [one["at"][:7] for one in json.loads(changes.text or "")["changes"]] == ["2024-10", "2025-03", "2025-10", "2026-03"]
+    assert [one["at"][:7] for one in json.loads(changes.text or "")["changes"]] == [
+        "2024-10",
+        "2025-03",
+        "2025-10",
+        "2026-03",
+    ]
     (names,) = (await client.read_resource("time://zones")).contents
     assert json.loads(names.text or "") == NAMES
     for uri in ("time://now/Europe/Atlantis", "time://changes/CST"):
@@ -485,13 +617,22 @@ async def test_reading(client: Client) -> None:
             await client.read_resource(uri)
     with pytest.raises(McpError, match="is no time"):
         await client.get_prompt("plan_meeting", {"zone": "Asia/Tokyo", "day": "someday"})
-    assert "2024-12-01" in str((await client.get_prompt("plan_meeting", {"zone": "Asia/Tokyo", "day": "2024-12-01"})).messages)
+    assert "2024-12-01" in str(
+        (
+            await client.get_prompt("plan_meeting", {"zone": "Asia/Tokyo", "day": "2024-12-01"})
+        ).messages
+    )
 
 
 @pytest.mark.parametrize(
     "environment, link, written_, zone",
     [
-        ({"INTERLOCK_TIME_ZONE": "Asia/Tokyo", "TZ": "Asia/Seoul"}, "Europe/Madrid", None, "Asia/Tokyo"),
+        (
+            {"INTERLOCK_TIME_ZONE": "Asia/Tokyo", "TZ": "Asia/Seoul"},
+            "Europe/Madrid",
+            None,
+            "Asia/Tokyo",
+        ),
         ({"TZ": "Asia/Seoul"}, "Europe/Madrid", None, "Asia/Seoul"),
         ({"TZ": ":Asia/Seoul"}, None, None, "Asia/Seoul"),
         ({"TZ": ":/usr/share/zoneinfo/Asia/Seoul"}, None, None, "Asia/Seoul"),
@@ -503,7 +644,9 @@ async def test_reading(client: Client) -> None:
         ({}, None, None, "UTC"),
     ],
 )
-def test_where_the_person_is(tmp_path: Path, environment: dict[str, str], link: str | None, written_: str | None, zone: str) -> None:
+def test_where_the_person_is(
+    tmp_path: Path, environment: dict[str, str], link: str | None, written_: str | None, zone: str
+) -> None:
     """What they say, else TZ where it is a name, else the link or the file of the system, else UTC; no machine is without an answer."""
     if link is not None:
         (tmp_path / "localtime").symlink_to(f"/usr/share/zoneinfo/{link}")
@@ -518,8 +661,12 @@ async def test_without_data_it_is_said_what_to_install(monkeypatch: pytest.Monke
     zoneinfo.reset_tzpath(to=[])
     try:
         async with Client(time_server("UTC", lambda: THEN)) as client:
-            assert (await done(client, "get_current_time"))["datetime"] == "2024-06-15T13:30:00+00:00"
-            assert "pip install tzdata" in await refusal(client, "get_current_time", timezone="Europe/Madrid")
+            assert (await done(client, "get_current_time"))[
+                "datetime"
+            ] == "2024-06-15T13:30:00+00:00"
+            assert "pip install tzdata" in await refusal(
+                client, "get_current_time", timezone="Europe/Madrid"
+            )
             assert "pip install tzdata" in await refusal(client, "find_timezones", query="Madrid")
         with pytest.raises(ValueError, match="pip install tzdata"):
             time_server("Europe/Madrid")

@@ -27,7 +27,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_goes_well(site: WeatherSite, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_goes_well(
+    site: WeatherSite,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Three servers as children, six conversations in both eras, two over HTTP; every message is shown with direction and revision."""
     monkeypatch.setenv("INTERLOCK_WEATHER_URL", site.url)
     assert main(["--folder", str(folder)]) == 0
@@ -48,7 +53,9 @@ def test_all_goes_well(site: WeatherSite, folder: Path, monkeypatch: pytest.Monk
     assert "\x1b" not in shown
 
 
-def test_without_network(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_network(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The weather says in clear words that it cannot be had, and the rest goes on: no failure."""
     monkeypatch.setenv("INTERLOCK_WEATHER_URL", NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -58,22 +65,30 @@ def test_without_network(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "steps went well" in shown
 
 
-def test_without_the_extra_for_http(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_extra_for_http(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The part is left out, with the words to install it: no failure."""
     monkeypatch.setenv("INTERLOCK_WEATHER_URL", NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["--folder", str(folder)]) == 0
     shown = capsys.readouterr().out
-    assert "! HTTP is not shown: it needs the extra `http` (pip install 'interlock[http]')." in shown
+    assert (
+        "! HTTP is not shown: it needs the extra `http` (pip install 'interlock[http]')." in shown
+    )
     assert "Over HTTP" not in shown
 
 
-def test_a_failure_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_is_seen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A server that cannot be started costs its part and the exit code, and no other part."""
     monkeypatch.setenv("INTERLOCK_WEATHER_URL", NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr("interlock.tour.walk.NEWEST", "2024-11-05")  # under which a question cannot be asked
+    monkeypatch.setattr(
+        "interlock.tour.walk.NEWEST", "2024-11-05"
+    )  # under which a question cannot be asked
     assert main(["--folder", str(folder)]) == 1
     shown = capsys.readouterr().out
     assert "✗" in shown
@@ -81,7 +96,9 @@ def test_a_failure_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert "2025-11-25 ← elicitation/create" in shown
 
 
-def test_an_empty_folder_and_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_folder_and_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A folder without files is remarked on; one that there is not is a usage error."""
     monkeypatch.setenv("INTERLOCK_WEATHER_URL", NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -111,12 +128,17 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     "lines, answer",
     [
         (["3", "win", ""], ("accept", {"guests": 3, "seat": "window", "name": "Guest"})),
-        (["none", "99", "12", "x", "g", "Ada"], ("accept", {"guests": 12, "seat": "garden", "name": "Ada"})),
+        (
+            ["none", "99", "12", "x", "g", "Ada"],
+            ("accept", {"guests": 12, "seat": "garden", "name": "Ada"}),
+        ),
         (["3", "-"], ("decline", None)),
         ([], ("cancel", None)),
     ],
 )
-async def test_the_person_answers(typed: list[str], lines: list[str], answer: tuple[str, object]) -> None:
+async def test_the_person_answers(
+    typed: list[str], lines: list[str], answer: tuple[str, object]
+) -> None:
     """Fields are asked one by one, checked, defaulted; a dash declines, and the end of the input cancels (`ELI-12`)."""
     typed += lines
     person = AtTerminal(Stage(io.StringIO()))
@@ -126,7 +148,9 @@ async def test_the_person_answers(typed: list[str], lines: list[str], answer: tu
         asked.append(await person.elicit(params))
         return asked[-1]
 
-    async with Client(server, elicit=lambda p: elicit(p) if p.message.startswith("A table") else False) as client:
+    async with Client(
+        server, elicit=lambda p: elicit(p) if p.message.startswith("A table") else False
+    ) as client:
         await client.call_tool("book_table", {"day": "Friday"})
     assert [(result.action, result.content) for result in asked] == [answer]
 
@@ -136,7 +160,10 @@ def test_a_plain_terminal() -> None:
     raw = io.BytesIO()
     stage = Stage(io.TextIOWrapper(raw, encoding="ascii", write_through=True))
     stage.done("well \x1b[2J\u202e é")
-    Messages(stage)("server", b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"\\u001b]0;x"}}')
+    Messages(stage)(
+        "server",
+        b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"\\u001b]0;x"}}',
+    )
     shown = raw.getvalue().decode("ascii")
     assert "ok well" in shown
     assert "\x1b" not in shown
@@ -145,6 +172,14 @@ def test_a_plain_terminal() -> None:
 
 def test_short_json() -> None:
     """Long texts, long lists and what every message repeats are cut."""
-    value = {"resultType": "complete", "_meta": {"a": 1}, "text": "x" * 100, "data": "AAAA", "list": [1, 2, 3, 4]}
-    assert short(value) == '{"text":"%s...","data":…,"list":[1,2,3,…],"resultType":"complete","_meta":…}' % ("x" * 60)
+    value = {
+        "resultType": "complete",
+        "_meta": {"a": 1},
+        "text": "x" * 100,
+        "data": "AAAA",
+        "list": [1, 2, 3, 4],
+    }
+    assert short(
+        value
+    ) == '{"text":"%s...","data":…,"list":[1,2,3,…],"resultType":"complete","_meta":…}' % ("x" * 60)
     assert short({"_meta": {"a": 1}}, meta=True) == '{"_meta":{"a":1}}'

@@ -21,9 +21,25 @@ from interlock.servers.travel import records as records_file
 from interlock.servers.travel import travel_server
 from interlock.servers.travel.ledger import Booking, book, bookings, cancel
 from interlock.servers.travel.records import VARIABLE, Records
-from tests.servers.travel_desk import BACK, CONTACT, HOTEL, OUT, STAY, TRIP, WAY, YES, contents, person, stock
+from tests.servers.travel_desk import (
+    BACK,
+    CONTACT,
+    HOTEL,
+    OUT,
+    STAY,
+    TRIP,
+    WAY,
+    YES,
+    contents,
+    person,
+    stock,
+)
 
-ASKING = pytest.mark.parametrize("interlock_way", ["2025-06-18", "2025-11-25", "2026-07-28-parked", "2026-07-28-replayed"], indirect=True)
+ASKING = pytest.mark.parametrize(
+    "interlock_way",
+    ["2025-06-18", "2025-11-25", "2026-07-28-parked", "2026-07-28-replayed"],
+    indirect=True,
+)
 NOT_ASKING = ["2024-11-05", "2025-03-26"]
 
 
@@ -55,17 +71,31 @@ def kept(path: Path) -> list[Booking]:
 
 
 @ASKING
-async def test_a_trip(interlock_client: Any, interlock_way: Any, server: Server, path: Path) -> None:
+async def test_a_trip(
+    interlock_client: Any, interlock_way: Any, server: Server, path: Path
+) -> None:
     """The holiday of the guide: one form with the total, one for the contact, and one booking of it all (`ELI-04`, `ELI-06`, `MRT-24`)."""
     answers = person()
     async with interlock_client(server, answers=answers) as client:
         await client.list_tools()
         done = (await client.call_tool("book_trip", TRIP)).value()
-        assert (done["booked"], done["message"]) == (True, "Booked: BK-2024-0001, Barcelona, 2024-06-15 to 2024-06-22, $3,150 in all.")
-        assert (await client.call_tool("list_bookings")).value() == {"count": 1, "bookings": [done["booking"]]}
+        assert (done["booked"], done["message"]) == (
+            True,
+            "Booked: BK-2024-0001, Barcelona, 2024-06-15 to 2024-06-22, $3,150 in all.",
+        )
+        assert (await client.call_tool("list_bookings")).value() == {
+            "count": 1,
+            "bookings": [done["booking"]],
+        }
     (booking,) = kept(path)
     assert msgspec.to_builtins(booking) == done["booking"]
-    assert (booking.id, booking.status, booking.kind, booking.travelers, booking.total) == ("BK-2024-0001", "booked", "trip", 2, 3150)
+    assert (booking.id, booking.status, booking.kind, booking.travelers, booking.total) == (
+        "BK-2024-0001",
+        "booked",
+        "trip",
+        2,
+        3150,
+    )
     assert booking.outbound is not None
     assert booking.return_flight is not None
     assert booking.hotel is not None
@@ -74,7 +104,11 @@ async def test_a_trip(interlock_client: Any, interlock_way: Any, server: Server,
         "2024-06-15", "2024-06-22", "Aisle", "Sea view", True,
     )  # fmt: skip
     assert booking.contact is not None
-    assert (booking.contact.name, booking.contact.email, booking.contact.phone) == ("Ada Lovelace", "ada@example.com", None)
+    assert (booking.contact.name, booking.contact.email, booking.contact.phone) == (
+        "Ada Lovelace",
+        "ada@example.com",
+        None,
+    )
     assert booking.contact.special_requests == "A quiet room"
 
 
@@ -83,20 +117,52 @@ async def test_the_forms_of_a_trip(server: Server) -> None:
     answers = person({"confirmBooking": True})
     async with Client(server, answers=answers) as client:
         done = (await client.call_tool("book_trip", TRIP)).value()["booking"]
-    assert (done["total"], done["seat"], done["room"], done["insurance"]) == (3000, None, None, False)
+    assert (done["total"], done["seat"], done["room"], done["insurance"]) == (
+        3000,
+        None,
+        None,
+        False,
+    )
     first, second = (request.params for request in answers.asked)
     assert isinstance(first, types.ElicitRequestParams)
     assert isinstance(second, types.ElicitRequestParams)
-    for word in ("Barcelona", "2024-06-15 to 2024-06-22", "Hotel Mar Blau", "CW101", "CW102", "7 nights", "Travelers: 2", "Total: $3,000"):
+    for word in (
+        "Barcelona",
+        "2024-06-15 to 2024-06-22",
+        "Hotel Mar Blau",
+        "CW101",
+        "CW102",
+        "7 nights",
+        "Travelers: 2",
+        "Total: $3,000",
+    ):
         assert word in first.message
     form = first.requested_schema or {}
     assert form["required"] == ["confirmBooking"]
-    fields = {name: {key: value for key, value in field.items() if key != "title"} for name, field in form["properties"].items()}
+    fields = {
+        name: {key: value for key, value in field.items() if key != "title"}
+        for name, field in form["properties"].items()
+    }
     assert fields == {
-        "confirmBooking": {"type": "boolean", "description": "Confirm the booking (flights + hotel = $3,000)"},
-        "seatPreference": {"type": "string", "enum": ["Window", "Aisle", "No preference"], "description": "Preferred seat on the flights"},
-        "roomType": {"type": "string", "enum": ["Sea view", "City view", "Garden view"], "description": "Preferred room at the hotel"},
-        "travelInsurance": {"type": "boolean", "default": False, "description": "Add travel insurance ($150)"},
+        "confirmBooking": {
+            "type": "boolean",
+            "description": "Confirm the booking (flights + hotel = $3,000)",
+        },
+        "seatPreference": {
+            "type": "string",
+            "enum": ["Window", "Aisle", "No preference"],
+            "description": "Preferred seat on the flights",
+        },
+        "roomType": {
+            "type": "string",
+            "enum": ["Sea view", "City view", "Garden view"],
+            "description": "Preferred room at the hotel",
+        },
+        "travelInsurance": {
+            "type": "boolean",
+            "default": False,
+            "description": "Add travel insurance ($150)",
+        },
     }
     contact = second.requested_schema or {}
     assert contact["required"] == ["name", "email"]
@@ -117,7 +183,13 @@ async def test_the_forms_of_a_trip(server: Server) -> None:
     ids=["no", "declined", "dismissed", "contact declined", "contact dismissed"],
 )
 async def test_a_no_books_nothing(
-    interlock_client: Any, interlock_way: Any, server: Server, path: Path, booking: Any, contact: Any, words: str
+    interlock_client: Any,
+    interlock_way: Any,
+    server: Server,
+    path: Path,
+    booking: Any,
+    contact: Any,
+    words: str,
 ) -> None:
     """Refused, dismissed or not confirmed, in either form: a result that says so, and no booking (`ELI-13`, `ELI-14`)."""
     async with interlock_client(server, answers=person(booking, contact)) as client:
@@ -133,7 +205,12 @@ async def test_a_no_books_nothing(
 
 
 @pytest.mark.parametrize(
-    "contact", [{"name": " ", "email": "ada@example.com"}, {"name": "Ada", "email": "ada"}, {"name": "Ada", "email": "a@b@c.d"}]
+    "contact",
+    [
+        {"name": " ", "email": "ada@example.com"},
+        {"name": "Ada", "email": "ada"},
+        {"name": "Ada", "email": "a@b@c.d"},
+    ],
 )
 async def test_nobody_to_write_to(server: Server, path: Path, contact: dict[str, str]) -> None:
     """A form without a name or an address books nothing, whoever of the two sides notices it (`ELI-35`)."""
@@ -148,9 +225,16 @@ async def test_nobody_to_write_to(server: Server, path: Path, contact: dict[str,
 
 @pytest.mark.parametrize("revision", NOT_ASKING)
 @pytest.mark.parametrize(
-    "tool, arguments", [("book_trip", TRIP), ("book_flight", {"flight": OUT}), ("book_hotel", {"hotel": HOTEL, **STAY})]
+    "tool, arguments",
+    [
+        ("book_trip", TRIP),
+        ("book_flight", {"flight": OUT}),
+        ("book_hotel", {"hotel": HOTEL, **STAY}),
+    ],
 )
-async def test_nobody_to_ask(server: Server, path: Path, revision: str, tool: str, arguments: dict[str, Any]) -> None:
+async def test_nobody_to_ask(
+    server: Server, path: Path, revision: str, tool: str, arguments: dict[str, Any]
+) -> None:
     """Where nobody can be asked nothing is booked (`LIF-12`, `ELI-03`)."""
     async with Client(server, revision=revision, answers=person()) as client:
         result = await client.call_tool(tool, arguments)
@@ -177,11 +261,17 @@ async def test_nobody_to_ask(server: Server, path: Path, revision: str, tool: st
         ("book_trip", {**TRIP, "return_flight": "CW101-2024-06-22"}, "leaves from New York (NYC)"),
         ("book_trip", {**TRIP, "travelers": 0}, "travelers"),
         ("book_flight", {"flight": "nonsense"}, "There is no flight"),
-        ("book_hotel", {"hotel": HOTEL, "check_in": "2024-06-15", "check_out": "2024-12-15"}, "it needs 1 to 60"),
+        (
+            "book_hotel",
+            {"hotel": HOTEL, "check_in": "2024-06-15", "check_out": "2024-12-15"},
+            "it needs 1 to 60",
+        ),
         ("cancel_booking", {"booking": "BK-2024-0001"}, "See list_bookings"),
     ],
 )
-async def test_what_cannot_be_booked(server: Server, path: Path, tool: str, arguments: dict[str, Any], words: str) -> None:
+async def test_what_cannot_be_booked(
+    server: Server, path: Path, tool: str, arguments: dict[str, Any], words: str
+) -> None:
     """What makes no journey is said before anybody is asked (`TOL-15`)."""
     answers = person()
     async with Client(server, answers=answers) as client:
@@ -196,36 +286,60 @@ async def test_what_cannot_be_booked(server: Server, path: Path, tool: str, argu
 
 
 @ASKING
-async def test_a_flight_alone(interlock_client: Any, interlock_way: Any, server: Server, path: Path) -> None:
+async def test_a_flight_alone(
+    interlock_client: Any, interlock_way: Any, server: Server, path: Path
+) -> None:
     """A form with seat and insurance, and no room (`ELI-06`)."""
     answers = person({"confirmBooking": True, "seatPreference": "Window", "travelInsurance": True})
     async with interlock_client(server, answers=answers) as client:
-        done = (await client.call_tool("book_flight", {"flight": OUT.lower(), "travelers": 3})).value()
+        done = (
+            await client.call_tool("book_flight", {"flight": OUT.lower(), "travelers": 3})
+        ).value()
     params = answers.asked[0].params
     assert isinstance(params, types.ElicitRequestParams)
-    assert set((params.requested_schema or {})["properties"]) == {"confirmBooking", "seatPreference", "travelInsurance"}
+    assert set((params.requested_schema or {})["properties"]) == {
+        "confirmBooking",
+        "seatPreference",
+        "travelInsurance",
+    }
     assert len(answers.asked) == 1
     assert done["booked"]
     (booking,) = kept(path)
-    assert (booking.kind, booking.total, booking.seat, booking.hotel) == ("flight", 3 * 412 + 150, "Window", None)
+    assert (booking.kind, booking.total, booking.seat, booking.hotel) == (
+        "flight",
+        3 * 412 + 150,
+        "Window",
+        None,
+    )
 
 
 @ASKING
-async def test_a_hotel_alone(interlock_client: Any, interlock_way: Any, server: Server, path: Path) -> None:
+async def test_a_hotel_alone(
+    interlock_client: Any, interlock_way: Any, server: Server, path: Path
+) -> None:
     """A form with the room, and neither seat nor insurance; guests who need two rooms pay for two (`ELI-06`)."""
     answers = person({"confirmBooking": True, "roomType": "Garden view"})
     async with interlock_client(server, answers=answers) as client:
-        done = (await client.call_tool("book_hotel", {"hotel": "hotel mar blau", **STAY, "guests": 3})).value()
+        done = (
+            await client.call_tool("book_hotel", {"hotel": "hotel mar blau", **STAY, "guests": 3})
+        ).value()
     params = answers.asked[0].params
     assert isinstance(params, types.ElicitRequestParams)
     assert set((params.requested_schema or {})["properties"]) == {"confirmBooking", "roomType"}
     assert done["booked"]
     (booking,) = kept(path)
-    assert (booking.kind, booking.total, booking.room, booking.outbound) == ("hotel", 2 * 1372, "Garden view", None)
+    assert (booking.kind, booking.total, booking.room, booking.outbound) == (
+        "hotel",
+        2 * 1372,
+        "Garden view",
+        None,
+    )
 
 
 @ASKING
-async def test_cancelling(interlock_client: Any, interlock_way: Any, server: Server, path: Path) -> None:
+async def test_cancelling(
+    interlock_client: Any, interlock_way: Any, server: Server, path: Path
+) -> None:
     """Only after a yes; the booking stays, as cancelled; a second time there is nothing to do (`ELI-14`)."""
     async with interlock_client(server, answers=person(cancel={"confirm": False})) as client:
         await client.call_tool("book_trip", TRIP)
@@ -241,7 +355,10 @@ async def test_cancelling(interlock_client: Any, interlock_way: Any, server: Ser
     assert (gone["cancelled"], gone["booking"]["status"]) == (True, "cancelled")
     assert (again["cancelled"], again["booking"]["status"]) == (False, "cancelled")
     assert sum("Cancel the booking" in words for words in answers.messages) == 1
-    assert [(booking.id, booking.status) for booking in kept(path)] == [("BK-2024-0001", "cancelled"), ("BK-2024-0002", "booked")]
+    assert [(booking.id, booking.status) for booking in kept(path)] == [
+        ("BK-2024-0001", "cancelled"),
+        ("BK-2024-0002", "booked"),
+    ]
 
 
 # -- once -------------------------------------------------------------------------------------------------------------------
@@ -249,7 +366,9 @@ async def test_cancelling(interlock_client: Any, interlock_way: Any, server: Ser
 
 async def put(client: Client, **more: Any) -> Any:
     """Call book_trip once, with no answers but those given: questions come back as they are."""
-    params = types.CallToolRequestParams(name="book_trip", arguments=Raw(msgspec.json.encode(TRIP)), **more)
+    params = types.CallToolRequestParams(
+        name="book_trip", arguments=Raw(msgspec.json.encode(TRIP)), **more
+    )
     return await client._transport(Exchange("tools/call", params, client.caller))
 
 
@@ -260,19 +379,30 @@ def accepted(key: str, content: dict[str, Any]) -> dict[str, Raw]:
 
 @pytest.mark.parametrize("park", [True, False], ids=["parked", "replayed"])
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["one server", "two servers"])
-async def test_a_retry_that_comes_twice(path: Path, monkeypatch: pytest.MonkeyPatch, park: bool, elsewhere: bool) -> None:
+async def test_a_retry_that_comes_twice(
+    path: Path, monkeypatch: pytest.MonkeyPatch, park: bool, elsewhere: bool
+) -> None:
     """The last round sent twice, also at once and to two workers that know nothing of each other, books once (`MRT-24`, `MRT-09`)."""
     monkeypatch.setenv("INTERLOCK_STATE_KEY", "00" * 32)
     one, other = travel_server(path, park=park), travel_server(path, park=park)
-    async with Client(one, answers=person()) as first, Client(other if elsewhere else one, answers=person()) as second:
+    async with (
+        Client(one, answers=person()) as first,
+        Client(other if elsewhere else one, answers=person()) as second,
+    ):
         asked = await put(first)
         assert isinstance(asked, InputRequiredResult)
         (key,) = asked.input_requests or {}
-        asked = await put(first, input_responses=accepted(key, YES), request_state=asked.request_state)
+        asked = await put(
+            first, input_responses=accepted(key, YES), request_state=asked.request_state
+        )
         assert isinstance(asked, InputRequiredResult)
         (key,) = asked.input_requests or {}
         last = {"input_responses": accepted(key, CONTACT), "request_state": asked.request_state}
-        done = [await put(first, **last), *await asyncio.gather(put(first, **last), put(second, **last)), await put(second, **last)]
+        done = [
+            await put(first, **last),
+            *await asyncio.gather(put(first, **last), put(second, **last)),
+            await put(second, **last),
+        ]
     assert [result.structured_content["booking"]["id"] for result in done] == ["BK-2024-0001"] * 4
     assert len(kept(path)) == 1
 
@@ -288,7 +418,11 @@ async def test_a_year_counts_for_itself(client: Client, path: Path) -> None:
     """The number begins anew with the year of the journey."""
     for flight in (OUT, "CW101-2025-06-14", OUT):
         await client.call_tool("book_flight", {"flight": flight})
-    assert {booking.id for booking in kept(path)} == {"BK-2024-0001", "BK-2024-0002", "BK-2025-0001"}
+    assert {booking.id for booking in kept(path)} == {
+        "BK-2024-0001",
+        "BK-2024-0002",
+        "BK-2025-0001",
+    }
 
 
 async def test_two_processes_book_at_once(path: Path) -> None:
@@ -302,7 +436,9 @@ async def test_two_processes_book_at_once(path: Path) -> None:
         calls = [client.call_tool("book_trip", TRIP) for _ in range(8) for client in (one, other)]
         done = [result.value() for result in await asyncio.gather(*calls)]
         listed = (await one.call_tool("list_bookings")).value()
-    assert sorted(result["booking"]["id"] for result in done) == [f"BK-2024-{n:04}" for n in range(1, 17)]
+    assert sorted(result["booking"]["id"] for result in done) == [
+        f"BK-2024-{n:04}" for n in range(1, 17)
+    ]
     assert listed["count"] == 16
 
 
@@ -357,16 +493,24 @@ async def test_bookings_are_resources(server: Server, path: Path, revision: str)
         ):
             await client.call_tool("book_trip", TRIP)
             assert (await anext(lists)).kind == "resources"
-            assert {(await anext(changes)).uri, (await anext(changes)).uri} == {"travel://bookings", uri}
+            assert {(await anext(changes)).uri, (await anext(changes)).uri} == {
+                "travel://bookings",
+                uri,
+            }
             await client.call_tool("cancel_booking", {"booking": "BK-2024-0001"})
-            assert {(await anext(changes)).uri, (await anext(changes)).uri} == {"travel://bookings", uri}
+            assert {(await anext(changes)).uri, (await anext(changes)).uri} == {
+                "travel://bookings",
+                uri,
+            }
         listed = {resource.uri: resource for resource in await client.list_resources()}
         assert listed[uri].title == "Booking BK-2024-0001"
         (found,) = (await client.read_resource(uri)).contents
         assert msgspec.json.decode(found.text or "", type=Booking) == kept(path)[0]
         (found,) = (await client.read_resource("travel://bookings")).contents
         assert msgspec.json.decode(found.text or "", type=list[Booking]) == kept(path)
-        assert (await client.complete("travel://bookings/{booking}", "booking", "bk")).values == ["BK-2024-0001"]
+        assert (await client.complete("travel://bookings/{booking}", "booking", "bk")).values == [
+            "BK-2024-0001"
+        ]
 
 
 async def test_bookings_outlive_the_server(server: Server, path: Path) -> None:
@@ -375,10 +519,14 @@ async def test_bookings_outlive_the_server(server: Server, path: Path) -> None:
         await client.call_tool("book_trip", TRIP)
     for again in (server, travel_server(path)):
         async with Client(again) as client:
-            assert "travel://bookings/BK-2024-0001" in [resource.uri for resource in await client.list_resources()]
+            assert "travel://bookings/BK-2024-0001" in [
+                resource.uri for resource in await client.list_resources()
+            ]
     path.unlink()
     async with Client(server) as client:
-        assert "travel://bookings/BK-2024-0001" not in [resource.uri for resource in await client.list_resources()]
+        assert "travel://bookings/BK-2024-0001" not in [
+            resource.uri for resource in await client.list_resources()
+        ]
 
 
 # -- files in trouble -----------------------------------------------------------------------------------------------------
@@ -410,7 +558,9 @@ def wreck(path: Path, kind: str) -> None:
         ("a newer version's", "was made by another version of this server (9, not 1)"),
     ],
 )
-async def test_a_file_that_is_no_travel_database(server: Server, path: Path, kind: str, words: str) -> None:
+async def test_a_file_that_is_no_travel_database(
+    server: Server, path: Path, kind: str, words: str
+) -> None:
     """The server starts, every call says what is wrong with which file, and the file stays as it was (`TOL-15`)."""
     wreck(path, kind)
     before = path.read_bytes() if path.is_file() else None
@@ -445,7 +595,9 @@ async def test_a_file_that_cannot_be_written(server: Server, path: Path) -> None
         await client.call_tool("book_flight", {"flight": OUT})
         with path.open("r+b") as file:
             file.seek(18)
-            file.write(b"\3\1")  # a format that is newer for writing than for reading: whoever opens it may only read
+            file.write(
+                b"\3\1"
+            )  # a format that is newer for writing than for reading: whoever opens it may only read
         assert (await client.call_tool("search_flights", WAY)).value()["count"] == 47
         result = await client.call_tool("book_trip", TRIP)
         assert result.is_error
@@ -453,7 +605,9 @@ async def test_a_file_that_cannot_be_written(server: Server, path: Path) -> None
         assert (await client.call_tool("list_bookings")).value()["count"] == 1
 
 
-async def test_a_file_that_another_process_holds(server: Server, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_another_process_holds(
+    server: Server, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who waits in vain for another's transaction hears so; afterwards all goes on."""
     monkeypatch.setattr(records_file, "PATIENCE", 0.05)
     async with Client(server, answers=person()) as client:
@@ -464,7 +618,9 @@ async def test_a_file_that_another_process_holds(server: Server, path: Path, mon
             assert result.is_error
             assert "database is locked" in result.text
             db.execute("ROLLBACK")
-        assert (await client.call_tool("book_flight", {"flight": OUT})).value()["booking"]["id"] == "BK-2024-0001"
+        assert (await client.call_tool("book_flight", {"flight": OUT})).value()["booking"][
+            "id"
+        ] == "BK-2024-0001"
 
 
 async def test_a_file_that_goes_away(client: Client, path: Path) -> None:
@@ -491,7 +647,11 @@ def test_one_reference_one_booking(path: Path) -> None:
     one, other = Records(path), Records(path)
     assert book(one, "r", 2024, booking()) == book(other, "r", 2024, booking()) == "BK-2024-0001"
     assert book(other, "s", 2024, booking()) == "BK-2024-0002"
-    assert (cancel(one, "BK-2024-0001"), cancel(other, "BK-2024-0001"), cancel(one, "BK-1999-0001")) == (True, False, False)
+    assert (
+        cancel(one, "BK-2024-0001"),
+        cancel(other, "BK-2024-0001"),
+        cancel(one, "BK-1999-0001"),
+    ) == (True, False, False)
 
 
 def test_what_reads_cannot_write(path: Path) -> None:

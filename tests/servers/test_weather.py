@@ -16,7 +16,9 @@ from tests.servers.weather_site import WeatherSite
 HERE = {"latitude": 38.58, "longitude": -121.49}
 
 
-async def call(address: str, name: str, arguments: dict[str, Any], seconds: float = 10.0) -> tuple[bool, str, Any]:
+async def call(
+    address: str, name: str, arguments: dict[str, Any], seconds: float = 10.0
+) -> tuple[bool, str, Any]:
     """Whether the call failed, its text, and its data."""
     async with Client(weather_server(address, seconds)) as client:
         await client.list_tools()
@@ -56,14 +58,20 @@ async def test_alerts(site: WeatherSite) -> None:
 
 async def test_no_alerts(site: WeatherSite) -> None:
     """A quiet state is no failure."""
-    assert (await call(site.url, "get_alerts", {"state": "NV"}))[:2] == (False, "There are no active weather alerts for NV.")
+    assert (await call(site.url, "get_alerts", {"state": "NV"}))[:2] == (
+        False,
+        "There are no active weather alerts for NV.",
+    )
 
 
 async def test_a_forecast(site: WeatherSite) -> None:
     """Five periods as data, which the client checks against the schema; redirections of the service are followed (`TOL-10`)."""
     failed, text, data = await call(site.url, "get_forecast", HERE)
     assert not failed
-    assert text.splitlines()[::2][:2] == ["Sacramento, CA:", "Tonight: 61 °F, wind 5 to 10 mph NW, rain 10 %. Forecast number 1."]
+    assert text.splitlines()[::2][:2] == [
+        "Sacramento, CA:",
+        "Tonight: 61 °F, wind 5 to 10 mph NW, rain 10 %. Forecast number 1.",
+    ]
     assert (data["place"], len(data["periods"])) == ("Sacramento, CA", 5)
     assert data["periods"][1] == {
         "name": "Tonight",
@@ -101,14 +109,20 @@ async def test_only_the_service_itself_is_asked(site: WeatherSite) -> None:
 @pytest.mark.parametrize(
     "name, arguments, words",
     [
-        ("get_forecast", {"latitude": 51.5, "longitude": -0.12}, "covers the USA and its territories only"),
+        (
+            "get_forecast",
+            {"latitude": 51.5, "longitude": -0.12},
+            "covers the USA and its territories only",
+        ),
         ("get_alerts", {"state": "ZZ"}, "knows no state ZZ"),
         ("get_alerts", {"state": "California"}, "state"),
         ("get_forecast", {"latitude": 91, "longitude": 0}, "latitude"),
         ("get_forecast", {"latitude": 1}, "longitude"),
     ],
 )
-async def test_what_cannot_be_answered(site: WeatherSite, name: str, arguments: dict[str, Any], words: str) -> None:
+async def test_what_cannot_be_answered(
+    site: WeatherSite, name: str, arguments: dict[str, Any], words: str
+) -> None:
     """Places abroad, states that do not exist and arguments out of range fail in words (`TOL-16`, `TOL-23`)."""
     failed, text, _ = await call(site.url, name, arguments)
     assert failed
@@ -130,7 +144,9 @@ async def test_what_cannot_be_answered(site: WeatherSite, name: str, arguments: 
         (200, b" " * (MOST_BYTES + 1), "more than"),
     ],
 )
-async def test_a_service_in_trouble(site: WeatherSite, status: int, body: bytes, words: str) -> None:
+async def test_a_service_in_trouble(
+    site: WeatherSite, status: int, body: bytes, words: str
+) -> None:
     """Whatever the service answers, the model gets a sentence (`TOL-15`)."""
     site.trouble = (status, body)
     failed, text, _ = await call(site.url, "get_alerts", {"state": "CA"})
@@ -162,15 +178,26 @@ async def test_without_the_extra(site: WeatherSite, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "httpx2", None)
     failed, text, _ = await call(site.url, "get_alerts", {"state": "CA"})
     assert failed
-    assert text == "The weather server needs an HTTP client. Install it with: pip install 'interlock[servers]'"
+    assert (
+        text
+        == "The weather server needs an HTTP client. Install it with: pip install 'interlock[servers]'"
+    )
 
 
 async def test_as_a_program(site: WeatherSite) -> None:
     """The module runs over stdio, and takes its address from the environment."""
-    env = {"INTERLOCK_WEATHER_URL": site.url, "INTERLOCK_WEATHER_SECONDS": "5", "NO_PROXY": "127.0.0.1"}
+    env = {
+        "INTERLOCK_WEATHER_URL": site.url,
+        "INTERLOCK_WEATHER_SECONDS": "5",
+        "NO_PROXY": "127.0.0.1",
+    }
     entry = {"command": sys.executable, "args": ["-m", "interlock.servers.weather"], "env": env}
     async with Client(entry) as client:
-        assert [tool.name for tool in await client.list_tools()] == ["get_alerts", "get_forecast", "check_weather"]
+        assert [tool.name for tool in await client.list_tools()] == [
+            "get_alerts",
+            "get_forecast",
+            "check_weather",
+        ]
         assert (await client.call_tool("get_forecast", HERE)).value()["place"] == "Sacramento, CA"
 
 

@@ -14,12 +14,25 @@ from interlock.testing import ScriptedAnswers
 OUT, BACK, HOTEL = "CW101-2024-06-15", "CW102-2024-06-22", "bcn-hotel-mar-blau"
 WAY = {"origin": "NYC", "destination": "Barcelona", "date": "2024-06-15"}
 STAY = {"check_in": "2024-06-15", "check_out": "2024-06-22"}
-TRIP: dict[str, Any] = {"outbound_flight": OUT, "return_flight": BACK, "hotel": HOTEL, "travelers": 2, **STAY}
-YES: dict[str, Any] = {"confirmBooking": True, "seatPreference": "Aisle", "roomType": "Sea view", "travelInsurance": True}
+TRIP: dict[str, Any] = {
+    "outbound_flight": OUT,
+    "return_flight": BACK,
+    "hotel": HOTEL,
+    "travelers": 2,
+    **STAY,
+}
+YES: dict[str, Any] = {
+    "confirmBooking": True,
+    "seatPreference": "Aisle",
+    "roomType": "Sea view",
+    "travelInsurance": True,
+}
 CONTACT = {"name": "Ada Lovelace", "email": "ada@example.com", "specialRequests": "A quiet room"}
 
 
-def person(booking: Any = None, contact: Any = None, cancel: Any = None, model: Any = None) -> ScriptedAnswers:
+def person(
+    booking: Any = None, contact: Any = None, cancel: Any = None, model: Any = None
+) -> ScriptedAnswers:
     """Somebody who agrees to everything, unless the test has another answer; `model` answers sampling."""
     forms: Mapping[str, Any] = {
         "Please confirm": YES if booking is None else booking,

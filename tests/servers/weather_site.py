@@ -29,13 +29,18 @@ PERIODS = [
         "isDaytime": n % 2 == 0,
         "temperature": 60 + n,
         "temperatureUnit": "F",
-        "probabilityOfPrecipitation": {"unitCode": "wmoUnit:percent", "value": None if n == 0 else 10 * n},
+        "probabilityOfPrecipitation": {
+            "unitCode": "wmoUnit:percent",
+            "value": None if n == 0 else 10 * n,
+        },
         "windSpeed": "5 to 10 mph",
         "windDirection": "NW",
         "shortForecast": "Sunny",
         "detailedForecast": f"Forecast number {n}.",
     }
-    for n, name in enumerate(["This Afternoon", "Tonight", "Sunday", "Sunday Night", "Monday", "Monday Night", "Tuesday"])
+    for n, name in enumerate(
+        ["This Afternoon", "Tonight", "Sunday", "Sunday Night", "Monday", "Monday Night", "Tuesday"]
+    )
 ]
 
 
@@ -61,7 +66,12 @@ class WeatherSite(Loopback):
         if self.trouble is not None:
             return (*self.trouble, {})
         if path == "/alerts/active/area/CA":
-            return self._geo({"type": "FeatureCollection", "features": [ALERT, {"properties": {"event": "Frost Advisory"}}]})
+            return self._geo(
+                {
+                    "type": "FeatureCollection",
+                    "features": [ALERT, {"properties": {"event": "Frost Advisory"}}],
+                }
+            )
         if path == "/alerts/active/area/NV":
             return self._geo({"type": "FeatureCollection", "features": []})
         if path.startswith("/alerts/"):
@@ -71,10 +81,21 @@ class WeatherSite(Loopback):
         if path in ("/points/38.5800,-121.4900", "/points/40.5,-100", "/points/40.5,-100.0"):
             host = "https://elsewhere.invalid" if self.elsewhere else self.url
             city = {"properties": {"city": "Sacramento", "state": "CA"}}
-            return self._geo({"properties": {"forecast": f"{host}/gridpoints/STO/41,67/forecast", "relativeLocation": city}})
+            return self._geo(
+                {
+                    "properties": {
+                        "forecast": f"{host}/gridpoints/STO/41,67/forecast",
+                        "relativeLocation": city,
+                    }
+                }
+            )
         if path == "/gridpoints/STO/41,67/forecast":
             return self._geo({"properties": {"units": "us", "periods": PERIODS}})
-        return self._problem(404, "Data Unavailable For Requested Point", f"Unable to provide data for requested point {path[8:]}")
+        return self._problem(
+            404,
+            "Data Unavailable For Requested Point",
+            f"Unable to provide data for requested point {path[8:]}",
+        )
 
     @staticmethod
     def _geo(value: Any) -> tuple[int, bytes, dict[str, str]]:

@@ -90,4 +90,6 @@ if child:
 async def start(program: str, *arguments: str) -> Process:
     """A Python process that runs a program; what it prints comes through a pipe."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    return await asyncio.create_subprocess_exec(sys.executable, "-c", program, *arguments, stdout=PIPE, env=environment)
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, *arguments, stdout=PIPE, env=environment
+    )

@@ -13,7 +13,9 @@ MIB = 1024 * 1024
 def write(store: Store, stream: str, *sizes: int, last: bool) -> None:
     """Events of these sizes."""
     for number, size in enumerate(sizes):
-        store.events.append("s", stream, number, b"." * size, last=last and number == len(sizes) - 1)
+        store.events.append(
+            "s", stream, number, b"." * size, last=last and number == len(sizes) - 1
+        )
 
 
 async def kept(store: Store, *streams: str) -> list[bool]:
@@ -44,7 +46,9 @@ async def test_bounds_hold_to_the_letter(kind: str, tmp_path, redis_url: str):
         assert await kept(store, "too large", "next") == [False, True]
 
         write(store, "long", *[1] * (bounds.RUNNING_EVENTS // 2), last=False)
-        assert await kept(store, "long") == [True]  # and nothing waits: a store may drop what comes too fast
+        assert await kept(store, "long") == [
+            True
+        ]  # and nothing waits: a store may drop what comes too fast
         for number in range(bounds.RUNNING_EVENTS // 2, bounds.RUNNING_EVENTS):
             store.events.append("s", "long", number, b".", last=False)
         assert await kept(store, "long") == [True]
@@ -67,7 +71,11 @@ async def test_streams_grow_old(kind: str, tmp_path):
     """Ten minutes after its end a stream is forgotten, a day after its last event one that never ended."""
     now = 1000.0
     clock = lambda: now  # noqa: E731  # a clock that the test turns
-    store = MemoryStore(clock=clock) if kind == "memory" else SqliteStore(tmp_path / "store.db", clock=clock)
+    store = (
+        MemoryStore(clock=clock)
+        if kind == "memory"
+        else SqliteStore(tmp_path / "store.db", clock=clock)
+    )
     async with opened(store):
         write(store, "running", 1, last=False)
         write(store, "ended", 1, last=True)
@@ -105,7 +113,9 @@ async def test_notes_grow_old(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
-async def test_what_a_store_cannot_take_is_dropped_and_told(kind: str, tmp_path, redis_url: str, monkeypatch, caplog):
+async def test_what_a_store_cannot_take_is_dropped_and_told(
+    kind: str, tmp_path, redis_url: str, monkeypatch, caplog
+):
     """Neither an exception nor a wait: a line in the log, without names, and the store goes on."""
     monkeypatch.setattr(bounds, "WAITING_BYTES", 1000)
     store = fresh(kind, tmp_path, redis_url)[0]

@@ -49,7 +49,11 @@ def test_threads_and_processes_take_turns(tmp_path: Path) -> None:
 def test_who_waits_gives_up(tmp_path: Path) -> None:
     """After its patience; the words name the file, and the turn is free again once the other is done."""
     path = tmp_path / "turn"
-    with turn(path, patience=0), pytest.raises(TimeoutError, match=r"held it for 0 seconds: .*turn'"), turn(path, patience=0):
+    with (
+        turn(path, patience=0),
+        pytest.raises(TimeoutError, match=r"held it for 0 seconds: .*turn'"),
+        turn(path, patience=0),
+    ):
         pass
     with turn(path, patience=0):
         pass
@@ -89,7 +93,9 @@ def test_a_file_that_is_no_longer_as_it_was_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "chmod", "replace"])
-def test_a_failure_leaves_the_old_file(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_leaves_the_old_file(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whichever step it befalls."""
     path = tmp_path / "file"
     path.write_bytes(b"before")

@@ -20,7 +20,9 @@ def test_what_is_named_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("MY_NOTES", "")
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert own_path("MY_NOTES", "notes", "notes.db") == tmp_path / "interlock" / "notes" / "notes.db"
+    assert (
+        own_path("MY_NOTES", "notes", "notes.db") == tmp_path / "interlock" / "notes" / "notes.db"
+    )
     assert list(tmp_path.iterdir()) == []
 
 

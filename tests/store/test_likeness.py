@@ -109,14 +109,21 @@ class Likeness(RuleBasedStateMachine):
             number = max(self.next.get((id, name), 0) + skip, 0)
             self.next[id, name] = number + 1
             for store in (self.model, self.stores[self.turn % 2]):
-                store.events.append(id, name, number, b"." * (size if times == 1 else size // 10), last=last)
+                store.events.append(
+                    id, name, number, b"." * (size if times == 1 else size // 10), last=last
+                )
 
     @rule(id=IDS, stream=STREAMS, after=st.integers(-2, 12))
     def read(self, id: str, stream: str, after: int) -> None:
         """From anywhere."""
         self.both(lambda store: store.events.read(id, stream, after))
 
-    @rule(key=IDS, now=TIMES, rate=st.sampled_from([0.1, 0.5, 1.0, 3.0]), burst=st.sampled_from([1.0, 1.5, 4.0]))
+    @rule(
+        key=IDS,
+        now=TIMES,
+        rate=st.sampled_from([0.1, 0.5, 1.0, 3.0]),
+        burst=st.sampled_from([1.0, 1.5, 4.0]),
+    )
     def take(self, key: str, now: int, rate: float, burst: float) -> None:
         """Waits are the same but for the grain of the clock."""
         keyed = f"{key} {rate} {burst}"  # a bucket has one rate for all its life
@@ -124,7 +131,10 @@ class Likeness(RuleBasedStateMachine):
         async def take(store):
             return await store.rates.take(keyed, rate=rate, burst=burst, now=self.base + now)
 
-        expected, found = self.runner.run(take(self.model)), self.runner.run(take(self.stores[self.turn % 2]))
+        expected, found = (
+            self.runner.run(take(self.model)),
+            self.runner.run(take(self.stores[self.turn % 2])),
+        )
         assert found == pytest.approx(expected, abs=1e-5)
 
     @rule(worker=IDS, until=TIMES)
@@ -148,4 +158,7 @@ class Likeness(RuleBasedStateMachine):
 def test_shared_stores_behave_as_memory_does(kind: str, redis_url: str):
     """Sessions, events, buckets and workers, step by step (`HTL-35`, `HTL-36`, `HTL-42`)."""
     machine = type(f"Likeness{kind}", (Likeness,), {"kind": kind, "redis_url": redis_url})
-    run_state_machine_as_test(machine, settings=settings(max_examples=settings().max_examples // 3, stateful_step_count=30))
+    run_state_machine_as_test(
+        machine,
+        settings=settings(max_examples=settings().max_examples // 3, stateful_step_count=30),
+    )

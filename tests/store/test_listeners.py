@@ -60,7 +60,9 @@ async def test_threads_and_the_loop_make_one_order():
     board.post(b"loop")
     for ear in ears:
         assert ear.notes == [b"thread", b"loop"]
-    assert [place for _, place in late.heard if int(place) <= int(position)] == []  # `position` was told before the thread's note was heard
+    assert [
+        place for _, place in late.heard if int(place) <= int(position)
+    ] == []  # `position` was told before the thread's note was heard
     assert late.notes == [b"thread", b"loop"]
     assert await board.since(position) == late.heard
 

@@ -22,7 +22,9 @@ async def test_an_idle_session_costs_less_than_four_kilobytes():
     tracemalloc.start()
     try:
         for n in range(COUNT):
-            fresh = msgspec.structs.replace(msgspec.json.decode(encoded, type=Session), id=f"session-{n}")
+            fresh = msgspec.structs.replace(
+                msgspec.json.decode(encoded, type=Session), id=f"session-{n}"
+            )
             await store.sessions.create(fresh, most=COUNT, now=now)
             store.events.append(fresh.id, "1", 0, b"x" * 200, last=True)
         size, _ = tracemalloc.get_traced_memory()

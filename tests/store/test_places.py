@@ -49,7 +49,11 @@ def test_urls_name_stores(url: str, tmp_path):
 async def test_sqlite_paths_are_absolute_or_relative(tmp_path, monkeypatch):
     """Three slashes begin an absolute path; without slashes it is that of a file here, wherever one goes later."""
     monkeypatch.chdir(tmp_path)
-    stores = [open_store(f"sqlite://{tmp_path}/absolute.db"), open_store("sqlite:relative.db"), SqliteStore(Path("given.db"))]
+    stores = [
+        open_store(f"sqlite://{tmp_path}/absolute.db"),
+        open_store("sqlite:relative.db"),
+        SqliteStore(Path("given.db")),
+    ]
     monkeypatch.chdir("/")
     for store in stores:
         await store.open()
@@ -60,7 +64,9 @@ async def test_sqlite_paths_are_absolute_or_relative(tmp_path, monkeypatch):
 @pytest.mark.parametrize("url", NOWHERE)
 def test_other_urls_are_refused_with_what_there_is(url: str):
     """The words name every scheme, and nothing of a URL that might be a secret."""
-    with pytest.raises(ValueError, match=r"memory:.*sqlite:///.*redis://.*rediss://.*unix://") as caught:
+    with pytest.raises(
+        ValueError, match=r"memory:.*sqlite:///.*redis://.*rediss://.*unix://"
+    ) as caught:
         open_store(url)
     assert "secret" not in str(caught.value)
 
@@ -74,7 +80,9 @@ def test_a_missing_package_is_named_in_one_line():
         "    try: make('redis://127.0.0.1')\n"
         "    except StoreError as bad: print(bad)\n"
     )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
     assert said == "the Redis store needs the package redis: pip install 'interlock[redis]'\n" * 2
 
 
@@ -85,7 +93,9 @@ def test_a_store_loads_no_more_than_it_needs():
         "import interlock.store; interlock.store.open_store('memory:'); print('sqlite3' in sys.modules, 'redis' in sys.modules)\n"
         "interlock.store.open_store('redis://127.0.0.1'); print('redis' in sys.modules)\n"
     )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
     assert said.split() == ["False", "False", "False", "False"]
 
 
@@ -99,7 +109,12 @@ def test_the_room_lists_what_it_offers():
 
 
 @pytest.mark.parametrize(
-    "url", ["redis://user:secret@127.0.0.1:1", "redis://user:secret@host:port", "unix:///nowhere/secret.sock?password=secret"]
+    "url",
+    [
+        "redis://user:secret@127.0.0.1:1",
+        "redis://user:secret@host:port",
+        "unix:///nowhere/secret.sock?password=secret",
+    ],
 )
 async def test_a_server_that_is_not_there_is_named_without_its_password(url: str):
     """The words say where it was looked for."""

@@ -17,7 +17,11 @@ from tests.store.scripts import BUSY, ECHO, FORK, start
 @pytest.fixture(params=SHARED)
 def place(request, tmp_path, redis_url: str) -> str:
     """A fresh place as the programs take it: a URL, and for Redis a prefix."""
-    return f"sqlite:{tmp_path}/store.db" if request.param == "sqlite" else f"{redis_url} interlock-test:{tmp_path.name}:{time.time_ns()}:"
+    return (
+        f"sqlite:{tmp_path}/store.db"
+        if request.param == "sqlite"
+        else f"{redis_url} interlock-test:{tmp_path.name}:{time.time_ns()}:"
+    )
 
 
 def at(place: str) -> Store:
@@ -36,7 +40,9 @@ async def test_two_processes_hear_each_other(place: str):
         for n in range(20):
             store.notes.post(b"ping %d" % n)
         heard = await ear.hear(40)
-        assert [note for note in heard if note.startswith(b"pong")] == [b"pong %d" % n for n in range(20)]
+        assert [note for note in heard if note.startswith(b"pong")] == [
+            b"pong %d" % n for n in range(20)
+        ]
         store.notes.post(b"over")
         assert await process.wait() == 0
 

@@ -148,7 +148,13 @@ async def test_what_is_sent_again_is_put_up_once(redis_url: str, prefix: str):
             store.changes.post(b"last")
             await heard(ear, b"last")
             assert ear.notes == [b"0", b"1", b"2", b"3", b"4", b"last"]
-            assert [number for number, _ in (await store.events.read("s", "t", -1)).events] == [0, 1, 2, 3, 4]
+            assert [number for number, _ in (await store.events.read("s", "t", -1)).events] == [
+                0,
+                1,
+                2,
+                3,
+                4,
+            ]
     assert proxy.cuts == 5
 
 
@@ -198,16 +204,35 @@ async def test_nothing_stays_for_ever(redis_url: str, prefix: str):
     async with opened(store), Redis.from_url(redis_url) as client:
 
         async def ages() -> dict[str, int]:
-            return {key.decode().removeprefix(prefix): await client.pttl(key) async for key in client.scan_iter(match=f"{prefix}*")}
+            return {
+                key.decode().removeprefix(prefix): await client.pttl(key)
+                async for key in client.scan_iter(match=f"{prefix}*")
+            }
 
         before = await ages()
         await store.sessions.create(kept, most=9, now=kept.created)
         store.events.append("s", "ended", 0, b"x", last=True)
         store.events.append("s", "running", 0, b"x", last=False)
         await store.events.read("s", "running", 0)
-        of_session = {key: age for key, age in (await ages()).items() if key not in before and key != "sessions"}
-        assert set(of_session) == {"session:s", "streams:s", "ended:s", "events:1:s:ended", "events:1:s:running"}
-        assert 0 < of_session["events:1:s:ended"] <= 600_000 < of_session["events:1:s:running"] <= 86_400_000
+        of_session = {
+            key: age
+            for key, age in (await ages()).items()
+            if key not in before and key != "sessions"
+        }
+        assert set(of_session) == {
+            "session:s",
+            "streams:s",
+            "ended:s",
+            "events:1:s:ended",
+            "events:1:s:running",
+        }
+        assert (
+            0
+            < of_session["events:1:s:ended"]
+            <= 600_000
+            < of_session["events:1:s:running"]
+            <= 86_400_000
+        )
         assert all(age > 0 for age in of_session.values())
         assert await store.sessions.end("s")
         assert set(await ages()) == set(before)

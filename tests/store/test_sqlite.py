@@ -30,7 +30,10 @@ async def test_only_its_owner_may_read_the_file(tmp_path):
 
 
 def _text(path: Path) -> None:
-    path.write_text("No database at all, but a text that is long enough to be looked at as one.\n" * 20, encoding="utf-8")
+    path.write_text(
+        "No database at all, but a text that is long enough to be looked at as one.\n" * 20,
+        encoding="utf-8",
+    )
 
 
 def _others(path: Path) -> None:
@@ -112,7 +115,10 @@ async def test_a_failure_is_told_to_who_asked_and_harms_no_other(tmp_path):
         kept = session("s")
         bad = store.workers.beat("\udc80", until=1.0)  # no text that SQLite can take
         done = await asyncio.gather(
-            store.sessions.create(kept, most=9, now=0.0), bad, store.workers.beat("w", until=9.0), return_exceptions=True
+            store.sessions.create(kept, most=9, now=0.0),
+            bad,
+            store.workers.beat("w", until=9.0),
+            return_exceptions=True,
         )
         assert done[0] is True
         assert isinstance(done[1], StoreError)

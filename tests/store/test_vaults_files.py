@@ -54,7 +54,12 @@ async def test_files_that_others_may_read_are_refused(kind: str, wide: int, tmp_
     path.chmod(wide)
     before = path.read_bytes()
     other = vault(kind, path)
-    for ask in (other.get("k", "a"), other.put("k", "a", b"w"), other.take("k", "a"), other.keys("k")):
+    for ask in (
+        other.get("k", "a"),
+        other.put("k", "a", b"w"),
+        other.take("k", "a"),
+        other.keys("k"),
+    ):
         with pytest.raises(StoreError, match=f"{wide:04o}.*chmod 600 {path}.*revoked"):
             await ask
     assert (path.read_bytes(), mode(path)) == (before, wide)
@@ -63,14 +68,20 @@ async def test_files_that_others_may_read_are_refused(kind: str, wide: int, tmp_
     await other.aclose()
 
 
-@pytest.mark.parametrize("kind, wide", [("file", 0o755), ("file", 0o750), ("file", 0o777), ("sqlite", 0o777), ("sqlite", 0o770)])
+@pytest.mark.parametrize(
+    "kind, wide",
+    [("file", 0o755), ("file", 0o750), ("file", 0o777), ("sqlite", 0o777), ("sqlite", 0o770)],
+)
 async def test_folders_that_are_too_open_are_refused(kind: str, wide: int, tmp_path):
     """A folder in which others may look (for a file), or write (for SQLite), with words that say what to do."""
     folder = tmp_path / "folder"
     folder.mkdir()
     folder.chmod(wide)
     one = vault(kind, folder / "vault")
-    with pytest.raises(StoreError, match=f"folder of the vault, {folder} .*{wide:04o}.*chmod (700|go-w) {folder}.*will be made"):
+    with pytest.raises(
+        StoreError,
+        match=f"folder of the vault, {folder} .*{wide:04o}.*chmod (700|go-w) {folder}.*will be made",
+    ):
         await one.put("k", "a", b"v")
     assert list(folder.iterdir()) == []
     folder.chmod(0o700)
@@ -157,7 +168,9 @@ async def test_a_damaged_file_is_kept_aside(case: str, key: str | None, tmp_path
     for number, ask in enumerate((lambda: one.get("k", "a"), lambda: one.put("k", "b", b"new")), 1):
         path.write_bytes(damaged)
         path.chmod(0o600)
-        with pytest.raises(StoreError, match=f"damaged.*kept as vault.damaged-{number}.*log in again"):
+        with pytest.raises(
+            StoreError, match=f"damaged.*kept as vault.damaged-{number}.*log in again"
+        ):
             await ask()
         aside = tmp_path / f"vault.damaged-{number}"
         assert (aside.read_bytes(), mode(aside), path.exists()) == (damaged, 0o600, False)
@@ -179,7 +192,9 @@ async def test_a_later_versions_file_is_left_alone(tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("contents", [b"no database at all, " * 100, b"SQLite format 3\0" + b"\xff" * 4096])
+@pytest.mark.parametrize(
+    "contents", [b"no database at all, " * 100, b"SQLite format 3\0" + b"\xff" * 4096]
+)
 async def test_what_is_no_database_is_left_alone(contents: bytes, tmp_path):
     """The words say what to do, and not a byte is changed."""
     path = tmp_path / "vault"
@@ -239,7 +254,10 @@ async def test_who_waits_for_the_lock_stops_nobody_else(tmp_path):
 async def test_a_lock_that_is_never_let_go_is_named(tmp_path):
     """After the vault's patience the words say which lock."""
     one = vault("file", tmp_path / "vault", patience=0.02)
-    with turn(tmp_path / "vault.lock", patience=1.0), pytest.raises(StoreError, match=r"held the lock .*vault\.lock for 0\.02 seconds"):
+    with (
+        turn(tmp_path / "vault.lock", patience=1.0),
+        pytest.raises(StoreError, match=r"held the lock .*vault\.lock for 0\.02 seconds"),
+    ):
         await one.put("k", "a", b"v")
 
 
@@ -249,7 +267,9 @@ async def test_a_database_that_is_never_let_go_is_named(tmp_path):
     await one.put("k", "a", b"v")
     with contextlib.closing(sqlite3.connect(tmp_path / "vault", isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StoreError, match="another process has used the vault .* for 0.02 seconds"):
+        with pytest.raises(
+            StoreError, match="another process has used the vault .* for 0.02 seconds"
+        ):
             await one.put("k", "a", b"w")
         db.execute("ROLLBACK")
     await one.put("k", "a", b"w")
@@ -261,5 +281,7 @@ async def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     """A file stands in its place."""
     (tmp_path / "file").write_text("")
     for kind in KINDS:
-        with pytest.raises(StoreError, match=f"folder {tmp_path}/file/sub.*(cannot be made|cannot be used)"):
+        with pytest.raises(
+            StoreError, match=f"folder {tmp_path}/file/sub.*(cannot be made|cannot be used)"
+        ):
             await vault(kind, tmp_path / "file" / "sub" / "vault").put("k", "a", b"v")

@@ -67,7 +67,10 @@ async def test_a_writer_that_dies_leaves_the_old_or_the_new(tmp_path):
         try:
             await vault(Mortal(folder, left)).put("k", "a", b"new" * 2500)
         except StoreError as bad:
-            assert "the keyring cannot be written to (ConnectionError: the service has gone away)" in str(bad)
+            assert (
+                "the keyring cannot be written to (ConnectionError: the service has gone away)"
+                in str(bad)
+            )
             seen.add("died")
         else:
             seen.add("lived")
@@ -81,7 +84,9 @@ async def test_a_writer_that_dies_leaves_the_old_or_the_new(tmp_path):
     assert seen == {"died", "lived", b"old", b"new"}
 
 
-@pytest.mark.parametrize("harm", ["a piece is gone", "a piece is changed", "the first entry is changed"])
+@pytest.mark.parametrize(
+    "harm", ["a piece is gone", "a piece is changed", "the first entry is changed"]
+)
 async def test_damage_is_said_and_left_as_it_is(harm: str, tmp_path):
     """Never taken for an empty vault, never written over."""
     ring = FolderRing(tmp_path / "ring", WINDOWS)
@@ -98,7 +103,10 @@ async def test_damage_is_said_and_left_as_it_is(harm: str, tmp_path):
             root.write_text("password")
     before = {each.name: each.read_text() for each in ring.folder.iterdir()}
     for ask in (one.get("k", "a"), one.put("k", "a", b"w"), one.keys("k")):
-        with pytest.raises(StoreError, match="damaged and is left as it is: remove the entries of interlock that begin with 'vault'"):
+        with pytest.raises(
+            StoreError,
+            match="damaged and is left as it is: remove the entries of interlock that begin with 'vault'",
+        ):
             await ask
     assert {each.name: each.read_text() for each in ring.folder.iterdir()} == before
 
@@ -114,13 +122,17 @@ async def test_a_keyring_is_for_small_things(tmp_path):
 
 async def test_entries_that_are_too_long_for_the_keyring_are_said(tmp_path):
     """Where a platform takes less than we thought."""
-    with pytest.raises(StoreError, match=r"cannot be written to \(PasswordSetError: it is too long\)"):
+    with pytest.raises(
+        StoreError, match=r"cannot be written to \(PasswordSetError: it is too long\)"
+    ):
         await vault(FolderRing(tmp_path / "ring", 100)).put("k", "a", b"x" * 1000)
 
 
 async def test_a_locked_keyring_is_said(tmp_path):
     """In its own words."""
-    with pytest.raises(StoreError, match=r"the keyring cannot be read \(KeyringLocked: it is locked\)"):
+    with pytest.raises(
+        StoreError, match=r"the keyring cannot be read \(KeyringLocked: it is locked\)"
+    ):
         await vault(LockedRing(tmp_path / "ring")).get("k", "a")
 
 
@@ -146,16 +158,27 @@ except StoreError as bad:
 """
 
 
-@pytest.mark.parametrize("backend", ["keyring.backends.fail.Keyring", "keyring.backends.null.Keyring"])
+@pytest.mark.parametrize(
+    "backend", ["keyring.backends.fail.Keyring", "keyring.backends.null.Keyring"]
+)
 def test_without_a_desktop_the_words_say_what_to_use(backend: str, tmp_path):
     """`keyring:` says which vaults there are instead; the vault of somebody who names none works all the same, plain with mode 0600."""
-    variables = environment(PYTHON_KEYRING_BACKEND=backend, XDG_DATA_HOME=str(tmp_path), HOME=str(tmp_path))
+    variables = environment(
+        PYTHON_KEYRING_BACKEND=backend, XDG_DATA_HOME=str(tmp_path), HOME=str(tmp_path)
+    )
 
     def said(*arguments: str) -> str:
-        return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], env=variables, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            [sys.executable, "-c", PROGRAM, *arguments],
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
 
-    assert "there is no keyring here, as is usual without a desktop: use a vault in a file instead: INTERLOCK_VAULT=file:///" in said(
-        "keyring:"
+    assert (
+        "there is no keyring here, as is usual without a desktop: use a vault in a file instead: INTERLOCK_VAULT=file:///"
+        in said("keyring:")
     )
     assert said() == "kept False\n"
     assert (next(tmp_path.rglob("secrets")).stat().st_mode & 0o777) == 0o600
@@ -163,9 +186,20 @@ def test_without_a_desktop_the_words_say_what_to_use(backend: str, tmp_path):
 
 def test_a_keyring_that_is_configured_wrongly_is_said(tmp_path):
     """A name that is no module's harms neither."""
-    variables = environment(PYTHON_KEYRING_BACKEND="nowhere.Keyring", XDG_DATA_HOME=str(tmp_path), HOME=str(tmp_path))
-    for arguments, words in ((["keyring:"], "configured cannot be loaded (ModuleNotFoundError"), ([], "kept False")):
-        ran = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], env=variables, capture_output=True, text=True, check=True)
+    variables = environment(
+        PYTHON_KEYRING_BACKEND="nowhere.Keyring", XDG_DATA_HOME=str(tmp_path), HOME=str(tmp_path)
+    )
+    for arguments, words in (
+        (["keyring:"], "configured cannot be loaded (ModuleNotFoundError"),
+        ([], "kept False"),
+    ):
+        ran = subprocess.run(
+            [sys.executable, "-c", PROGRAM, *arguments],
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert words in ran.stdout
 
 
@@ -173,9 +207,18 @@ def test_a_missing_package_is_named_in_one_line(tmp_path):
     """Without keyring there is one line that says what to install, and the vault of somebody who names none works all the same."""
     variables = environment(XDG_DATA_HOME=str(tmp_path), HOME=str(tmp_path))
     for arguments, words in (
-        (["keyring:"], "the vault in the keyring needs the package keyring: pip install 'interlock[keyring]'\n"),
+        (
+            ["keyring:"],
+            "the vault in the keyring needs the package keyring: pip install 'interlock[keyring]'\n",
+        ),
         ([], "kept False\n"),
     ):
         program = "import sys; sys.modules['keyring'] = None\n" + PROGRAM
-        ran = subprocess.run([sys.executable, "-c", program, *arguments], env=variables, capture_output=True, text=True, check=True)
+        ran = subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert ran.stdout == words

@@ -44,7 +44,11 @@ class Model:
         self.clock, self.kept = clock, {}
 
     def lives(self) -> dict:
-        self.kept = {of: (value, end) for of, (value, end) in self.kept.items() if end is None or self.clock() < end}
+        self.kept = {
+            of: (value, end)
+            for of, (value, end) in self.kept.items()
+            if end is None or self.clock() < end
+        }
         return self.kept
 
     async def get(self, kind, key):

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from interlock.store import FileVault, KeyringVault, MemoryVault, RedisVault, SqliteVault, Vault, open_vault
+from interlock.store import (
+    FileVault,
+    KeyringVault,
+    MemoryVault,
+    RedisVault,
+    SqliteVault,
+    Vault,
+    open_vault,
+)
 from tests.store.vault_scripts import environment
 
 PLACES = {
@@ -94,5 +102,11 @@ def test_a_vault_loads_no_more_than_it_needs():
         "for url in ('file:x', 'sqlite:x', 'keyring:', 'redis://127.0.0.1'): open_vault(url)\n"
         "print(*(name in sys.modules for name in ('keyring', 'cryptography', 'redis')))\n"
     )
-    said = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert said.split() == ["False"] * 4

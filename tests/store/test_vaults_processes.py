@@ -68,9 +68,13 @@ async def test_eight_processes_lose_nothing(place, run):
     assert len(await vault.keys("own")) == 8 * rounds
     assert await vault.get("count", "") == b"%d" % (8 * rounds)
     assert await vault.keys("ticket") == []
-    assert Counter(ticket for _, taken in said for ticket in taken) == Counter(str(n) for n in range(rounds))
+    assert Counter(ticket for _, taken in said for ticket in taken) == Counter(
+        str(n) for n in range(rounds)
+    )
     for n in range(rounds):
-        assert [me for me, (added, _) in enumerate(said) if n in added] == [int(await vault.get("wanted", str(n)))]
+        assert [me for me, (added, _) in enumerate(said) if n in added] == [
+            int(await vault.get("wanted", str(n)))
+        ]
     await vault.aclose()
 
 

@@ -30,8 +30,13 @@ async def test_the_server_forgets_by_itself_what_ends(redis_url: str, prefix: st
     await vault.put("stays", "b", b"v")
     await vault.put("long", "a", b"v", until=1e300)
     async with Redis.from_url(redis_url) as client:
-        left = {name.decode().removeprefix(prefix): await client.ttl(name) async for name in client.scan_iter(match=f"{prefix}*")}
-    assert {name: round(seconds, -2) if seconds > 0 else seconds for name, seconds in left.items()} == {
+        left = {
+            name.decode().removeprefix(prefix): await client.ttl(name)
+            async for name in client.scan_iter(match=f"{prefix}*")
+        }
+    assert {
+        name: round(seconds, -2) if seconds > 0 else seconds for name, seconds in left.items()
+    } == {
         "record:4:ends:a": 1000,
         "record:4:ends:b": 2000,
         "ends:ends": 2000,
@@ -67,7 +72,9 @@ async def test_a_server_that_is_away_is_named_and_found_again(prefix: str):
     try:
         await vault.put("k", "a", b"v")
         server.terminate()
-        with pytest.raises(StoreError, match=f"Redis server at 127.0.0.1:{port} cannot be used for a vault"):
+        with pytest.raises(
+            StoreError, match=f"Redis server at 127.0.0.1:{port} cannot be used for a vault"
+        ):
             await vault.get("k", "a")
         server = ValkeyServer(port=port)
         await asyncio.to_thread(server.start)
@@ -79,11 +86,18 @@ async def test_a_server_that_is_away_is_named_and_found_again(prefix: str):
 
 
 @pytest.mark.parametrize(
-    "url", ["redis://user:secret@127.0.0.1:1", "redis://user:secret@host:port", "unix:///nowhere/secret.sock?password=secret"]
+    "url",
+    [
+        "redis://user:secret@127.0.0.1:1",
+        "redis://user:secret@host:port",
+        "unix:///nowhere/secret.sock?password=secret",
+    ],
 )
 async def test_no_password_is_told(url: str):
     """Whatever is wrong with the URL."""
-    with pytest.raises(StoreError, match="the Redis server at .* cannot be used for a vault") as caught:
+    with pytest.raises(
+        StoreError, match="the Redis server at .* cannot be used for a vault"
+    ) as caught:
         await RedisVault(url).get("k", "a")
     assert "secret@" not in str(caught.value)
     assert "password" not in str(caught.value)
@@ -103,7 +117,9 @@ async def test_nothing_is_sent_twice(prefix: str):
 
     server = await asyncio.start_server(break_off, "127.0.0.1", 0)
     async with server:
-        vault = RedisVault(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", prefix=prefix, patience=5.0)
+        vault = RedisVault(
+            f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", prefix=prefix, patience=5.0
+        )
         for ask in (vault.add("k", "a", b"v"), vault.take("k", "a"), vault.remove("k", "a")):
             sent.clear()
             with pytest.raises(StoreError, match="cannot be used for a vault"):

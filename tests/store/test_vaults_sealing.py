@@ -45,14 +45,23 @@ class Place:
         """A vault that has this key, or asks this keyring."""
         if kind == "redis":
             return RedisVault(self.redis_url, prefix=self.prefix, key=key)
-        return {"file": FileVault, "sqlite": SqliteVault}[kind](self.folder / kind, key=key, keyring=keyring)
+        return {"file": FileVault, "sqlite": SqliteVault}[kind](
+            self.folder / kind, key=key, keyring=keyring
+        )
 
     async def lies(self, kind: str) -> bytes:
         """All bytes that lie there."""
         if kind != "redis":
-            return b"".join(each.read_bytes() for each in sorted(self.folder.iterdir()) if each.name.startswith(kind))
+            return b"".join(
+                each.read_bytes()
+                for each in sorted(self.folder.iterdir())
+                if each.name.startswith(kind)
+            )
         async with Redis.from_url(self.redis_url) as client:
-            found = [await client.get(name) async for name in client.scan_iter(match=f"{self.prefix}record*")]
+            found = [
+                await client.get(name)
+                async for name in client.scan_iter(match=f"{self.prefix}record*")
+            ]
         return b"".join(sorted(found))
 
 
@@ -84,15 +93,27 @@ async def test_a_sealed_file_tells_no_names(place: Place):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("key, words", [("another key that is long enough too", "another key"), (None, "INTERLOCK_VAULT_KEY")])
-async def test_a_wrong_key_is_an_error_and_harms_nothing(kind: str, key: str | None, words: str, place: Place):
+@pytest.mark.parametrize(
+    "key, words",
+    [("another key that is long enough too", "another key"), (None, "INTERLOCK_VAULT_KEY")],
+)
+async def test_a_wrong_key_is_an_error_and_harms_nothing(
+    kind: str, key: str | None, words: str, place: Place
+):
     """No value is given, none is lost or written over, and the right key still opens everything."""
     right, wrong = place.vault(kind, KEY), place.vault(kind, key)
     await right.put("k", "a", SECRET)
     before = await place.lies(kind)
     asks = [wrong.get("k", "a"), wrong.take("k", "a"), wrong.swap("k", "a", SECRET, b"w")]
-    if kind != "redis":  # where a record is on its own, to put another in its place asks nothing about it
-        asks += [wrong.put("k", "a", b"w"), wrong.add("k", "b", b"w"), wrong.remove("k", "a"), wrong.keys("k")]
+    if (
+        kind != "redis"
+    ):  # where a record is on its own, to put another in its place asks nothing about it
+        asks += [
+            wrong.put("k", "a", b"w"),
+            wrong.add("k", "b", b"w"),
+            wrong.remove("k", "a"),
+            wrong.keys("k"),
+        ]
     for ask in asks:
         with pytest.raises(StoreError, match=words):
             await ask
@@ -124,7 +145,9 @@ async def test_records_cannot_change_places_in_a_database(place: Place):
     await vault.put("k", "a", b"one")
     await vault.put("k", "b", b"other")
     with contextlib.closing(sqlite3.connect(vault.path)) as db:
-        db.execute("UPDATE records SET value = (SELECT value FROM records WHERE key = CAST('b' AS BLOB)) WHERE key = CAST('a' AS BLOB)")
+        db.execute(
+            "UPDATE records SET value = (SELECT value FROM records WHERE key = CAST('b' AS BLOB)) WHERE key = CAST('a' AS BLOB)"
+        )
         db.commit()
     with pytest.raises(StoreError, match="kind 'k' in the vault cannot be opened"):
         await vault.take("k", "a")
@@ -152,7 +175,9 @@ async def test_the_keyring_keeps_the_key(kind: str, place: Place, tmp_path):
             with pytest.raises(StoreError, match=words):
                 await ask
 
-    await refused("the keyring is not to be used: unlock the keyring, or use a vault in a file instead", False)
+    await refused(
+        "the keyring is not to be used: unlock the keyring, or use a vault in a file instead", False
+    )
     ring.locked = True
     await refused("KeyringLocked: it is locked.*unlock the keyring", ring)
     await refused("KeyringLocked", ring, KEY)
@@ -170,7 +195,9 @@ async def test_the_keyring_keeps_the_key(kind: str, place: Place, tmp_path):
 
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("ring", [LockedRing, ForgetfulRing])
-async def test_a_keyring_that_keeps_nothing_seals_nothing(kind: str, ring: type, place: Place, tmp_path):
+async def test_a_keyring_that_keeps_nothing_seals_nothing(
+    kind: str, ring: type, place: Place, tmp_path
+):
     """The vault works without it, says that it is not sealed, and is no less its owner's alone."""
     vault = place.vault(kind, keyring=ring(tmp_path / "ring"))
     await vault.put("k", "a", SECRET)
@@ -182,7 +209,9 @@ async def test_a_keyring_that_keeps_nothing_seals_nothing(kind: str, ring: type,
 
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("by", ["key", "keyring"])
-async def test_a_vault_is_sealed_as_soon_as_there_is_a_key(kind: str, by: str, place: Place, tmp_path):
+async def test_a_vault_is_sealed_as_soon_as_there_is_a_key(
+    kind: str, by: str, place: Place, tmp_path
+):
     """With the next write nothing plain is left on the disk, and who has the file open already needs the key from then on."""
     plain = place.vault(kind)
     await plain.put("k", "a", SECRET)
@@ -217,10 +246,16 @@ async def test_what_is_gone_is_gone_from_the_file(kind: str, place: Place):
     await vault.aclose()
 
 
-@pytest.mark.parametrize("make", [FileVault, SqliteVault, lambda path, key=None: RedisVault("redis://127.0.0.1", key=key)])
+@pytest.mark.parametrize(
+    "make",
+    [FileVault, SqliteVault, lambda path, key=None: RedisVault("redis://127.0.0.1", key=key)],
+)
 def test_a_short_key_is_refused(make, tmp_path, monkeypatch):
     """With words that say how to make one, and never with the key."""
-    with pytest.raises(ValueError, match=r"key that was given is shorter than 32 characters: make one with .*token_urlsafe") as caught:
+    with pytest.raises(
+        ValueError,
+        match=r"key that was given is shorter than 32 characters: make one with .*token_urlsafe",
+    ) as caught:
         make(tmp_path / "vault", key="password")
     assert "password" not in str(caught.value)
     monkeypatch.setenv("INTERLOCK_VAULT_KEY", "password")
@@ -240,6 +275,12 @@ def test_without_cryptography_a_key_is_an_error_and_none_is_not(tmp_path):
         "    asyncio.run(vault.put('k', 'a', b'v'))\n"
         "    print(vault.sealed)\n"
     )
-    ran = subprocess.run([sys.executable, "-c", program, str(tmp_path)], env=environment(), capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     words = "a vault can only be sealed where the package cryptography is installed: pip install 'interlock[seal]'"
     assert ran.stdout.splitlines() == [words, "False"] * 2

@@ -140,14 +140,28 @@ assert len(asyncio.run(vault.keys("k"))) == 24
 
 def environment(**more: str) -> dict[str, str]:
     """Variables for a program that must not meet the keyring, or the vault, of whoever runs the tests."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_VAULT")}
-    return {**own, "PYTHONUNBUFFERED": "1", "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring", **more}
+    own = {
+        name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_VAULT")
+    }
+    return {
+        **own,
+        "PYTHONUNBUFFERED": "1",
+        "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+        **more,
+    }
 
 
 async def start(program: str, *arguments: str, **variables: str) -> Process:
     """A Python process, with a group of its own, that runs a program; what it is told and what it prints goes through pipes."""
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, *arguments, stdin=PIPE, stdout=PIPE, env=environment(**variables), start_new_session=True
+        sys.executable,
+        "-c",
+        program,
+        *arguments,
+        stdin=PIPE,
+        stdout=PIPE,
+        env=environment(**variables),
+        start_new_session=True,
     )
 
 

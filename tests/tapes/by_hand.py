@@ -68,8 +68,13 @@ async def answered(written: list[str], server: Server, revision: str) -> list[st
 def answer_anew(path: Path) -> None:
     """Write a tape with the server's part of today. Raises ValueError where the revisions that it is for do not agree on it."""
     written = path.read_text(encoding="utf-8").splitlines()
-    versions = {revision: asyncio.run(answered(written, server_of(path), revision)) for revision in revisions_of(path)}
+    versions = {
+        revision: asyncio.run(answered(written, server_of(path), revision))
+        for revision in revisions_of(path)
+    }
     first, *others = versions.values()
     if any(other != first for other in others):
-        raise ValueError(f"{path.name}: the revisions {', '.join(versions)} do not answer alike; make it two tapes")
+        raise ValueError(
+            f"{path.name}: the revisions {', '.join(versions)} do not answer alike; make it two tapes"
+        )
     path.write_text("".join(f"{line}\n" for line in first), encoding="utf-8")

@@ -33,7 +33,9 @@ from .scenarios import fresh, refused, scenario
 
 def plain(revision: str) -> Server:
     """Nothing but a name."""
-    return fresh(title="The taped server", instructions="Ask for nothing.", website_url="https://example.com")
+    return fresh(
+        title="The taped server", instructions="Ask for nothing.", website_url="https://example.com"
+    )
 
 
 @scenario("life", "Open, make sure that the server is there, set a log level, close.", plain)
@@ -49,7 +51,12 @@ def of_one_revision(revision: str) -> Server:
     return fresh(revisions=[revision])
 
 
-@scenario("probe", "A client that speaks everything meets a server that speaks one revision.", of_one_revision, options={"revision": None})
+@scenario(
+    "probe",
+    "A client that speaks everything meets a server that speaks one revision.",
+    of_one_revision,
+    options={"revision": None},
+)
 async def probe(client: Client) -> None:
     """`server/discover` first, and `initialize` where that leads nowhere."""
     await client.ping()
@@ -69,22 +76,34 @@ def tool_server(revision: str) -> Server:
     """Tools of every kind of value."""
     server = fresh(page_size=3)
 
-    @server.tool(title="Add", annotations=ToolAnnotations(read_only_hint=True), icons=[Icon(src="https://example.com/add.png")])
-    async def add(a: int, b: Annotated[int, msgspec.Meta(ge=0, description="what to add")] = 1) -> int:
+    @server.tool(
+        title="Add",
+        annotations=ToolAnnotations(read_only_hint=True),
+        icons=[Icon(src="https://example.com/add.png")],
+    )
+    async def add(
+        a: int, b: Annotated[int, msgspec.Meta(ge=0, description="what to add")] = 1
+    ) -> int:
         """Add two numbers."""
         return a + b
 
     @server.tool(meta={"example.com/shelf": 3})
-    async def show(kind: Literal["text", "image", "audio", "link", "embedded", "mixed", "result"]) -> Any:
+    async def show(
+        kind: Literal["text", "image", "audio", "link", "embedded", "mixed", "result"],
+    ) -> Any:
         """A value of a kind."""
         return {
             "text": "Grüße",
             "image": Image(data=b"png", format="png"),
             "audio": Audio(data=b"wav", format="wav"),
-            "link": ResourceLink(uri="note://1", name="one", title="Note one", mime_type="text/plain"),
+            "link": ResourceLink(
+                uri="note://1", name="one", title="Note one", mime_type="text/plain"
+            ),
             "embedded": ResourceContents(uri="note://1", mime_type="text/plain", text="Buy milk"),
             "mixed": ["one", Image(data=b"png", format="png"), None, "two"],
-            "result": CallToolResult(content=[TextContent("by hand")], meta={"example.com/cost": 2}),
+            "result": CallToolResult(
+                content=[TextContent("by hand")], meta={"example.com/cost": 2}
+            ),
         }[kind]
 
     @server.tool
@@ -113,7 +132,11 @@ async def tools_call(client: Client) -> None:
         await client.call_tool("show", {"kind": kind})
 
 
-@scenario("tools-structured", "Structured content: an object, a number, and a list that only the newest revision can carry.", tool_server)
+@scenario(
+    "tools-structured",
+    "Structured content: an object, a number, and a list that only the newest revision can carry.",
+    tool_server,
+)
 async def tools_structured(client: Client) -> None:
     """One after the other."""
     await client.call_tool("locate", {"name": "Ulm"})
@@ -157,7 +180,13 @@ async def tools_errors(client: Client) -> None:
 def resource_server(revision: str) -> Server:
     """Resources of every kind."""
     server = fresh()
-    server.add_resource("note://static", "Nothing changes.", name="static", title="A note", annotations=t.Annotations(priority=0.5))
+    server.add_resource(
+        "note://static",
+        "Nothing changes.",
+        name="static",
+        title="A note",
+        annotations=t.Annotations(priority=0.5),
+    )
     server.add_resource("file:///pixel.png", b"png", mime_type="image/png")
 
     @server.resource("config://settings", ttl_ms=60_000, cache_scope="public")
@@ -179,12 +208,22 @@ def resource_server(revision: str) -> Server:
     return server
 
 
-@scenario("resources", "Lists, templates, text, bytes, what may be kept, and what is not there.", resource_server)
+@scenario(
+    "resources",
+    "Lists, templates, text, bytes, what may be kept, and what is not there.",
+    resource_server,
+)
 async def resources(client: Client) -> None:
     """One after the other."""
     await client.list_resources()
     await client.list_resource_templates()
-    for uri in ("note://static", "file:///pixel.png", "config://settings", "config://settings", "note://one"):
+    for uri in (
+        "note://static",
+        "file:///pixel.png",
+        "config://settings",
+        "config://settings",
+        "note://one",
+    ):
         await client.read_resource(uri)
     await refused(client.read_resource("note://nobody"))
     await refused(client.read_resource("nothing://here"))
@@ -261,7 +300,11 @@ async def prompts(client: Client) -> None:
     await refused(client.get_prompt("journey"))
 
 
-@scenario("completion", "Values for the arguments of a prompt, and for one that is not there.", prompt_server)
+@scenario(
+    "completion",
+    "Values for the arguments of a prompt, and for one that is not there.",
+    prompt_server,
+)
 async def completion(client: Client) -> None:
     """By a function, with what is known besides, and by the type."""
     await client.complete("trip", "city", "os")

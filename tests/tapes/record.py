@@ -23,7 +23,9 @@ HERE = Path(__file__).parent
 async def record(scenario: Scenario, revision: str) -> Tape:
     """The tape of one scenario under one revision."""
     ours, theirs = channel_pair()
-    tape = Tape(about={"title": f"{scenario.name} ({revision}): {scenario.title}", "revision": revision})
+    tape = Tape(
+        about={"title": f"{scenario.name} ({revision}): {scenario.title}", "revision": revision}
+    )
     serving = asyncio.create_task(scenario.make_server(revision).serve(theirs))
     async with Client(Duplex(ours, tap=tape.hear), **scenario.client_options(revision)) as client:
         await scenario.drive(client)

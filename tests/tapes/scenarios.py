@@ -40,7 +40,11 @@ class Scenario:
     def client_options(self, revision: str) -> dict[str, Any]:
         """The options of its client, which speaks one revision unless it is to find out by itself."""
         answers = self.answers()
-        return {"revision": revision, **({"answers": answers} if answers is not None else {}), **self.options}
+        return {
+            "revision": revision,
+            **({"answers": answers} if answers is not None else {}),
+            **self.options,
+        }
 
 
 SCENARIOS: dict[str, Scenario] = {}

@@ -101,7 +101,9 @@ def asking_server(revision: str) -> Server:
     @server.tool
     async def names(ctx: Context) -> str:
         """Ask two things at once."""
-        first, last = await asyncio.gather(ctx.elicit("First name?", str, key="first"), ctx.elicit("Last name?", str, key="last"))
+        first, last = await asyncio.gather(
+            ctx.elicit("First name?", str, key="first"), ctx.elicit("Last name?", str, key="last")
+        )
         return f"{first} {last}"
 
     @server.tool
@@ -113,14 +115,24 @@ def asking_server(revision: str) -> Server:
     @server.tool
     async def ponder(ctx: Context) -> str:
         """Ask the client's model."""
-        answer = await ctx.sample("Why?", max_tokens=50, system="Be brief.", temperature=0.5, stop=["\n"], key="why")
+        answer = await ctx.sample(
+            "Why?", max_tokens=50, system="Be brief.", temperature=0.5, stop=["\n"], key="why"
+        )
         return f"{answer.model} says {answer.content.text}"  # type: ignore[union-attr]  # the scripted model answers in text
 
     @server.tool
     async def calculate(ctx: Context) -> str:
         """Ask the client's model, with a tool for it to use."""
-        tool = t.Tool(name="add", input_schema={"type": "object", "properties": {"a": {"type": "integer"}}})
-        answer = await ctx.sample("2 + 3?", max_tokens=50, tools=[tool], tool_choice=t.ToolChoice(mode="required"), key="sum")
+        tool = t.Tool(
+            name="add", input_schema={"type": "object", "properties": {"a": {"type": "integer"}}}
+        )
+        answer = await ctx.sample(
+            "2 + 3?",
+            max_tokens=50,
+            tools=[tool],
+            tool_choice=t.ToolChoice(mode="required"),
+            key="sum",
+        )
         return answer.stop_reason or "?"
 
     @server.tool
@@ -149,16 +161,37 @@ async def book(client: Client) -> None:
         await client.call_tool("book", {"day": day})
 
 
-scenario("elicitation", "Forms: accepted, declined, dismissed; asked straight.", asking_server, answers=booking, since=R3, until=R4)(book)
-scenario("elicitation-parked", "Forms in rounds, while the tool waits.", asking_server, answers=booking, since=R5)(book)
-scenario("elicitation-replayed", "Forms in rounds, the tool run again each time.", replaying_server, answers=booking, since=R5)(book)
+scenario(
+    "elicitation",
+    "Forms: accepted, declined, dismissed; asked straight.",
+    asking_server,
+    answers=booking,
+    since=R3,
+    until=R4,
+)(book)
+scenario(
+    "elicitation-parked",
+    "Forms in rounds, while the tool waits.",
+    asking_server,
+    answers=booking,
+    since=R5,
+)(book)
+scenario(
+    "elicitation-replayed",
+    "Forms in rounds, the tool run again each time.",
+    replaying_server,
+    answers=booking,
+    since=R5,
+)(book)
 
 
 @scenario(
     "elicitation-together",
     "Two forms at once.",
     asking_server,
-    answers=lambda: ScriptedAnswers(elicit={"First": {"value": "Ada"}, "Last": {"value": "Lovelace"}}),
+    answers=lambda: ScriptedAnswers(
+        elicit={"First": {"value": "Ada"}, "Last": {"value": "Lovelace"}}
+    ),
     since=R3,
 )
 async def together(client: Client) -> None:
@@ -166,7 +199,13 @@ async def together(client: Client) -> None:
     await client.call_tool("names")
 
 
-@scenario("elicitation-url", "A page to visit.", asking_server, answers=lambda: ScriptedAnswers(elicit=[True, False]), since=R4)
+@scenario(
+    "elicitation-url",
+    "A page to visit.",
+    asking_server,
+    answers=lambda: ScriptedAnswers(elicit=[True, False]),
+    since=R4,
+)
 async def url(client: Client) -> None:
     """Agreed, and declined."""
     await client.call_tool("sign_in")
@@ -196,14 +235,23 @@ USE = t.CreateMessageResult(
 )
 
 
-@scenario("sampling-tools", "The client's model wants a tool.", asking_server, answers=lambda: ScriptedAnswers(sample=[USE]), since=R4)
+@scenario(
+    "sampling-tools",
+    "The client's model wants a tool.",
+    asking_server,
+    answers=lambda: ScriptedAnswers(sample=[USE]),
+    since=R4,
+)
 async def sampling_tools(client: Client) -> None:
     """One round."""
     await client.call_tool("calculate")
 
 
 @scenario(
-    "roots", "The client's folders, and that they have changed.", asking_server, answers=lambda: ScriptedAnswers(roots=["file:///home"])
+    "roots",
+    "The client's folders, and that they have changed.",
+    asking_server,
+    answers=lambda: ScriptedAnswers(roots=["file:///home"]),
 )
 async def roots(client: Client) -> None:
     """Asked for, changed where the era has a word for that, and asked for again."""

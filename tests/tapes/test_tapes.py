@@ -16,7 +16,9 @@ from .record import path_of, record
 from .scenarios import SCENARIOS, Scenario
 
 HERE = Path(__file__).parent
-RECORDED = [(scenario, revision) for scenario in SCENARIOS.values() for revision in scenario.revisions]
+RECORDED = [
+    (scenario, revision) for scenario in SCENARIOS.values() for revision in scenario.revisions
+]
 
 
 def named(value: object) -> str:
@@ -33,24 +35,38 @@ async def test_the_server_does_as_the_tape_has_it(scenario: Scenario, revision: 
 @pytest.mark.parametrize("scenario, revision", RECORDED, ids=named)
 async def test_the_client_does_as_the_tape_has_it(scenario: Scenario, revision: str):
     """The same words, whoever plays the server."""
-    async with replay_to_client(Tape.load(path_of(scenario, revision)), **scenario.client_options(revision)) as client:
+    async with replay_to_client(
+        Tape.load(path_of(scenario, revision)), **scenario.client_options(revision)
+    ) as client:
         await scenario.drive(client)
 
 
 BY_HAND = [(path, revision) for path in by_hand.TAPES for revision in by_hand.revisions_of(path)]
 
 
-@pytest.mark.parametrize("path, revision", BY_HAND, ids=lambda value: value.stem if isinstance(value, Path) else value)
+@pytest.mark.parametrize(
+    "path, revision", BY_HAND, ids=lambda value: value.stem if isinstance(value, Path) else value
+)
 async def test_the_server_takes_whatever_comes(path: Path, revision: str):
     """What no client of ours would send: each message is answered as the tape has it, or not at all, and the next one is heard."""
     await replay_to_server(by_hand.load(path, revision), by_hand.server_of(path))
 
 
-PURE = [(HERE / revision / f"{name}.jsonl", revision) for name in ("life", "probe") for revision in HANDSHAKE_REVISIONS]
-PURE += [(path, revision) for path, revision in BY_HAND if path.stem in ("malformed-handshake", "negotiation", "batch-refused")]
+PURE = [
+    (HERE / revision / f"{name}.jsonl", revision)
+    for name in ("life", "probe")
+    for revision in HANDSHAKE_REVISIONS
+]
+PURE += [
+    (path, revision)
+    for path, revision in BY_HAND
+    if path.stem in ("malformed-handshake", "negotiation", "batch-refused")
+]
 
 
-@pytest.mark.parametrize("path, revision", PURE, ids=lambda value: value.stem if isinstance(value, Path) else value)
+@pytest.mark.parametrize(
+    "path, revision", PURE, ids=lambda value: value.stem if isinstance(value, Path) else value
+)
 def test_the_connection_alone_does_as_the_tape_has_it(path: Path, revision: str):
     """What needs no decision is answered by the pure connection, without a loop, a task or a handler (`LIF-03`, `PNG-01`, `RPC-16`)."""
     tape, said = by_hand.load(path, revision), Tape()
@@ -62,7 +78,9 @@ def test_the_connection_alone_does_as_the_tape_has_it(path: Path, revision: str)
             said.hear("client", line.frame)
             for event in connection.receive(line.frame):
                 assert isinstance(event, RequestReceived)
-                assert isinstance(event.id, SessionListen)  # what the connection listens to on the peer's behalf
+                assert isinstance(
+                    event.id, SessionListen
+                )  # what the connection listens to on the peer's behalf
             for _, frame in connection.outgoing():
                 said.hear("server", frame)
     assert tape.differences(said) == []
@@ -72,7 +90,10 @@ async def test_both_together_say_what_the_tape_has():
     """The recorder makes of one scenario what was committed."""
     scenario = SCENARIOS["life"]
     for revision in scenario.revisions:
-        assert Tape.load(path_of(scenario, revision)).differences(await record(scenario, revision)) == []
+        assert (
+            Tape.load(path_of(scenario, revision)).differences(await record(scenario, revision))
+            == []
+        )
 
 
 def test_no_tape_is_left_over():

@@ -23,7 +23,10 @@ def obj(required: str = "", /, **properties: Any) -> dict[str, Any]:
 
 CLOSED = {"additionalProperties": False}
 PERSON = {"$defs": {"P": obj("name", name=S)}, **obj("who", who={"$ref": "#/$defs/P"})}
-OLDER_PERSON = {"$defs": {"P": obj("name age", name=S, age=W)}, **obj("who", who={"$ref": "#/$defs/P"})}
+OLDER_PERSON = {
+    "$defs": {"P": obj("name age", name=S, age=W)},
+    **obj("who", who={"$ref": "#/$defs/P"}),
+}
 
 NARROWED = [
     # before, after, what is said of it (nothing: it takes all it took)
@@ -101,7 +104,11 @@ schemas = st.recursive(
     _leaves,
     lambda inner: (
         st.builds(
-            lambda properties, required: {"type": "object", "properties": properties, "required": sorted(required)},
+            lambda properties, required: {
+                "type": "object",
+                "properties": properties,
+                "required": sorted(required),
+            },
             st.dictionaries(_names, inner, max_size=3),
             st.sets(_names, max_size=2),
         )
@@ -160,7 +167,10 @@ async def test_a_snapshot_is_kept(tmp_path):
     assert found.compatible == ["tool new: it is new", "resource note://1: its description changed"]
     assert path.read_bytes() == saved
 
-    with pytest.raises(AssertionError, match=r"(?s)tool old: it is gone\n.*template note://\{n\}/x: it is gone\nIf it is meant"):
+    with pytest.raises(
+        AssertionError,
+        match=r"(?s)tool old: it is gone\n.*template note://\{n\}/x: it is gone\nIf it is meant",
+    ):
         await check_catalogue(make_server(version=2), path)
     assert path.read_bytes() == saved
     found = await check_catalogue(make_server(version=2), path, update=True)
@@ -173,7 +183,12 @@ async def test_a_client_will_do(tmp_path):
     async with Client(make_server(), revision="2025-11-25") as client:
         assert await take_catalogue(client) == await take_catalogue(make_server())
     async with Client(Server("empty")) as client:
-        assert await take_catalogue(client) == {"tools": {}, "prompts": {}, "resources": {}, "templates": {}}
+        assert await take_catalogue(client) == {
+            "tools": {},
+            "prompts": {},
+            "resources": {},
+            "templates": {},
+        }
 
 
 def test_prompts_and_tools_in_whole():
@@ -182,22 +197,44 @@ def test_prompts_and_tools_in_whole():
     prompt = {"arguments": [{"name": "a", "required": True}, {"name": "b"}]}
 
     def changed(kind: str, old: Any, **new: Any) -> tuple[list[str], list[str]]:
-        found = drift({kind: {"x": old}}, {kind: {"x": {k: v for k, v in {**old, **new}.items() if v is not None}}})
+        found = drift(
+            {kind: {"x": old}},
+            {kind: {"x": {k: v for k, v in {**old, **new}.items() if v is not None}}},
+        )
         return found.breaking, found.compatible
 
     assert changed("tools", tool) == ([], [])
     assert changed("tools", tool, description="y") == ([], ["tool x: its description changed"])
-    assert changed("tools", tool, outputSchema=None) == (["tool x: its results have no schema any more"], [])
+    assert changed("tools", tool, outputSchema=None) == (
+        ["tool x: its results have no schema any more"],
+        [],
+    )
     assert changed("tools", tool, outputSchema=obj("b c", b=S, c=S)) == (
         [],
         ["tool x: what it gives has changed in a way that breaks nobody"],
     )
-    assert changed("tools", tool, inputSchema=obj(a=S, c=S)) == ([], ["tool x: what it takes has changed in a way that breaks nobody"])
+    assert changed("tools", tool, inputSchema=obj(a=S, c=S)) == (
+        [],
+        ["tool x: what it takes has changed in a way that breaks nobody"],
+    )
     assert changed("tools", tool, inputSchema=obj()) == (["tool x: the argument a is gone"], [])
-    assert changed("tools", tool, annotations={"readOnlyHint": True}) == ([], ["tool x: its annotations changed"])
-    assert changed("prompts", prompt, arguments=[{"name": "a", "required": True}]) == (["prompt x: the argument b is gone"], [])
-    assert changed("prompts", prompt, arguments=[*prompt["arguments"], {"name": "c"}]) == ([], ["prompt x: the argument c is new"])
-    now = [{"name": "a", "required": True}, {"name": "b", "required": True}, {"name": "c", "required": True}]
+    assert changed("tools", tool, annotations={"readOnlyHint": True}) == (
+        [],
+        ["tool x: its annotations changed"],
+    )
+    assert changed("prompts", prompt, arguments=[{"name": "a", "required": True}]) == (
+        ["prompt x: the argument b is gone"],
+        [],
+    )
+    assert changed("prompts", prompt, arguments=[*prompt["arguments"], {"name": "c"}]) == (
+        [],
+        ["prompt x: the argument c is new"],
+    )
+    now = [
+        {"name": "a", "required": True},
+        {"name": "b", "required": True},
+        {"name": "c", "required": True},
+    ]
     assert changed("prompts", prompt, arguments=now)[0] == [
         "prompt x: the argument b is required now",
         "prompt x: the argument c is required now",

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from interlock import Context, Server
-from interlock.testing import Line, Playback, ScriptedAnswers, Tape, connect, replay_to_client, replay_to_server
+from interlock.testing import (
+    Line,
+    Playback,
+    ScriptedAnswers,
+    Tape,
+    connect,
+    replay_to_client,
+    replay_to_server,
+)
 from interlock.types import CancelledNotificationParams
 from interlock.wire.revisions import NEWEST, R4
 
@@ -35,7 +43,12 @@ def make_server() -> Server:
 async def recorded(revision: str, *calls: tuple[str, dict[str, Any]]) -> Tape:
     """The tape of a few calls."""
     tape = Tape()
-    async with connect(make_server(), revision=revision, tape=tape, answers=ScriptedAnswers(elicit={"Name?": {"value": "Ada"}})) as client:
+    async with connect(
+        make_server(),
+        revision=revision,
+        tape=tape,
+        answers=ScriptedAnswers(elicit={"Name?": {"value": "Ada"}}),
+    ) as client:
         for name, arguments in calls:
             await client.call_tool(name, arguments)
     return tape.blanked()
@@ -73,12 +86,22 @@ async def test_servers_that_do_not():
     """Another answer, no answer, and one too many."""
     tape = await recorded(R4, CALLS[0])
     text = {"content": [{"type": "text", "text": "Goodbye!"}]}
-    with pytest.raises(AssertionError, match=r'message 5, /result/content/0/text: expected "Goodbye!", got "Hello, Ada!"'):
+    with pytest.raises(
+        AssertionError,
+        match=r'message 5, /result/content/0/text: expected "Goodbye!", got "Hello, Ada!"',
+    ):
         await replay_to_server(changed(tape, 4, result=text), make_server())
-    silent = Tape([*tape.lines, Line("server", b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')])
+    silent = Tape(
+        [
+            *tape.lines,
+            Line("server", b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'),
+        ]
+    )
     with pytest.raises(AssertionError, match=r"message 6 did not come within 0\.05 seconds"):
         await replay_to_server(silent, make_server(), patience=0.05)
-    with pytest.raises(AssertionError, match=r"beyond the end of the tape the peer sent .*Hello, Ada!"):
+    with pytest.raises(
+        AssertionError, match=r"beyond the end of the tape the peer sent .*Hello, Ada!"
+    ):
         await replay_to_server(Tape(tape.lines[:4]), make_server())
 
 
@@ -87,7 +110,9 @@ async def play(tape: Tape, *calls: tuple[str, dict[str, Any]]) -> None:
     async with replay_to_client(tape, revision=R4, elicit=lambda params: True) as client:
         for name, arguments in calls:
             if name == "tell":
-                client._transport.tell("notifications/cancelled", CancelledNotificationParams(request_id=77))
+                client._transport.tell(
+                    "notifications/cancelled", CancelledNotificationParams(request_id=77)
+                )
             else:
                 await client.call_tool(name, arguments)
 
@@ -96,7 +121,9 @@ async def test_clients_that_do_not():
     """Another request, none where the tape has one, and one too many."""
     tape = await recorded(R4, CALLS[0])
     await play(tape, CALLS[0])
-    with pytest.raises(AssertionError, match=r'message 4, /params/arguments/name: expected "Ada", got "Bob"'):
+    with pytest.raises(
+        AssertionError, match=r'message 4, /params/arguments/name: expected "Ada", got "Bob"'
+    ):
         await play(tape, ("greet", {"name": "Bob"}))
     with pytest.raises(AssertionError, match="2 messages of the tape were not played"):
         await play(tape)

@@ -27,13 +27,17 @@ def server():
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
     """A project with a server and a configuration of its own."""
     pytester.makeconftest(PROJECT)
-    pytester.makeini("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.makeini(
+        "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
+    )
     return pytester
 
 
 def run(project: pytest.Pytester, *options: str) -> pytest.RunResult:
     """Run its tests in this process."""
-    return project.runpytest_inprocess("-p", "no:hypothesispytest", "-p", "no:cacheprovider", *options)
+    return project.runpytest_inprocess(
+        "-p", "no:hypothesispytest", "-p", "no:cacheprovider", *options
+    )
 
 
 def test_a_client_in_every_way(project: pytest.Pytester):
@@ -51,7 +55,13 @@ def test_a_client_in_every_way(project: pytest.Pytester):
     """)
     result = run(project, "-v")
     result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines(["*test_ways?2025-11-25?*", "*test_ways?2026-07-28-parked?*", "*test_ways?2026-07-28-replayed?*"])
+    result.stdout.fnmatch_lines(
+        [
+            "*test_ways?2025-11-25?*",
+            "*test_ways?2026-07-28-parked?*",
+            "*test_ways?2026-07-28-replayed?*",
+        ]
+    )
 
 
 def test_ways_of_ones_own(project: pytest.Pytester):
@@ -82,7 +92,12 @@ def test_the_tape_of_a_test_that_fails(project: pytest.Pytester):
     """)
     result = run(project)
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*interlock tape*", '--> {"jsonrpc":"2.0","id":1,"method":"server/discover"*the one that fails*'])
+    result.stdout.fnmatch_lines(
+        [
+            "*interlock tape*",
+            '--> {"jsonrpc":"2.0","id":1,"method":"server/discover"*the one that fails*',
+        ]
+    )
     assert str(result.stdout).count("--> ") == 1
 
 
@@ -96,10 +111,20 @@ def test_a_catalogue(project: pytest.Pytester):
     run(project, "--interlock-update").assert_outcomes(passed=1)
     assert (project.path / "catalogue.json").is_file()
     run(project).assert_outcomes(passed=1)
-    project.makeconftest(PROJECT.replace("return server", "server.add_tool(lambda: 1, name='more')\n    return server"))
+    project.makeconftest(
+        PROJECT.replace(
+            "return server", "server.add_tool(lambda: 1, name='more')\n    return server"
+        )
+    )
     grown = run(project)
     grown.assert_outcomes(passed=1)
-    grown.stdout.fnmatch_lines(["*interlock catalogues*", "catalogue.json: 1 changes not in the snapshot yet*", "  tool more: it is new"])
+    grown.stdout.fnmatch_lines(
+        [
+            "*interlock catalogues*",
+            "catalogue.json: 1 changes not in the snapshot yet*",
+            "  tool more: it is new",
+        ]
+    )
     project.makeconftest(PROJECT.replace("name: str,", "name: int,"))
     broken = run(project)
     broken.assert_outcomes(failed=1)

@@ -11,10 +11,25 @@ from hypothesis import strategies as st
 from interlock import Client, Server
 from interlock.testing import Blanks, Clock, Line, Tape
 
-scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=12)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
 frames = st.binary(max_size=60) | values.map(lambda value: json.dumps(value).encode())
-lines = st.builds(Line, st.sampled_from(["client", "server"]), frames, st.floats(0, 1e6).map(lambda at: round(at, 6)))
+lines = st.builds(
+    Line,
+    st.sampled_from(["client", "server"]),
+    frames,
+    st.floats(0, 1e6).map(lambda at: round(at, 6)),
+)
 
 
 @given(st.lists(lines, max_size=8), st.dictionaries(st.text(), values, max_size=2))
@@ -23,8 +38,12 @@ def test_what_is_saved_is_loaded(recorded: list[Line], about: dict):
     tape = Tape(recorded, about=about)
     again = Tape.from_bytes(tape.to_bytes(times=True))
     assert again.about == about
-    assert [(line.sender, line.message, line.at) for line in again] == [(line.sender, line.message, line.at) for line in recorded]
-    assert [line.frame for line in again if line.message is None] == [line.frame for line in recorded if line.message is None]
+    assert [(line.sender, line.message, line.at) for line in again] == [
+        (line.sender, line.message, line.at) for line in recorded
+    ]
+    assert [line.frame for line in again if line.message is None] == [
+        line.frame for line in recorded if line.message is None
+    ]
 
 
 @given(st.lists(lines, max_size=8))
@@ -38,7 +57,12 @@ def test_a_tape_is_like_itself(recorded: list[Line]):
 
 def tape(*messages: tuple[str, object]) -> Tape:
     """A tape of messages."""
-    return Tape([Line("client" if sender == "client" else "server", json.dumps(message).encode()) for sender, message in messages])
+    return Tape(
+        [
+            Line("client" if sender == "client" else "server", json.dumps(message).encode())
+            for sender, message in messages
+        ]
+    )
 
 
 DIFFERENT = [
@@ -87,8 +111,15 @@ def test_what_counts_as_the_same(expected: object, actual: object):
 def test_blanks_are_filled():
     """What was taken once is put where the blank is sent, as a value or within text; what was not cannot be sent."""
     blanks = Blanks()
-    assert list(blanks.differences({"id": "${id}", "text": "n ${n}"}, {"id": [7], "text": "n 3"})) == []
-    assert blanks.fill({"id": "${id}", "again": ["${n}", "${n} and ${id}"], "x": 1}) == {"id": [7], "again": ["3", "3 and [7]"], "x": 1}
+    assert (
+        list(blanks.differences({"id": "${id}", "text": "n ${n}"}, {"id": [7], "text": "n 3"}))
+        == []
+    )
+    assert blanks.fill({"id": "${id}", "again": ["${n}", "${n} and ${id}"], "x": 1}) == {
+        "id": [7],
+        "again": ["3", "3 and [7]"],
+        "x": 1,
+    }
     with pytest.raises(ValueError, match="before anything has filled it"):
         blanks.fill("${other}")
 
@@ -101,7 +132,12 @@ def test_whose_message_it_is():
     renumbered = tape(("client", {"id": "x", "method": "a"}), ("server", {"id": "x", "result": {}}))
     assert len(ours.differences(renumbered)) == 2
     assert ours.differences(renumbered, ids=False) == []
-    assert ours.differences(tape(("client", {"method": "a"}), ("server", {"id": 1, "result": {}})), ids=False) != []
+    assert (
+        ours.differences(
+            tape(("client", {"method": "a"}), ("server", {"id": 1, "result": {}})), ids=False
+        )
+        != []
+    )
 
 
 def test_notices_have_a_time_of_their_own():
@@ -134,7 +170,10 @@ def test_what_is_volatile_gets_blanks():
     assert recorded.blanked().messages() == [
         {"result": {"requestState": "${requestState-1}", "text": "It failed (reference ${_})."}},
         {"params": {"requestState": "${requestState-1}"}},
-        {"result": {"requestState": "${requestState-2}"}, "params": {"elicitationId": "${elicitationId-1}"}},
+        {
+            "result": {"requestState": "${requestState-2}"},
+            "params": {"elicitationId": "${elicitationId-1}"},
+        },
     ]
     assert recorded.blanked().differences(recorded) == []
     assert recorded.blanked(["text"]).messages()[0]["result"]["text"] == "${text-1}"
@@ -157,7 +196,9 @@ def test_what_is_no_tape(text: bytes, words: str):
 
 def test_remarks_do_not_count():
     """Nor do empty lines."""
-    loaded = Tape.from_bytes(b'{"about":{"title":"x"}}\n\n{"remark":"the handshake"}\n{"client":{"a":1}}\n')
+    loaded = Tape.from_bytes(
+        b'{"about":{"title":"x"}}\n\n{"remark":"the handshake"}\n{"client":{"a":1}}\n'
+    )
     assert (loaded.about, loaded.messages()) == ({"title": "x"}, [{"a": 1}])
 
 
@@ -168,7 +209,9 @@ async def test_recording_and_comparing(tmp_path):
     for greeting in ("hello", "hello", "goodbye"):
         recorded = Tape(now=clock)
         clock.advance(2.5)
-        async with Client(server.transport(tap=recorded.hear), revision="2025-11-25", name=greeting) as client:
+        async with Client(
+            server.transport(tap=recorded.hear), revision="2025-11-25", name=greeting
+        ) as client:
             await client.ping()
         assert recorded.methods() == ["initialize", "notifications/initialized", "ping"]
         assert recorded.messages("server")[1] == {"jsonrpc": "2.0", "id": 2, "result": {}}
@@ -181,7 +224,9 @@ async def test_recording_and_comparing(tmp_path):
         elif greeting == "hello":
             recorded.check(path)
         else:
-            with pytest.raises(AssertionError, match=r"clientInfo/name: expected \"hello\", got \"goodbye\""):
+            with pytest.raises(
+                AssertionError, match=r"clientInfo/name: expected \"hello\", got \"goodbye\""
+            ):
                 recorded.check(path)
 
 

@@ -97,7 +97,9 @@ def t_call(client: Client, **more: object):
 
 async def test_scripts_by_words():
     """Answers that stand by a part of the question's words are found by it, and may be used again."""
-    answers = ScriptedAnswers(elicit={"seat": {"value": 3}, "Sure": lambda params: {"confirm": params.message == "Sure?"}})
+    answers = ScriptedAnswers(
+        elicit={"seat": {"value": 3}, "Sure": lambda params: {"confirm": params.message == "Sure?"}}
+    )
     async with connect(make_server(), revision=R4, answers=answers) as client:
         assert (await client.call_tool("book")).text == "3 True 1"
         assert (await client.call_tool("book")).text == "3 True 2"
@@ -106,14 +108,22 @@ async def test_scripts_by_words():
 
 async def test_scripts_that_have_no_answer():
     """The call fails in words that say which question had none, and what is left over is named."""
-    async with connect(make_server(), revision=R4, answers=ScriptedAnswers(elicit=[{"value": 1}])) as client:
+    async with connect(
+        make_server(), revision=R4, answers=ScriptedAnswers(elicit=[{"value": 1}])
+    ) as client:
         with pytest.raises(McpError, match=r"no answer left for this elicitation: Sure\?"):
             await client.call_tool("book")
-    async with connect(make_server(), revision=R4, answers=ScriptedAnswers(elicit={"sure": True}, sample={"Why": "42"})) as client:
+    async with connect(
+        make_server(),
+        revision=R4,
+        answers=ScriptedAnswers(elicit={"sure": True}, sample={"Why": "42"}),
+    ) as client:
         with pytest.raises(McpError, match=r"no answer for this elicitation: Which seat\?"):
             await client.call_tool("book")
         assert (await client.call_tool("ponder")).text == "42"
-    left = ScriptedAnswers(elicit=[{"value": 1}, True, "never"], sample=[McpError(t.USER_REJECTED, "No.")])
+    left = ScriptedAnswers(
+        elicit=[{"value": 1}, True, "never"], sample=[McpError(t.USER_REJECTED, "No.")]
+    )
     async with connect(make_server(), revision=R4, answers=left) as client:
         await client.call_tool("book")
         assert "refused" in (await client.call_tool("ponder")).text

@@ -29,12 +29,22 @@ class Authority:
             .add_extension(x509.BasicConstraints(True, None), True)
             .add_extension(usage, True)
         )
-        self.file.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        self.file.write_bytes(
+            made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        )
 
-    def _begin(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, days: int = 30) -> x509.CertificateBuilder:
+    def _begin(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, days: int = 30
+    ) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)
-        builder = x509.CertificateBuilder().subject_name(subject).issuer_name(self._name).public_key(key)
-        builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - 60 * _DAY).not_valid_after(now + days * _DAY)
+        builder = (
+            x509.CertificateBuilder().subject_name(subject).issuer_name(self._name).public_key(key)
+        )
+        builder = (
+            builder.serial_number(x509.random_serial_number())
+            .not_valid_before(now - 60 * _DAY)
+            .not_valid_after(now + days * _DAY)
+        )
         identity = x509.SubjectKeyIdentifier.from_public_key(key)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return builder.add_extension(identity, False).add_extension(issuer, False)
@@ -44,9 +54,17 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         others = x509.SubjectAlternativeName([_general(name) for name in names])
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a server of the tests")])
-        made = self._begin(subject, key.public_key(), days).add_extension(others, False).sign(self._key, hashes.SHA256())
+        made = (
+            self._begin(subject, key.public_key(), days)
+            .add_extension(others, False)
+            .sign(self._key, hashes.SHA256())
+        )
         path = self.folder / f"{names[0].replace(':', '_')}.{days}.pem"
-        secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        secret = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
         path.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(path)

@@ -36,19 +36,39 @@ class Doorman:
             self.seen.append(scope["type"])
             headers = dict(scope.get("headers", ()))
             if scope.get("path") == "/everybody":
-                await send({"type": "http.response.start", "status": 200, "headers": [(b"access-control-allow-origin", b"*")]})
+                await send(
+                    {
+                        "type": "http.response.start",
+                        "status": 200,
+                        "headers": [(b"access-control-allow-origin", b"*")],
+                    }
+                )
                 await send({"type": "http.response.body", "body": b""})
-            elif scope["type"] != "http" or scope["path"] == "/health" or scope["method"] == "OPTIONS":
+            elif (
+                scope["type"] != "http"
+                or scope["path"] == "/health"
+                or scope["method"] == "OPTIONS"
+            ):
                 await app(scope, receive, send)
             elif WHO in headers:
                 until = float(headers[UNTIL]) if UNTIL in headers else None
                 scopes = frozenset(headers.get(SCOPES, b"").decode().split())
                 principal = Principal(subject=headers[WHO].decode(), scopes=scopes, expires=until)
-                await app({**scope, "interlock.principal": principal, "interlock.challenge": challenge}, receive, send)
+                await app(
+                    {**scope, "interlock.principal": principal, "interlock.challenge": challenge},
+                    receive,
+                    send,
+                )
             elif self.strangers:
                 await app(scope, receive, send)
             else:
-                await send({"type": "http.response.start", "status": 401, "headers": [(b"www-authenticate", b"Bearer")]})
+                await send(
+                    {
+                        "type": "http.response.start",
+                        "status": 401,
+                        "headers": [(b"www-authenticate", b"Bearer")],
+                    }
+                )
                 await send({"type": "http.response.body", "body": b""})
 
         return guarded
@@ -56,7 +76,12 @@ class Doorman:
 
 def challenge(scopes: Sequence[str]) -> list[tuple[bytes, bytes]]:
     """The headers of a 403."""
-    return [(b"www-authenticate", f'Bearer error="insufficient_scope", scope="{" ".join(scopes)}"'.encode())]
+    return [
+        (
+            b"www-authenticate",
+            f'Bearer error="insufficient_scope", scope="{" ".join(scopes)}"'.encode(),
+        )
+    ]
 
 
 def asks_for(header: str) -> set[str]:
@@ -68,4 +93,8 @@ def asks_for(header: str) -> set[str]:
 
 def named(who: str, *scopes: str, until: float | None = None) -> dict[str, str | None]:
     """What somebody says of himself, as arguments of `offered`."""
-    return {"x_who": who, "x_scopes": " ".join(scopes), "x_until": None if until is None else repr(until)}
+    return {
+        "x_who": who,
+        "x_scopes": " ".join(scopes),
+        "x_until": None if until is None else repr(until),
+    }

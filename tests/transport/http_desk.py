@@ -12,11 +12,22 @@ from interlock import Client, Http
 from interlock.transport.proxies import Proxies
 from tests.transport.http_peers import PATIENCE, Seen, Talk, serving
 
-R1, R2, R3, R4, R5 = REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+R1, R2, R3, R4, R5 = REVISIONS = (
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+    "2026-07-28",
+)
 HANDSHAKES = REVISIONS[:4]
 JSON = "Content-Type: application/json"
 SESSION = "session-1"
-ALL = {"tools": {"listChanged": True}, "prompts": {}, "resources": {"subscribe": True}, "logging": {}}
+ALL = {
+    "tools": {"listChanged": True},
+    "prompts": {},
+    "resources": {"subscribe": True},
+    "logging": {},
+}
 INFO = {"name": "desk", "version": "1"}
 
 
@@ -27,17 +38,31 @@ def result(text: str = "done") -> dict[str, Any]:
 
 def listed(*tools: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A page of tools, which nobody should keep."""
-    return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": list(tools), **more}
+    return {
+        "resultType": "complete",
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "tools": list(tools),
+        **more,
+    }
 
 
 def tool(name: str, schema: dict[str, Any] | None = None, **annotations: bool) -> dict[str, Any]:
     """A tool as a list has it."""
-    return {"name": name, "inputSchema": {"type": "object", "properties": schema or {}}, "annotations": annotations}
+    return {
+        "name": name,
+        "inputSchema": {"type": "object", "properties": schema or {}},
+        "annotations": annotations,
+    }
 
 
-def event(message: dict[str, Any] | None = None, *, id: str | None = None, retry: int | None = None) -> bytes:
+def event(
+    message: dict[str, Any] | None = None, *, id: str | None = None, retry: int | None = None
+) -> bytes:
     """An event; without a message it has empty data, as a priming event does."""
-    head = (f"id: {id}\n" if id is not None else "") + (f"retry: {retry}\n" if retry is not None else "")
+    head = (f"id: {id}\n" if id is not None else "") + (
+        f"retry: {retry}\n" if retry is not None else ""
+    )
     return f"{head}data: {json.dumps(message) if message is not None else ''}\n\n".encode()
 
 
@@ -50,7 +75,9 @@ class Asked:
         self.body: Any = json.loads(seen.body) if seen.body else {}
         self.method: str = self.body.get("method", "") if isinstance(self.body, dict) else ""
         self.id = self.body.get("id") if isinstance(self.body, dict) else None
-        self.params: dict[str, Any] = self.body.get("params", {}) if isinstance(self.body, dict) else {}
+        self.params: dict[str, Any] = (
+            self.body.get("params", {}) if isinstance(self.body, dict) else {}
+        )
         self.over = asyncio.Event()
         self.broken = False
 
@@ -77,10 +104,14 @@ class Asked:
         """A result as JSON."""
         await self.says("200 OK", json.dumps(self.response(result)).encode(), JSON, *headers)
 
-    async def fails(self, code: int, message: str, data: Any = None, status: str = "200 OK") -> None:
+    async def fails(
+        self, code: int, message: str, data: Any = None, status: str = "200 OK"
+    ) -> None:
         """A JSON-RPC error."""
         error = {"code": code, "message": message, **({} if data is None else {"data": data})}
-        await self.says(status, json.dumps({"jsonrpc": "2.0", "id": self.id, "error": error}).encode(), JSON)
+        await self.says(
+            status, json.dumps({"jsonrpc": "2.0", "id": self.id, "error": error}).encode(), JSON
+        )
 
     async def taken(self) -> None:
         """202."""
@@ -92,7 +123,14 @@ class Asked:
 
     async def streams(self, *events: bytes, headers: tuple[str, ...] = ()) -> None:
         """Begin an event stream."""
-        lines = ["HTTP/1.1 200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked", *headers, "", ""]
+        lines = [
+            "HTTP/1.1 200 OK",
+            "Content-Type: text/event-stream",
+            "Transfer-Encoding: chunked",
+            *headers,
+            "",
+            "",
+        ]
         await self._talk.send("\r\n".join(lines).encode())
         await self.sends(*events)
 
@@ -152,8 +190,14 @@ class Desk:
 
     async def is_greeted(self, asked: Asked) -> None:
         """An ordinary answer to `initialize`."""
-        told = {"protocolVersion": asked.params["protocolVersion"], "capabilities": self.capabilities, "serverInfo": INFO}
-        await asked.gives(told, *([f"Mcp-Session-Id: {self.session}"] if self.session is not None else []))
+        told = {
+            "protocolVersion": asked.params["protocolVersion"],
+            "capabilities": self.capabilities,
+            "serverInfo": INFO,
+        }
+        await asked.gives(
+            told, *([f"Mcp-Session-Id: {self.session}"] if self.session is not None else [])
+        )
 
     async def __call__(self, talk: Talk) -> None:
         while (seen := await talk.read()) is not None:
@@ -203,14 +247,18 @@ async def desk(session: str | None = SESSION) -> AsyncIterator[Desk]:
 def client_of(url: str, revision: str | None = None, **options: Any) -> Client:
     """A client that looks at no proxies and waits for nothing; `options` are those of Http, or of Client where it has them."""
     own = {
-        key: options.pop(key) for key in ("timeout", "elicit", "on_log", "on_notification", "log_level", "probe_timeout") if key in options
+        key: options.pop(key)
+        for key in ("timeout", "elicit", "on_log", "on_notification", "log_level", "probe_timeout")
+        if key in options
     }
     web = options if "fetch" in options else {"proxies": Proxies(), **options}
     return Client(Http(url, **{"sleep": Waits(), **web}), revision=revision, **own)
 
 
 @asynccontextmanager
-async def talking(revision: str, session: str | None = SESSION, **options: Any) -> AsyncIterator[tuple[Desk, Client]]:
+async def talking(
+    revision: str, session: str | None = SESSION, **options: Any
+) -> AsyncIterator[tuple[Desk, Client]]:
     """A desk and an open client, which is closed before the desk is."""
     async with desk(session) as one, client_of(one.url, revision, **options) as client:
         yield one, client

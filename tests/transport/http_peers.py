@@ -32,13 +32,17 @@ def both_loops(test: Callable[..., Any]) -> Any:
     def run(loop: str, **given: Any) -> None:
         with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
             runner.run(tidily(test(**given)))
-        gc.collect(1)  # a socket or a transport that was forgotten warns, and warnings are errors; a full collection takes far longer
+        gc.collect(
+            1
+        )  # a socket or a transport that was forgotten warns, and warnings are errors; a full collection takes far longer
 
     functools.update_wrapper(run, test)
     del run.__wrapped__  # type: ignore[attr-defined]  # it is not a coroutine function any more, and nobody should look below
     parameters = inspect.signature(test).parameters.values()
     first = inspect.Parameter("loop", inspect.Parameter.KEYWORD_ONLY)
-    run.__signature__ = inspect.Signature([*(p.replace(kind=p.KEYWORD_ONLY) for p in parameters), first])  # type: ignore[attr-defined]  # where pytest looks
+    run.__signature__ = inspect.Signature(
+        [*(p.replace(kind=p.KEYWORD_ONLY) for p in parameters), first]
+    )  # type: ignore[attr-defined]  # where pytest looks
     return pytest.mark.parametrize("loop", LOOPS)(run)
 
 
@@ -97,8 +101,12 @@ class Talk:
         try:
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             line, *rest = head[:-4].split("\r\n")
-            headers = [(name, value.strip()) for name, _, value in (one.partition(":") for one in rest)]
-            length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
+            headers = [
+                (name, value.strip()) for name, _, value in (one.partition(":") for one in rest)
+            ]
+            length = next(
+                (int(value) for name, value in headers if name.lower() == "content-length"), 0
+            )
             seen = Seen(line, headers, await self.reader.readexactly(length))
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
@@ -134,7 +142,9 @@ class Peer:
 
 
 @asynccontextmanager
-async def serving(script: Script, tls: ssl.SSLContext | None = None, name: str = "127.0.0.1") -> AsyncIterator[Peer]:
+async def serving(
+    script: Script, tls: ssl.SSLContext | None = None, name: str = "127.0.0.1"
+) -> AsyncIterator[Peer]:
     """A server that follows a script on each connection and closes it at the script's end; who leaves must find all of them closed."""
     peer, running = Peer(), set[asyncio.Task[None]]()
     quiet = asyncio.Event()

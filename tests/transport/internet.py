@@ -22,7 +22,12 @@ class Internet:
     is reached by every address that is in `routed`; at all others nobody listens. Nothing leaves the machine.
     """
 
-    def __init__(self, names: Mapping[str, Sequence[Sequence[str]]], *, routed: Sequence[str] = (PUBLIC, OTHER, SIX)) -> None:
+    def __init__(
+        self,
+        names: Mapping[str, Sequence[Sequence[str]]],
+        *,
+        routed: Sequence[str] = (PUBLIC, OTHER, SIX),
+    ) -> None:
         self.names = {name: list(answers) for name, answers in names.items()}
         self.routed = routed
         self.asked: list[str] = []

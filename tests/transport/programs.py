@@ -33,7 +33,9 @@ for line in sys.stdin:
 """
 
 
-def server(folder: Path, *, before: str = "", during: str = 'answer("fine")', after: str = "") -> list[str]:
+def server(
+    folder: Path, *, before: str = "", during: str = 'answer("fine")', after: str = ""
+) -> list[str]:
     """The command of such a server."""
     indented = "\n".join(f"        {line}" for line in during.splitlines())
     path = folder / "server.py"
@@ -44,7 +46,12 @@ def server(folder: Path, *, before: str = "", during: str = 'answer("fine")', af
 def hello(**more: Any) -> Hello:
     """What a client says that can be asked nothing."""
     info = t.Implementation(name="c", version="1")
-    said: dict[str, Any] = {"info": info, "capabilities": t.ClientCapabilities(), "asker": MUTE, "notify": lambda method, params: None}
+    said: dict[str, Any] = {
+        "info": info,
+        "capabilities": t.ClientCapabilities(),
+        "asker": MUTE,
+        "notify": lambda method, params: None,
+    }
     return Hello(**(said | more))
 
 

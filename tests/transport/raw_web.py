@@ -76,7 +76,9 @@ class Line:
         async with asyncio.timeout(PATIENCE):
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         line, *rest = head[:-4].split("\r\n")
-        pairs = [(name.lower(), value.strip()) for name, _, value in (one.partition(":") for one in rest)]
+        pairs = [
+            (name.lower(), value.strip()) for name, _, value in (one.partition(":") for one in rest)
+        ]
         assert len(pairs) == len(dict(pairs)), pairs
         self.status, self.headers = int(line.split()[1]), dict(pairs)
         return self.status
@@ -175,7 +177,11 @@ class RawSession:
     def said(self, body: bytes, *, method: str = "POST", **headers: str | None) -> Offered:
         """A request of this session."""
         version = self.revision if self.revision >= R3 else None
-        return offered(body, method=method, **{"mcp_session_id": self.id, "mcp_protocol_version": version, **headers})
+        return offered(
+            body,
+            method=method,
+            **{"mcp_session_id": self.id, "mcp_protocol_version": version, **headers},
+        )
 
     async def ask(self, body: bytes, **headers: str | None) -> Reply:
         """Post a message and read the whole response."""
@@ -187,7 +193,15 @@ class RawSession:
 
     async def listen(self, last_event: str | None = None) -> Line:
         """Open a stream with GET."""
-        return await self.web.begin(self.said(b"", method="GET", accept="text/event-stream", content_type=None, last_event_id=last_event))
+        return await self.web.begin(
+            self.said(
+                b"",
+                method="GET",
+                accept="text/event-stream",
+                content_type=None,
+                last_event_id=last_event,
+            )
+        )
 
     async def end(self) -> Reply:
         """DELETE."""
@@ -204,7 +218,14 @@ def written(x: Offered, path: str = "/mcp") -> bytes:
     return f"{x.method} {path} HTTP/1.1\r\n{head}\r\n".encode() + body
 
 
-def call(name: str, arguments: dict[str, Any] | None = None, *, id: Any = 1, token: Any = None, **headers: str | None) -> Offered:
+def call(
+    name: str,
+    arguments: dict[str, Any] | None = None,
+    *,
+    id: Any = 1,
+    token: Any = None,
+    **headers: str | None,
+) -> Offered:
     """A call of a tool under the newest revision."""
     x = modern("tools/call", {"name": name, "arguments": arguments or {}}, id=id, **headers)
     if token is not None:
@@ -229,7 +250,9 @@ class Believing:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one connection."""
         said = dict(scope.get("headers", ())).get(b"authorization")
-        await self._app({**scope, PRINCIPAL: Principal(subject=said.decode())} if said else scope, receive, send)
+        await self._app(
+            {**scope, PRINCIPAL: Principal(subject=said.decode())} if said else scope, receive, send
+        )
 
 
 class House:
@@ -277,7 +300,10 @@ class House:
             return f"Hello, {await ctx.elicit('Your name?', str)}!"
 
         @server.tool
-        async def ask_there(region: Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})], ctx: Context) -> str:
+        async def ask_there(
+            region: Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})],
+            ctx: Context,
+        ) -> str:
             """Ask, with an argument that a header repeats."""
             return f"{await ctx.elicit('Your name?', str)} in {region}"
 
@@ -308,16 +334,22 @@ class House:
             raise McpError(t.INTERNAL_ERROR, "Oh dear.")
 
         kinds = {"region": "string", "count": "integer", "urgent": "boolean"}
-        properties = {name: {"type": kind, "x-mcp-header": name.title()} for name, kind in kinds.items()}
+        properties = {
+            name: {"type": kind, "x-mcp-header": name.title()} for name, kind in kinds.items()
+        }
 
-        @server.tool(input_schema={"type": "object", "properties": properties, "required": ["region"]})
+        @server.tool(
+            input_schema={"type": "object", "properties": properties, "required": ["region"]}
+        )
         async def route(arguments: dict[str, Any]) -> str:
             """Arguments that headers repeat."""
             return str(arguments["region"])
 
 
 @asynccontextmanager
-async def serving(server: Server, *, authorized: bool = False, **options: Any) -> AsyncIterator[Web]:
+async def serving(
+    server: Server, *, authorized: bool = False, **options: Any
+) -> AsyncIterator[Web]:
     """Serve a server on a free port; with `authorized` the Authorization header says who asks."""
     app: Any = server.http_app(**options)
     if authorized:
@@ -336,7 +368,13 @@ async def serving(server: Server, *, authorized: bool = False, **options: Any) -
 def tool(id: Any, name: str, /, *, token: Any = None, **arguments: Any) -> bytes:
     """A call of a tool."""
     return request(
-        id, "tools/call", {"name": name, "arguments": arguments, **({} if token is None else {"_meta": {"progressToken": token}})}
+        id,
+        "tools/call",
+        {
+            "name": name,
+            "arguments": arguments,
+            **({} if token is None else {"_meta": {"progressToken": token}}),
+        },
     )
 
 

@@ -22,7 +22,12 @@ from tests.protocol.frames import KEY, answer, error, notification, request
 
 from .ends import turns
 
-DISCOVERED = {"supportedVersions": [NEWEST], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"}
+DISCOVERED = {
+    "supportedVersions": [NEWEST],
+    "capabilities": {},
+    "ttlMs": 0,
+    "cacheScope": "private",
+}
 GREETED = {"protocolVersion": R4, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
 
 
@@ -124,7 +129,9 @@ async def test_a_revision_is_agreed_on_with_any_server(revision: str) -> None:
     async with opened(revision) as (duplex, server):
         running = started(duplex, call(revision=revision))
         asked = await server.next("tools/call")
-        assert ((KEY + "protocolVersion") in asked["params"].get("_meta", {})) == (revision == NEWEST)
+        assert ((KEY + "protocolVersion") in asked["params"].get("_meta", {})) == (
+            revision == NEWEST
+        )
         server.say(answer(asked["id"], RESULT))
         assert (await running).text == "x"
 
@@ -164,7 +171,9 @@ async def test_a_slow_server_is_understood_though_its_answers_come_late() -> Non
 
 
 @pytest.mark.parametrize(
-    "garbage", [{}, {"supportedVersions": "all"}, [], None, 5, {"supportedVersions": [1], "capabilities": {}}], ids=repr
+    "garbage",
+    [{}, {"supportedVersions": "all"}, [], None, 5, {"supportedVersions": [1], "capabilities": {}}],
+    ids=repr,
 )
 async def test_a_garbage_answer_to_the_probe_leads_to_the_introduction(garbage: Any) -> None:
     """(`ERA-07`)"""
@@ -177,7 +186,9 @@ async def test_a_garbage_answer_to_the_probe_leads_to_the_introduction(garbage: 
     await duplex.aclose()
 
 
-@pytest.mark.parametrize("garbage", [{}, {"protocolVersion": 5}, None, [], GREETED | {"capabilities": None}], ids=repr)
+@pytest.mark.parametrize(
+    "garbage", [{}, {"protocolVersion": 5}, None, [], GREETED | {"capabilities": None}], ids=repr
+)
 async def test_a_garbage_answer_to_the_introduction_is_the_end(garbage: Any) -> None:
     """A clear word and no hang (`LIF-22`)."""
     ours, theirs = channel_pair()
@@ -224,7 +235,12 @@ async def test_answers_find_their_calls_in_any_order() -> None:
         running = [started(duplex, call(f"n{n}")) for n in range(1000)]
         asked = [await server.next("tools/call") for _ in range(1000)]
         for message in reversed(asked):
-            server.say(answer(message["id"], {"content": [{"type": "text", "text": message["params"]["name"]}]}))
+            server.say(
+                answer(
+                    message["id"],
+                    {"content": [{"type": "text", "text": message["params"]["name"]}]},
+                )
+            )
         results = await asyncio.gather(*running)
     assert [result.text for result in results] == [f"n{n}" for n in range(1000)]
 
@@ -274,7 +290,9 @@ async def test_a_malformed_answer_does_not_leave_its_call_waiting() -> None:
             await running
 
 
-async def test_garbage_between_answers_is_logged_and_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+async def test_garbage_between_answers_is_logged_and_passed_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """A server that prints into its own wire is understood as far as it can be (`STD-02`)."""
     async with opened() as (duplex, server):
         running = started(duplex, call())
@@ -297,7 +315,10 @@ async def test_a_call_that_nobody_waits_for_is_cancelled_at_the_server() -> None
         with pytest.raises(asyncio.CancelledError):
             await running
         cancelled = await server.next()
-        assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", id)
+        assert (cancelled["method"], cancelled["params"]["requestId"]) == (
+            "notifications/cancelled",
+            id,
+        )
         server.say(answer(id, RESULT))
         again = started(duplex, call())
         server.say(answer((await server.next())["id"], RESULT))
@@ -377,7 +398,12 @@ async def test_progress_reaches_the_call_that_it_belongs_to() -> None:
         first, second = await server.next(), await server.next()
         token = first["params"]["_meta"]["progressToken"]
         assert "progressToken" not in second["params"]["_meta"]
-        server.say(*(notification("notifications/progress", {"progressToken": token, "progress": n}) for n in range(3)))
+        server.say(
+            *(
+                notification("notifications/progress", {"progressToken": token, "progress": n})
+                for n in range(3)
+            )
+        )
         server.say(answer(second["id"], RESULT), answer(first["id"], RESULT))
         assert [result.text for result in await asyncio.gather(*running)] == ["x", "x"]
     assert heard == [0, 1, 2]
@@ -387,7 +413,10 @@ REPLIES: dict[str, tuple[Callable[[], Any], Any]] = {
     "an answer": (lambda: t.ListRootsResult(roots=[]), {"roots": []}),
     "a refusal": (lambda: (_ for _ in ()).throw(t.McpError(-1, "no")), -1),
     "a fault": (lambda: (_ for _ in ()).throw(ValueError("1234")), t.INTERNAL_ERROR),
-    "an answer that is no JSON": (lambda: t.ListRootsResult(roots=[t.Root(uri="\ud800")]), t.INTERNAL_ERROR),
+    "an answer that is no JSON": (
+        lambda: t.ListRootsResult(roots=[t.Root(uri="\ud800")]),
+        t.INTERNAL_ERROR,
+    ),
     "nothing": (lambda: None, t.INTERNAL_ERROR),
 }
 

@@ -81,7 +81,9 @@ class Desk:
         ("nothing", {}, 200, b"Unknown tool"),
     ],
 )
-async def test_a_call_that_is_over_leaves_nothing_behind(name: str, arguments: dict[str, Any], status: int, words: bytes):
+async def test_a_call_that_is_over_leaves_nothing_behind(
+    name: str, arguments: dict[str, Any], status: int, words: bytes
+):
     """However it ends: plainly, as a stream, as an error (`HTM-06`, `HTM-24`)."""
     desk = Desk()
     offer = call(name, arguments)

@@ -16,19 +16,45 @@ from hypothesis import strategies as st
 
 from interlock import ProtocolError, Unreachable
 from interlock.fetch import Request
-from tests.transport.http_peers import LOOPS, Talk, always, both_loops, fetch_for_tests, get, ok, once, post, serving, tidily, whole
+from tests.transport.http_peers import (
+    LOOPS,
+    Talk,
+    always,
+    both_loops,
+    fetch_for_tests,
+    get,
+    ok,
+    once,
+    post,
+    serving,
+    tidily,
+    whole,
+)
 
 
 @both_loops
 async def test_a_request_as_it_goes_out_and_its_answer():
     """Head and body in one, our own headers once each, the caller's as they were given; names of the answer in lower case, joined."""
-    async with serving(always(ok(b'{"a":1}', "Content-Type: application/json", "X-Two:  a ", "x-two: b"))) as peer:
+    async with serving(
+        always(ok(b'{"a":1}', "Content-Type: application/json", "X-Two:  a ", "x-two: b"))
+    ) as peer:
         fetch = fetch_for_tests(agent="test/1")
         answer = await fetch(
-            post(f"{peer.url}?q=ü#part", b"body", ("Accept", "text/event-stream"), ("DPoP", "x"), ("Two", "1"), ("Two", "2"))
+            post(
+                f"{peer.url}?q=ü#part",
+                b"body",
+                ("Accept", "text/event-stream"),
+                ("DPoP", "x"),
+                ("Two", "1"),
+                ("Two", "2"),
+            )
         )
         assert (answer.status, await answer.read(100)) == (200, b'{"a":1}')
-        assert answer.headers == {"content-type": "application/json", "x-two": "a, b", "content-length": "7"}
+        assert answer.headers == {
+            "content-type": "application/json",
+            "x-two": "a, b",
+            "content-length": "7",
+        }
         await fetch.aclose()
     (seen,) = peer.requests
     assert seen.line == "POST /mcp?q=%C3%BC HTTP/1.1"
@@ -47,14 +73,23 @@ async def test_the_callers_headers_come_before_ours():
         with_user = peer.url.replace("//", "//ann%40x:s%3Acret@")
         await whole(fetch, get(with_user))
         await whole(
-            fetch, get(with_user, ("authorization", "Bearer t"), ("host", "other"), ("user-agent", "me"), ("ACCEPT-ENCODING", "gzip"))
+            fetch,
+            get(
+                with_user,
+                ("authorization", "Bearer t"),
+                ("host", "other"),
+                ("user-agent", "me"),
+                ("ACCEPT-ENCODING", "gzip"),
+            ),
         )
         await fetch.aclose()
     one, other = peer.requests
     assert one.line == "GET /mcp HTTP/1.1"
     assert one.header("authorization") == "Basic YW5uQHg6czpjcmV0"
     assert one.header("content-length") is None
-    assert [other.header(name) for name in ("authorization", "host", "user-agent", "accept-encoding")] == [
+    assert [
+        other.header(name) for name in ("authorization", "host", "user-agent", "accept-encoding")
+    ] == [
         "Bearer t",
         "other",
         "me",
@@ -68,11 +103,24 @@ SOUND = {
     "a length": (ok(b"hello"), b"hello", True),
     "no body": (ok(b""), b"", True),
     "chunks": (CHUNKED + b"2\r\nhe\r\n3;ext=1\r\nllo\r\n0\r\n\r\n", b"hello", True),
-    "chunks with trailers": (CHUNKED + b"5\r\nhello\r\n0\r\nX-Sum: 1\r\nX-Other: 9\r\n\r\n", b"hello", True),
+    "chunks with trailers": (
+        CHUNKED + b"5\r\nhello\r\n0\r\nX-Sum: 1\r\nX-Other: 9\r\n\r\n",
+        b"hello",
+        True,
+    ),
     "until it closes": (HEAD + b"\r\nhello", b"hello", False),
-    "Connection: close": (HEAD + b"Connection: close\r\nContent-Length: 5\r\n\r\nhello", b"hello", False),
+    "Connection: close": (
+        HEAD + b"Connection: close\r\nContent-Length: 5\r\n\r\nhello",
+        b"hello",
+        False,
+    ),
     "HTTP/1.0": (b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello", b"hello", False),
-    "interim answers": (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + ok(b"hello"), b"hello", True),
+    "interim answers": (
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+        + ok(b"hello"),
+        b"hello",
+        True,
+    ),
     "no reason": (b"HTTP/1.1 200 \r\nContent-Length: 5\r\n\r\nhello", b"hello", True),
     "an offer to upgrade": (ok(b"hello", "Upgrade: h2c", "Connection: upgrade"), b"hello", True),
     "garbage behind it": (ok(b"hello") + b"garbage", b"hello", False),
@@ -86,7 +134,9 @@ SOUND = {
 @pytest.mark.parametrize("bytes_, body, kept", SOUND.values(), ids=SOUND)
 async def test_bodies(bytes_: bytes, body: bytes, kept: bool, cut: int, way: str):
     """However the body ends and however the bytes come; a connection carries the next request only where nothing is wrong with it."""
-    excess = body in bytes_ and not bytes_.endswith((body, b"\r\n"))  # comes with the answer, or nobody can tell whose answer it is
+    excess = body in bytes_ and not bytes_.endswith(
+        (body, b"\r\n")
+    )  # comes with the answer, or nobody can tell whose answer it is
     pieces = [bytes_[n : n + 1] for n in range(len(bytes_))] if cut and not excess else [bytes_]
 
     async def script(talk: Talk) -> None:
@@ -102,7 +152,11 @@ async def test_bodies(bytes_: bytes, body: bytes, kept: bool, cut: int, way: str
         for _ in range(2):
             answer = await fetch(post(peer.url))
             assert answer.status == 200
-            read = await answer.read(100) if way == "whole" else b"".join([piece async for piece in answer.chunks()])
+            read = (
+                await answer.read(100)
+                if way == "whole"
+                else b"".join([piece async for piece in answer.chunks()])
+            )
             assert read == body
         await fetch.aclose()
     assert len(peer.requests) == 2
@@ -122,7 +176,14 @@ async def test_answers_without_a_body():
     async with serving(script) as peer:
         fetch = fetch_for_tests()
         base = peer.url.removesuffix("/mcp")
-        for method, status in (("HEAD", 200), ("GET", 204), ("HEAD", 404), ("GET", 304), ("HEAD", 200), ("DELETE", 204)):
+        for method, status in (
+            ("HEAD", 200),
+            ("GET", 204),
+            ("HEAD", 404),
+            ("GET", 304),
+            ("HEAD", 200),
+            ("DELETE", 204),
+        ):
             answer = await fetch(Request(method, f"{base}/{status}"))
             assert (answer.status, await answer.read(10)) == (status, b"")
         await fetch.aclose()
@@ -132,10 +193,16 @@ async def test_answers_without_a_body():
 @both_loops
 async def test_redirects_and_errors_are_answers():
     """Nothing is followed, nothing is raised."""
-    async with serving(always(ok(b"x", "Location: /elsewhere", "Retry-After: 3", status="307 Temporary Redirect"))) as peer:
+    async with serving(
+        always(ok(b"x", "Location: /elsewhere", "Retry-After: 3", status="307 Temporary Redirect"))
+    ) as peer:
         fetch = fetch_for_tests()
         answer = await fetch(post(peer.url))
-        assert (answer.status, answer.headers["location"], await answer.read(10)) == (307, "/elsewhere", b"x")
+        assert (answer.status, answer.headers["location"], await answer.read(10)) == (
+            307,
+            "/elsewhere",
+            b"x",
+        )
         await fetch.aclose()
     assert len(peer.requests) == 1
 
@@ -175,7 +242,10 @@ async def collect(pieces: AsyncIterator[bytes], into: list[bytes]) -> None:
 
 
 BROKEN_BODIES = {
-    "a length that lies": (HEAD + b"Content-Length: 10\r\n\r\nhello", "in the middle of its answer"),
+    "a length that lies": (
+        HEAD + b"Content-Length: 10\r\n\r\nhello",
+        "in the middle of its answer",
+    ),
     "chunks without an end": (CHUNKED + b"5\r\nhello\r\n", "in the middle of its answer"),
     "a chunk that lies": (CHUNKED + b"9\r\nhello", "in the middle of its answer"),
     "a chunk of no size": (CHUNKED + b"5\r\nhello\r\nxyz\r\n", "not HTTP/1.1"),
@@ -210,14 +280,18 @@ async def test_bodies_that_break_off(bytes_: bytes, words: str, way: str):
 
 @both_loops
 @pytest.mark.parametrize(
-    "filler", [b"A: b\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"A" * 1000], ids=["headers", "interim answers", "one long name"]
+    "filler",
+    [b"A: b\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"A" * 1000],
+    ids=["headers", "interim answers", "one long name"],
 )
 async def test_a_head_without_end_is_given_up(filler: bytes):
     """256 KiB is enough for any head."""
 
     async def script(talk: Talk) -> None:
         await talk.read()
-        await talk.send(b"" if filler.startswith(b"HTTP") else HEAD, *[filler * (65536 // len(filler))] * 6)
+        await talk.send(
+            b"" if filler.startswith(b"HTTP") else HEAD, *[filler * (65536 // len(filler))] * 6
+        )
         await talk.gone()
 
     async with serving(script) as peer:
@@ -231,7 +305,11 @@ async def test_a_head_without_end_is_given_up(filler: bytes):
 @pytest.mark.parametrize("framed", ["a length", "chunks"])
 async def test_a_body_over_the_limit_is_given_up(framed: str):
     """ProtocolError, and the rest is not read: its connection is closed."""
-    head = HEAD + b"Content-Length: 1000000000\r\n\r\n" if framed == "a length" else CHUNKED + b"3b9aca00\r\n"
+    head = (
+        HEAD + b"Content-Length: 1000000000\r\n\r\n"
+        if framed == "a length"
+        else CHUNKED + b"3b9aca00\r\n"
+    )
 
     async def script(talk: Talk) -> None:
         await talk.read()
@@ -406,14 +484,24 @@ async def test_bodies_that_cannot_be_taken_apart(encoding: str, body: bytes, wor
 
 
 mutations = st.lists(
-    st.tuples(st.integers(0, 200), st.integers(0, 3), st.sampled_from([b"\r", b"\n", b"0", b":", b" ", b"\0", b"\xff", b"HTTP/1.1 "])),
+    st.tuples(
+        st.integers(0, 200),
+        st.integers(0, 3),
+        st.sampled_from([b"\r", b"\n", b"0", b":", b" ", b"\0", b"\xff", b"HTTP/1.1 "]),
+    ),
     max_size=4,
 )
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-@given(start=st.sampled_from([answer for answer, _, _ in SOUND.values()]), changes=mutations, way=st.booleans())
-def test_whatever_comes_is_an_answer_or_unreachable(loop: str, start: bytes, changes: list[tuple[int, int, bytes]], way: bool):
+@given(
+    start=st.sampled_from([answer for answer, _, _ in SOUND.values()]),
+    changes=mutations,
+    way=st.booleans(),
+)
+def test_whatever_comes_is_an_answer_or_unreachable(
+    loop: str, start: bytes, changes: list[tuple[int, int, bytes]], way: bool
+):
     """Answers with bytes taken out and put in: never another error, never a wait without end, and nothing left behind."""
     for place, out, into in changes:
         start = start[: place % (len(start) + 1)] + into + start[place % (len(start) + 1) + out :]
@@ -468,7 +556,9 @@ async def test_an_answer_before_the_request_has_gone_out():
 def test_without_the_extra_one_line_says_what_is_missing():
     """And how to get it."""
     program = "import sys; sys.modules['httptools'] = None; import interlock.transport.fetching"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
     assert found.returncode == 1
     assert "ImportError: Talking HTTP needs httptools" in found.stderr.splitlines()[-1]
     assert "pip install 'interlock[http]'" in found.stderr.splitlines()[-1]

@@ -13,7 +13,13 @@ from interlock.transport.heads import Place, head, target
 from interlock.transport.proxies import Proxies
 
 
-def lines(url: str, *headers: tuple[str, str], method: str = "GET", body: bytes = b"", proxies: Proxies | None = None) -> list[str]:
+def lines(
+    url: str,
+    *headers: tuple[str, str],
+    method: str = "GET",
+    body: bytes = b"",
+    proxies: Proxies | None = None,
+) -> list[str]:
     found = head(Request(method, url, headers, body), target(url, proxies or Proxies(), "a"))
     text = found.decode("latin-1")
     assert text.endswith("\r\n\r\n")
@@ -25,20 +31,35 @@ def lines(url: str, *headers: tuple[str, str], method: str = "GET", body: bytes 
     [
         ("http://a.example", Place("a.example", 80, False), "/", "a.example"),
         ("HTTPS://A.Example:443/x", Place("a.example", 443, True), "/x", "a.example"),
-        ("http://a.example:443/x?y=z&q=%20#f", Place("a.example", 443, False), "/x?y=z&q=%20", "a.example:443"),
+        (
+            "http://a.example:443/x?y=z&q=%20#f",
+            Place("a.example", 443, False),
+            "/x?y=z&q=%20",
+            "a.example:443",
+        ),
         ("http://a.example?y", Place("a.example", 80, False), "/?y", "a.example"),
         ("http://a.example./", Place("a.example", 80, False), "/", "a.example"),
         ("http://[::1]:8000/mcp", Place("::1", 8000, False), "/mcp", "[::1]:8000"),
         ("https://[2001:DB8::1]", Place("2001:db8::1", 443, True), "/", "[2001:db8::1]"),
         ("http://[fe80::1%25eth0]/", Place("fe80::1%eth0", 80, False), "/", "[fe80::1]"),
-        ("http://bücher.example/ü?ü", Place("xn--bcher-kva.example", 80, False), "/%C3%BC?%C3%BC", "xn--bcher-kva.example"),
+        (
+            "http://bücher.example/ü?ü",
+            Place("xn--bcher-kva.example", 80, False),
+            "/%C3%BC?%C3%BC",
+            "xn--bcher-kva.example",
+        ),
         ("http://under_score:1/{a}|b", Place("under_score", 1, False), "/{a}|b", "under_score:1"),
     ],
 )
 def test_where_a_url_leads(url: str, place: Place, first: str, host: str):
     """Host and port, IPv6 and names of other alphabets too; the fragment stays at home."""
     assert target(url, Proxies(), "a").place == place
-    assert lines(url) == [f"GET {first} HTTP/1.1", f"Host: {host}", "Accept-Encoding: identity", "User-Agent: a"]
+    assert lines(url) == [
+        f"GET {first} HTTP/1.1",
+        f"Host: {host}",
+        "Accept-Encoding: identity",
+        "User-Agent: a",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -81,15 +102,22 @@ def test_methods_that_would_say_more():
             lines("http://a.example/", method=method)
 
 
-names = st.text("abcXYZ-_!~09", min_size=1, max_size=8).filter(lambda name: name.lower() not in ("te",))
-values = st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), max_size=12) | st.text("a\t ", max_size=4)
+names = st.text("abcXYZ-_!~09", min_size=1, max_size=8).filter(
+    lambda name: name.lower() not in ("te",)
+)
+values = st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), max_size=12) | st.text(
+    "a\t ", max_size=4
+)
 
 
 @given(headers=st.lists(st.tuples(names, values), max_size=5), body=st.binary(max_size=3))
 def test_every_sound_header_goes_out_as_it_is(headers: list[tuple[str, str]], body: bytes):
     """In order, with names as they were written, one line each."""
     found = lines("http://a.example/", *headers, method="POST", body=body)
-    assert found[4:] == [*(f"{name}: {value}" for name, value in headers), f"Content-Length: {len(body)}"]
+    assert found[4:] == [
+        *(f"{name}: {value}" for name, value in headers),
+        f"Content-Length: {len(body)}",
+    ]
 
 
 @given(name=st.text(max_size=6), value=st.text(max_size=6))
@@ -99,7 +127,9 @@ def test_no_header_becomes_two(name: str, value: str):
         found = lines("http://a.example/", (name, value))
     except ValueError:
         return
-    assert len(found) == len(lines("http://a.example/")) + (name.lower() not in ("host", "user-agent", "accept-encoding"))
+    assert len(found) == len(lines("http://a.example/")) + (
+        name.lower() not in ("host", "user-agent", "accept-encoding")
+    )
     assert f"{name}: {value}" in found
     assert not re.search(r"[\r\n\0]", name + value)
 
@@ -127,7 +157,9 @@ ENVIRONMENTS = [
 
 
 @pytest.mark.parametrize("environ, scheme, proxy", ENVIRONMENTS)
-def test_the_proxy_that_the_environment_names(environ: dict[str, str], scheme: str, proxy: str | None):
+def test_the_proxy_that_the_environment_names(
+    environ: dict[str, str], scheme: str, proxy: str | None
+):
     """Lower case first; HTTP_PROXY never in a CGI program, where a stranger's header would set it."""
     assert Proxies.from_environment(environ).toward(scheme, "site.example", 80) == proxy
 
@@ -165,11 +197,17 @@ def test_the_proxy_that_the_environment_names(environ: dict[str, str], scheme: s
 )
 def test_hosts_that_no_proxy_is_asked_for(but_for: str, host: str, port: int, direct: bool):
     """Names with all below them, addresses, networks, ports; and what is on this machine, always."""
-    assert Proxies("http://p:1", "http://p:1", but_for).toward("http", host, port) == (None if direct else "http://p:1")
+    assert Proxies("http://p:1", "http://p:1", but_for).toward("http", host, port) == (
+        None if direct else "http://p:1"
+    )
 
 
 def test_what_is_no_proxy_is_refused_when_it_is_needed():
     """SOCKS is not spoken; the words name no password."""
-    with pytest.raises(ValueError, match="a proxy's http or https URL is needed, not 'socks5://p:1'"):
+    with pytest.raises(
+        ValueError, match="a proxy's http or https URL is needed, not 'socks5://p:1'"
+    ):
         target("http://a.example/", Proxies("socks5://me:secret@p:1"), "a")
-    assert target("http://localhost/", Proxies("socks5://p:1"), "a").place == Place("localhost", 80, False)
+    assert target("http://localhost/", Proxies("socks5://p:1"), "a").place == Place(
+        "localhost", 80, False
+    )

@@ -15,7 +15,20 @@ from interlock import TimedOut, Unreachable
 from interlock.fetch import Lost, Request
 from interlock.transport.fetching import HttpFetch
 from tests.transport.ends import turns
-from tests.transport.http_peers import LOOPS, Talk, always, both_loops, fetch_for_tests, get, ok, once, post, serving, tidily, whole
+from tests.transport.http_peers import (
+    LOOPS,
+    Talk,
+    always,
+    both_loops,
+    fetch_for_tests,
+    get,
+    ok,
+    once,
+    post,
+    serving,
+    tidily,
+    whole,
+)
 
 
 @both_loops
@@ -72,7 +85,11 @@ async def test_a_kept_connection_that_is_known_to_be_closed_is_not_used():
 
 
 @both_loops
-@pytest.mark.parametrize("excess", [b"garbage\r\n", ok(b"evil"), b"HTTP/1.1 200 OK\r\n"], ids=["garbage", "an answer", "half an answer"])
+@pytest.mark.parametrize(
+    "excess",
+    [b"garbage\r\n", ok(b"evil"), b"HTTP/1.1 200 OK\r\n"],
+    ids=["garbage", "an answer", "half an answer"],
+)
 async def test_what_comes_right_behind_an_answer_costs_the_connection(excess: bytes):
     """The server would leave it open; the client does not use it again."""
 
@@ -110,7 +127,9 @@ async def test_a_connection_that_was_told_to_wait_is_read_again_for_the_next_ans
 
 
 @both_loops
-async def test_who_gives_up_in_the_moment_of_getting_a_connection_passes_it_on(monkeypatch: pytest.MonkeyPatch):
+async def test_who_gives_up_in_the_moment_of_getting_a_connection_passes_it_on(
+    monkeypatch: pytest.MonkeyPatch,
+):
     """Otherwise the only one there may be would be lost."""
     async with serving(always(ok())) as peer:
         fetch = fetch_for_tests(most_connections=1)
@@ -260,7 +279,10 @@ async def test_who_waits_gets_the_room_of_a_connection_that_is_given_up():
         fetch = fetch_for_tests(most_connections=1)
         hanging = asyncio.create_task(whole(fetch, post(peer.url, b"hang")))
         await turns(20)
-        waiting = [asyncio.create_task(whole(fetch, post(peer.url, body))) for body in (b"break", b"a", b"break", b"b")]
+        waiting = [
+            asyncio.create_task(whole(fetch, post(peer.url, body)))
+            for body in (b"break", b"a", b"break", b"b")
+        ]
         await turns(20)
         hanging.cancel()
         found = await asyncio.gather(*waiting, return_exceptions=True)
@@ -304,7 +326,9 @@ async def test_cancelling_at_any_point_closes_the_connection():
 @both_loops
 async def test_closing_an_answer_closes_its_connection_unless_it_has_come_whole():
     """What is read afterwards raises; closing again does nothing."""
-    async with serving(once(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab", then_wait=True)) as peer:
+    async with serving(
+        once(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab", then_wait=True)
+    ) as peer:
         fetch = fetch_for_tests()
         answer = await fetch(post(peer.url))
         await answer.aclose()
@@ -337,11 +361,15 @@ async def test_the_end_of_the_client_ends_all_that_is_under_way():
         await turns(20)
         while not silent.requests:
             await turns()
-        asked.append(asyncio.create_task(whole(fetch, post(f"http://127.0.0.1:{silent.port}/other"))))
+        asked.append(
+            asyncio.create_task(whole(fetch, post(f"http://127.0.0.1:{silent.port}/other")))
+        )
         await turns(3)
         await fetch.aclose()
         await fetch.aclose()
-        assert [str(one) for one in await asyncio.gather(*asked, return_exceptions=True)] == ["This HTTP client was closed."] * 4
+        assert [str(one) for one in await asyncio.gather(*asked, return_exceptions=True)] == [
+            "This HTTP client was closed."
+        ] * 4
         with pytest.raises(Unreachable, match="This HTTP client was closed"):
             await fetch(post(peer.url))
 
@@ -372,11 +400,16 @@ async def test_waits_are_bounded():
 
     async with serving(script) as peer:
         fetch = fetch_for_tests(connect_seconds=0.05)
-        with pytest.raises(TimedOut, match=rf"no connection to https://127.0.0.1:{peer.port} within 0.05 seconds"):
+        with pytest.raises(
+            TimedOut, match=rf"no connection to https://127.0.0.1:{peer.port} within 0.05 seconds"
+        ):
             await fetch(get(peer.url.replace("http:", "https:")))
         await fetch.aclose()
         fetch = fetch_for_tests(head_seconds=0.05)
-        with pytest.raises(TimedOut, match=rf"http://127.0.0.1:{peer.port} did not begin to answer within 0.05 seconds"):
+        with pytest.raises(
+            TimedOut,
+            match=rf"http://127.0.0.1:{peer.port} did not begin to answer within 0.05 seconds",
+        ):
             await fetch(get(peer.url))
         await fetch.aclose()
 
@@ -388,7 +421,8 @@ async def test_nobody_listens():
         pass
     fetch = fetch_for_tests()
     with pytest.raises(
-        Unreachable, match=rf"Nobody listens at http://127.0.0.1:{peer.port}: .* Is the server running, and is the port right\?"
+        Unreachable,
+        match=rf"Nobody listens at http://127.0.0.1:{peer.port}: .* Is the server running, and is the port right\?",
     ):
         await fetch(get(peer.url))
     with pytest.raises(Unreachable, match=r"The host no-such-host\.invalid was not found"):
@@ -475,7 +509,9 @@ async def test_a_connection_leaves_no_ring_for_the_collector():
         answer = await fetch(post(peer.url))
         await answer.read(10)
         (connection,) = fetch._live
-        parser = weakref.ref(connection._parser) if type(connection._parser).__weakrefoffset__ else None
+        parser = (
+            weakref.ref(connection._parser) if type(connection._parser).__weakrefoffset__ else None
+        )
         await fetch.aclose()
         assert connection._parser is None
         assert parser is None or parser() is None
@@ -499,7 +535,13 @@ async def app(scope, receive, send):
         body += message.get("body", b"")
         if not message.get("more_body"):
             break
-    await send({"type": "http.response.start", "status": 201, "headers": [(b"x-path", scope["path"].encode())]})
+    await send(
+        {
+            "type": "http.response.start",
+            "status": 201,
+            "headers": [(b"x-path", scope["path"].encode())],
+        }
+    )
     for n in range(0, len(body), 100_000):
         await send({"type": "http.response.body", "body": body[n : n + 100_000], "more_body": True})
     await send({"type": "http.response.body"})
@@ -508,7 +550,9 @@ async def app(scope, receive, send):
 @both_loops
 async def test_with_uvicorn():
     """A server of other makers, with chunks and keep-alive of its own."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off", http="httptools"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=0, log_level="error", lifespan="off", http="httptools")
+    )
     running = asyncio.create_task(server.serve())
     while not server.started:
         await turns()

@@ -13,7 +13,19 @@ from interlock import Unreachable
 from interlock.transport.proxies import Proxies
 from tests.transport.certificates import Authority
 from tests.transport.ends import turns
-from tests.transport.http_peers import Script, Talk, always, both_loops, fetch_for_tests, get, ok, once, post, serving, whole
+from tests.transport.http_peers import (
+    Script,
+    Talk,
+    always,
+    both_loops,
+    fetch_for_tests,
+    get,
+    ok,
+    once,
+    post,
+    serving,
+    whole,
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +35,20 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @both_loops
-async def test_a_server_that_our_own_ca_vouches_for(authority: Authority, monkeypatch: pytest.MonkeyPatch):
+async def test_a_server_that_our_own_ca_vouches_for(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+):
     """Named by file, by the environment, or in a context of one's own; kept connections carry more; HTTP/1.1 is agreed on, and the name is told."""
     context = authority.server("localhost", "127.0.0.1")
     told: list[tuple[str | None, str | None]] = []
 
     async def script(talk: Talk) -> None:
-        told.append((names[-1] if names else None, talk.writer.get_extra_info("ssl_object").selected_alpn_protocol()))
+        told.append(
+            (
+                names[-1] if names else None,
+                talk.writer.get_extra_info("ssl_object").selected_alpn_protocol(),
+            )
+        )
         await always(ok(b"x" * 300_000))(talk)
 
     names: list[str | None] = []
@@ -47,7 +66,12 @@ async def test_a_server_that_our_own_ca_vouches_for(authority: Authority, monkey
         assert (await whole(fetch, get(peer.url)))[0] == 200
         await fetch.aclose()
         monkeypatch.delenv("SSL_CERT_FILE")
-    assert told == [("localhost", "http/1.1"), ("localhost", "http/1.1"), ("localhost", None), ("localhost", "http/1.1")]
+    assert told == [
+        ("localhost", "http/1.1"),
+        ("localhost", "http/1.1"),
+        ("localhost", None),
+        ("localhost", "http/1.1"),
+    ]
     async with serving(always(ok()), context) as peer:
         fetch = fetch_for_tests(ca=authority.file)
         assert await whole(fetch, get(peer.url)) == (200, b"{}")  # by its address
@@ -117,7 +141,11 @@ async def test_tls_connections_are_closed_kept_and_cancelled_as_plain_ones(autho
         await fetch.aclose()
 
 
-def proxy(*, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n", to: Callable[[], int] = lambda: 0) -> Script:
+def proxy(
+    *,
+    answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n",
+    to: Callable[[], int] = lambda: 0,
+) -> Script:
     """A proxy: it tunnels to a port of this machine, whatever name it is asked for; requests in absolute form it answers itself."""
 
     async def script(talk: Talk) -> None:
@@ -148,7 +176,9 @@ def proxy(*, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n", to:
 async def test_plain_http_through_a_proxy():
     """In absolute form, over one kept connection for all sites, with the proxy's password beside the site's."""
     async with serving(proxy()) as between:
-        fetch = fetch_for_tests(proxies=Proxies(http=f"http://us%40r:pass@127.0.0.1:{between.port}"))
+        fetch = fetch_for_tests(
+            proxies=Proxies(http=f"http://us%40r:pass@127.0.0.1:{between.port}")
+        )
         for host in ("one.example", "bob:b@two.example:8080", "[2001:db8::1]"):
             assert await whole(fetch, get(f"http://{host}/a?b=c")) == (200, b"from the proxy")
         await fetch.aclose()
@@ -156,9 +186,19 @@ async def test_plain_http_through_a_proxy():
     assert [seen.line for seen in between.requests] == [
         "GET http://one.example/a?b=c HTTP/1.1", "GET http://two.example:8080/a?b=c HTTP/1.1", "GET http://[2001:db8::1]/a?b=c HTTP/1.1",
     ]  # fmt: skip
-    assert [seen.header("host") for seen in between.requests] == ["one.example", "two.example:8080", "[2001:db8::1]"]
-    assert {seen.header("proxy-authorization") for seen in between.requests} == {"Basic dXNAcjpwYXNz"}
-    assert [seen.header("authorization") for seen in between.requests] == [None, "Basic Ym9iOmI=", None]
+    assert [seen.header("host") for seen in between.requests] == [
+        "one.example",
+        "two.example:8080",
+        "[2001:db8::1]",
+    ]
+    assert {seen.header("proxy-authorization") for seen in between.requests} == {
+        "Basic dXNAcjpwYXNz"
+    }
+    assert [seen.header("authorization") for seen in between.requests] == [
+        None,
+        "Basic Ym9iOmI=",
+        None,
+    ]
 
 
 @both_loops
@@ -171,13 +211,22 @@ async def test_https_through_a_proxy(authority: Authority, secure: bool):
         serving(proxy(to=lambda: site.port), context if secure else None) as between,
     ):
         scheme = "https" if secure else "http"
-        fetch = fetch_for_tests(ca=authority.file, proxies=Proxies(https=f"{scheme}://user:pass@127.0.0.1:{between.port}"))
+        fetch = fetch_for_tests(
+            ca=authority.file,
+            proxies=Proxies(https=f"{scheme}://user:pass@127.0.0.1:{between.port}"),
+        )
         for _ in range(3):
-            assert await whole(fetch, post("https://site.example/mcp", b"z" * 100_000)) == (200, b"from the site")
+            assert await whole(fetch, post("https://site.example/mcp", b"z" * 100_000)) == (
+                200,
+                b"from the site",
+            )
         await fetch.aclose()
     assert (between.opened, site.opened, len(site.requests)) == (1, 1, 3)
     (seen,) = between.requests
-    assert (seen.line, seen.header("host")) == ("CONNECT site.example:443 HTTP/1.1", "site.example:443")
+    assert (seen.line, seen.header("host")) == (
+        "CONNECT site.example:443 HTTP/1.1",
+        "site.example:443",
+    )
     assert seen.header("proxy-authorization") == "Basic dXNlcjpwYXNz"
     assert {seen.header("proxy-authorization") for seen in site.requests} == {None}
 
@@ -186,8 +235,14 @@ async def test_https_through_a_proxy(authority: Authority, secure: bool):
 @pytest.mark.parametrize(
     "answer, words",
     [
-        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", r"would not connect to https://site.example: 407 .*Put user:password@"),
-        (b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\n\r\nno", "would not connect to https://site.example: 502 Bad Gateway"),
+        (
+            b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
+            r"would not connect to https://site.example: 407 .*Put user:password@",
+        ),
+        (
+            b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\n\r\nno",
+            "would not connect to https://site.example: 502 Bad Gateway",
+        ),
         (b"SSH-2.0\r\n\r\n", "does not speak HTTP/1.1"),
         (b"HTTP/1.1 200 OK\r\n\r\nhello", "spoke before https://site.example was asked"),
         (b"HTTP/1.1 200", "TLS with https://site.example failed: the connection was closed"),
@@ -198,13 +253,18 @@ async def test_https_through_a_proxy(authority: Authority, secure: bool):
 async def test_proxies_that_do_not_connect(authority: Authority, answer: bytes, words: str):
     """In words that name the proxy, without its password."""
     async with serving(proxy(answer=answer)) as between:
-        fetch = fetch_for_tests(ca=authority.file, proxies=Proxies(https=f"user:secret@127.0.0.1:{between.port}"))
+        fetch = fetch_for_tests(
+            ca=authority.file, proxies=Proxies(https=f"user:secret@127.0.0.1:{between.port}")
+        )
         with pytest.raises(Unreachable, match=words) as caught:
             await fetch(get("https://site.example/"))
         assert "secret" not in str(caught.value)
         await fetch.aclose()
     fetch = fetch_for_tests(ca=authority.file, proxies=Proxies(https=f"127.0.0.1:{between.port}"))
-    with pytest.raises(Unreachable, match=rf"Nobody listens at http://127.0.0.1:{between.port}: .* Is the proxy running"):
+    with pytest.raises(
+        Unreachable,
+        match=rf"Nobody listens at http://127.0.0.1:{between.port}: .* Is the proxy running",
+    ):
         await fetch(get("https://site.example/"))
     await fetch.aclose()
 
@@ -213,8 +273,13 @@ async def test_proxies_that_do_not_connect(authority: Authority, answer: bytes, 
 async def test_cancelling_in_a_tunnel_leaves_nothing(authority: Authority):
     """While the proxy is reached, asked, and TLS is agreed on."""
     context = authority.server("site.example")
-    async with serving(always(ok()), context) as site, serving(proxy(to=lambda: site.port)) as between:
-        fetch = fetch_for_tests(ca=authority.file, proxies=Proxies(https=f"127.0.0.1:{between.port}"))
+    async with (
+        serving(always(ok()), context) as site,
+        serving(proxy(to=lambda: site.port)) as between,
+    ):
+        fetch = fetch_for_tests(
+            ca=authority.file, proxies=Proxies(https=f"127.0.0.1:{between.port}")
+        )
         for late in (0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 21):
             task = asyncio.create_task(whole(fetch, post("https://site.example/")))
             await turns(late)

@@ -54,7 +54,9 @@ async def test_a_server_that_is_started_again_between_two_calls(revision: str) -
         async def add(a: int, b: int) -> int:
             return a + b
 
-        task = asyncio.create_task(serve_web(server, port=port, grace=0.2, on_ready=lambda at: ready.set_result(at[1])))
+        task = asyncio.create_task(
+            serve_web(server, port=port, grace=0.2, on_ready=lambda at: ready.set_result(at[1]))
+        )
         return task, await ready
 
     async def stop(task: asyncio.Task[None]) -> None:

@@ -53,7 +53,9 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     told = tmp_path / "stderr"
     with (
         told.open("wb") as errors,
-        subprocess.Popen([sys.executable, "-c", PROGRAM, request.param], stdout=subprocess.PIPE, stderr=errors) as process,
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, request.param], stdout=subprocess.PIPE, stderr=errors
+        ) as process,
     ):
         assert process.stdout is not None
         yield process, int(process.stdout.readline()), told
@@ -104,7 +106,9 @@ async def test_an_app_may_be_served_again() -> None:
         host = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
         task = asyncio.create_task(host.serve(sockets=[listener]))
         async with asyncio.timeout(30):
-            async with Client(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", revision="2025-11-25") as client:
+            async with Client(
+                f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", revision="2025-11-25"
+            ) as client:
                 await client.ping()
                 host.should_exit = True  # while the client listens
                 await task

@@ -30,7 +30,13 @@ async def ask(app: HttpApp, address: str | None) -> int:
             statuses.append(message["status"])
 
     client = None if address is None else (address, 40_000)
-    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(name, value) for name, value in pairs], "client": client}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/mcp",
+        "headers": [(name, value) for name, value in pairs],
+        "client": client,
+    }
     await app(scope, receive, send)
     return statuses[0]
 
@@ -50,7 +56,9 @@ async def ask(app: HttpApp, address: str | None) -> int:
         ("unix:", "unix:", True),
     ],
 )
-async def test_whose_requests_are_counted_together(one: str | None, other: str | None, together: bool):
+async def test_whose_requests_are_counted_together(
+    one: str | None, other: str | None, together: bool
+):
     """Those of one address, and of version 6 those of one network, since everybody has 2 to the 64th of them; an address of version 4 that a
     socket for both writes as one of version 6 is still its own."""
     app = Server("counted").http_app(limits=Limits(rate=Rate(per_second=0.001, burst=3)))
@@ -66,12 +74,22 @@ async def test_one_session_cannot_take_all_the_calls():
         mine, other = await web.greet(R4), await web.greet(R4)
 
         def work(n: int) -> bytes:
-            return request(n, "tools/call", {"name": "work", "arguments": {"name": f"w{n}"}, "_meta": {"progressToken": n}})
+            return request(
+                n,
+                "tools/call",
+                {"name": "work", "arguments": {"name": f"w{n}"}, "_meta": {"progressToken": n}},
+            )
 
         lines = [await mine.begin(work(n)) for n in (1, 2)]
         reply = await mine.ask(work(3))
-        assert (reply.status, reply.json["id"], reply.json["error"]["data"]) == (503, 3, {"reason": "busy"})
-        assert (await other.ask(request(1, "tools/call", {"name": "add", "arguments": {"a": 1}}))).status == 200
+        assert (reply.status, reply.json["id"], reply.json["error"]["data"]) == (
+            503,
+            3,
+            {"reason": "busy"},
+        )
+        assert (
+            await other.ask(request(1, "tools/call", {"name": "add", "arguments": {"a": 1}}))
+        ).status == 200
         assert (await web.ask(call("add", {"a": 1}))).status == 200
         house.go.set()
         for line in lines:

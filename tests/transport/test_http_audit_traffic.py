@@ -38,7 +38,9 @@ class Trip:
     def told(self) -> list[Any]:
         """The messages of the answer, in their order."""
         if self.kind.startswith("text/event-stream"):
-            return [json.loads(event.data) for event in EventReader().feed(self.answer) if event.data]
+            return [
+                json.loads(event.data) for event in EventReader().feed(self.answer) if event.data
+            ]
         return [json.loads(self.answer)] if self.answer else []
 
 
@@ -54,7 +56,9 @@ class Recording:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one connection."""
-        trip = Trip(scope["method"], {name.decode(): value.decode() for name, value in scope["headers"]})
+        trip = Trip(
+            scope["method"], {name.decode(): value.decode() for name, value in scope["headers"]}
+        )
         self.trips.append(trip)
 
         async def hear() -> Any:
@@ -68,7 +72,9 @@ class Recording:
             trip.answer += message.get("body", b"")
             await send(message)
 
-        await self._app({name: value for name, value in scope.items() if name != "interlock.hold"}, hear, say)
+        await self._app(
+            {name: value for name, value in scope.items() if name != "interlock.hold"}, hear, say
+        )
 
 
 def house() -> Server:
@@ -113,9 +119,14 @@ async def recorded(server: Server) -> AsyncIterator[tuple[str, list[Trip]]]:
 async def converse(url: str, server: Server, revision: str) -> None:
     """Everything: calls at the same time, progress, a question, a subscription, a cancellation and the end."""
     answers = ScriptedAnswers(elicit={"name": {"value": "Ada"}}, sample={}, roots=[])
-    async with asyncio.timeout(30), Client(url, revision=revision, answers=answers, log_level="error") as client:
+    async with (
+        asyncio.timeout(30),
+        Client(url, revision=revision, answers=answers, log_level="error") as client,
+    ):
         await client.list_tools()
-        await asyncio.gather(*(client.call_tool("count", {"to": n}, on_progress=lambda _: None) for n in range(1, 6)))
+        await asyncio.gather(
+            *(client.call_tool("count", {"to": n}, on_progress=lambda _: None) for n in range(1, 6))
+        )
         if revision >= R3:
             assert (await client.call_tool("ask")).text == "Hello, Ada!"
         async with client.watch(tools=True, resources="note://one") as changes:
@@ -142,8 +153,12 @@ async def test_what_a_client_sends(revision: str):
     assert (True, True) in kinds
     assert ((False, True) in kinds) == (R3 <= revision < R5)  # the answer to the question
     later = [trip for trip in trips if trip.said is None or trip.said.get("method") != "initialize"]
-    assert {trip.headers.get("mcp-protocol-version") for trip in later} == {revision if revision >= R3 else None}
-    assert {trip.method for trip in trips} == ({"POST"} if revision == R5 else {"POST", "GET", "DELETE"})
+    assert {trip.headers.get("mcp-protocol-version") for trip in later} == {
+        revision if revision >= R3 else None
+    }
+    assert {trip.method for trip in trips} == (
+        {"POST"} if revision == R5 else {"POST", "GET", "DELETE"}
+    )
 
 
 @pytest.mark.parametrize("revision", [R2, R4, R5])
@@ -159,14 +174,18 @@ async def test_what_a_server_sends(revision: str):
         for message in trip.told:
             assert revision != R5 or ("method" in message) != ("id" in message)
             if message.get("method") == "notifications/progress":
-                assert message["params"]["progressToken"] == asked["params"]["_meta"]["progressToken"]
+                assert (
+                    message["params"]["progressToken"] == asked["params"]["_meta"]["progressToken"]
+                )
                 seen += 1
             elif message.get("method") == "notifications/message":
                 assert asked["params"]["name"] == "count"
         if asked.get("params", {}).get("name") == "count":
             assert len(trip.told) == 1 + 2 * asked["params"]["arguments"]["to"]
             assert trip.told[-1]["id"] == asked["id"]
-            assert trip.told[-1]["result"]["content"][0]["text"] == str(asked["params"]["arguments"]["to"])
+            assert trip.told[-1]["result"]["content"][0]["text"] == str(
+                asked["params"]["arguments"]["to"]
+            )
     assert seen == 1 + 2 + 3 + 4 + 5 + 1
 
 
@@ -184,7 +203,11 @@ async def test_any_text_survives_http():
     async with recorded(server) as (url, _):
         for revision in (R2, R4, R5):
             async with Client(url, revision=revision) as client:
-                got = await client.call_tool("echo", {"text": text}, on_progress=lambda progress: told.append(progress.message))
+                got = await client.call_tool(
+                    "echo",
+                    {"text": text},
+                    on_progress=lambda progress: told.append(progress.message),
+                )
                 assert got.text == text
                 with pytest.raises(t.McpError, match="漢字"):
                     await client.call_tool("漢字")

@@ -9,7 +9,22 @@ from typing import Any
 import pytest
 
 from interlock import Client, Unreachable
-from tests.transport.http_desk import R1, R4, R5, REVISIONS, Asked, Desk, begun, client_of, desk, event, listed, result, talking, tool
+from tests.transport.http_desk import (
+    R1,
+    R4,
+    R5,
+    REVISIONS,
+    Asked,
+    Desk,
+    begun,
+    client_of,
+    desk,
+    event,
+    listed,
+    result,
+    talking,
+    tool,
+)
 from tests.transport.http_peers import both_loops, fetch_for_tests
 
 Doing = asyncio.Task[Any]
@@ -51,7 +66,9 @@ async def streaming(server: Desk, client: Client) -> tuple[Doing, Asked]:
 async def reading(server: Desk, client: Client) -> tuple[Doing, Asked]:
     """Half of a JSON answer has come."""
     doing, asked = await calling(server, client)
-    await asked._talk.send(b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{"jsonrpc"')
+    await asked._talk.send(
+        b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{"jsonrpc"'
+    )
     return doing, asked
 
 
@@ -68,7 +85,9 @@ async def asking(server: Desk, client: Client) -> tuple[Doing, Asked]:
             }
         )
     else:
-        await asked.streams(event({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params}))
+        await asked.streams(
+            event({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
+        )
     await person.asked.wait()
     return doing, asked
 
@@ -128,7 +147,15 @@ async def watching(server: Desk, client: Client) -> tuple[Doing, Asked]:
     stream = await server.next("subscriptions/listen")
     about = {"io.modelcontextprotocol/subscriptionId": stream.id}
     params = {"notifications": stream.params["notifications"], "_meta": about}
-    await stream.streams(event({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}))
+    await stream.streams(
+        event(
+            {
+                "jsonrpc": "2.0",
+                "method": "notifications/subscriptions/acknowledged",
+                "params": params,
+            }
+        )
+    )
     return begun(anext(await entering)), stream
 
 
@@ -137,7 +164,16 @@ def client_revision(client: Client) -> str:
     return client._allowed[0]
 
 
-STATES: list[State] = [opening, calling, streaming, reading, asking, coming_back, renewing, watching]
+STATES: list[State] = [
+    opening,
+    calling,
+    streaming,
+    reading,
+    asking,
+    coming_back,
+    renewing,
+    watching,
+]
 
 
 @pytest.mark.parametrize("given", [False, True], ids=["own fetch", "given fetch"])

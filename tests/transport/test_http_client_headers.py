@@ -38,7 +38,11 @@ BOTH = "application/json, text/event-stream"
 def head(asked: Asked) -> dict[str, str]:
     """The headers that the protocol knows."""
     known = ("content-type", "accept", "last-event-id")
-    return {name.lower(): value for name, value in asked.seen.headers if name.lower() in known or name.lower().startswith("mcp-")}
+    return {
+        name.lower(): value
+        for name, value in asked.seen.headers
+        if name.lower() in known or name.lower().startswith("mcp-")
+    }
 
 
 @both_loops
@@ -99,19 +103,31 @@ async def test_the_revision_that_was_agreed_on_is_said() -> None:
     """The server chose an older one: that is what the header says from then on (`HTL-48`)."""
     async with desk() as server:
         server.on["server/discover"] = lambda asked: asked.says("400 Bad Request")
-        told = {"protocolVersion": R3, "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
+        told = {
+            "protocolVersion": R3,
+            "capabilities": {},
+            "serverInfo": {"name": "old", "version": "1"},
+        }
         server.on["initialize"] = lambda asked: asked.gives(told)
         async with client_of(server.url) as client:
             assert client.revision == R3
         assert [head(asked).get("mcp-protocol-version") for asked in server.all[2:]] == [R3, R3]
-        assert [asked.key for asked in server.all[2:]] == ["notifications/initialized", "GET"]  # and no DELETE without a session
+        assert [asked.key for asked in server.all[2:]] == [
+            "notifications/initialized",
+            "GET",
+        ]  # and no DELETE without a session
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @both_loops
 async def test_the_headers_of_the_user(revision: str) -> None:
     """They and the token are on every request; what the protocol fills in is not theirs to say twice."""
-    own = {"X-Tenant": "Zürich".encode().decode("latin-1"), "Accept": "*/*", "mcp-method": "ping", "Mcp-Session-Id": "stolen"}
+    own = {
+        "X-Tenant": "Zürich".encode().decode("latin-1"),
+        "Accept": "*/*",
+        "mcp-method": "ping",
+        "Mcp-Session-Id": "stolen",
+    }
     async with talking(revision, headers=own, token="t0k") as (server, client):
         doing = begun(client.call_tool("add"))
         await (await server.next()).gives(result())
@@ -124,7 +140,15 @@ async def test_the_headers_of_the_user(revision: str) -> None:
         assert asked.header("mcp-session-id") in (None, SESSION)
 
 
-@pytest.mark.parametrize("headers, token", [({"X": "a\nb"}, None), ({"X": "a\r\nEvil: 1"}, None), ({}, "t0k\n"), ({"X": "“quoted”"}, None)])
+@pytest.mark.parametrize(
+    "headers, token",
+    [
+        ({"X": "a\nb"}, None),
+        ({"X": "a\r\nEvil: 1"}, None),
+        ({}, "t0k\n"),
+        ({"X": "“quoted”"}, None),
+    ],
+)
 def test_headers_that_cannot_be_sent(headers: dict[str, str], token: str | None) -> None:
     """A line's end in a token that was read from a file is found at once, and its value is not shown."""
     with pytest.raises(ValueError, match="line's end") as caught:
@@ -132,7 +156,9 @@ def test_headers_that_cannot_be_sent(headers: dict[str, str], token: str | None)
     assert "t0k" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["", "/mcp", "ftp://host/", "http://", "host:80/mcp", "https:///mcp"])
+@pytest.mark.parametrize(
+    "url", ["", "/mcp", "ftp://host/", "http://", "host:80/mcp", "https:///mcp"]
+)
 def test_what_is_no_address(url: str) -> None:
     """Said when the transport is made, with what it should be like."""
     with pytest.raises(ValueError, match="http://host/path"):
@@ -159,13 +185,19 @@ NAMES = [
 async def test_names_that_a_header_cannot_hold(name: str) -> None:
     """`Mcp-Name` is in base64 where it must be, and says the same as the body (`HDR-04`, `HDR-09`)."""
     async with talking(R5) as (server, client):
-        for work, field in ((client.call_tool, "name"), (client.get_prompt, "name"), (client.read_resource, "uri")):
+        for work, field in (
+            (client.call_tool, "name"),
+            (client.get_prompt, "name"),
+            (client.read_resource, "uri"),
+        ):
             doing = begun(work(name))
             asked = await server.next()
             said = asked.header("mcp-name")
             assert said is not None
             assert decode_value(said) == name == asked.params[field]
-            assert (said == name) == (name in ("plain", "with space", "=?base64?half", "a,b;c=d", ""))
+            assert (said == name) == (
+                name in ("plain", "with space", "=?base64?half", "a,b;c=d", "")
+            )
             await asked.fails(-32602, "no")
             with pytest.raises(McpError):
                 await doing
@@ -207,7 +239,10 @@ MIRRORED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"region": "=?base64?ZXU=?="}, {"region": b64("=?base64?ZXU=?=")}),
     ({"region": "=?BASE64?ZXU=?="}, {"region": "=?BASE64?ZXU=?="}),
     ({"region": "=?base64?ZXU="}, {"region": "=?base64?ZXU="}),
-    ({"region": "eu", "count": 1, "fast": True, "deep": {"er": "e"}}, {"region": "eu", "count": "1", "fast": "true", "deep-er": "e"}),
+    (
+        {"region": "eu", "count": 1, "fast": True, "deep": {"er": "e"}},
+        {"region": "eu", "count": "1", "fast": "true", "deep-er": "e"},
+    ),
 ]
 
 
@@ -220,7 +255,11 @@ async def known(server: Desk, client: Any, *tools: dict[str, Any]) -> list[str]:
 
 def repeated(asked: Asked) -> dict[str, str]:
     """The headers that repeat arguments."""
-    return {name.lower()[10:]: value for name, value in asked.seen.headers if name.lower().startswith("mcp-param-")}
+    return {
+        name.lower()[10:]: value
+        for name, value in asked.seen.headers
+        if name.lower().startswith("mcp-param-")
+    }
 
 
 @both_loops
@@ -254,26 +293,45 @@ BROKEN: dict[str, dict[str, Any]] = {
     "a colon": {"a": {"type": "string", "x-mcp-header": "Region:"}},
     "a line's end": {"a": {"type": "string", "x-mcp-header": "Region\r\nEvil: 1"}},
     "no string": {"a": {"type": "string", "x-mcp-header": 7}},
-    "twice": {"a": {"type": "string", "x-mcp-header": "Region"}, "b": {"type": "string", "x-mcp-header": "REGION"}},
+    "twice": {
+        "a": {"type": "string", "x-mcp-header": "Region"},
+        "b": {"type": "string", "x-mcp-header": "REGION"},
+    },
     "a number": {"a": {"type": "number", "x-mcp-header": "Region"}},
     "an object": {"a": {"type": "object", "x-mcp-header": "Region"}},
-    "within an array": {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "Region"}}},
+    "within an array": {
+        "a": {"type": "array", "items": {"type": "string", "x-mcp-header": "Region"}}
+    },
     "within anyOf": {"a": {"anyOf": [{"type": "string", "x-mcp-header": "Region"}]}},
-    **{f"within {key}": {"a": {key: [{"type": "string", "x-mcp-header": "Region"}]}} for key in ("oneOf", "allOf", "prefixItems")},
     **{
-        f"within {key}": {"a": {key: {"properties": {"b": {"type": "string", "x-mcp-header": "Region"}}}}}
+        f"within {key}": {"a": {key: [{"type": "string", "x-mcp-header": "Region"}]}}
+        for key in ("oneOf", "allOf", "prefixItems")
+    },
+    **{
+        f"within {key}": {
+            "a": {key: {"properties": {"b": {"type": "string", "x-mcp-header": "Region"}}}}
+        }
         for key in ("not", "if", "then", "else", "contains", "additionalProperties")
     },
-    "within $defs": {"a": {"$defs": {"b": {"type": "string", "x-mcp-header": "Region"}}, "$ref": "#/properties/a/$defs/b"}},
+    "within $defs": {
+        "a": {
+            "$defs": {"b": {"type": "string", "x-mcp-header": "Region"}},
+            "$ref": "#/properties/a/$defs/b",
+        }
+    },
 }
 
 
 @pytest.mark.parametrize("why", BROKEN)
-async def test_tools_with_broken_annotations_are_left_out(why: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_tools_with_broken_annotations_are_left_out(
+    why: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """That tool is, the others are not; the log says which and why (`XMH-02` to `XMH-05`, `XMH-08`, `XMH-09`)."""
     async with talking(R5) as (server, client):
         with caplog.at_level(logging.WARNING, "interlock.client"):
-            assert await known(server, client, tool("good", SCHEMA), tool("bad", BROKEN[why]), tool("plain")) == ["good", "plain"]
+            assert await known(
+                server, client, tool("good", SCHEMA), tool("bad", BROKEN[why]), tool("plain")
+            ) == ["good", "plain"]
     (line,) = [record.getMessage() for record in caplog.records]
     assert "'bad' is left out: " in line
     assert "\n" not in line
@@ -283,7 +341,10 @@ async def test_tools_with_broken_annotations_are_left_out(why: str, caplog: pyte
 async def test_older_revisions_know_nothing_of_it(revision: str) -> None:
     """There no tool is left out, and no argument repeated."""
     async with talking(revision) as (server, client):
-        assert await known(server, client, tool("good", SCHEMA), tool("bad", BROKEN["twice"])) == ["good", "bad"]
+        assert await known(server, client, tool("good", SCHEMA), tool("bad", BROKEN["twice"])) == [
+            "good",
+            "bad",
+        ]
         doing = begun(client.call_tool("good", {"region": "eu"}))
         asked = await server.next("tools/call")
         assert repeated(asked) == {}
@@ -372,7 +433,10 @@ async def test_session_ids_and_tokens_are_told_to_nobody(caplog: pytest.LogCaptu
     """Neither logs nor errors hold them, nor what stands in the query of the address (`HTL-46`)."""
     secrets = (SESSION, "t0k", "s3cret")
     with caplog.at_level(logging.DEBUG, "interlock"):
-        async with desk() as server, client_of(f"{server.url}?key=s3cret", R4, token="t0k") as client:
+        async with (
+            desk() as server,
+            client_of(f"{server.url}?key=s3cret", R4, token="t0k") as client,
+        ):
             server.on["GET"] = lambda asked: asked.breaks()
             words = []
             for way in ("refused", "sent away", "broken", "broken on the way"):
@@ -382,7 +446,9 @@ async def test_session_ids_and_tokens_are_told_to_nobody(caplog: pytest.LogCaptu
                     case "refused":
                         await asked.says("500 Oh no")
                     case "sent away":
-                        await asked.says("307 Over there", b"", "Location: http://127.0.0.2/?key=s3cret")
+                        await asked.says(
+                            "307 Over there", b"", "Location: http://127.0.0.2/?key=s3cret"
+                        )
                     case "broken on the way":
                         await asked.streams(event({"jsonrpc": "2.0"}, id="1"))
                 await asked.breaks()

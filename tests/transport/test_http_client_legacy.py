@@ -10,7 +10,20 @@ from typing import Any
 import pytest
 
 from interlock import Client, McpError, ProtocolError, TimedOut, Unreachable
-from tests.transport.http_desk import ALL, HANDSHAKES, INFO, R1, R3, Asked, Desk, begun, client_of, desk, event, result
+from tests.transport.http_desk import (
+    ALL,
+    HANDSHAKES,
+    INFO,
+    R1,
+    R3,
+    Asked,
+    Desk,
+    begun,
+    client_of,
+    desk,
+    event,
+    result,
+)
 from tests.transport.http_peers import both_loops
 
 
@@ -33,7 +46,9 @@ class Post:
 
 
 @asynccontextmanager
-async def old(revision: str = R1, endpoint: bytes = b"/messages?id=7", **options: Any) -> AsyncIterator[Post]:
+async def old(
+    revision: str = R1, endpoint: bytes = b"/messages?id=7", **options: Any
+) -> AsyncIterator[Post]:
     """An open client of such a server."""
     async with desk() as server:
         server.on.clear()
@@ -44,7 +59,9 @@ async def old(revision: str = R1, endpoint: bytes = b"/messages?id=7", **options
         await stream.streams(b"event: endpoint\ndata: " + endpoint + b"\n\n")
         post = Post(server, client, stream)
         greeting = await post.said("initialize")
-        await post.answers(greeting, {"protocolVersion": revision, "capabilities": ALL, "serverInfo": INFO})
+        await post.answers(
+            greeting, {"protocolVersion": revision, "capabilities": ALL, "serverInfo": INFO}
+        )
         await post.said("notifications/initialized")
         await opening
         try:
@@ -62,7 +79,9 @@ async def test_calls_and_answers(revision: str) -> None:
         assert post.client.revision == revision
         doing = [begun(post.client.call_tool("act", {"n": n})) for n in range(5)]
         calls = [await post.said("tools/call") for _ in doing]
-        assert [call.params["arguments"]["n"] for call in calls] == list(range(5))  # one after the other, as they were said
+        assert [call.params["arguments"]["n"] for call in calls] == list(
+            range(5)
+        )  # one after the other, as they were said
         for call in reversed(calls):
             await post.answers(call, result(str(call.params["arguments"]["n"])))
         assert [answer.text for answer in await asyncio.gather(*doing)] == ["0", "1", "2", "3", "4"]
@@ -75,7 +94,12 @@ async def test_what_else_stands_on_the_stream() -> None:
         doing = begun(post.client.call_tool("act"))
         call = await post.said("tools/call")
         await post.stream.sends(
-            b": ping\n\n", b"id: 1\n\n", b"retry: 5\n\n", b"event: ping\ndata: {}\n\n", b"data: no JSON\n\n", b"data:\n\n"
+            b": ping\n\n",
+            b"id: 1\n\n",
+            b"retry: 5\n\n",
+            b"event: ping\ndata: {}\n\n",
+            b"data: no JSON\n\n",
+            b"data:\n\n",
         )
         await post.stream.sends(b"event: endpoint\ndata: /elsewhere\n\n")
         answer = event(call.response(result()))
@@ -91,7 +115,9 @@ async def test_questions_and_cancellation() -> None:
         doing = begun(post.client.call_tool("act"))
         call = await post.said("tools/call")
         params = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
-        await post.stream.sends(event({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params}))
+        await post.stream.sends(
+            event({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
+        )
         assert (await post.said("response")).body["result"]["content"] == {"a": 1}
         doing.cancel()
         cancelled = await post.said("notifications/cancelled")
@@ -128,7 +154,11 @@ async def test_endpoints_may_be_absolute(absolute: bool) -> None:
         opening = begun(client_of(server.url, R1, legacy_sse=True).open())
         stream = await server.next("GET")
         where = f"HTTP://127.0.0.1:{server.port}" if absolute else ""
-        await stream.streams(b"\xef\xbb\xbfid: 0\n\nevent: endpoint\ndata: " + where.encode() + b"/deep/er?x=1\r\n\r\n")
+        await stream.streams(
+            b"\xef\xbb\xbfid: 0\n\nevent: endpoint\ndata: "
+            + where.encode()
+            + b"/deep/er?x=1\r\n\r\n"
+        )
         greeting = await server.next("initialize")
         assert greeting.path == "/deep/er?x=1"
         await greeting.fails(-32603, "no")
@@ -140,11 +170,23 @@ async def test_endpoints_may_be_absolute(absolute: bool) -> None:
 NO_SUCH: dict[str, tuple[Any, str]] = {
     "404": (lambda asked: asked.says("404 Not Found"), "404"),
     "401": (lambda asked: asked.says("401 Unauthorized"), "401.*token"),
-    "a page": (lambda asked: asked.says("200 OK", b"<html>Hello</html>", "Content-Type: text/html"), "Hello"),
-    "another first event": (lambda asked: asked.streams(b"data: {}\n\n"), "does not say where to post to"),
-    "an end": (lambda asked: asked.says("200 OK", b"", "Content-Type: text/event-stream"), "does not say where to post to"),
+    "a page": (
+        lambda asked: asked.says("200 OK", b"<html>Hello</html>", "Content-Type: text/html"),
+        "Hello",
+    ),
+    "another first event": (
+        lambda asked: asked.streams(b"data: {}\n\n"),
+        "does not say where to post to",
+    ),
+    "an end": (
+        lambda asked: asked.says("200 OK", b"", "Content-Type: text/event-stream"),
+        "does not say where to post to",
+    ),
     "a break": (lambda asked: asked.breaks(), "closed the connection"),
-    "endless words": (lambda asked: asked.streams(b"event: endpoint\ndata: " + b"x" * 5000), "cannot be read"),
+    "endless words": (
+        lambda asked: asked.streams(b"event: endpoint\ndata: " + b"x" * 5000),
+        "cannot be read",
+    ),
 }
 
 
@@ -191,7 +233,11 @@ async def test_a_message_that_is_not_taken(how: str) -> None:
                 await call.says("307 Over there", b"", "Location: http://127.0.0.2/")
             case "broken":
                 await call.breaks()
-        words = {"refused": "403: Not you", "sent elsewhere": "another origin", "broken": "closed the connection"}
+        words = {
+            "refused": "403: Not you",
+            "sent elsewhere": "another origin",
+            "broken": "closed the connection",
+        }
         with pytest.raises(Unreachable, match=words[how]):
             await doing
 
@@ -230,6 +276,14 @@ async def test_an_error_is_an_error() -> None:
     async with old() as post:
         doing = begun(post.client.call_tool("act"))
         call = await post.said("tools/call")
-        await post.stream.sends(event({"jsonrpc": "2.0", "id": call.id, "error": {"code": -32602, "message": "Unknown tool"}}))
+        await post.stream.sends(
+            event(
+                {
+                    "jsonrpc": "2.0",
+                    "id": call.id,
+                    "error": {"code": -32602, "message": "Unknown tool"},
+                }
+            )
+        )
         with pytest.raises(McpError, match="Unknown tool"):
             await doing

@@ -10,7 +10,21 @@ from typing import Any
 import pytest
 
 from interlock import McpError, ProtocolError, TimedOut, Unreachable
-from tests.transport.http_desk import ALL, INFO, JSON, R1, R3, R4, R5, REVISIONS, Asked, begun, client_of, desk, event
+from tests.transport.http_desk import (
+    ALL,
+    INFO,
+    JSON,
+    R1,
+    R3,
+    R4,
+    R5,
+    REVISIONS,
+    Asked,
+    begun,
+    client_of,
+    desk,
+    event,
+)
 from tests.transport.http_peers import both_loops
 
 Say = Callable[[Asked], Awaitable[None]]
@@ -34,35 +48,57 @@ async def test_the_answers_of_an_opening_may_be_streams(revision: str) -> None:
     async with desk() as server:
 
         async def discovered(asked: Asked) -> None:
-            told = {"resultType": "complete", "supportedVersions": [R5], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"}
+            told = {
+                "resultType": "complete",
+                "supportedVersions": [R5],
+                "capabilities": {},
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }
             await asked.streams()
             await asked.ends(event(asked.response(told)))
 
         async def greeted(asked: Asked) -> None:
-            told = {"protocolVersion": asked.params["protocolVersion"], "capabilities": ALL, "serverInfo": INFO}
+            told = {
+                "protocolVersion": asked.params["protocolVersion"],
+                "capabilities": ALL,
+                "serverInfo": INFO,
+            }
             await asked.streams(headers=("mcp-session-id: streamed",))
             await asked.ends(event(id="0"), event(asked.response(told), id="1"))
 
         server.on.update({"server/discover": discovered, "initialize": greeted})
         async with client_of(server.url, revision) as client:
             assert client.revision == revision
-        assert [asked.header("mcp-session-id") for asked in server.all[1:]] == ["streamed"] * (0 if revision == R5 else 3)
+        assert [asked.header("mcp-session-id") for asked in server.all[1:]] == ["streamed"] * (
+            0 if revision == R5 else 3
+        )
 
 
 STRANGE: dict[str, Say] = {
     "400 without a body": lambda asked: asked.says("400 Bad Request"),
-    "400 with words": lambda asked: asked.says("400 Bad Request", b"Bad Request: no session", "Content-Type: text/plain"),
-    "400 with an older error": lambda asked: asked.fails(-32000, "Bad Request: Server not initialized", status="400 Bad Request"),
+    "400 with words": lambda asked: asked.says(
+        "400 Bad Request", b"Bad Request: no session", "Content-Type: text/plain"
+    ),
+    "400 with an older error": lambda asked: asked.fails(
+        -32000, "Bad Request: Server not initialized", status="400 Bad Request"
+    ),
     "404 without a body": lambda asked: asked.says("404 Not Found"),
-    "404 with method not found": lambda asked: asked.fails(-32601, "Method not found", status="404 Not Found"),
+    "404 with method not found": lambda asked: asked.fails(
+        -32601, "Method not found", status="404 Not Found"
+    ),
     "405": lambda asked: asked.says("405 Method Not Allowed", b"", "Allow: GET"),
     "406": lambda asked: asked.says("406 Not Acceptable"),
-    "422 of a framework": lambda asked: asked.says("422 Unprocessable Content", b'{"detail":"no"}', JSON),
+    "422 of a framework": lambda asked: asked.says(
+        "422 Unprocessable Content", b'{"detail":"no"}', JSON
+    ),
     "200 with method not found": lambda asked: asked.fails(-32601, "Method not found"),
     "200 with another error": lambda asked: asked.fails(-32602, "Invalid request parameters"),
     "200 with a result of another kind": lambda asked: asked.gives({"nothing": "known"}),
     "200 with what is no JSON-RPC": lambda asked: asked.says("200 OK", b"{}", JSON),
-    "200 with a page": lambda asked: asked.says("200 OK", b"<html>Hello</html>", "Content-Type: text/html"),
+    "200 with a page": lambda asked: asked.says(
+        "200 OK", b"<html>Hello</html>", "Content-Type: text/html"
+    ),
     "202": lambda asked: asked.taken(),
 }
 
@@ -75,7 +111,12 @@ async def test_whoever_does_not_know_discover_is_greeted(name: str) -> None:
         server.on["server/discover"] = STRANGE[name]
         async with client_of(server.url, listen=False) as client:
             assert client.revision == R4
-        assert server.keys() == ["server/discover", "initialize", "notifications/initialized", "DELETE"]
+        assert server.keys() == [
+            "server/discover",
+            "initialize",
+            "notifications/initialized",
+            "DELETE",
+        ]
 
 
 @both_loops
@@ -88,19 +129,37 @@ async def test_a_silent_server_is_greeted_too() -> None:
 
 
 ILL: dict[str, tuple[Say, str]] = {
-    "401": (lambda asked: asked.says("401 Unauthorized", b"", "WWW-Authenticate: Bearer"), "401.*token"),
-    "401 with a JSON-RPC error": (lambda asked: asked.fails(-32001, "Who are you?", status="401 Unauthorized"), "401: Who are you.*token"),
+    "401": (
+        lambda asked: asked.says("401 Unauthorized", b"", "WWW-Authenticate: Bearer"),
+        "401.*token",
+    ),
+    "401 with a JSON-RPC error": (
+        lambda asked: asked.fails(-32001, "Who are you?", status="401 Unauthorized"),
+        "401: Who are you.*token",
+    ),
     "403": (lambda asked: asked.says("403 Forbidden"), "403.*token right"),
-    "403 with a JSON-RPC error": (lambda asked: asked.fails(-32000, "Bad origin", status="403 Forbidden"), "403: Bad origin.*address"),
-    "429": (lambda asked: asked.says("429 Too Many Requests", b"", "Retry-After: 7"), "429.*try again later.*wait 7 seconds"),
+    "403 with a JSON-RPC error": (
+        lambda asked: asked.fails(-32000, "Bad origin", status="403 Forbidden"),
+        "403: Bad origin.*address",
+    ),
+    "429": (
+        lambda asked: asked.says("429 Too Many Requests", b"", "Retry-After: 7"),
+        "429.*try again later.*wait 7 seconds",
+    ),
     "500": (lambda asked: asked.says("500 Internal Server Error"), "500.*its log"),
-    "500 with a JSON-RPC error": (lambda asked: asked.fails(-32603, "It burns", status="500 Internal Server Error"), "500: It burns.*log"),
+    "500 with a JSON-RPC error": (
+        lambda asked: asked.fails(-32603, "It burns", status="500 Internal Server Error"),
+        "500: It burns.*log",
+    ),
     "502 of a proxy": (
         lambda asked: asked.says("502 Bad Gateway", b"<html>\n<h1>Bad Gateway</h1>\n</html>"),
         "502: <html> <h1>Bad Gateway</h1>",
     ),
     "503": (lambda asked: asked.says("503 Service Unavailable", b"starting"), "503: starting"),
-    "a broken connection": (lambda asked: asked.breaks(), "before the answer to server/discover had come"),
+    "a broken connection": (
+        lambda asked: asked.breaks(),
+        "before the answer to server/discover had come",
+    ),
     "what is no HTTP": (lambda asked: asked.breaks(b"SSH-2.0-OpenSSH_9\r\n"), "not HTTP/1.1"),
 }
 
@@ -123,13 +182,17 @@ async def test_nobody_listens() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/mcp"
-        with pytest.raises(Unreachable, match="refused. Is the server running, and is the port right"):
+        with pytest.raises(
+            Unreachable, match="refused. Is the server running, and is the port right"
+        ):
             await client_of(url).open()
 
 
 def unsupported(*supported: str) -> Say:
     """The error that names the revisions a server has."""
-    return lambda asked: asked.fails(-32022, "Unsupported protocol version", {"supported": list(supported)}, "400 Bad Request")
+    return lambda asked: asked.fails(
+        -32022, "Unsupported protocol version", {"supported": list(supported)}, "400 Bad Request"
+    )
 
 
 @both_loops
@@ -137,7 +200,9 @@ async def test_an_older_revision_that_is_named_is_greeted() -> None:
     """-32022 without a common stateless revision, but with one of the handshake era (`ERA-06`)."""
     async with desk() as server:
         server.on["server/discover"] = unsupported(R3)
-        server.on["initialize"] = lambda asked: asked.gives({"protocolVersion": R3, "capabilities": ALL, "serverInfo": INFO})
+        server.on["initialize"] = lambda asked: asked.gives(
+            {"protocolVersion": R3, "capabilities": ALL, "serverInfo": INFO}
+        )
         async with client_of(server.url, listen=False) as client:
             assert client.revision == R3
 
@@ -159,7 +224,11 @@ async def test_a_server_that_changes_its_mind() -> None:
         first = unsupported(R5)
 
         async def say(asked: Asked) -> None:
-            await (first(asked) if server.count("server/discover") == 1 else server.is_discovered(asked))
+            await (
+                first(asked)
+                if server.count("server/discover") == 1
+                else server.is_discovered(asked)
+            )
 
         server.on["server/discover"] = say
         async with client_of(server.url) as client:
@@ -172,7 +241,9 @@ async def test_a_client_of_the_newest_revision_only() -> None:
     """It greets nobody; what it says can be acted on (`ERA-08`, `ERA-19`)."""
     async with desk() as server:
         server.on["server/discover"] = STRANGE["404 without a body"]
-        with pytest.raises(ProtocolError, match=f"does not speak {R5}, and an older revision was not allowed"):
+        with pytest.raises(
+            ProtocolError, match=f"does not speak {R5}, and an older revision was not allowed"
+        ):
             await client_of(server.url, R5).open()
         assert server.keys() == ["server/discover"]
 
@@ -212,7 +283,9 @@ async def test_a_server_that_never_answers_initialize() -> None:
 async def test_the_notification_that_opens_must_arrive() -> None:
     """A server that refuses `notifications/initialized` is not open, and its session is ended."""
     async with desk() as server:
-        server.on["notifications/initialized"] = lambda asked: asked.says("500 Internal Server Error", b"no")
+        server.on["notifications/initialized"] = lambda asked: asked.says(
+            "500 Internal Server Error", b"no"
+        )
         with pytest.raises(Unreachable, match="500: no"):
             await client_of(server.url, R4).open()
         assert server.keys()[-1] == "DELETE"
@@ -227,7 +300,10 @@ def only_sse(server: Any, status: str) -> None:
         server.on[method] = lambda asked: asked.says(status)
 
 
-@pytest.mark.parametrize("status", ["400 Bad Request", "404 Not Found", "405 Method Not Allowed", "415 Unsupported Media Type"])
+@pytest.mark.parametrize(
+    "status",
+    ["400 Bad Request", "404 Not Found", "405 Method Not Allowed", "415 Unsupported Media Type"],
+)
 @both_loops
 async def test_a_server_that_takes_no_posts_is_listened_to(status: str) -> None:
     """Both POSTs are refused: a GET is made, and its first event says where to post to (`ERA-11`, `ERA-12`)."""
@@ -264,7 +340,9 @@ async def test_an_address_where_nothing_is() -> None:
     async with desk() as server:
         only_sse(server, "404 Not Found")
         server.on["GET"] = lambda asked: asked.says("404 Not Found")
-        with pytest.raises(Unreachable, match="404. Is this the address of the server's MCP endpoint") as caught:
+        with pytest.raises(
+            Unreachable, match="404. Is this the address of the server's MCP endpoint"
+        ) as caught:
             await client_of(server.url).open()
         assert caught.value.status == 404
         assert server.keys() == ["server/discover", "initialize", "GET"]
@@ -275,10 +353,19 @@ async def test_an_address_where_nothing_is() -> None:
 async def test_a_server_that_refuses_to_be_greeted_with_400(how: str) -> None:
     """Its error may be that of a server with two endpoints, so a GET is made; where that leads nowhere, soon, the error counts (`ERA-12`)."""
     async with desk() as server:
-        server.on["initialize"] = lambda asked: asked.fails(-32600, "Not like this", status="400 Bad Request")
+        server.on["initialize"] = lambda asked: asked.fails(
+            -32600, "Not like this", status="400 Bad Request"
+        )
         if how == "silent":
             del server.on["GET"]
-        opening = begun(client_of(server.url, R4, probe_timeout=0.3, legacy_sse=False if how == "not asked for" else None).open())
+        opening = begun(
+            client_of(
+                server.url,
+                R4,
+                probe_timeout=0.3,
+                legacy_sse=False if how == "not asked for" else None,
+            ).open()
+        )
         if how == "silent":
             stream = await server.next("GET")
             await stream.streams(b":\n\n")

@@ -16,21 +16,37 @@ from interlock.server.web import serve_web
 from interlock.testing import check_client_transport, probe_server
 from interlock.transport.proxies import Proxies
 from tests.transport.certificates import Authority
-from tests.transport.http_desk import R3, R4, R5, Asked, Desk, begun, client_of, desk, result, talking
+from tests.transport.http_desk import (
+    R3,
+    R4,
+    R5,
+    Asked,
+    Desk,
+    begun,
+    client_of,
+    desk,
+    result,
+    talking,
+)
 from tests.transport.http_peers import both_loops, serving
 
 # -- redirects ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-@pytest.mark.parametrize("where", ["/elsewhere/mcp", "elsewhere", "//{host}/x", "http://{host}/x", "HTTP://{host}/x?y=1", "?z"])
+@pytest.mark.parametrize(
+    "where",
+    ["/elsewhere/mcp", "elsewhere", "//{host}/x", "http://{host}/x", "HTTP://{host}/x?y=1", "?z"],
+)
 @both_loops
 async def test_redirects_within_the_origin_are_followed(status: int, where: str) -> None:
     """With the same method, body and headers; for good where the server says that it is for good."""
     async with desk() as server:
 
         async def moved(asked: Asked) -> None:
-            await asked.says(f"{status} Moved", b"", f"Location: {where.format(host=f'127.0.0.1:{server.port}')}")
+            await asked.says(
+                f"{status} Moved", b"", f"Location: {where.format(host=f'127.0.0.1:{server.port}')}"
+            )
 
         async def discovered(asked: Asked) -> None:
             await (moved(asked) if asked.path == "/mcp" else server.is_discovered(asked))
@@ -63,7 +79,9 @@ async def test_redirects_to_other_places_are_not_followed(where: str) -> None:
         doing = begun(client.call_tool("act"))
         asked = await server.next("tools/call")
         await asked.says("307 Over there", b"", f"Location: {where.format(port=server.port)}")
-        with pytest.raises(Unreachable, match="which is another origin; give that address if it is meant") as caught:
+        with pytest.raises(
+            Unreachable, match="which is another origin; give that address if it is meant"
+        ) as caught:
             await doing
         assert caught.value.status == 307
         assert server.count("tools/call") == 1
@@ -118,7 +136,9 @@ async def test_an_authority_of_ones_own(authority: Authority) -> None:
 async def test_a_proxy_between() -> None:
     """`Http(url, proxies=...)`: the proxy gets the request in absolute form."""
     async with desk() as proxy:
-        async with Client(Http("http://mcp.example/mcp", proxies=Proxies(http=proxy.url), headers={"X-Own": "1"})) as client:
+        async with Client(
+            Http("http://mcp.example/mcp", proxies=Proxies(http=proxy.url), headers={"X-Own": "1"})
+        ) as client:
             assert client.revision == R5
         (asked,) = proxy.all
         assert asked.path == "http://mcp.example/mcp"
@@ -129,7 +149,11 @@ async def test_a_proxy_between() -> None:
 async def test_headers_and_tokens_through_the_client() -> None:
     """`Client(url, headers=..., token=...)`, and an entry of a configuration; what the caller says counts more."""
     async with desk() as server:
-        entry = {"type": "http", "url": server.url, "headers": {"X-Env": "entry", "X-Both": "entry"}}
+        entry = {
+            "type": "http",
+            "url": server.url,
+            "headers": {"X-Env": "entry", "X-Both": "entry"},
+        }
         async with (
             Client(server.url, headers={"X-Own": "1"}, token="t0k"),
             Client({"mcpServers": {"a": entry}}, headers={"X-Both": "mine"}),
@@ -202,14 +226,25 @@ async def test_an_http_client_of_ones_own() -> None:
     """It is used for everything, and left open; where it says Lost, what is safe is made again."""
 
     def discovered(asked: dict[str, Any]) -> dict[str, Any]:
-        told = {"resultType": "complete", "supportedVersions": [R5], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"}
+        told = {
+            "resultType": "complete",
+            "supportedVersions": [R5],
+            "capabilities": {},
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }
         return {"jsonrpc": "2.0", "id": asked["id"], "result": told}
 
     def prompts(asked: dict[str, Any]) -> dict[str, Any]:
         return {
             "jsonrpc": "2.0",
             "id": asked["id"],
-            "result": {"resultType": "complete", "prompts": [], "ttlMs": 0, "cacheScope": "private"},
+            "result": {
+                "resultType": "complete",
+                "prompts": [],
+                "ttlMs": 0,
+                "cacheScope": "private",
+            },
         }
 
     fetch = Canned(discovered, Lost("gone"), Unreachable("nobody there"), prompts, Lost("gone"))
@@ -217,7 +252,11 @@ async def test_an_http_client_of_ones_own() -> None:
         assert await client.list_prompts() == []
         with pytest.raises(Lost, match="tools/call had come: gone"):
             await client.call_tool("act")
-    assert [json.loads(request.body)["method"] for request in fetch.asked] == ["server/discover", *["prompts/list"] * 3, "tools/call"]
+    assert [json.loads(request.body)["method"] for request in fetch.asked] == [
+        "server/discover",
+        *["prompts/list"] * 3,
+        "tools/call",
+    ]
     assert {request.url for request in fetch.asked} == {"https://mcp.example/"}
 
 
@@ -242,7 +281,9 @@ async def roads(**options: Any) -> AsyncIterator[Callable[..., Callable[[], Awai
 @asynccontextmanager
 async def _served(server: Server, **options: Any) -> AsyncIterator[int]:
     ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(serve_web(server, port=0, on_ready=lambda where: ready.set_result(where), **options))
+    task = asyncio.create_task(
+        serve_web(server, port=0, on_ready=lambda where: ready.set_result(where), **options)
+    )
     try:
         await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
         where = ready.result() if ready.done() else task.result()

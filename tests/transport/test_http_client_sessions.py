@@ -42,7 +42,12 @@ def note(method: str, **params: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"Session not found", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}']
+    "body",
+    [
+        b"",
+        b"Session not found",
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}',
+    ],
 )
 @pytest.mark.parametrize("revision", HANDSHAKES)
 @both_loops
@@ -58,7 +63,10 @@ async def test_a_session_that_is_gone_is_begun_anew(revision: str, body: bytes) 
         assert (greeting.key, greeting.header("mcp-session-id")) == ("initialize", None)
         assert greeting.params["protocolVersion"] == revision
         assert greeting.header("mcp-protocol-version") is None
-        assert (initialized.key, initialized.header("mcp-session-id")) == ("notifications/initialized", "session-2")
+        assert (initialized.key, initialized.header("mcp-session-id")) == (
+            "notifications/initialized",
+            "session-2",
+        )
         assert again.header("mcp-session-id") == "session-2"
         assert again.id != first.id
         await again.gives(result())
@@ -71,7 +79,9 @@ async def test_a_list_is_begun_again_in_a_new_session(revision: str) -> None:
     """A cursor is of the session that gave it, and never sent into another one (`PAG-04`)."""
     async with talking(revision, **QUIET) as (server, client):
         doing = begun(client.list_tools())
-        await (await server.next("tools/list")).gives({"tools": [tool("first")], "nextCursor": "two"})
+        await (await server.next("tools/list")).gives(
+            {"tools": [tool("first")], "nextCursor": "two"}
+        )
         second = await server.next("tools/list")
         assert second.params["cursor"] == "two"
         server.session = "session-2"
@@ -109,7 +119,9 @@ async def test_many_calls_find_the_session_gone() -> None:
             asked = await server.next("tools/call")
             assert asked.header("mcp-session-id") == "session-2"
             await asked.gives(result(str(asked.params["arguments"]["n"])))
-        assert [answer.text for answer in await asyncio.gather(*doing)] == [str(n) for n in range(50)]
+        assert [answer.text for answer in await asyncio.gather(*doing)] == [
+            str(n) for n in range(50)
+        ]
     assert server.count("initialize") == 2
     assert server.count("notifications/initialized") == 2
 
@@ -172,7 +184,12 @@ async def test_a_session_that_cannot_be_begun_anew(why: str) -> None:
         server.on["initialize"] = bad[why]
         doing = begun(client.call_tool("act", timeout=None))
         await (await server.next("tools/call")).says("404 Not Found")
-        words = {"refused": "No more", "broken": "initialize", "another revision": "open the client anew", "silent": "does not answer"}
+        words = {
+            "refused": "No more",
+            "broken": "initialize",
+            "another revision": "open the client anew",
+            "silent": "does not answer",
+        }
         with pytest.raises((McpError, Unreachable, ProtocolError), match=words[why]):
             await doing
         server.on["initialize"] = good
@@ -200,7 +217,9 @@ async def test_404_without_a_session_is_only_404() -> None:
     assert server.count("DELETE") == 0
     async with talking(R4, **QUIET) as (server, client):
         doing = begun(client.list_tools())
-        await (await server.next("tools/list")).fails(-32601, "Method not found", status="404 Not Found")
+        await (await server.next("tools/list")).fails(
+            -32601, "Method not found", status="404 Not Found"
+        )
         with pytest.raises(McpError, match="Method not found"):
             await doing
         assert server.count("initialize") == 1
@@ -215,12 +234,19 @@ async def test_the_stream_of_a_session() -> None:
     heard: list[str] = []
     async with desk() as server:
         del server.on["GET"]
-        client = client_of(server.url, R4, on_notification=lambda method, params: heard.append(method), elicit=lambda params: {"a": 1})
+        client = client_of(
+            server.url,
+            R4,
+            on_notification=lambda method, params: heard.append(method),
+            elicit=lambda params: {"a": 1},
+        )
         opening = begun(client.open())
         stream = await server.next("GET")
         params = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
         await stream.streams(event(note("tools/list_changed")), b": quiet\n\n")
-        await stream.sends(event({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params}))
+        await stream.sends(
+            event({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
+        )
         answer = await server.next("response")
         assert answer.body["result"] == {"action": "accept", "content": {"a": 1}}
         await answer.taken()
@@ -237,7 +263,14 @@ async def test_the_stream_of_a_session() -> None:
 @both_loops
 async def test_messages_of_tasks_may_come_on_any_stream() -> None:
     """What this client has no use for is passed over, on the session's stream and on a call's (`HTL-56`)."""
-    task = note("tasks/status", taskId="t", status="working", createdAt="2025-11-25T10:00:00Z", lastUpdatedAt="2025-11-25T10:00:00Z", ttl=1)
+    task = note(
+        "tasks/status",
+        taskId="t",
+        status="working",
+        createdAt="2025-11-25T10:00:00Z",
+        lastUpdatedAt="2025-11-25T10:00:00Z",
+        ttl=1,
+    )
     async with desk() as server:
         track = Tracked(server)
         stream = await track.opened()
@@ -253,7 +286,16 @@ async def test_messages_of_tasks_may_come_on_any_stream() -> None:
         await stream.hung_up()
 
 
-@pytest.mark.parametrize("status", ["405 Method Not Allowed", "404 Not Found", "400 Bad Request", "406 Not Acceptable", "403 Forbidden"])
+@pytest.mark.parametrize(
+    "status",
+    [
+        "405 Method Not Allowed",
+        "404 Not Found",
+        "400 Bad Request",
+        "406 Not Acceptable",
+        "403 Forbidden",
+    ],
+)
 @both_loops
 async def test_servers_that_do_not_speak_of_themselves(status: str) -> None:
     """They are asked once (`HTL-25`)."""
@@ -282,7 +324,9 @@ class Tracked:
         self.server, self.waits = server, Waits()
         self.heard: list[str] = []
         self._stirred = asyncio.Event()
-        self.client: Client = client_of(server.url, R4, sleep=self.waits, on_notification=self._hear)
+        self.client: Client = client_of(
+            server.url, R4, sleep=self.waits, on_notification=self._hear
+        )
 
     def _hear(self, method: str, params: Any) -> None:
         self.heard.append(method)
@@ -393,7 +437,10 @@ async def test_the_stream_finds_the_session_gone() -> None:
         await stream.ends(event(note("tools/list_changed"), id="e1"))
         await (await server.next("GET")).says("404 Not Found")
         again = await server.next("GET")
-        assert (again.header("mcp-session-id"), again.header("last-event-id")) == ("session-2", None)
+        assert (again.header("mcp-session-id"), again.header("last-event-id")) == (
+            "session-2",
+            None,
+        )
         await again.streams(b":\n\n")
         server.session = "session-3"
         await again.ends()
@@ -442,7 +489,10 @@ async def test_a_call_finds_the_session_gone() -> None:
         await doing
         await stream.ends()
         again = await server.next("GET")
-        assert (again.header("mcp-session-id"), again.header("last-event-id")) == ("session-2", None)
+        assert (again.header("mcp-session-id"), again.header("last-event-id")) == (
+            "session-2",
+            None,
+        )
         await again.streams(b":\n\n")
         await track.hears(4)
         assert track.heard == [LISTS[0], *LISTS]
@@ -494,7 +544,9 @@ async def test_the_end_of_a_session() -> None:
             await client.aclose()
             ends = [asked for asked in server.all if asked.key == "DELETE"]
             assert {end.header("mcp-session-id") for end in ends} == {"session-1"}
-            assert len(ends) == (2 if ends[0].broken else 1)  # one that a kept connection swallowed may come twice
+            assert len(ends) == (
+                2 if ends[0].broken else 1
+            )  # one that a kept connection swallowed may come twice
 
 
 # -- subscriptions of the stateless era --------------------------------------------------------------------------------
@@ -533,7 +585,11 @@ async def test_a_subscription_that_is_lost_is_begun_again() -> None:
         assert second.header("last-event-id") is None
         await second.streams(acknowledged(second, granted), change(second, "prompts/list_changed"))
         told = [await anext(changes) for _ in range(3)]
-        assert [(one.kind, one.uri) for one in told] == [("tools", None), ("resource", "note://a"), ("prompts", None)]
+        assert [(one.kind, one.uri) for one in told] == [
+            ("tools", None),
+            ("resource", "note://a"),
+            ("prompts", None),
+        ]
         await second.ends()  # in good order, but without an answer: lost all the same
         third = await server.next("subscriptions/listen")
         await third.says("503 Service Unavailable")

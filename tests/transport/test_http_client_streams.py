@@ -11,7 +11,21 @@ import pytest
 from interlock import McpError, ProtocolError, Unreachable
 from interlock.fetch import Lost
 from tests.transport.ends import turns
-from tests.transport.http_desk import HANDSHAKES, JSON, R4, R5, REVISIONS, Asked, Waits, begun, event, listed, result, talking, tool
+from tests.transport.http_desk import (
+    HANDSHAKES,
+    JSON,
+    R4,
+    R5,
+    REVISIONS,
+    Asked,
+    Waits,
+    begun,
+    event,
+    listed,
+    result,
+    talking,
+    tool,
+)
 from tests.transport.http_peers import both_loops
 
 EVENTS = "Content-Type: text/event-stream"
@@ -20,7 +34,11 @@ EVENTS = "Content-Type: text/event-stream"
 def progress(asked: Asked, done: float) -> dict[str, Any]:
     """A report of a call's progress."""
     token = asked.params["_meta"]["progressToken"]
-    return {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": done}}
+    return {
+        "jsonrpc": "2.0",
+        "method": "notifications/progress",
+        "params": {"progressToken": token, "progress": done},
+    }
 
 
 STRANGE = [
@@ -58,7 +76,9 @@ async def say(way: str, asked: Asked) -> None:
         case "JSON with a charset":
             await asked.says("200 OK", plain[6:-2], "content-type: Application/JSON; charset=utf-8")
         case "chunked JSON":
-            await asked._talk.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+            await asked._talk.send(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
             await asked.ends(plain[6:30], plain[30:-2])
         case _:
             await asked.streams(headers=("Cache-Control: no-cache",))
@@ -94,7 +114,10 @@ async def test_reports_come_before_the_answer() -> None:
         doing = begun(client.call_tool("act", on_progress=lambda p: heard.append(p.progress)))
         asked = await server.next()
         await asked.streams(
-            event(progress(asked, 1)), event(progress(asked, 2)), event(asked.response(result())), event(progress(asked, 3))
+            event(progress(asked, 1)),
+            event(progress(asked, 2)),
+            event(asked.response(result())),
+            event(progress(asked, 3)),
         )
         assert (await doing).text == "done"
         assert heard == [1, 2]
@@ -140,7 +163,9 @@ async def test_streams_for_fifty_calls_at_once() -> None:
                 else:
                     await asked.streams()
                     await asked.ends(event(asked.response(result(text))))
-            assert [answer.text for answer in await asyncio.gather(*doing)] == [str(n) for n in range(50)]
+            assert [answer.text for answer in await asyncio.gather(*doing)] == [
+                str(n) for n in range(50)
+            ]
 
 
 # -- what cannot be read ---------------------------------------------------------------------------------------
@@ -182,7 +207,10 @@ async def test_answers_that_cannot_be_read(why: str, revision: str) -> None:
         assert (await again).text == "done"
 
 
-@pytest.mark.parametrize("status", ["200 OK", "400 Bad Request", "404 Not Found", "500 Internal Server Error", "418 I'm a teapot"])
+@pytest.mark.parametrize(
+    "status",
+    ["200 OK", "400 Bad Request", "404 Not Found", "500 Internal Server Error", "418 I'm a teapot"],
+)
 @pytest.mark.parametrize("id", ["its own", None, "absent"])
 async def test_errors_whatever_their_status(status: str, id: str | None) -> None:
     """A JSON-RPC error in the body counts, whatever the status; its id may be null or missing where the status says no (`X-14`)."""
@@ -190,11 +218,20 @@ async def test_errors_whatever_their_status(status: str, id: str | None) -> None
         doing = begun(client.call_tool("act"))
         asked = await server.next("tools/call")
         member = {"its own": f',"id":{asked.id}', None: ',"id":null', "absent": ""}[id]
-        await asked.says(status, b'{"jsonrpc":"2.0"%b,"error":{"code":-32050,"message":"No","data":[1]}}' % member.encode(), JSON)
+        await asked.says(
+            status,
+            b'{"jsonrpc":"2.0"%b,"error":{"code":-32050,"message":"No","data":[1]}}'
+            % member.encode(),
+            JSON,
+        )
         with pytest.raises((McpError, ProtocolError)) as caught:
             await doing
         if isinstance(caught.value, McpError):
-            assert (caught.value.code, caught.value.message, caught.value.data) == (-32050, "No", [1])
+            assert (caught.value.code, caught.value.message, caught.value.data) == (
+                -32050,
+                "No",
+                [1],
+            )
         else:
             assert (status, id) in (("200 OK", None), ("200 OK", "absent"))
             assert "No" in str(caught.value)
@@ -207,7 +244,11 @@ async def test_an_error_on_a_stream() -> None:
         doing = begun(client.call_tool("act"))
         asked = await server.next("tools/call")
         await asked.streams()
-        await asked.ends(event({"jsonrpc": "2.0", "id": asked.id, "error": {"code": -32603, "message": "broken"}}))
+        await asked.ends(
+            event(
+                {"jsonrpc": "2.0", "id": asked.id, "error": {"code": -32603, "message": "broken"}}
+            )
+        )
         with pytest.raises(McpError, match="broken"):
             await doing
 
@@ -237,7 +278,9 @@ async def test_a_stream_that_breaks_at_any_byte(revision: str, gracefully: bool)
         while not whole or cut < whole:
             heard: list[float] = []
             waits.asked.clear()
-            doing = begun(client.call_tool("act", on_progress=lambda p, heard=heard: heard.append(p.progress)))
+            doing = begun(
+                client.call_tool("act", on_progress=lambda p, heard=heard: heard.append(p.progress))
+            )
             asked = await server.next("tools/call")
             events = story(asked)
             stream = b"".join(data for _, data in events)
@@ -252,7 +295,10 @@ async def test_a_stream_that_breaks_at_any_byte(revision: str, gracefully: bool)
             else:
                 back = await server.next("GET")
                 last = back.header("last-event-id")
-                assert (back.header("accept"), back.header("mcp-session-id")) == ("text/event-stream", "session-1")
+                assert (back.header("accept"), back.header("mcp-session-id")) == (
+                    "text/event-stream",
+                    "session-1",
+                )
                 place = [id for id, _ in events].index(last)
                 assert sum(len(data) for _, data in events[: place + 1]) <= cut
                 following = next(n for n in range(place + 1, 5) if events[n][0] is not None)
@@ -300,17 +346,27 @@ async def test_a_stream_that_breaks_between_two_questions() -> None:
 
     def question(id: str) -> dict[str, Any]:
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
-        return {"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {"message": id, "requestedSchema": schema}}
+        return {
+            "jsonrpc": "2.0",
+            "id": id,
+            "method": "elicitation/create",
+            "params": {"message": id, "requestedSchema": schema},
+        }
 
     async with talking(R4, elicit=elicit) as (server, client):
         del server.on["GET"]
-        hearing = await server.next("GET") if server.count("GET") == 0 else None  # the session's own stream was refused at its opening
+        hearing = (
+            await server.next("GET") if server.count("GET") == 0 else None
+        )  # the session's own stream was refused at its opening
         assert hearing is None
         doing = begun(client.call_tool("act"))
         asked = await server.next("tools/call")
         await asked.streams(event(question("q1"), id="1"))
         first = await server.next("response")
-        assert (first.body["id"], first.body["result"]) == ("q1", {"action": "accept", "content": {"name": "Ann to q1"}})
+        assert (first.body["id"], first.body["result"]) == (
+            "q1",
+            {"action": "accept", "content": {"name": "Ann to q1"}},
+        )
         assert first.header("mcp-session-id") == "session-1"
         await first.taken()
         await asked.breaks(b"2000\r\ndata: half an ev")
@@ -318,7 +374,10 @@ async def test_a_stream_that_breaks_between_two_questions() -> None:
         assert back.header("last-event-id") == "1"
         await back.streams(event(question("q2"), id="2"))
         second = await server.next("response")
-        assert (second.body["id"], second.body["result"]["content"]) == ("q2", {"name": "Bob to q2"})
+        assert (second.body["id"], second.body["result"]["content"]) == (
+            "q2",
+            {"name": "Bob to q2"},
+        )
         await back.breaks()
         await second.taken()
         rest = await server.next("GET")
@@ -336,7 +395,16 @@ async def test_answers_need_no_connection_that_a_call_holds() -> None:
         held = [await server.next("tools/call") for _ in range(2)]
         params = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
         for number, asked in enumerate(held):
-            await asked.streams(event({"jsonrpc": "2.0", "id": f"q{number}", "method": "elicitation/create", "params": params}))
+            await asked.streams(
+                event(
+                    {
+                        "jsonrpc": "2.0",
+                        "id": f"q{number}",
+                        "method": "elicitation/create",
+                        "params": params,
+                    }
+                )
+            )
             answer = await server.next("response")
             assert answer.body["id"] == f"q{number}"
             await answer.taken()
@@ -361,7 +429,15 @@ async def test_watching_takes_no_connection_from_calls() -> None:
             stream = await server.next("subscriptions/listen")
             about = {"io.modelcontextprotocol/subscriptionId": stream.id}
             params = {"notifications": stream.params["notifications"], "_meta": about}
-            await stream.streams(event({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}))
+            await stream.streams(
+                event(
+                    {
+                        "jsonrpc": "2.0",
+                        "method": "notifications/subscriptions/acknowledged",
+                        "params": params,
+                    }
+                )
+            )
             await entering
             streams.append(stream)
         doing = begun(client.call_tool("act"))
@@ -379,7 +455,9 @@ async def test_an_answer_that_is_lost_is_posted_again() -> None:
         doing = begun(client.call_tool("act"))
         asked = await server.next("tools/call")
         params = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
-        await asked.streams(event({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params}))
+        await asked.streams(
+            event({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params})
+        )
         lost = await server.next("response")
         await lost.breaks()
         again = await server.next("response")
@@ -395,7 +473,9 @@ REFUSED: dict[str, Any] = {
     "400": lambda asked: asked.fails(-32000, "Unknown event", status="400 Bad Request"),
     "JSON": lambda asked: asked.says("200 OK", b"{}", JSON),
     "a page": lambda asked: asked.says("200 OK", b"<html>", "Content-Type: text/html"),
-    "another origin": lambda asked: asked.says("307 Over there", b"", "Location: http://127.0.0.2/"),
+    "another origin": lambda asked: asked.says(
+        "307 Over there", b"", "Location: http://127.0.0.2/"
+    ),
 }
 
 
@@ -457,7 +537,9 @@ async def test_a_server_that_is_away_for_good() -> None:
         assert max(mine) <= 20
 
 
-@pytest.mark.parametrize("id", ["ü-1", "x" * 8192, "a b", '{"a": 1}'], ids=["UTF-8", "long", "space", "JSON"])
+@pytest.mark.parametrize(
+    "id", ["ü-1", "x" * 8192, "a b", '{"a": 1}'], ids=["UTF-8", "long", "space", "JSON"]
+)
 @both_loops
 async def test_odd_event_ids(id: str) -> None:
     """They come back byte by byte as they were (`HTL-18`)."""
@@ -474,7 +556,9 @@ async def test_odd_event_ids(id: str) -> None:
         assert (await doing).text == "done"
 
 
-@pytest.mark.parametrize("id", ["", "a\x01b", "x" * 8193, "\x7f"], ids=["empty", "control", "endless", "delete"])
+@pytest.mark.parametrize(
+    "id", ["", "a\x01b", "x" * 8193, "\x7f"], ids=["empty", "control", "endless", "delete"]
+)
 @both_loops
 async def test_event_ids_that_lead_nowhere(id: str) -> None:
     """An empty id takes the last one back; one that no header can hold cannot be used either: the call is lost."""
@@ -493,11 +577,20 @@ async def test_event_ids_that_lead_nowhere(id: str) -> None:
 READING: dict[str, Any] = {
     "tools/list": (lambda client: client.list_tools(), lambda asked: listed()),
     "resources/list": (lambda client: client.list_resources(), lambda asked: listed(resources=[])),
-    "resources/templates/list": (lambda client: client.list_resource_templates(), lambda asked: listed(resourceTemplates=[])),
+    "resources/templates/list": (
+        lambda client: client.list_resource_templates(),
+        lambda asked: listed(resourceTemplates=[]),
+    ),
     "prompts/list": (lambda client: client.list_prompts(), lambda asked: listed(prompts=[])),
-    "resources/read": (lambda client: client.read_resource("note://a"), lambda asked: listed(contents=[])),
+    "resources/read": (
+        lambda client: client.read_resource("note://a"),
+        lambda asked: listed(contents=[]),
+    ),
     "prompts/get": (lambda client: client.get_prompt("a"), lambda asked: listed(messages=[])),
-    "completion/complete": (lambda client: client.complete("a", "b"), lambda asked: listed(completion={"values": []})),
+    "completion/complete": (
+        lambda client: client.complete("a", "b"),
+        lambda asked: listed(completion={"values": []}),
+    ),
 }
 BREAKS: dict[str, Any] = {
     "before its answer": lambda asked: asked.breaks(),
@@ -529,11 +622,15 @@ async def test_what_only_reads_is_done_again(method: str, how: str) -> None:
 @pytest.mark.parametrize("revision", [R4, R5])
 @pytest.mark.parametrize("how", BREAKS)
 @both_loops
-async def test_a_tool_that_may_have_done_something_is_not_called_again(revision: str, how: str) -> None:
+async def test_a_tool_that_may_have_done_something_is_not_called_again(
+    revision: str, how: str
+) -> None:
     """The server has seen one call, and the caller is told that nobody knows what came of it (`HTM-18`, `X-08`)."""
     async with talking(revision) as (server, client):
         listing = begun(client.list_tools())
-        await (await server.next("tools/list")).gives(listed(tool("act"), tool("other", readOnlyHint=True)))
+        await (await server.next("tools/list")).gives(
+            listed(tool("act"), tool("other", readOnlyHint=True))
+        )
         await listing
         doing = begun(client.call_tool("act"))
         await BREAKS[how](await server.next("tools/call"))
@@ -552,7 +649,9 @@ async def test_a_tool_that_may_have_done_something_is_not_called_again(revision:
         ({"readOnlyHint": False}, False),
     ],
 )
-async def test_tools_that_say_of_themselves_that_they_may(revision: str, hints: dict[str, bool], again: bool) -> None:
+async def test_tools_that_say_of_themselves_that_they_may(
+    revision: str, hints: dict[str, bool], again: bool
+) -> None:
     """Known from the list to read only, or to do the same when called twice: called again, three times in all (`HTM-18`, `X-08`)."""
     async with talking(revision) as (server, client):
         listing = begun(client.list_tools())
@@ -607,7 +706,9 @@ async def test_no_stateless_stream_is_taken_up_again() -> None:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_streams_that_hold_no_message_are_passed_over_with_a_word(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_streams_that_hold_no_message_are_passed_over_with_a_word(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """What is no message is logged, cut short, and the answer after it still counts."""
     async with talking(revision) as (server, client):
         with caplog.at_level(logging.WARNING, "interlock.client"):

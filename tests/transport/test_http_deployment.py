@@ -38,7 +38,11 @@ def site(tmp_path: Path) -> Iterator[MakeSite]:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server as it comes."""
-    one = Site(tmp_path_factory.mktemp("site"), hosts=["mcp.example", "other.example:8443"], cors=["https://app.example"])
+    one = Site(
+        tmp_path_factory.mktemp("site"),
+        hosts=["mcp.example", "other.example:8443"],
+        cors=["https://app.example"],
+    )
     yield one
     one.close()
 
@@ -50,7 +54,9 @@ def in_session(id: str, body: bytes, *headers: str) -> bytes:
 
 def tool(id: Any, name: str, **arguments: Any) -> bytes:
     """A tool call of the handshake era, with a progress token."""
-    return request(id, "tools/call", {"name": name, "arguments": arguments, "_meta": {"progressToken": id}})
+    return request(
+        id, "tools/call", {"name": name, "arguments": arguments, "_meta": {"progressToken": id}}
+    )
 
 
 def feed(id: str, *headers: str) -> bytes:
@@ -97,7 +103,11 @@ def test_calls_that_run_may_finish(site: MakeSite, number: int) -> None:
     one.process.send_signal(number)
     until(lambda: kept.ask(head("GET", target="/health")).status == 503, "the draining")
     response = kept.ask(ADD)
-    assert (response.status, response.json["error"]["data"], response.headers["connection"]) == (503, {"reason": "shutdown"}, "close")
+    assert (response.status, response.json["error"]["data"], response.headers["connection"]) == (
+        503,
+        {"reason": "shutdown"},
+        "close",
+    )
     opener.head()
     assert list(opener.messages())[-1]["result"]["content"][0]["text"] == "taken"
     for wire in waiting:
@@ -110,11 +120,16 @@ def test_a_call_that_finishes_within_the_grace_is_answered(site: MakeSite) -> No
     one = site(grace=30)
     with one.wire() as wire:
         id = one.session(wire)
-    streams = [started(one, call(1, "take", seconds=1.0)), started(one, in_session(id, tool(2, "take", seconds=1.0)))]
+    streams = [
+        started(one, call(1, "take", seconds=1.0)),
+        started(one, in_session(id, tool(2, "take", seconds=1.0))),
+    ]
     plain = one.wire()
     plain.say(stateless(3, "tools/call", {"name": "take", "arguments": {"seconds": 1.0}}))
     quiet = one.wire()
-    quiet.say(in_session(id, request(4, "tools/call", {"name": "take", "arguments": {"seconds": 1.0}})))
+    quiet.say(
+        in_session(id, request(4, "tools/call", {"name": "take", "arguments": {"seconds": 1.0}}))
+    )
     until(lambda: one.value("tasks") >= 6, "the calls")
     one.process.send_signal(signal.SIGTERM)
     for n, wire in enumerate(streams, 1):
@@ -133,14 +148,20 @@ def test_a_call_that_takes_longer_than_the_grace_is_told(site: MakeSite) -> None
     one = site(grace=0.3, legacy_sse=True)
     with one.wire() as wire:
         id = one.session(wire)
-    streams = [started(one, call(1, "wait_for_ever")), started(one, in_session(id, tool(2, "wait_for_ever")))]
+    streams = [
+        started(one, call(1, "wait_for_ever")),
+        started(one, in_session(id, tool(2, "wait_for_ever"))),
+    ]
     plain = one.wire()
     plain.say(stateless(3, "tools/call", {"name": "wait_for_ever", "arguments": {}}))
     until(lambda: one.value("happened").count("begun") == 3, "the calls")
     one.process.send_signal(signal.SIGTERM)
     for wire in streams:
         error = list(wire.messages())[-1]["error"]
-        assert (error["message"], error["data"]) == ("The server is shutting down.", {"reason": "shutdown"})
+        assert (error["message"], error["data"]) == (
+            "The server is shutting down.",
+            {"reason": "shutdown"},
+        )
     assert plain.read().json["error"]["data"] == {"reason": "shutdown"}
     ends_well(one)
 
@@ -150,7 +171,10 @@ def test_streams_that_listen_end_in_good_order(site: MakeSite) -> None:
     one = site(grace=30, legacy_sse=True)
     with one.wire() as wire:
         id = one.session(wire)
-    listener, getter = started(one, stateless(1, "subscriptions/listen", LISTEN)), started(one, feed(id))
+    listener, getter = (
+        started(one, stateless(1, "subscriptions/listen", LISTEN)),
+        started(one, feed(id)),
+    )
     old = one.wire()
     old.say(head("GET", "Accept: text/event-stream", target="/sse"))
     assert old.head().status == 200
@@ -190,7 +214,11 @@ def test_calls_are_limited_and_streams_do_not_count_as_calls(site: MakeSite) -> 
         assert int(response.headers["retry-after"]) > 0
     first = started(one, call(1, "wait_for_ever"))
     second = started(one, in_session(id, tool(2, "wait_for_ever")))
-    for said in (ADD, in_session(id, tool(3, "add", a=1, b=2)), in_session(other, tool(3, "add", a=1, b=2))):
+    for said in (
+        ADD,
+        in_session(id, tool(3, "add", a=1, b=2)),
+        in_session(other, tool(3, "add", a=1, b=2)),
+    ):
         response = one.ask(said)
         assert (response.status, response.json["error"]["data"]) == (503, {"reason": "busy"})
         assert response.json["id"] in (1, 3)
@@ -213,7 +241,11 @@ def test_sessions_are_limited(site: MakeSite) -> None:
     with one.wire() as wire:
         id, _ = one.session(wire), one.session(wire)
         response = wire.ask(post(initialize(0, "2025-11-25", {})))
-        assert (response.status, response.json["error"]["data"], response.headers["retry-after"]) == (503, {"reason": "busy"}, "30")
+        assert (
+            response.status,
+            response.json["error"]["data"],
+            response.headers["retry-after"],
+        ) == (503, {"reason": "busy"}, "30")
         assert wire.ask(head("DELETE", f"Mcp-Session-Id: {id}")).status == 204
         one.session(wire)
 
@@ -226,7 +258,12 @@ def test_the_requests_of_one_address_are_limited(site: MakeSite) -> None:
         id = one.session(wire)
         assert wire.ask(in_session(id, request(1, "ping"))).status == 200
         assert wire.ask(post(b"{")).status == 400  # nonsense is work too
-        for said in (ADD, in_session(id, request(1, "ping")), feed(id), post(b"{}", target="/messages?session=x")):
+        for said in (
+            ADD,
+            in_session(id, request(1, "ping")),
+            feed(id),
+            post(b"{}", target="/messages?session=x"),
+        ):
             response = wire.ask(said)
             assert (response.status, response.json["error"]["data"]["reason"]) == (429, "rate")
             assert int(response.headers["retry-after"]) > 500
@@ -234,12 +271,21 @@ def test_the_requests_of_one_address_are_limited(site: MakeSite) -> None:
         assert wire.ask(head("GET", target="/health")).status == 200  # nobody's business
 
 
-@pytest.mark.parametrize("proxies, believed", [([], False), (["127.0.0.1"], True), (["192.0.2.7"], False)])
-def test_whom_a_proxy_speaks_for_is_believed_of_proxies_only(site: MakeSite, proxies: list[str], believed: bool) -> None:
+@pytest.mark.parametrize(
+    "proxies, believed", [([], False), (["127.0.0.1"], True), (["192.0.2.7"], False)]
+)
+def test_whom_a_proxy_speaks_for_is_believed_of_proxies_only(
+    site: MakeSite, proxies: list[str], believed: bool
+) -> None:
     """Else whoever asks could be somebody else with each request, and no rate would hold."""
     one = site(limits={"rate": {"per_second": 0.001, "burst": 2}}, proxies=proxies)
     with one.wire() as wire:
-        statuses = [wire.ask(stateless(1, "server/discover", None, f"X-Forwarded-For: 203.0.113.{n}")).status for n in range(4)]
+        statuses = [
+            wire.ask(
+                stateless(1, "server/discover", None, f"X-Forwarded-For: 203.0.113.{n}")
+            ).status
+            for n in range(4)
+        ]
     assert statuses == ([200] * 4 if believed else [200, 200, 429, 429])
 
 
@@ -252,7 +298,9 @@ def test_sessions_end_when_nobody_uses_them_and_live_while_somebody_listens(site
     with one.wire() as wire:
         idle, heard = one.session(wire), one.session(wire)
         listening = started(one, feed(heard))
-        one.value("take", seconds=0.9)  # time must pass: to ask whether they are still there would be to use them
+        one.value(
+            "take", seconds=0.9
+        )  # time must pass: to ask whether they are still there would be to use them
         assert wire.ask(in_session(idle, request(1, "ping"))).status == 404
         assert wire.ask(in_session(heard, request(1, "ping"))).status == 200
         listening.close()
@@ -274,10 +322,15 @@ def test_without_sessions_the_handshake_era_is_served_request_by_request(site: M
     with one.wire() as wire:
         hello = wire.ask(post(initialize(0, "2025-11-25", {})))
         assert (hello.status, "mcp-session-id" in hello.headers) == (200, False)
-        assert wire.ask(post(notification("notifications/initialized"), "MCP-Protocol-Version: 2025-11-25")).status == 202
-        assert wire.ask(post(tool(1, "add", a=1, b=2), "MCP-Protocol-Version: 2025-11-25")).json["result"]["structuredContent"] == {
-            "result": 3
-        }
+        assert (
+            wire.ask(
+                post(notification("notifications/initialized"), "MCP-Protocol-Version: 2025-11-25")
+            ).status
+            == 202
+        )
+        assert wire.ask(post(tool(1, "add", a=1, b=2), "MCP-Protocol-Version: 2025-11-25")).json[
+            "result"
+        ]["structuredContent"] == {"result": 3}
         assert wire.ask(feed("x")).status == 405
         assert wire.ask(head("DELETE", "Mcp-Session-Id: x")).status == 405
 
@@ -341,7 +394,12 @@ def test_logs_are_json_and_keep_secrets(site: MakeSite) -> None:
         id = one.session(wire, "2025-11-25", "Authorization: Bearer SECRET-TOKEN")
         wire.ask(in_session(id, tool(1, "length", text="SECRET-ARGUMENT")))
         wire.ask(
-            stateless(1, "tools/call", {"name": "length", "arguments": {"text": "SECRET-ARGUMENT"}}, "Authorization: Bearer SECRET-TOKEN")
+            stateless(
+                1,
+                "tools/call",
+                {"name": "length", "arguments": {"text": "SECRET-ARGUMENT"}},
+                "Authorization: Bearer SECRET-TOKEN",
+            )
         )
         wire.ask(stateless(1, "tools/list", {}, host="evil.example"))
         wire.ask(stateless(1, "tools/list", {}, "Mcp-Name: a\x85interlock.access {}\u00a0b"))
@@ -355,14 +413,21 @@ def test_logs_are_json_and_keep_secrets(site: MakeSite) -> None:
         one.ask(post(initialize(0, "2024-11-05", {}), target=target))
     until(lambda: one.log().count('"status":202') == 1, "the log")
     lines = [line.partition(" ") for line in one.log().split("\n") if line.startswith("interlock.")]
-    told = {name: [json.loads(line) for kind, _, line in lines if kind == name] for name, _, _ in lines}
+    told = {
+        name: [json.loads(line) for kind, _, line in lines if kind == name] for name, _, _ in lines
+    }
     assert "SECRET" not in one.log()
     assert id not in one.log()
     assert target.rpartition("=")[2] not in one.log()
     assert one.log().isascii()
     assert max(map(len, one.log().splitlines())) < 2_000
     first = told["interlock.access"][0]
-    assert (first["event"], first["method"], first["path"], first["status"]) == ("request", "POST", "/mcp", 200)
+    assert (first["event"], first["method"], first["path"], first["status"]) == (
+        "request",
+        "POST",
+        "/mcp",
+        200,
+    )
     assert first["address"] == "127.0.0.1"
     calls = [line for line in told["interlock.access"] if line.get("name") == "length"]
     assert [(line["rpc"], line["revision"]) for line in calls] == [("tools/call", "2026-07-28")]
@@ -371,7 +436,11 @@ def test_logs_are_json_and_keep_secrets(site: MakeSite) -> None:
     assert "session ended" in events
     refused = next(line for line in told["interlock.security"] if line.get("status") == 403)
     assert "evil.example" in refused["why"]
-    digests = {line["session"] for line in told["interlock.security"] if line["event"].startswith("session")}
+    digests = {
+        line["session"]
+        for line in told["interlock.security"]
+        if line["event"].startswith("session")
+    }
     assert {line["session"] for line in told["interlock.access"] if "session" in line} <= digests
 
 
@@ -387,14 +456,20 @@ sys.modules[{package!r}] = None
 from interlock import Server
 Server("x").run("http", port=0)
 """
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
     assert ran.returncode != 0
-    assert ran.stderr.splitlines() == ["HTTP needs uvicorn and httptools: pip install 'interlock[http]'"]
+    assert ran.stderr.splitlines() == [
+        "HTTP needs uvicorn and httptools: pip install 'interlock[http]'"
+    ]
 
 
 def test_a_port_that_is_taken_is_named(shared: Site) -> None:
     """The words name the address."""
     program = f"from interlock import Server; Server('x').run('http', port={shared.port})"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
     assert ran.returncode != 0
     assert f"cannot listen on 127.0.0.1:{shared.port}" in ran.stderr.splitlines()[-1]

@@ -76,20 +76,33 @@ async def test_the_three_answers(web: Web) -> None:
             (challenge, *_) = read_challenges(reply.headers["www-authenticate"])
             metadata = challenge.parameters["resource_metadata"]
             path = metadata.removeprefix(f"http://127.0.0.1:{web.port}")
-            document = (await web.ask(at(web, offered(b"", method="GET", content_type=None)), path)).json
+            document = (
+                await web.ask(at(web, offered(b"", method="GET", content_type=None)), path)
+            ).json
             assert document["resource"] == f"http://127.0.0.1:{web.port}/mcp"
             assert set(document["scopes_supported"]) == {"use", "files:read", "files:write"}
     twice = at(web, call("who"), "ada")
     twice.twice = ["authorization"]
     assert (await web.ask(twice)).status == 400
     refused = await web.ask(at(web, call("swap"), "ada"))
-    (challenge,) = (one for one in read_challenges(refused.headers["www-authenticate"]) if one.scheme == "bearer")
+    (challenge,) = (
+        one
+        for one in read_challenges(refused.headers["www-authenticate"])
+        if one.scheme == "bearer"
+    )
     assert (refused.status, challenge.error) == (403, "insufficient_scope")
     assert set(challenge.scopes or ()) >= {"files:read", "files:write"}
     assert "resource_metadata" in challenge.parameters
-    assert (await web.ask(at(web, call("swap"), "bob"))).json["result"]["content"][0]["text"] == "swapped"
+    assert (await web.ask(at(web, call("swap"), "bob"))).json["result"]["content"][0][
+        "text"
+    ] == "swapped"
     seen = {
-        who: {one["name"] for one in (await web.ask(at(web, modern("tools/list", {}), who))).json["result"]["tools"]}
+        who: {
+            one["name"]
+            for one in (await web.ask(at(web, modern("tools/list", {}), who))).json["result"][
+                "tools"
+            ]
+        }
         for who in ("ada", "bob")
     }
     assert seen == {"ada": {"who"}, "bob": {"who", "swap"}}
@@ -101,17 +114,31 @@ async def test_a_session_behind_it(web: Web, revision: str) -> None:
     assert (await web.ask(at(web, offered(initialize(0, revision))))).status == 401
     reply = await web.ask(at(web, offered(initialize(0, revision)), "bob"))
     id = reply.headers["mcp-session-id"]
-    for token, name, status in ((None, "who", 401), ("ada", "who", 404), ("bob", "who", 200), ("bob", "swap", 200), ("eve", "who", 403)):
-        x = offered(tool(1, name), mcp_session_id=id, mcp_protocol_version=revision if revision >= "2025-06-18" else None)
+    for token, name, status in (
+        (None, "who", 401),
+        ("ada", "who", 404),
+        ("bob", "who", 200),
+        ("bob", "swap", 200),
+        ("eve", "who", 403),
+    ):
+        x = offered(
+            tool(1, name),
+            mcp_session_id=id,
+            mcp_protocol_version=revision if revision >= "2025-06-18" else None,
+        )
         assert (await web.ask(at(web, x, token))).status == status
 
 
 async def test_mounted(web: Web) -> None:
     """Beneath a path of somebody else's app the guard stands before the same endpoint."""
-    app = store().http_app(guard=guard(resource="https://shop.example/api/mcp"), hosts="shop.example")
+    app = store().http_app(
+        guard=guard(resource="https://shop.example/api/mcp"), hosts="shop.example"
+    )
 
     async def ask(path: str, token: str | None) -> tuple[int, dict[str, str]]:
-        x = call("who", host="shop.example", authorization=None if token is None else f"Bearer {token}")
+        x = call(
+            "who", host="shop.example", authorization=None if token is None else f"Bearer {token}"
+        )
         sent: list[Any] = []
         body = json.dumps(x.body).encode()
 
@@ -132,7 +159,9 @@ async def test_mounted(web: Web) -> None:
             "scheme": "https",
         }
         await app(scope, receive, send)
-        return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return sent[0]["status"], {
+            name.decode(): value.decode() for name, value in sent[0]["headers"]
+        }
 
     status, headers = await ask("/api/mcp", None)
     assert status == 401

@@ -12,7 +12,11 @@ from interlock import Client, types
 from tests.transport.http_peers import Peer, Seen, Talk, ok, serving
 
 REVISION = "2025-11-25"
-GREETING = {"protocolVersion": REVISION, "capabilities": {"tools": {}}, "serverInfo": {"name": "peer", "version": "1"}}
+GREETING = {
+    "protocolVersion": REVISION,
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "peer", "version": "1"},
+}
 JSON, EVENTS = "Content-Type: application/json", "Content-Type: text/event-stream"
 QUESTION = {
     "jsonrpc": "2.0",
@@ -61,7 +65,9 @@ class Speaker:
     async def post(self, talk: Talk, message: dict[str, Any]) -> None:
         method, id = message.get("method"), message.get("id")
         if method == "initialize":
-            await talk.send(ok(json.dumps(answer(id, GREETING)).encode(), JSON, "Mcp-Session-Id: s1"))
+            await talk.send(
+                ok(json.dumps(answer(id, GREETING)).encode(), JSON, "Mcp-Session-Id: s1")
+            )
         elif method == "tools/call" and self.settles_there:
             await self.settle_elsewhere(talk, id)
         elif method == "tools/call":
@@ -69,7 +75,12 @@ class Speaker:
                 self.stream.write(data(QUESTION))
                 await self.replied.wait()
             words = "nobody listens" if self.stream is None else "asked"
-            await talk.send(ok(json.dumps(answer(id, {"content": [{"type": "text", "text": words}]})).encode(), JSON))
+            await talk.send(
+                ok(
+                    json.dumps(answer(id, {"content": [{"type": "text", "text": words}]})).encode(),
+                    JSON,
+                )
+            )
         else:
             if id == "q1":
                 self.replied.set()
@@ -97,7 +108,10 @@ async def test_a_question_that_belongs_to_no_call() -> None:
         asked.append(params.message)
         return True
 
-    async with serving(Speaker()) as peer, Client(peer.url, revision=REVISION, elicit=elicit) as client:
+    async with (
+        serving(Speaker()) as peer,
+        Client(peer.url, revision=REVISION, elicit=elicit) as client,
+    ):
         assert (await client.call_tool("t", timeout=5)).text == "asked"
     assert asked == ["Well?"]
     assert [seen.header("accept") for seen in listened(peer)] == ["text/event-stream"]
@@ -105,7 +119,10 @@ async def test_a_question_that_belongs_to_no_call() -> None:
 
 async def test_a_server_that_does_not_speak_of_itself() -> None:
     """It says so, and that is that (`HTL-25`)."""
-    async with serving(Speaker(listens=False)) as peer, Client(peer.url, revision=REVISION) as client:
+    async with (
+        serving(Speaker(listens=False)) as peer,
+        Client(peer.url, revision=REVISION) as client,
+    ):
         assert (await client.call_tool("t", timeout=5)).text == "nobody listens"
     assert len(listened(peer)) == 1
 
@@ -122,6 +139,9 @@ async def test_a_server_that_lets_the_listener_wait(monkeypatch: pytest.MonkeyPa
 
 async def test_an_answer_that_comes_on_the_stream_of_the_session() -> None:
     """It is taken for what it is, and nobody waits for it anywhere else, though a server must not send it there (`HTL-26`)."""
-    async with serving(Speaker(settles_there=True)) as peer, Client(peer.url, revision=REVISION) as client:
+    async with (
+        serving(Speaker(settles_there=True)) as peer,
+        Client(peer.url, revision=REVISION) as client,
+    ):
         assert (await client.call_tool("t", timeout=5)).text == "there"
     assert len(listened(peer)) == 1

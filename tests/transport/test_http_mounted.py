@@ -113,7 +113,9 @@ class Place:
         self.told = folder / "stderr"
         with self.told.open("wb") as errors:
             program = [sys.executable, str(folder / "places.py"), *command]
-            self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+            self.process = subprocess.Popen(
+                program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+            )
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline() or 0)
         assert self.port, self.log()
@@ -157,7 +159,9 @@ def place(tmp_path: Path) -> Iterator[Any]:
 
 def where(target: str, *headers: str) -> bytes:
     """Ask a server its name."""
-    return stateless(1, "tools/call", {"name": "whereabouts", "arguments": {}}, *headers, target=target)
+    return stateless(
+        1, "tools/call", {"name": "whereabouts", "arguments": {}}, *headers, target=target
+    )
 
 
 def named(response: Response) -> str:
@@ -170,7 +174,9 @@ def named(response: Response) -> str:
 def converses(one: Place, target: str) -> None:
     """A session is opened there, used, listened to and ended."""
     with Wire(one.port) as wire, Wire(one.port) as listening:
-        id = wire.ask(post(initialize(0, "2025-11-25", {}), target=target)).headers["mcp-session-id"]
+        id = wire.ask(post(initialize(0, "2025-11-25", {}), target=target)).headers[
+            "mcp-session-id"
+        ]
         mine = (f"Mcp-Session-Id: {id}", "MCP-Protocol-Version: 2025-11-25")
         assert wire.ask(post(request(1, "ping"), *mine, target=target)).json["result"] == {}
         listening.say(head("GET", *mine, "Accept: text/event-stream", target=target))
@@ -195,7 +201,14 @@ def test_mounts_in_starlette(place: Any) -> None:
     for health in ("/health", "/deep/down/health", "/place/health"):
         assert one.ask(head("GET", target=health)).json == {"status": "ok"}
         assert one.ask(head("POST", "Content-Length: 0", target=health)).status == 404
-    for nowhere in ("/deep/mcp", "/deep/down", "/deep/down/x", "/place/x", "/routed/mcp", "/deep/down/mcp/"):
+    for nowhere in (
+        "/deep/mcp",
+        "/deep/down",
+        "/deep/down/x",
+        "/place/x",
+        "/routed/mcp",
+        "/deep/down/mcp/",
+    ):
         assert one.ask(where(nowhere)).status in (404, 307), nowhere
     for name in ("deep", "place", "rest", "routed"):
         assert one.log().count(f"{name} born") == 1
@@ -242,7 +255,9 @@ def test_a_session_belongs_to_the_principal_that_opened_it(place: Any) -> None:
     """Nobody else can use, hear, resume or end it, and an attempt is noted; it is not even told that it exists (`SEC-03`, `SEC-05`)."""
     one = place("guarded")
     with Wire(one.port) as wire:
-        id = wire.ask(post(initialize(0, "2025-11-25", {}), "X-User: ada")).headers["mcp-session-id"]
+        id = wire.ask(post(initialize(0, "2025-11-25", {}), "X-User: ada")).headers[
+            "mcp-session-id"
+        ]
         mine = (f"Mcp-Session-Id: {id}", "MCP-Protocol-Version: 2025-11-25")
         for user in (["X-User: eve"], []):
             for said in (
@@ -251,9 +266,15 @@ def test_a_session_belongs_to_the_principal_that_opened_it(place: Any) -> None:
                 head("GET", *mine, "Accept: text/event-stream", "Last-Event-ID: x.1", *user),
                 head("DELETE", *mine, *user),
             ):
-                refused, unknown = wire.ask(said), wire.ask(said.replace(id.encode(), b"0" * len(id)))
+                refused, unknown = (
+                    wire.ask(said),
+                    wire.ask(said.replace(id.encode(), b"0" * len(id))),
+                )
                 assert refused.status == 404
-                assert (refused.body, refused.headers.keys()) == (unknown.body, unknown.headers.keys())
+                assert (refused.body, refused.headers.keys()) == (
+                    unknown.body,
+                    unknown.headers.keys(),
+                )
         assert wire.ask(post(request(1, "ping"), *mine, "X-User: ada")).status == 200
         old = Wire(one.port)
         old.say(head("GET", "Accept: text/event-stream", "X-User: ada", target="/sse"))
@@ -266,7 +287,11 @@ def test_a_session_belongs_to_the_principal_that_opened_it(place: Any) -> None:
     noted = [line for line in one.log().splitlines() if "another principal" in line]
     assert len(noted) == 9
     told = json.loads(noted[0].partition(" ")[2])
-    assert (told["event"], told["address"], len(told["session"])) == ("session of another principal", "127.0.0.1", 12)
+    assert (told["event"], told["address"], len(told["session"])) == (
+        "session of another principal",
+        "127.0.0.1",
+        12,
+    )
     assert id not in one.log()
 
 

@@ -18,7 +18,10 @@ ADD = {"name": "add", "arguments": {"a": 1, "b": 2}}
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server with a public name and a page of another origin that may use it; nothing may have gone wrong in it at the end."""
-    options: dict[str, Any] = {"hosts": ["mcp.example", "other.example:8443"], "cors": ["https://app.example"]}
+    options: dict[str, Any] = {
+        "hosts": ["mcp.example", "other.example:8443"],
+        "cors": ["https://app.example"],
+    }
     one = Site(tmp_path_factory.mktemp("site"), legacy_sse=True, logs=True, **options)
     yield one
     one.close()
@@ -62,7 +65,11 @@ def test_a_server_answers_by_its_own_names(shared: Site, host: str) -> None:
 @pytest.mark.parametrize("target", ["/mcp", "/sse"])
 def test_a_server_does_not_answer_by_other_names(shared: Site, host: str, target: str) -> None:
     """No page gets in by having its own name point here (DNS rebinding), in whatever spelling (`SEC-01`, `HPS-05`, `HTM-22`)."""
-    said = add(host=host) if target == "/mcp" else head("GET", "Accept: text/event-stream", target=target, host=host)
+    said = (
+        add(host=host)
+        if target == "/mcp"
+        else head("GET", "Accept: text/event-stream", target=target, host=host)
+    )
     response = shared.ask(said)
     assert response.status == 403
     assert response.json["error"]["message"].startswith("Forbidden: the host")
@@ -72,13 +79,25 @@ def test_a_request_names_one_host(shared: Site) -> None:
     """Two of them would be two requests to two readers, and none is nobody's (`HDR-11`)."""
     assert shared.ask(add("Host: evil.example")).status in (400, 403)
     assert shared.ask(add().replace(b"Host: 127.0.0.1\r\n", b"")).status == 403
-    assert shared.ask(add().replace(b"HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"HTTP/1.0\r\n")).status == 403
+    assert (
+        shared.ask(add().replace(b"HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"HTTP/1.0\r\n")).status == 403
+    )
 
 
 @pytest.mark.parametrize(
-    "origin", [None, "http://localhost:3000", "http://127.0.0.1", "https://[::1]:5", "https://app.example", "HTTPS://App.Example"]
+    "origin",
+    [
+        None,
+        "http://localhost:3000",
+        "http://127.0.0.1",
+        "https://[::1]:5",
+        "https://app.example",
+        "HTTPS://App.Example",
+    ],
 )
-def test_pages_of_this_machine_and_those_that_were_named_may_ask(shared: Site, origin: str | None) -> None:
+def test_pages_of_this_machine_and_those_that_were_named_may_ask(
+    shared: Site, origin: str | None
+) -> None:
     """`HTM-22`."""
     assert shared.ask(add(*([f"Origin: {origin}"] if origin else []))).status == 200
 
@@ -111,20 +130,34 @@ def test_a_public_server_takes_pages_of_its_own_name_only(shared: Site) -> None:
 
 def test_a_page_that_is_welcome_may_ask_and_read(shared: Site) -> None:
     """The preflight grants what it needs, mirrored arguments too, and the response exposes what it must read."""
-    asks = ["Access-Control-Request-Method: POST", "Access-Control-Request-Headers: content-type, mcp-param-region, x-other"]
+    asks = [
+        "Access-Control-Request-Method: POST",
+        "Access-Control-Request-Headers: content-type, mcp-param-region, x-other",
+    ]
     granted = shared.ask(head("OPTIONS", "Origin: https://app.example", *asks))
     assert granted.status == 204
     assert granted.headers["access-control-allow-origin"] == "https://app.example"
     assert granted.headers["access-control-allow-methods"] == "GET, POST, DELETE"
     allowed = {name.strip() for name in granted.headers["access-control-allow-headers"].split(",")}
-    assert {"content-type", "authorization", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id"} <= allowed
+    assert {
+        "content-type",
+        "authorization",
+        "mcp-session-id",
+        "mcp-protocol-version",
+        "mcp-method",
+        "mcp-name",
+        "last-event-id",
+    } <= allowed
     assert "mcp-param-region" in allowed
     assert "x-other" not in allowed
     response = shared.ask(post(initialize(0, "2025-11-25", {}), "Origin: https://app.example"))
     assert response.headers["access-control-allow-origin"] == "https://app.example"
     assert "mcp-session-id" in response.headers["access-control-expose-headers"]
     refused = shared.ask(add("Origin: https://app.example", "Mcp-Name: other"))
-    assert (refused.status, refused.headers["access-control-allow-origin"]) == (400, "https://app.example")
+    assert (refused.status, refused.headers["access-control-allow-origin"]) == (
+        400,
+        "https://app.example",
+    )
 
 
 def test_a_page_that_is_not_welcome_learns_nothing(shared: Site) -> None:
@@ -140,11 +173,15 @@ def test_a_page_that_is_not_welcome_learns_nothing(shared: Site) -> None:
         assert "access-control-allow-credentials" not in response.headers
 
 
-def test_cross_origin_access_is_off_unless_asked_for(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_cross_origin_access_is_off_unless_asked_for(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     """OPTIONS is then no method of the endpoint."""
     one = Site(tmp_path_factory.mktemp("plain"))
     try:
-        refused = one.ask(head("OPTIONS", "Origin: http://localhost:3000", "Access-Control-Request-Method: POST"))
+        refused = one.ask(
+            head("OPTIONS", "Origin: http://localhost:3000", "Access-Control-Request-Method: POST")
+        )
         assert (refused.status, refused.headers["allow"]) == (405, "GET, POST, DELETE")
         assert "vary" not in one.ask(add()).headers
     finally:
@@ -200,7 +237,12 @@ def test_other_paths_are_not_found(shared: Site, target: str) -> None:
 def test_nothing_that_a_client_says_becomes_part_of_a_head(shared: Site, header: str) -> None:
     """Every header of the answer is one of ours (response splitting, header injection)."""
     known = {"date", "content-length", "content-type", "connection", "vary", "allow"}
-    for said in (feed("none", header), head("DELETE", header), post(request(1, "ping"), header), post(b"{", header)):
+    for said in (
+        feed("none", header),
+        head("DELETE", header),
+        post(request(1, "ping"), header),
+        post(b"{", header),
+    ):
         response = shared.ask(said)
         assert 400 <= response.status < 500
         assert set(response.headers) <= known
@@ -242,7 +284,11 @@ def test_the_events_of_one_session_are_never_told_to_another(shared: Site) -> No
     """Whatever event id it names: its own streams are all it can have (`HTL-33`, `SEC-03`)."""
     with shared.wire() as wire:
         mine, yours = shared.session(wire), shared.session(wire)
-        said = request(1, "tools/call", {"name": "take", "arguments": {"seconds": 0}, "_meta": {"progressToken": 1}})
+        said = request(
+            1,
+            "tools/call",
+            {"name": "take", "arguments": {"seconds": 0}, "_meta": {"progressToken": 1}},
+        )
         stream = shared.wire()
         stream.say(in_session(mine, said))
         stream.head()
@@ -307,10 +353,17 @@ def test_an_answer_to_nobody_reaches_nobody(shared: Site) -> None:
     with shared.wire() as wire:
         mine, yours = shared.session(wire), shared.session(wire)
         stuck = shared.wire()
-        said = request(7, "tools/call", {"name": "take", "arguments": {"seconds": 0.5}, "_meta": {"progressToken": 7}})
+        said = request(
+            7,
+            "tools/call",
+            {"name": "take", "arguments": {"seconds": 0.5}, "_meta": {"progressToken": 7}},
+        )
         stuck.say(in_session(mine, said))
         stuck.head()
-        for body in (notification("notifications/cancelled", {"requestId": 7}), b'{"jsonrpc":"2.0","id":7,"result":{}}'):
+        for body in (
+            notification("notifications/cancelled", {"requestId": 7}),
+            b'{"jsonrpc":"2.0","id":7,"result":{}}',
+        ):
             assert wire.ask(in_session(yours, body)).status == 202
         assert wire.ask(in_session(mine, b'{"jsonrpc":"2.0","id":7}')).status == 400
         assert wire.ask(in_session(mine, b'{"jsonrpc":"2.0","id":99,"result":{}}')).status == 202
@@ -324,14 +377,20 @@ def test_a_stream_of_the_older_transport_is_posted_to_by_its_own_session_only(sh
     with shared.wire() as wire:
         streamable = shared.session(wire)
         for id in ("", "x", "0" * 48, streamable):
-            assert wire.ask(post(request(1, "ping"), target=f"/messages?session={id}")).status == 404
+            assert (
+                wire.ask(post(request(1, "ping"), target=f"/messages?session={id}")).status == 404
+            )
 
 
 def test_a_stream_that_is_come_back_for_twice_is_told_once(shared: Site) -> None:
     """The newer connection has it: what is said goes to one of them, never to both (`HTL-30`)."""
     with shared.wire() as wire:
         id = shared.session(wire)
-        said = request(1, "tools/call", {"name": "take", "arguments": {"seconds": 0.5}, "_meta": {"progressToken": 1}})
+        said = request(
+            1,
+            "tools/call",
+            {"name": "take", "arguments": {"seconds": 0.5}, "_meta": {"progressToken": 1}},
+        )
         first = shared.wire()
         first.say(in_session(id, said))
         first.head()
@@ -370,7 +429,13 @@ def test_a_listener_is_told_by_whoever_may_change_things_only(shared: Site) -> N
     body = json.loads(stateless(1, "subscriptions/listen", LISTEN).partition(b"\r\n\r\n")[2])
     body["params"]["_meta"] |= inside
     with shared.wire() as wire:
-        wire.say(post(json.dumps(body).encode(), "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: subscriptions/listen"))
+        wire.say(
+            post(
+                json.dumps(body).encode(),
+                "MCP-Protocol-Version: 2026-07-28",
+                "Mcp-Method: subscriptions/listen",
+            )
+        )
         wire.head()
         assert "dev.interlock" not in json.dumps(next(wire.messages()))
         shared.value("stir")

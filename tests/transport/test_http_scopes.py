@@ -64,7 +64,9 @@ def shop(**options: Any) -> Server:
     @server.tool
     async def upstream() -> str:
         """Passes on what another server has answered, whose scopes are no business of ours."""
-        raise t.McpError(t.FORBIDDEN, "Forbidden: this needs the scope theirs", {"requiredScopes": ["theirs"]})
+        raise t.McpError(
+            t.FORBIDDEN, "Forbidden: this needs the scope theirs", {"requiredScopes": ["theirs"]}
+        )
 
     @server.tool
     async def ask(ctx: Context) -> str:
@@ -96,14 +98,22 @@ async def web() -> AsyncIterator[Web]:
 
 def as_(x: Offered, who: str, *scopes: str, until: float | None = None) -> Offered:
     """A request in somebody's name."""
-    said = {name.replace("_", "-"): value for name, value in named(who, *scopes, until=until).items() if value is not None}
+    said = {
+        name.replace("_", "-"): value
+        for name, value in named(who, *scopes, until=until).items()
+        if value is not None
+    }
     x.headers |= {name: str(value) for name, value in said.items()}
     return x
 
 
 def denied(reply: Reply) -> set[str]:
     """The scopes that a refusal asks for, in its header and in its body alike."""
-    assert (reply.status, reply.code, reply.headers["content-type"]) == (403, t.FORBIDDEN, "application/json"), reply
+    assert (reply.status, reply.code, reply.headers["content-type"]) == (
+        403,
+        t.FORBIDDEN,
+        "application/json",
+    ), reply
     scopes = asks_for(reply.headers["www-authenticate"])
     assert set(reply.json["error"]["data"]["requiredScopes"]) == scopes
     return scopes
@@ -111,13 +121,20 @@ def denied(reply: Reply) -> set[str]:
 
 NEEDS: dict[str, tuple[str, dict[str, Any], set[str]]] = {
     "tool": ("tools/call", {"name": "find", "arguments": {"name": "x"}}, {"read"}),
-    "tool with two": ("tools/call", {"name": "publish", "arguments": {"name": "x"}}, {"write", "send"}),
+    "tool with two": (
+        "tools/call",
+        {"name": "publish", "arguments": {"name": "x"}},
+        {"write", "send"},
+    ),
     "require": ("tools/call", {"name": "save"}, {"write"}),
     "resource": ("resources/read", {"uri": "docs://secret"}, {"read"}),
     "prompt": ("prompts/get", {"name": "write"}, {"send"}),
     "completion": (
         "completion/complete",
-        {"ref": {"type": "ref/resource", "uri": "docs://secret"}, "argument": {"name": "a", "value": ""}},
+        {
+            "ref": {"type": "ref/resource", "uri": "docs://secret"},
+            "argument": {"name": "a", "value": ""},
+        },
         {"read"},
     ),
 }
@@ -142,14 +159,23 @@ async def test_a_list_of_what_the_token_allows(web: Web) -> None:
         body = (await web.ask(as_(modern("tools/list", {}), "ada", *scopes))).json["result"]
         assert len({"find", "publish"} & {tool["name"] for tool in body["tools"]}) == seen
         assert body["cacheScope"] == "private"
-        uris = {one["uri"] for one in (await web.ask(as_(modern("resources/list", {}), "ada", *scopes))).json["result"]["resources"]}
+        uris = {
+            one["uri"]
+            for one in (await web.ask(as_(modern("resources/list", {}), "ada", *scopes))).json[
+                "result"
+            ]["resources"]
+        }
         assert ("docs://secret" in uris) == ("read" in scopes)
 
 
 async def test_a_refusal_that_no_scope_would_mend(web: Web) -> None:
     """403 without a challenge: whoever came back with another token would hear the same."""
     reply = await web.ask(as_(call("never"), "ada"))
-    assert (reply.status, reply.code, reply.json["error"]["message"]) == (403, t.FORBIDDEN, "Not on Sundays")
+    assert (reply.status, reply.code, reply.json["error"]["message"]) == (
+        403,
+        t.FORBIDDEN,
+        "Not on Sundays",
+    )
     assert "www-authenticate" not in reply.headers
 
 
@@ -171,20 +197,28 @@ async def test_a_scope_that_is_asked_for_too_late(web: Web) -> None:
 
 async def test_who_may_not_listen_in_the_stateless_era(web: Web) -> None:
     """A subscription to what may not be read is refused before its stream begins."""
-    assert denied(await web.ask(as_(listening(resourceSubscriptions=["docs://open", "docs://secret"]), "ada"))) == {"read"}
-    line = await web.begin(as_(listening(resourceSubscriptions=["docs://open", "docs://secret"]), "ada", "read"))
+    assert denied(
+        await web.ask(as_(listening(resourceSubscriptions=["docs://open", "docs://secret"]), "ada"))
+    ) == {"read"}
+    line = await web.begin(
+        as_(listening(resourceSubscriptions=["docs://open", "docs://secret"]), "ada", "read")
+    )
     assert line.status == 200
     acknowledged = (await line.message())["params"]["notifications"]
     assert acknowledged["resourceSubscriptions"] == ["docs://open", "docs://secret"]
     await line.close()
 
 
-async def test_a_rule_for_everything_may_ask_for_scopes_too(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_rule_for_everything_may_ask_for_scopes_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Middleware that raises Forbidden is heard as a feature is, in both eras; operators read of every refusal."""
 
     def careful(handler: Handler) -> Handler:
         async def handle(x: Exchange) -> AnyResult:
-            if x.method == "tools/call" and (x.caller.principal is None or "tools" not in x.caller.principal.scopes):
+            if x.method == "tools/call" and (
+                x.caller.principal is None or "tools" not in x.caller.principal.scopes
+            ):
                 raise Forbidden("tools")
             return await handler(x)
 
@@ -245,8 +279,12 @@ async def test_who_lacks_a_scope_in_a_session(web: Web, what: str, revision: str
 async def test_lists_in_a_session_follow_the_token(web: Web, revision: str) -> None:
     """What one request of a session sees the next one does not, where its token allows less."""
     visit = await Visit.begin(web, revision)
-    for number, (scopes, sees) in enumerate([(("read",), True), ((), False), (("read", "x"), True)]):
-        tools = (await visit.ask(request(number + 1, "tools/list", {}), *scopes)).json["result"]["tools"]
+    for number, (scopes, sees) in enumerate(
+        [(("read",), True), ((), False), (("read", "x"), True)]
+    ):
+        tools = (await visit.ask(request(number + 1, "tools/list", {}), *scopes)).json["result"][
+            "tools"
+        ]
         assert ("find" in {tool["name"] for tool in tools}) == sees
 
 
@@ -264,7 +302,9 @@ async def test_notices_follow_the_token(web: Web) -> None:
     to it; all else it tells, the changes of lists too."""
     visit = await Visit.begin(web, R4)
     for number, uri in enumerate(["docs://open", "docs://secret"]):
-        assert (await visit.ask(request(number + 1, "resources/subscribe", {"uri": uri}), "read")).status == 200
+        assert (
+            await visit.ask(request(number + 1, "resources/subscribe", {"uri": uri}), "read")
+        ).status == 200
     server = SHOPS[web.port]
     for scopes, heard in (((), ["docs://open"]), (("read",), ["docs://secret", "docs://open"])):
         line = await visit.listen(*scopes)
@@ -273,7 +313,9 @@ async def test_notices_follow_the_token(web: Web) -> None:
         server.updated("docs://open")
         server.changed("tools")
         found: list[str] = []
-        while (message := await line.message()) is not None and message["method"] == "notifications/resources/updated":
+        while (message := await line.message()) is not None and message[
+            "method"
+        ] == "notifications/resources/updated":
             found.append(message["params"]["uri"])
         assert found == heard
         assert message["method"] == "notifications/tools/list_changed"
@@ -288,7 +330,9 @@ async def test_a_batch_is_refused_where_nothing_of_it_was_done(web: Web) -> None
     all_of_it = await visit.ask(b"[%b]" % b",".join([find, publish]))
     assert all_of_it.status == 403
     assert asks_for(all_of_it.headers["www-authenticate"]) == {"read", "write", "send"}
-    assert {body["id"]: set(body["error"]["data"]["requiredScopes"]) for body in all_of_it.json} == {1: {"read"}, 2: {"write", "send"}}
+    assert {
+        body["id"]: set(body["error"]["data"]["requiredScopes"]) for body in all_of_it.json
+    } == {1: {"read"}, 2: {"write", "send"}}
     part = await visit.ask(b"[%b]" % b",".join([find, publish, hello]), "read")
     assert part.status == 200
     assert "www-authenticate" not in part.headers
@@ -311,7 +355,13 @@ async def test_a_refusal_where_streams_are_the_rule(revision: str) -> None:
         assert [message["id"] for message in reply.messages] == [3]
         if revision == R4:  # all of it is there to be come back for
             first = next(event.id for event in reply.events if event.id)
-            x = visit.session.said(b"", method="GET", accept="text/event-stream", content_type=None, last_event_id=first)
+            x = visit.session.said(
+                b"",
+                method="GET",
+                accept="text/event-stream",
+                content_type=None,
+                last_event_id=first,
+            )
             again = await web.ask(as_(x, "ada"))
             assert [message["id"] for message in again.messages] == [3]
 
@@ -330,7 +380,9 @@ async def test_the_questions_of_the_stateless_era_are_their_principals(web: Web)
         reply = await web.ask(as_(x, thief) if thief else x)
         assert reply.code == t.INVALID_PARAMS
         assert "requestState" in reply.json["error"]["message"]
-    assert (await web.ask(as_(modern("tools/call", back), "ada"))).json["result"]["content"][0]["text"] == "41 for ada"
+    assert (await web.ask(as_(modern("tools/call", back), "ada"))).json["result"]["content"][0][
+        "text"
+    ] == "41 for ada"
 
 
 async def test_the_questions_of_a_session_are_its_principals(web: Web) -> None:
@@ -347,7 +399,9 @@ async def test_the_questions_of_a_session_are_its_principals(web: Web) -> None:
         visit.session.said(b"", method="DELETE", content_type=None),
     ):
         assert (await web.ask(as_(x, "bob", "read", "write", "send"))).status == 404
-    assert (await visit.ask(answer(question["id"], {"action": "accept", "content": {"value": 41}}))).status == 202
+    assert (
+        await visit.ask(answer(question["id"], {"action": "accept", "content": {"value": 41}}))
+    ).status == 202
     assert (await line.message())["result"]["content"][0]["text"] == "41 for ada"
     await line.close()
 
@@ -362,14 +416,20 @@ async def opened(web: Web, who: str, *scopes: str, until: float | None = None) -
     event = await line.event()
     assert event is not None
     path = event.data.decode()
-    assert (await web.ask(as_(offered(initialize(0, R1)), who, *scopes, until=until), path)).status == 202
+    assert (
+        await web.ask(as_(offered(initialize(0, R1)), who, *scopes, until=until), path)
+    ).status == 202
     await line.message()
     return line, path
 
 
-async def heard(web: Web, line: Line, path: str, id: int, who: str, *scopes: str, until: float | None = None) -> dict[str, Any]:
+async def heard(
+    web: Web, line: Line, path: str, id: int, who: str, *scopes: str, until: float | None = None
+) -> dict[str, Any]:
     """What a call of `save` is answered."""
-    assert (await web.ask(as_(offered(tool(id, "save")), who, *scopes, until=until), path)).status == 202
+    assert (
+        await web.ask(as_(offered(tool(id, "save")), who, *scopes, until=until), path)
+    ).status == 202
     message: dict[str, Any] = await line.message()
     assert message["id"] == id
     return message
@@ -378,9 +438,15 @@ async def heard(web: Web, line: Line, path: str, id: int, who: str, *scopes: str
 async def test_a_post_of_the_older_transport_is_judged_by_its_own_token(web: Web) -> None:
     """Not by the token that opened the stream: a lesser one may less, a greater one more (`SEC-02`)."""
     line, path = await opened(web, "ada", "write")
-    assert (await heard(web, line, path, 1, "ada", "write"))["result"]["content"][0]["text"] == "saved by ada"
-    assert (await heard(web, line, path, 2, "ada"))["error"]["data"] == {"requiredScopes": ["write"]}
-    assert (await heard(web, line, path, 3, "ada", "write", "x"))["result"]["content"][0]["text"] == "saved by ada"
+    assert (await heard(web, line, path, 1, "ada", "write"))["result"]["content"][0][
+        "text"
+    ] == "saved by ada"
+    assert (await heard(web, line, path, 2, "ada"))["error"]["data"] == {
+        "requiredScopes": ["write"]
+    }
+    assert (await heard(web, line, path, 3, "ada", "write", "x"))["result"]["content"][0][
+        "text"
+    ] == "saved by ada"
     assert (await web.ask(as_(offered(tool(4, "save")), "bob", "write"), path)).status == 404
     await line.close()
 
@@ -391,9 +457,15 @@ async def test_a_post_at_another_worker_is_judged_by_its_own_token(tmp_path: Pat
     options: dict[str, Any] = {"guard": Doorman(), "legacy_sse": True, "store": store}
     async with serving(shop(), **options) as one, serving(shop(), **options) as other:
         line, path = await opened(one, "ada", "write")
-        assert (await heard(other, line, path, 1, "ada"))["error"]["data"] == {"requiredScopes": ["write"]}
-        assert (await heard(other, line, path, 2, "ada", "write"))["result"]["content"][0]["text"] == "saved by ada"
-        assert (await heard(one, line, path, 3, "ada"))["error"]["data"] == {"requiredScopes": ["write"]}
+        assert (await heard(other, line, path, 1, "ada"))["error"]["data"] == {
+            "requiredScopes": ["write"]
+        }
+        assert (await heard(other, line, path, 2, "ada", "write"))["result"]["content"][0][
+            "text"
+        ] == "saved by ada"
+        assert (await heard(one, line, path, 3, "ada"))["error"]["data"] == {
+            "requiredScopes": ["write"]
+        }
         await line.close()
 
 
@@ -430,10 +502,16 @@ async def test_a_stream_whose_token_has_ended_already(web: Web) -> None:
 async def test_a_clock_that_is_set_back() -> None:
     """The wall clock decides, whatever time has passed by the clock of the loop; and a token may last for ever."""
     over, looks = asyncio.Event(), itertools.count()
-    term = Term(Principal(subject="ada", expires=0.01), over.set, clock=lambda: 0.0 if next(looks) < 6 else 0.01)
+    term = Term(
+        Principal(subject="ada", expires=0.01),
+        over.set,
+        clock=lambda: 0.0 if next(looks) < 6 else 0.01,
+    )
     async with asyncio.timeout(PATIENCE):
         await over.wait()
-    assert next(looks) == 8  # when it began, twice for each time that it was too early, and at the end
+    assert (
+        next(looks) == 8
+    )  # when it began, twice for each time that it was too early, and at the end
     term.over()
     endless = Term(Principal(subject="ada", expires=float("inf")), over.clear)
     endless.over()
@@ -462,15 +540,22 @@ async def test_strangers_use_what_is_for_everybody() -> None:
             assert reply.json["error"]["message"].endswith("and nothing here says who asks")
             assert "www-authenticate" not in reply.headers
         assert (await web.ask(call("hello"))).json["result"]["content"][0]["text"] == "hello"
-        tools = {tool["name"] for tool in (await web.ask(modern("tools/list", {}))).json["result"]["tools"]}
+        tools = {
+            tool["name"]
+            for tool in (await web.ask(modern("tools/list", {}))).json["result"]["tools"]
+        }
         assert tools == {"hello", "save", "late", "never", "upstream", "ask"}
         session = await web.greet(R4)
         assert (await session.ask(tool(1, "hello"))).status == 200
         assert (await session.ask(tool(2, "find", name="x"))).status == 403
-        assert (await session.ask(request(3, "resources/subscribe", {"uri": "docs://secret"}))).status == 403
+        assert (
+            await session.ask(request(3, "resources/subscribe", {"uri": "docs://secret"}))
+        ).status == 403
         x = call("hello", authorization="Bearer whatever")
         x.twice = ["authorization"]
-        assert (await web.ask(x)).status == 200  # nobody reads it: what it says twice is said to nobody
+        assert (
+            await web.ask(x)
+        ).status == 200  # nobody reads it: what it says twice is said to nobody
 
 
 async def test_require_without_a_guard_and_without_other_scopes() -> None:
@@ -511,7 +596,13 @@ async def test_a_page_may_read_what_the_guard_says() -> None:
     preflight needs no token."""
     origin = "https://app.example"
     async with serving(shop(), guard=Doorman(), cors=[origin]) as web:
-        preflight = offered(b"", method="OPTIONS", content_type=None, origin=origin, access_control_request_method="POST")
+        preflight = offered(
+            b"",
+            method="OPTIONS",
+            content_type=None,
+            origin=origin,
+            access_control_request_method="POST",
+        )
         assert (await web.ask(preflight)).status == 204
         for reply, status in (
             (await web.ask(call("hello", origin=origin)), 401),
@@ -520,14 +611,18 @@ async def test_a_page_may_read_what_the_guard_says() -> None:
             assert (reply.status, reply.headers["access-control-allow-origin"]) == (status, origin)
             assert "www-authenticate" in reply.headers["access-control-expose-headers"]
         for page in (origin, "https://other.example"):  # what is there for all pages is marked once
-            reply = await web.ask(offered(b"", method="GET", content_type=None, origin=page), "/everybody")
+            reply = await web.ask(
+                offered(b"", method="GET", content_type=None, origin=page), "/everybody"
+            )
             assert reply.headers["access-control-allow-origin"] == "*"
 
 
 async def test_a_program_closes_its_guard() -> None:
     """What the guard has opened ends with the program; where others serve the app, the lifespan tells the guard itself."""
     server, doorman, ready = shop(), Doorman(), asyncio.get_running_loop().create_future()
-    running = asyncio.create_task(serve_web(server, port=0, grace=0.1, on_ready=ready.set_result, guard=doorman))
+    running = asyncio.create_task(
+        serve_web(server, port=0, grace=0.1, on_ready=ready.set_result, guard=doorman)
+    )
     port = (await ready)[1]
     web = Web(port, None)  # type: ignore[arg-type]  # nobody looks into it here
     assert (await web.ask(as_(call("hello"), "ada"))).status == 200
@@ -571,7 +666,9 @@ async def test_lifespan_and_drain_with_a_guard() -> None:
 
 async def test_a_guard_that_is_none() -> None:
     """A guard by mistake would be a door that stands open: it is refused at once."""
-    with pytest.raises(TypeError, match="a guard takes an ASGI app and gives one; 'secret' does not"):
+    with pytest.raises(
+        TypeError, match="a guard takes an ASGI app and gives one; 'secret' does not"
+    ):
         shop().http_app(guard="secret")
 
 

@@ -87,7 +87,12 @@ async def storm(number: int, seed: int) -> Counter[str]:
         assert await served.through(app) == "200"
         sessions.append(dict(served.starts[0]["headers"])[b"mcp-session-id"])
         headers[b"mcp-session-id"] = sessions[-1]
-        assert await Served(("POST", headers, [], notification("notifications/initialized"))).through(app) == "202"
+        assert (
+            await Served(("POST", headers, [], notification("notifications/initialized"))).through(
+                app
+            )
+            == "202"
+        )
     for begin in range(0, number, ONE_TIME):
         batch = []
         for turn in range(begin, begin + ONE_TIME):

@@ -45,7 +45,9 @@ def drop_meta(key: str) -> Spoil:
 
 
 def unknown_revision(x: Offered) -> None:
-    x.body["params"]["_meta"][KEY + "protocolVersion"] = x.headers["mcp-protocol-version"] = "2099-01-01"
+    x.body["params"]["_meta"][KEY + "protocolVersion"] = x.headers["mcp-protocol-version"] = (
+        "2099-01-01"
+    )
 
 
 def unknown_method(x: Offered) -> None:
@@ -65,11 +67,23 @@ RUNGS: dict[str, tuple[Spoil, int, int]] = {
     "an answer that cannot be given": (put_header("accept", "image/png"), 406, t.INVALID_REQUEST),
     "no revision": (drop_meta("protocolVersion"), 400, t.INVALID_PARAMS),
     "no capabilities": (drop_meta("clientCapabilities"), 400, t.INVALID_PARAMS),
-    "another method in the header": (put_header("mcp-method", "tools/list"), 400, t.HEADER_MISMATCH),
+    "another method in the header": (
+        put_header("mcp-method", "tools/list"),
+        400,
+        t.HEADER_MISMATCH,
+    ),
     "an unknown revision": (unknown_revision, 400, t.UNSUPPORTED_PROTOCOL_VERSION),
     "an unknown method": (unknown_method, 404, t.METHOD_NOT_FOUND),
-    "another argument in its header": (put_header("mcp-param-region", "moon"), 400, t.HEADER_MISMATCH),
-    "no capability to answer": (put_meta("clientCapabilities", {}), 400, t.MISSING_CLIENT_CAPABILITY),
+    "another argument in its header": (
+        put_header("mcp-param-region", "moon"),
+        400,
+        t.HEADER_MISMATCH,
+    ),
+    "no capability to answer": (
+        put_meta("clientCapabilities", {}),
+        400,
+        t.MISSING_CLIENT_CAPABILITY,
+    ),
 }
 
 
@@ -109,7 +123,9 @@ async def test_an_error_after_the_stream_has_begun_rides_in_it(web: Web):
 # -- headers -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["MCP-Protocol-Version", "Mcp-Method", "mcp-name", "Mcp-Param-Region", "Host"])
+@pytest.mark.parametrize(
+    "name", ["MCP-Protocol-Version", "Mcp-Method", "mcp-name", "Mcp-Param-Region", "Host"]
+)
 async def test_headers_that_decide_come_once(web: Web, name: str):
     """Two of them are refused though both say the same, in whatever case their names are (`HDR-11`)."""
     x = call("route", {"region": "here"}, mcp_param_region="here")
@@ -130,7 +146,11 @@ async def test_an_accept_header_on_several_lines(web: Web):
     x = call("chatter", token=1, accept=None)
     for first, second in ((EVENTS, JSON), (JSON, EVENTS)):
         line = await web.line()
-        await line.send(written(x).replace(b"\r\n\r\n", f"\r\naccept: {first}\r\nAccept: {second}\r\n\r\n".encode(), 1))
+        await line.send(
+            written(x).replace(
+                b"\r\n\r\n", f"\r\naccept: {first}\r\nAccept: {second}\r\n\r\n".encode(), 1
+            )
+        )
         assert await line.head() == 200
         assert line.headers["content-type"] == EVENTS
         assert len((await line.rest()).messages) == 2
@@ -144,14 +164,34 @@ async def test_a_client_that_takes_only_json(web: Web):
 
 
 MIRRORED: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = {
-    "all": ({"region": "here", "count": 42, "urgent": True}, {"region": "here", "count": "42", "urgent": "true"}, True),
-    "an integer with a fraction of nothing": ({"region": "x", "count": 42}, {"region": "x", "count": "42.0"}, True),  # `XMH-21`
-    "a fraction of nothing in the body": ({"region": "x", "count": 42.0}, {"region": "x", "count": "42"}, True),
+    "all": (
+        {"region": "here", "count": 42, "urgent": True},
+        {"region": "here", "count": "42", "urgent": "true"},
+        True,
+    ),
+    "an integer with a fraction of nothing": (
+        {"region": "x", "count": 42},
+        {"region": "x", "count": "42.0"},
+        True,
+    ),  # `XMH-21`
+    "a fraction of nothing in the body": (
+        {"region": "x", "count": 42.0},
+        {"region": "x", "count": "42"},
+        True,
+    ),
     "another integer": ({"region": "x", "count": 42}, {"region": "x", "count": "43"}, False),
-    "an integer in words": ({"region": "x", "count": 42}, {"region": "x", "count": "forty-two"}, False),
+    "an integer in words": (
+        {"region": "x", "count": 42},
+        {"region": "x", "count": "forty-two"},
+        False,
+    ),
     "an integer in hex": ({"region": "x", "count": 42}, {"region": "x", "count": "0x2a"}, False),
     "a negative integer": ({"region": "x", "count": -7}, {"region": "x", "count": "-7"}, True),
-    "the largest safe integer": ({"region": "x", "count": 2**53 - 1}, {"region": "x", "count": str(2**53 - 1)}, True),
+    "the largest safe integer": (
+        {"region": "x", "count": 2**53 - 1},
+        {"region": "x", "count": str(2**53 - 1)},
+        True,
+    ),
     "an absent argument": ({"region": "x"}, {"region": "x"}, True),
     "a null": ({"region": "x", "count": None}, {"region": "x"}, True),
     "a header for a null": ({"region": "x", "count": None}, {"region": "x", "count": "1"}, False),
@@ -159,12 +199,20 @@ MIRRORED: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = {
     "a missing header": ({"region": "x", "count": 1}, {"region": "x"}, False),
     "an empty string": ({"region": ""}, {"region": ""}, True),
     "a missing header for an empty string": ({"region": ""}, {}, False),
-    "a boolean in capitals": ({"region": "x", "urgent": True}, {"region": "x", "urgent": "True"}, False),
+    "a boolean in capitals": (
+        {"region": "x", "urgent": True},
+        {"region": "x", "urgent": "True"},
+        False,
+    ),
     "base64": ({"region": "wörter"}, {"region": "=?base64?d8O2cnRlcg==?="}, True),
     "base64 of something else": ({"region": "wörter"}, {"region": "=?base64?d29ydA==?="}, False),
     "base64 that is none": ({"region": "wörter"}, {"region": "=?base64?d8O2cnRlcg?="}, False),
     "half a mark is text": ({"region": "=?base64?x"}, {"region": "=?base64?x"}, True),
-    "a mark in capitals is text": ({"region": "=?BASE64?eA==?="}, {"region": "=?BASE64?eA==?="}, True),
+    "a mark in capitals is text": (
+        {"region": "=?BASE64?eA==?="},
+        {"region": "=?BASE64?eA==?="},
+        True,
+    ),
     "raw UTF-8": ({"region": "wörter"}, {"region": "wörter"}, False),
     "headers that nobody knows": ({"region": "x"}, {"region": "x", "other": "1"}, True),
 }
@@ -174,8 +222,12 @@ MIRRORED: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = {
 async def test_headers_that_repeat_arguments(web: Web, case: str):
     """They say what the arguments say, as numbers where those are numbers (`XMH-01`, `XMH-17`, `XMH-19`, `XMH-20`, `XMH-21`, `HDR-14`)."""
     arguments, headers, good = MIRRORED[case]
-    reply = await web.ask(call("route", arguments, **{f"mcp_param_{name}": value for name, value in headers.items()}))
-    tools = {tool["name"]: tool for tool in (await web.ask(modern("tools/list"))).json["result"]["tools"]}
+    reply = await web.ask(
+        call("route", arguments, **{f"mcp_param_{name}": value for name, value in headers.items()})
+    )
+    tools = {
+        tool["name"]: tool for tool in (await web.ask(modern("tools/list"))).json["result"]["tools"]
+    }
     assert tools["route"]["inputSchema"]["properties"]["region"]["x-mcp-header"] == "Region"
     assert (reply.status, reply.code) == ((200, None) if good else (400, t.HEADER_MISMATCH)), reply
 
@@ -183,9 +235,18 @@ async def test_headers_that_repeat_arguments(web: Web, case: str):
 @pytest.mark.parametrize(
     "schema",
     [
-        {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}},
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"a": {"type": "string", "x-mcp-header": "A"}},
+            },
+        },
         {"anyOf": [{"type": "string", "x-mcp-header": "A"}]},
-        {"type": "object", "properties": {"deep": {"oneOf": [{"type": "string", "x-mcp-header": "A"}]}}},
+        {
+            "type": "object",
+            "properties": {"deep": {"oneOf": [{"type": "string", "x-mcp-header": "A"}]}},
+        },
         {"type": "number", "x-mcp-header": "A"},
         {"type": "string", "x-mcp-header": ""},
         {"type": "string", "x-mcp-header": "a b"},
@@ -196,7 +257,11 @@ async def test_annotations_that_clients_would_have_to_drop_are_refused_at_home(s
     """An author learns of it when the tool is added, not from users who miss it (`XMH-02`, `XMH-04`, `XMH-05`)."""
     server = House().server
     with pytest.raises(ValueError, match="x-mcp-header"):
-        server.add_tool(lambda arguments: "never", name="never", input_schema={"type": "object", "properties": {"a": schema}})
+        server.add_tool(
+            lambda arguments: "never",
+            name="never",
+            input_schema={"type": "object", "properties": {"a": schema}},
+        )
 
 
 async def test_the_older_revisions_know_nothing_of_headers_that_repeat_arguments(web: Web):

@@ -27,7 +27,9 @@ async def web() -> AsyncIterator[Web]:
 
 def listening(**headers: str | None) -> Any:
     """A wish for the stream."""
-    return offered(b"", method="GET", content_type=None, **{"accept": "text/event-stream", **headers})
+    return offered(
+        b"", method="GET", content_type=None, **{"accept": "text/event-stream", **headers}
+    )
 
 
 async def opened(web: Web, revision: str = R1, **headers: str | None) -> tuple[Line, str]:
@@ -41,7 +43,9 @@ async def opened(web: Web, revision: str = R1, **headers: str | None) -> tuple[L
     reply = await web.ask(offered(initialize(0, revision), **headers), path)
     assert (reply.status, reply.body) == (202, b"")
     assert (await line.message())["result"]["protocolVersion"] == revision
-    assert (await web.ask(offered(notification("notifications/initialized"), **headers), path)).status == 202
+    assert (
+        await web.ask(offered(notification("notifications/initialized"), **headers), path)
+    ).status == 202
     return line, path
 
 
@@ -51,7 +55,12 @@ async def test_two_endpoints(web: Web, revision: str):
     (`HPS-01`, `HPS-02`, `HPS-04`)."""
     line, path = await opened(web, revision)
     assert path.startswith("/messages?")
-    assert (await web.ask(offered(request(1, "tools/call", {"name": "chatter", "_meta": {"progressToken": 7}})), path)).status == 202
+    assert (
+        await web.ask(
+            offered(request(1, "tools/call", {"name": "chatter", "_meta": {"progressToken": 7}})),
+            path,
+        )
+    ).status == 202
     names, messages = [], []
     while not messages or "id" not in messages[-1]:
         event = await line.event()
@@ -59,7 +68,11 @@ async def test_two_endpoints(web: Web, revision: str):
         names.append(event.name)
         messages.append(json.loads(event.data))
     assert set(names) == {"message"}
-    assert [m.get("method", m.get("id")) for m in messages] == ["notifications/progress", "notifications/message", 1]
+    assert [m.get("method", m.get("id")) for m in messages] == [
+        "notifications/progress",
+        "notifications/message",
+        1,
+    ]
     await line.close()
 
 
@@ -69,7 +82,11 @@ async def test_questions_and_notices(web: Web):
     await web.ask(offered(request(1, "tools/call", {"name": "ask"})), path)
     question = await line.message()
     assert question["method"] == "elicitation/create"
-    assert (await web.ask(offered(answer(question["id"], {"action": "accept", "content": {"value": "Ada"}})), path)).status == 202
+    assert (
+        await web.ask(
+            offered(answer(question["id"], {"action": "accept", "content": {"value": "Ada"}})), path
+        )
+    ).status == 202
     assert (await line.message())["result"]["content"][0]["text"] == "Hello, Ada!"
     await web.ask(offered(request(2, "tools/call", {"name": "touch"})), path)
     said = [await line.message(), await line.message()]
@@ -86,11 +103,16 @@ async def test_it_stands_beside_the_endpoint(web: Web):
 async def test_it_is_not_there_unless_it_was_asked_for():
     """A new server has no use for it (`HPS-08`)."""
     async with serving(House().server) as web:
-        for x, path in ((listening(), "/sse"), (offered(request(1, "ping")), "/messages?session=x")):
+        for x, path in (
+            (listening(), "/sse"),
+            (offered(request(1, "ping")), "/messages?session=x"),
+        ):
             assert (await web.ask(x, path)).status == 404
 
 
-@pytest.mark.parametrize("headers", [{"origin": "https://evil.example"}, {"host": "evil.example"}, {"origin": "null"}])
+@pytest.mark.parametrize(
+    "headers", [{"origin": "https://evil.example"}, {"host": "evil.example"}, {"origin": "null"}]
+)
 async def test_strangers(web: Web, headers: dict[str, str]):
     """Are refused at both ends, also those that know a place to post to (`HPS-05`, `SEC-01`)."""
     line, path = await opened(web)
@@ -105,7 +127,9 @@ async def test_the_place_is_of_no_use_to_others(web: Web):
     """It belongs to the principal that opened the stream, and cannot be guessed (`HPS-06`, `SEC-02`, `SEC-03`)."""
     line, path = await opened(web, authorization="ada")
     for who, status in (("eve", 404), (None, 404), ("ada", 202)):
-        assert (await web.ask(offered(request(1, "ping"), authorization=who), path)).status == status
+        assert (
+            await web.ask(offered(request(1, "ping"), authorization=who), path)
+        ).status == status
     assert (await line.message())["id"] == 1
     assert len(path.partition("session=")[2]) >= 48
     for wrong in ("/messages", "/messages?session=", "/messages?session=" + "0" * 48):
@@ -116,7 +140,9 @@ async def test_the_place_is_of_no_use_to_others(web: Web):
 async def test_a_session_of_the_endpoint_is_none_of_this_transport(web: Web):
     """There is no stream that would take what is posted."""
     session = await web.greet()
-    assert (await web.ask(offered(request(1, "ping")), f"/messages?session={session.id}")).status == 404
+    assert (
+        await web.ask(offered(request(1, "ping")), f"/messages?session={session.id}")
+    ).status == 404
 
 
 async def test_the_end_of_the_stream_is_the_end():
@@ -124,7 +150,9 @@ async def test_the_end_of_the_stream_is_the_end():
     house = House()
     async with serving(house.server, legacy_sse=True) as web:
         line, path = await opened(web)
-        await web.ask(offered(request(1, "tools/call", {"name": "work", "arguments": {"name": "w"}})), path)
+        await web.ask(
+            offered(request(1, "tools/call", {"name": "work", "arguments": {"name": "w"}})), path
+        )
         await house.began["w"].wait()
         await line.close()
         await house.ended["w"].wait()
@@ -139,6 +167,8 @@ async def test_what_is_no_message(web: Web):
     assert (await web.ask(offered(request(1, "ping")), "/sse")).status == 405
     assert (await web.ask(listening(), path)).status == 405
     assert (await web.ask(listening(accept="application/json"), "/sse")).status == 406
-    assert (await web.ask(offered(request(1, "ping"), content_type="text/plain"), path)).status == 415
+    assert (
+        await web.ask(offered(request(1, "ping"), content_type="text/plain"), path)
+    ).status == 415
     assert (await web.ask(offered(b"nonsense"), path)).status in (202, 400)
     await line.close()

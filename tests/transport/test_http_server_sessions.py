@@ -41,7 +41,9 @@ async def test_a_session_is_opened_with_an_id_that_nobody_can_guess(web: Web):
         found.add(reply.headers["mcp-session-id"])
     assert len(found) == 50
     assert all(re.fullmatch(r"[!-~]+", id) and len(bytes.fromhex(id)) == 24 for id in found)
-    counts = Counter(bit for id in found for bit, digit in enumerate(f"{int(id, 16):0192b}") if digit == "1")
+    counts = Counter(
+        bit for id in found for bit, digit in enumerate(f"{int(id, 16):0192b}") if digit == "1"
+    )
     assert all(5 < counts[bit] < 45 for bit in range(192))  # no bit that is always the same
 
 
@@ -49,7 +51,12 @@ async def test_a_session_is_opened_with_an_id_that_nobody_can_guess(web: Web):
 async def test_messages_that_ask_for_nothing(web: Web, revision: str):
     """202 without a body, for notifications and answers (`HTL-06`)."""
     session = await web.greet(revision)
-    for body in (notification("notifications/initialized"), cancelled(99), answer(99, {}), notification("no/such")):
+    for body in (
+        notification("notifications/initialized"),
+        cancelled(99),
+        answer(99, {}),
+        notification("no/such"),
+    ):
         reply = await session.ask(body)
         assert (reply.status, reply.body) == (202, b"")
         assert "content-type" not in reply.headers
@@ -58,7 +65,12 @@ async def test_messages_that_ask_for_nothing(web: Web, revision: str):
 async def test_a_session_that_is_not_named(web: Web):
     """400, but for `initialize` (`HTL-41`)."""
     session = await web.greet()
-    for method, body in (("POST", tool(1, "add", a=1)), ("POST", notification("notifications/initialized")), ("GET", b""), ("DELETE", b"")):
+    for method, body in (
+        ("POST", tool(1, "add", a=1)),
+        ("POST", notification("notifications/initialized")),
+        ("GET", b""),
+        ("DELETE", b""),
+    ):
         reply = await web.ask(session.said(body, method=method, mcp_session_id=None))
         assert (reply.status, reply.code) == (400, t.INVALID_REQUEST)
         assert "Mcp-Session-Id" in reply.json["error"]["message"]
@@ -87,7 +99,11 @@ async def test_the_end_of_a_session_ends_its_streams():
     house = House()
     async with serving(house.server) as web:
         session, other = await web.greet(), await web.greet()
-        feed, work, kept = await session.listen(), await session.begin(tool(1, "work", token=1, name="mine")), await other.listen()
+        feed, work, kept = (
+            await session.listen(),
+            await session.begin(tool(1, "work", token=1, name="mine")),
+            await other.listen(),
+        )
         await house.began["mine"].wait()
         assert (await session.end()).status in (200, 204)
         await feed.rest()
@@ -118,8 +134,15 @@ async def test_a_server_without_sessions():
             assert "mcp-session-id" not in greeted.headers
             offers = greeted.json["result"]["capabilities"]
             assert offers["tools"] == {}
-            assert offers["resources"] == {}  # there is no way to tell of changes, so none are promised (`SUB-01`)
-            watched = await web.ask(offered(request(2, "resources/subscribe", {"uri": "text://one"}), mcp_protocol_version=revision))
+            assert (
+                offers["resources"] == {}
+            )  # there is no way to tell of changes, so none are promised (`SUB-01`)
+            watched = await web.ask(
+                offered(
+                    request(2, "resources/subscribe", {"uri": "text://one"}),
+                    mcp_protocol_version=revision,
+                )
+            )
             assert watched.json["error"]["code"] == -32601
             reply = await web.ask(offered(tool(1, "add", a=1), mcp_protocol_version=revision))
             assert reply.json["result"]["content"][0]["text"] == "2"
@@ -127,7 +150,9 @@ async def test_a_server_without_sessions():
             assert (await web.ask(offered(b"", method=method, mcp_session_id="x"))).status == 405
 
 
-@pytest.mark.parametrize("said, status", [(R4, 200), (R3, 200), (None, 200), ("2099-01-01", 400), ("", 400), ("x", 400)])
+@pytest.mark.parametrize(
+    "said, status", [(R4, 200), (R3, 200), (None, 200), ("2099-01-01", 400), ("", 400), ("x", 400)]
+)
 async def test_the_revision_of_a_request(web: Web, said: str | None, status: int):
     """A session knows its revision; a header that names none is refused (`HTL-49`, `HTL-50`)."""
     session = await web.greet(R4)
@@ -150,7 +175,9 @@ async def test_sessions_belong_to_whoever_opened_them():
                 assert line.status == status
                 await line.close()
             if who != "ada":
-                assert (await web.ask(session.said(b"", method="DELETE", authorization=who))).status == 404
+                assert (
+                    await web.ask(session.said(b"", method="DELETE", authorization=who))
+                ).status == 404
 
 
 # -- answers and their streams ------------------------------------------------------------------------------------------
@@ -164,16 +191,30 @@ async def test_json_where_the_response_comes_first_and_a_stream_where_it_does_no
     async with serving(house.server) as web:
         session = await web.greet(revision)
         plain = await session.ask(tool(1, "add", a=1))
-        assert (plain.status, plain.headers["content-type"], plain.json["id"]) == (200, "application/json", 1)
-        one, two = [await session.begin(tool(n, "work", token=f"t{n}", name=f"w{n}")) for n in (2, 3)]
+        assert (plain.status, plain.headers["content-type"], plain.json["id"]) == (
+            200,
+            "application/json",
+            1,
+        )
+        one, two = [
+            await session.begin(tool(n, "work", token=f"t{n}", name=f"w{n}")) for n in (2, 3)
+        ]
         for line in (one, two):
-            assert (line.status, line.headers["content-type"], line.headers["x-accel-buffering"]) == (200, EVENTS, "no")
+            assert (
+                line.status,
+                line.headers["content-type"],
+                line.headers["x-accel-buffering"],
+            ) == (200, EVENTS, "no")
         for n in (2, 3):
             await house.began[f"w{n}"].wait()
         house.go.set()
         for n, line in ((2, one), (3, two)):
             messages = (await line.rest()).messages
-            assert [m.get("params", {}).get("progressToken") for m in messages] == [f"t{n}", f"t{n}", None]
+            assert [m.get("params", {}).get("progressToken") for m in messages] == [
+                f"t{n}",
+                f"t{n}",
+                None,
+            ]
             assert messages[-1]["result"]["content"][0]["text"] == f"w{n} is done"
 
 
@@ -184,7 +225,9 @@ async def test_a_question_goes_out_on_the_stream_of_its_call(web: Web):
     line = await session.begin(tool(1, "ask"))
     question = await line.message()
     assert question["method"] == "elicitation/create"
-    reply = await session.ask(answer(question["id"], {"action": "accept", "content": {"value": "Ada"}}))
+    reply = await session.ask(
+        answer(question["id"], {"action": "accept", "content": {"value": "Ada"}})
+    )
     assert (reply.status, reply.body) == (202, b"")
     assert (await line.message())["result"]["content"][0]["text"] == "Hello, Ada!"
     assert await line.message() is None
@@ -220,14 +263,22 @@ async def test_streams_that_were_asked_for():
 async def test_batches(web: Web):
     """2025-03-26 takes them and answers with an array, or with a stream; the others refuse them (`RPC-13`, `RPC-16`, `HTL-06`)."""
     session = await web.greet(R2)
-    batch = b"[" + b",".join([tool(1, "add", a=1), notification("notifications/initialized"), tool(2, "add", a=2)]) + b"]"
+    batch = (
+        b"["
+        + b",".join(
+            [tool(1, "add", a=1), notification("notifications/initialized"), tool(2, "add", a=2)]
+        )
+        + b"]"
+    )
     reply = await session.ask(batch)
     assert reply.headers["content-type"] == "application/json"
     assert {r["id"]: r["result"]["content"][0]["text"] for r in reply.json} == {1: "2", 2: "3"}
     told = await session.ask(b"[" + tool(3, "chatter", token=1) + b"," + tool(4, "add", a=1) + b"]")
     assert told.headers["content-type"] == EVENTS
     assert sorted(m["id"] for m in told.messages if "id" in m) == [3, 4]
-    quiet = await session.ask(b"[" + notification("notifications/initialized") + b"," + cancelled(9) + b"]")
+    quiet = await session.ask(
+        b"[" + notification("notifications/initialized") + b"," + cancelled(9) + b"]"
+    )
     assert (quiet.status, quiet.body) == (202, b"")
     for bad in (b"[]", b"[1]", b"[[]]"):
         assert (await session.ask(bad)).status == 400
@@ -240,7 +291,10 @@ async def test_batches(web: Web):
 async def test_a_batch_for_a_client_that_takes_only_json(web: Web):
     """The responses and nothing between them."""
     session = await web.greet(R2)
-    reply = await session.ask(b"[" + tool(1, "chatter", token=1) + b"," + tool(2, "add", a=1) + b"]", accept="application/json")
+    reply = await session.ask(
+        b"[" + tool(1, "chatter", token=1) + b"," + tool(2, "add", a=1) + b"]",
+        accept="application/json",
+    )
     assert sorted(r["id"] for r in reply.json) == [1, 2]
 
 
@@ -253,7 +307,10 @@ async def test_a_client_that_takes_only_json_cannot_be_asked(web: Web):
     assert (await session.begin(tool(2, "ask"))).headers["content-type"] == EVENTS
 
 
-@pytest.mark.parametrize("body", [b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b'{"jsonrpc":"2.0","id":1}', b"7", b"{", b""])
+@pytest.mark.parametrize(
+    "body",
+    [b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b'{"jsonrpc":"2.0","id":1}', b"7", b"{", b""],
+)
 async def test_bodies_of_a_session_that_are_nothing(web: Web, body: bytes):
     """Are refused or taken, never a 500, and the session is as it was."""
     session = await web.greet(R4)

@@ -47,7 +47,9 @@ async def test_one_endpoint_that_takes_posts(web: Web):
 
 async def test_a_response_that_comes_first_is_json(web: Web):
     """One JSON object with its length, nothing of a session, nothing of the server's making (`HTM-06`, `HTM-20`)."""
-    reply = await web.ask(call("add", {"a": 1, "b": 2}, id="x", mcp_session_id="made up", last_event_id="made.up.1"))
+    reply = await web.ask(
+        call("add", {"a": 1, "b": 2}, id="x", mcp_session_id="made up", last_event_id="made.up.1")
+    )
     assert reply.status == 200
     assert reply.headers["content-type"] == JSON
     assert int(reply.headers["content-length"]) == len(reply.body)
@@ -68,13 +70,20 @@ async def test_what_is_told_on_the_way_makes_it_a_stream():
         assert "no-cache" in reply.headers["cache-control"]
         assert "mcp-session-id" not in reply.headers
         progress, log, response = reply.messages
-        assert (progress["method"], progress["params"]["progressToken"]) == ("notifications/progress", "ours")
+        assert (progress["method"], progress["params"]["progressToken"]) == (
+            "notifications/progress",
+            "ours",
+        )
         assert log["method"] == "notifications/message"
         assert (response["id"], response["result"]["content"][0]["text"]) == (1, "said")
         assert {event.id for event in reply.events} == {None}
         house.go.set()
         theirs = await other.rest()
-        assert [m.get("params", {}).get("progressToken", m.get("id")) for m in theirs.messages] == ["theirs", "theirs", 2]
+        assert [m.get("params", {}).get("progressToken", m.get("id")) for m in theirs.messages] == [
+            "theirs",
+            "theirs",
+            2,
+        ]
 
 
 async def test_no_request_of_ours_on_any_stream(web: Web):
@@ -88,7 +97,10 @@ async def test_a_client_that_closes_has_cancelled():
     """The call is stopped soon, and nothing more is said for it; others go on (`HTM-14`, `HTM-15`, `HTM-16`, `X-02`)."""
     house = House()
     async with serving(house.server) as web:
-        line, other = await web.begin(call("work", {"name": "left"}, token=1)), await web.begin(call("work", {"name": "kept"}, token=2))
+        line, other = (
+            await web.begin(call("work", {"name": "left"}, token=1)),
+            await web.begin(call("work", {"name": "kept"}, token=2)),
+        )
         quiet = await web.line()
         await quiet.send(written(call("work", {"name": "silent"})))
         for name in ("left", "kept", "silent"):
@@ -124,14 +136,24 @@ async def test_signs_of_life_on_a_quiet_stream():
         assert (await line.message())["method"] == "notifications/subscriptions/acknowledged"
         while line.raw.count(b":\n\n") < 3:
             assert await line.piece()
-        silent = await web.begin(call("work", {"name": "slow"}))  # a call that says nothing shows that it lives as well
+        silent = await web.begin(
+            call("work", {"name": "slow"})
+        )  # a call that says nothing shows that it lives as well
         assert silent.headers["content-type"] == EVENTS
         assert (await silent.piece()).startswith(b":")
         house.go.set()
         assert (await silent.rest()).messages[-1]["result"]["content"][0]["text"] == "slow is done"
 
 
-@pytest.mark.parametrize("method", ["notifications/cancelled", "notifications/initialized", "notifications/roots/list_changed", "no/such"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "notifications/cancelled",
+        "notifications/initialized",
+        "notifications/roots/list_changed",
+        "no/such",
+    ],
+)
 async def test_notifications(method: str):
     """Are taken without a body and change nothing, with the headers of a request or without: a cancellation by id would let strangers cancel
     each other (`HTM-05`, `X-09`, `X-15`)."""
@@ -140,7 +162,11 @@ async def test_notifications(method: str):
         line = await web.begin(call("work", {"name": "theirs"}, id=7, token=1))
         await house.began["theirs"].wait()
         for headers in ({}, {"mcp_method": method}, {"mcp_method": "something/else"}):
-            reply = await web.ask(offered(notification(method, {"requestId": 7}), mcp_protocol_version=NEWEST, **headers))
+            reply = await web.ask(
+                offered(
+                    notification(method, {"requestId": 7}), mcp_protocol_version=NEWEST, **headers
+                )
+            )
             assert (reply.status, reply.body) == (202, b"")
         house.go.set()
         assert (await line.rest()).messages[-1]["id"] == 7
@@ -173,7 +199,11 @@ async def test_bodies_that_are_no_request(web: Web, body: bytes, code: int):
 async def test_get_and_delete_belong_to_the_older_revisions(method: str):
     """405 under the newest revision, and from a server that has nothing else, with what is allowed (`HTM-19`)."""
     async with serving(House().server) as web, serving(House(revisions=[R5]).server) as only:
-        for at, headers in ((web, {"mcp_protocol_version": R5}), (only, {}), (only, {"mcp_protocol_version": R4, "mcp_session_id": "x"})):
+        for at, headers in (
+            (web, {"mcp_protocol_version": R5}),
+            (only, {}),
+            (only, {"mcp_protocol_version": R4, "mcp_session_id": "x"}),
+        ):
             reply = await at.ask(offered(b"", method=method, content_type=None, **headers))
             assert reply.status == 405
             assert "POST" in reply.headers["allow"]
@@ -181,9 +211,19 @@ async def test_get_and_delete_belong_to_the_older_revisions(method: str):
 
 async def test_no_resumption(web: Web):
     """A stream that broke is not come back to: `Last-Event-ID` has no effect on a POST, and GET is not for it (`HTM-17`, `HTM-21`)."""
-    plain, with_id = await web.ask(call("chatter", token=1)), await web.ask(call("chatter", token=1, last_event_id="x.1.1"))
+    plain, with_id = (
+        await web.ask(call("chatter", token=1)),
+        await web.ask(call("chatter", token=1, last_event_id="x.1.1")),
+    )
     assert with_id.body == plain.body
-    again = offered(b"", method="GET", content_type=None, mcp_protocol_version=R5, last_event_id="x.1.1", mcp_session_id="x")
+    again = offered(
+        b"",
+        method="GET",
+        content_type=None,
+        mcp_protocol_version=R5,
+        last_event_id="x.1.1",
+        mcp_session_id="x",
+    )
     assert (await web.ask(again)).status == 405
 
 
@@ -204,7 +244,10 @@ async def test_a_server_of_the_newest_revision_only():
 async def test_a_request_without_a_revision():
     """Belongs to 2025-03-26 where that is served without sessions, and is refused where that is not (`ERA-17`, `ERA-18`, `HTL-49`)."""
     bare = offered(request(1, "tools/call", {"name": "add", "arguments": {"a": 1}}))
-    async with serving(House().server, sessions=False) as web, serving(House(revisions=[R3, R4, R5]).server, sessions=False) as young:
+    async with (
+        serving(House().server, sessions=False) as web,
+        serving(House(revisions=[R3, R4, R5]).server, sessions=False) as young,
+    ):
         reply = await web.ask(bare)
         assert reply.status == 200
         assert reply.json["result"].keys() == {"content"}  # that revision has no structured content
@@ -314,10 +357,14 @@ async def test_who_asks_reaches_the_tool():
     async with serving(house.server, authorized=True) as web:
         session = await web.greet(R4)
         for who in ("ada", None, "eve"):
-            assert (await web.ask(call("whoami", authorization=who))).json["result"]["content"][0]["text"] == (who or "nobody")
+            assert (await web.ask(call("whoami", authorization=who))).json["result"]["content"][0][
+                "text"
+            ] == (who or "nobody")
         body = request(1, "tools/call", {"name": "whoami"})
         assert (await session.ask(body)).json["result"]["content"][0]["text"] == "nobody"
-        assert (await session.ask(body, authorization="eve")).status == 404  # a session is no proof of who asks, and not theirs
+        assert (
+            await session.ask(body, authorization="eve")
+        ).status == 404  # a session is no proof of who asks, and not theirs
 
 
 # -- the socket ---------------------------------------------------------------------------------------------------------------
@@ -329,7 +376,9 @@ async def test_small_answers_are_not_held_back():
     seen: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def look(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        seen.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        seen.set_result(
+            writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        )
         writer.close()
 
     server = await asyncio.start_server(look, sock=sock)
@@ -346,7 +395,9 @@ async def test_many_requests_on_one_connection(web: Web):
     for number in range(5):
         await line.send(written(call("add", {"a": number})))
         await line.head()
-        assert json.loads(await line.piece())["result"]["structuredContent"] == {"result": number + 1}
+        assert json.loads(await line.piece())["result"]["structuredContent"] == {
+            "result": number + 1
+        }
         line.raw = b""
     await line.send(b"".join(written(call("add", {"a": number}, id=number)) for number in range(5)))
     for number in range(5):

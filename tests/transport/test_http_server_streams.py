@@ -62,7 +62,9 @@ async def test_a_client_that_closes_has_not_cancelled():
         assert [m.get("method", m.get("id")) for m in rest] == ["notifications/progress", 1]
         assert house.cancelled == set()
         later = await session.listen(primed.id)  # all of it again, also after the end
-        assert [m.get("method", m.get("id")) for m in (await later.rest()).messages] == ["notifications/progress"] * 2 + [1]
+        assert [m.get("method", m.get("id")) for m in (await later.rest()).messages] == [
+            "notifications/progress"
+        ] * 2 + [1]
 
 
 async def test_a_call_that_takes_long_becomes_a_stream():
@@ -121,7 +123,10 @@ async def test_the_stream_of_a_session(web: Web, revision: str):
     await session.ask(tool(3, "add", a=1))
     await session.ask(tool(4, "touch"))
     told = [await line.message(), await line.message()]
-    assert {m["method"] for m in told} == {"notifications/resources/updated", "notifications/tools/list_changed"}
+    assert {m["method"] for m in told} == {
+        "notifications/resources/updated",
+        "notifications/tools/list_changed",
+    }
     assert not [m for m in told if "id" in m]
     assert b'"result"' not in line.raw
     assert b"progress" not in line.raw
@@ -167,7 +172,9 @@ async def test_only_the_stream_that_broke_is_replayed():
     house = House()
     async with serving(house.server) as web:
         session, other = await web.greet(R4), await web.greet(R4)
-        lines = {n: await session.begin(tool(n, "work", token=f"t{n}", name=f"s{n}")) for n in (1, 2)}
+        lines = {
+            n: await session.begin(tool(n, "work", token=f"t{n}", name=f"s{n}")) for n in (1, 2)
+        }
         first = {n: await line.event() for n, line in lines.items()}
         for line in lines.values():
             await line.event()
@@ -178,12 +185,19 @@ async def test_only_the_stream_that_broke_is_replayed():
             event = first[n]
             assert event is not None
             rest = (await (await session.listen(event.id)).rest()).messages
-            assert [m.get("id", m.get("params", {}).get("progressToken")) for m in rest] == [f"t{n}", f"t{n}", n]
+            assert [m.get("id", m.get("params", {}).get("progressToken")) for m in rest] == [
+                f"t{n}",
+                f"t{n}",
+                n,
+            ]
             stolen = await other.listen(event.id)
             assert (stolen.status, b"t1" in (await stolen.rest()).body) == (400, False)
 
 
-@pytest.mark.parametrize("last", ["nothing", "no.such.1", "x.1", "1", ".", "..", "a" * 2000, "changes.", "changes.9999999999"])
+@pytest.mark.parametrize(
+    "last",
+    ["nothing", "no.such.1", "x.1", "1", ".", "..", "a" * 2000, "changes.", "changes.9999999999"],
+)
 async def test_events_that_never_were(web: Web, last: str):
     """Are refused, or begin from now on; never an error of the server's own (`HTL-36`)."""
     session = await web.greet(R4)
@@ -200,7 +214,9 @@ async def test_event_ids_are_unique_and_name_their_stream():
         streams = []
         for session in (await web.greet(R4), await web.greet(R4)):
             feed = await session.listen()
-            lines = await asyncio.gather(*(session.begin(tool(n, "chatter", token=n)) for n in range(5)))
+            lines = await asyncio.gather(
+                *(session.begin(tool(n, "chatter", token=n)) for n in range(5))
+            )
             for line in lines:
                 of_one = await ids(line)
                 assert len({str(id).rpartition(".")[0] for id in of_one}) == 1
@@ -233,7 +249,10 @@ async def test_notices_that_were_missed():
         await session.ask(tool(2, "touch"))
         again = await session.listen(primed.id)
         told = [await again.message(), await again.message()]
-        assert {m["method"] for m in told} == {"notifications/resources/updated", "notifications/tools/list_changed"}
+        assert {m["method"] for m in told} == {
+            "notifications/resources/updated",
+            "notifications/tools/list_changed",
+        }
         await session.ask(tool(3, "touch"))
         assert (await again.message())["method"].startswith("notifications/")
         await again.close()
@@ -256,6 +275,8 @@ async def test_what_is_unsubscribed_is_not_told():
 async def test_the_log_level_of_a_session(web: Web):
     """Is the session's, and no other's."""
     session, other = await web.greet(R4), await web.greet(R4)
-    assert (await session.ask(request(1, "logging/setLevel", {"level": "emergency"}))).json["result"] == {}
+    assert (await session.ask(request(1, "logging/setLevel", {"level": "emergency"}))).json[
+        "result"
+    ] == {}
     assert b"hear, hear" not in (await session.ask(tool(2, "chatter"))).body
     assert b"hear, hear" in (await other.ask(tool(2, "chatter"))).body

@@ -39,7 +39,9 @@ async def test_large_bodies_are_told_of(name: str, arguments: dict[str, object],
     sock = listening_socket("127.0.0.1", 0)
     app = server.http_app()
     web = Web(sock.getsockname()[1], app)
-    task = asyncio.create_task(serve_http(app, sock, grace=0.2, on_large=lambda: heard.append(True)))
+    task = asyncio.create_task(
+        serve_http(app, sock, grace=0.2, on_large=lambda: heard.append(True))
+    )
     try:
         reply = await web.ask(call(name, arguments))
         assert reply.status == 200

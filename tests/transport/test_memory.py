@@ -29,7 +29,9 @@ def call(revision: str = NEWEST, name: str = "x", **more: Any) -> Exchange:
 async def handler(x: Exchange) -> AnyResult:
     """Serve discovery, listen for ever, and call tools by their names."""
     if x.method == "server/discover":
-        return t.DiscoverResult(supported_versions=list(REVISIONS), capabilities=t.ServerCapabilities())
+        return t.DiscoverResult(
+            supported_versions=list(REVISIONS), capabilities=t.ServerCapabilities()
+        )
     if x.method == "subscriptions/listen":
         await asyncio.Event().wait()
     name = x.params.name
@@ -46,7 +48,10 @@ async def handler(x: Exchange) -> AnyResult:
         return text(roots.roots[0].uri)
     if name == "tells":
         for n in range(3):
-            x.notify("notifications/progress", t.ProgressNotificationParams(progress_token=x.meta.progress_token or 0, progress=n))
+            x.notify(
+                "notifications/progress",
+                t.ProgressNotificationParams(progress_token=x.meta.progress_token or 0, progress=n),
+            )
     return text(name)
 
 

@@ -57,12 +57,16 @@ print("after it had ended")
 )
 
 
-def run(folder: Path, program: str, *frames: bytes, **options: Any) -> subprocess.CompletedProcess[bytes]:
+def run(
+    folder: Path, program: str, *frames: bytes, **options: Any
+) -> subprocess.CompletedProcess[bytes]:
     """Run a server over some requests, up to the end of its input."""
     (folder / "loud.py").write_text(program, encoding="utf-8")
     said = b"".join(frame + b"\n" for frame in frames)
     command = [sys.executable, str(folder / "loud.py")]
-    return subprocess.run(command, input=said, capture_output=True, timeout=60, check=False, **options)
+    return subprocess.run(
+        command, input=said, capture_output=True, timeout=60, check=False, **options
+    )
 
 
 def calls(*names: str) -> list[bytes]:
@@ -80,7 +84,16 @@ def test_nothing_that_a_server_writes_reaches_the_wire(tmp_path: Path) -> None:
     assert after == b"after it had ended"
     assert sorted(json.loads(line)["id"] for line in answers) == [0, 1]
     assert all(json.loads(line)["result"]["content"][0]["text"] == "quiet" for line in answers)
-    for words in (b"from print", b"flushed", b"from sys.stdout", b"its buffer", b"the descriptor", b"a child", b"a shell", b"a thread"):
+    for words in (
+        b"from print",
+        b"flushed",
+        b"from sys.stdout",
+        b"its buffer",
+        b"the descriptor",
+        b"a child",
+        b"a shell",
+        b"a thread",
+    ):
         assert words in done.stderr
     assert done.returncode == 0
 
@@ -97,7 +110,11 @@ def test_the_streams_of_others_stay_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "loud.py").write_text(LOUD, encoding="utf-8")
     try:
         process = subprocess.Popen(
-            [sys.executable, str(tmp_path / "loud.py")], stdin=subprocess.PIPE, stdout=write, stderr=subprocess.DEVNULL, close_fds=True
+            [sys.executable, str(tmp_path / "loud.py")],
+            stdin=subprocess.PIPE,
+            stdout=write,
+            stderr=subprocess.DEVNULL,
+            close_fds=True,
         )
         process.communicate(b"".join(frame + b"\n" for frame in calls("shout")), timeout=60)
         assert process.returncode == 0
@@ -115,7 +132,9 @@ def test_input_and_output_may_be_files(form: str, tmp_path: Path) -> None:
     (tmp_path / "loud.py").write_text(LOUD, encoding="utf-8")
     with open(tmp_path / "in", "rb") as given, open(tmp_path / "out", "wb") as taken:
         command = [sys.executable, str(tmp_path / "loud.py")]
-        code = subprocess.run(command, stdin=given, stdout=taken, stderr=subprocess.DEVNULL, timeout=60, check=False).returncode
+        code = subprocess.run(
+            command, stdin=given, stdout=taken, stderr=subprocess.DEVNULL, timeout=60, check=False
+        ).returncode
     assert code == 0
     lines = (tmp_path / "out").read_bytes().splitlines()
     assert [json.loads(line)["id"] for line in lines if line.startswith(b"{")] == [0] * len(frames)
@@ -135,15 +154,29 @@ STUCK: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize("body", [pytest.param(body, id=name, marks=[pytest.mark.slow] * (name == LONG)) for name, body in STUCK.items()])
-def test_a_server_ends_when_its_client_has_gone_whatever_its_tools_do(body: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(body, id=name, marks=[pytest.mark.slow] * (name == LONG))
+        for name, body in STUCK.items()
+    ],
+)
+def test_a_server_ends_when_its_client_has_gone_whatever_its_tools_do(
+    body: str, tmp_path: Path
+) -> None:
     """Nobody is left who could end it otherwise (`STD-09`)."""
-    program = PRELUDE + f"import time\n\n@server.tool\nasync def stuck() -> str:\n    {body.strip()}\n\nserver.run()\n"
+    program = (
+        PRELUDE
+        + f"import time\n\n@server.tool\nasync def stuck() -> str:\n    {body.strip()}\n\nserver.run()\n"
+    )
     done = run(tmp_path, program, *calls("stuck"))
     assert b'"result"' not in done.stdout
 
 
 def test_a_server_whose_tool_blocks_a_thread_ends_too(tmp_path: Path) -> None:
     """(`STD-09`)"""
-    program = PRELUDE + "import time\n\n@server.tool\ndef stuck() -> str:\n    time.sleep(3600)\n\nserver.run()\n"
+    program = (
+        PRELUDE
+        + "import time\n\n@server.tool\ndef stuck() -> str:\n    time.sleep(3600)\n\nserver.run()\n"
+    )
     assert run(tmp_path, program, *calls("stuck")).returncode == 0

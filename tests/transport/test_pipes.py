@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from interlock.transport.pipes import HIGH_WATER, READ_AHEAD, PipeChannel, ThreadChannel, open_pipe_channel
+from interlock.transport.pipes import (
+    HIGH_WATER,
+    READ_AHEAD,
+    PipeChannel,
+    ThreadChannel,
+    open_pipe_channel,
+)
 
 from .ends import both_kinds, ends, open_descriptors, received, turns
 
@@ -144,7 +150,9 @@ async def test_pushed_frames_come_in_order_and_the_end_once(kind: Any) -> None:
 
 
 @both_kinds
-async def test_a_patient_channel_takes_nothing_more_from_a_peer_that_does_not_read(kind: Any) -> None:
+async def test_a_patient_channel_takes_nothing_more_from_a_peer_that_does_not_read(
+    kind: Any,
+) -> None:
     """Its requests wait in its own pipe until it has taken its answers (back-pressure)."""
     async with ends(kind) as both:
         taken: list[bytes] = []
@@ -169,7 +177,11 @@ async def test_a_peer_that_goes_while_a_patient_channel_waits_for_it_is_noticed(
     """It did not read, so nothing more was read from it; its end must be seen all the same, or a server would never end."""
     async with ends(kind) as both:
         over = asyncio.get_running_loop().create_future()
-        both.channel.push(lambda frames: both.channel.send([b"z" * 8 * MB]), lambda: over.set_result(None), patient=True)
+        both.channel.push(
+            lambda frames: both.channel.send([b"z" * 8 * MB]),
+            lambda: over.set_result(None),
+            patient=True,
+        )
         both.write(b"1\n")
         while both.channel.queued <= HIGH_WATER:
             await turns()
@@ -182,7 +194,9 @@ async def test_a_line_that_is_too_long_is_told_of_at_once(kind: Any) -> None:
     """Not only when the next line comes; and told once."""
     async with ends(kind, limit=100) as both:
         told = asyncio.Queue[tuple[list[bytes], str]]()
-        both.channel.push(lambda frames: told.put_nowait((frames, both.channel.lost)), lambda: None, patient=True)
+        both.channel.push(
+            lambda frames: told.put_nowait((frames, both.channel.lost)), lambda: None, patient=True
+        )
         both.write(b"w" * 1000 + b"\n")
         frames, why = await told.get()
         assert (frames, "more than 100 bytes" in why) == ([], True)
@@ -248,7 +262,11 @@ async def test_a_wait_for_frames_that_was_given_up_loses_none(kind: Any) -> None
 @both_kinds
 async def test_nothing_is_left_open(kind: Any) -> None:
     """Neither descriptors nor threads, whichever side goes first, and `on_close` is called once."""
-    before, threads, others = open_descriptors(), threading.active_count(), set(threading.enumerate())
+    before, threads, others = (
+        open_descriptors(),
+        threading.active_count(),
+        set(threading.enumerate()),
+    )
     for peer_first in (True, False):
         for _ in range(20):
             closed: list[int] = []
@@ -274,7 +292,9 @@ async def test_pipes_and_sockets_are_waited_for_and_files_get_threads(tmp_path: 
     channels = [open_pipe_channel(read, write), open_pipe_channel((fd := one.detach()), os.dup(fd))]
     assert [type(channel) for channel in channels] == [PipeChannel, PipeChannel]
     (tmp_path / "in").write_bytes(b"1\n2\nhalf")
-    files = open_pipe_channel(os.open(tmp_path / "in", os.O_RDONLY), os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT))
+    files = open_pipe_channel(
+        os.open(tmp_path / "in", os.O_RDONLY), os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
+    )
     assert type(files) is ThreadChannel
     assert await received(files, 3) == [b"1", b"2", b"half"]
     files.send([b"written", b"to a file"])

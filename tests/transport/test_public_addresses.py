@@ -48,7 +48,9 @@ def bracketed(address: str) -> str:
     return f"[{address.replace('%', '%25')}]" if ":" in address else address
 
 
-async def outcome(url: str, answers: Sequence[str] = (PUBLIC,), **settings: Any) -> tuple[Internet, Unreachable]:
+async def outcome(
+    url: str, answers: Sequence[str] = (PUBLIC,), **settings: Any
+) -> tuple[Internet, Unreachable]:
     """What becomes of a GET where every name has the same addresses and nobody listens anywhere."""
     internet = Internet({}, routed=())
 
@@ -84,29 +86,57 @@ async def test_addresses_that_are_not_public(address: str, kind: str):
         words = await refused("https://evil.example/", answers, **here)
         assert kind in words
         assert "https://evil.example" in words
-        assert address not in words, "who asks learns the kind, and not where a name of the inside leads"
+        assert address not in words, (
+            "who asks learns the kind, and not where a name of the inside leads"
+        )
 
 
 @pytest.mark.parametrize(
-    "address", [PUBLIC, OTHER, SIX, "1.1.1.1", "2a00:1450:4001::1", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "172.32.0.1"]
+    "address",
+    [
+        PUBLIC,
+        OTHER,
+        SIX,
+        "1.1.1.1",
+        "2a00:1450:4001::1",
+        "::ffff:8.8.8.8",
+        "64:ff9b::8.8.8.8",
+        "172.32.0.1",
+    ],
 )
 async def test_public_addresses_are_asked(address: str):
     """Those of the IPv4 internet in an IPv6 form that is routed, too; what was resolved is what is dialled (SEC-14)."""
     for url in (f"https://{bracketed(address)}/", "https://a.example/"):
         internet, bad = await outcome(url, [address])
         assert not isinstance(bad, NotAsked)
-        assert [ipaddress.ip_address(host) for host, _ in internet.dialled] == [ipaddress.ip_address(address)]
+        assert [ipaddress.ip_address(host) for host, _ in internet.dialled] == [
+            ipaddress.ip_address(address)
+        ]
 
 
-@given(st.ip_addresses() | st.sampled_from([ipaddress.ip_address(address) for address, _ in ADDRESSES if "%" not in address]))
+@given(
+    st.ip_addresses()
+    | st.sampled_from(
+        [ipaddress.ip_address(address) for address, _ in ADDRESSES if "%" not in address]
+    )
+)
 def test_what_the_standard_library_does_not_call_global_is_not_public(address: Any):
     """Its judgement is not ours, but ours is nowhere more lenient than it (SEC-14)."""
-    lenient = address.version == 6 and (address.ipv4_mapped or address in ipaddress.ip_network("64:ff9b::/96"))
-    if not lenient and (not address.is_global or address.is_multicast or address.is_reserved or address.is_unspecified):
+    lenient = address.version == 6 and (
+        address.ipv4_mapped or address in ipaddress.ip_network("64:ff9b::/96")
+    )
+    if not lenient and (
+        not address.is_global
+        or address.is_multicast
+        or address.is_reserved
+        or address.is_unspecified
+    ):
         assert peculiarity(address) is not None
 
 
-NOT_PUBLIC = st.sampled_from([address for address, _ in ADDRESSES if ":" not in address]) | st.ip_addresses(v=4).map(str)
+NOT_PUBLIC = st.sampled_from(
+    [address for address, _ in ADDRESSES if ":" not in address]
+) | st.ip_addresses(v=4).map(str)
 
 
 @given(NOT_PUBLIC)
@@ -116,7 +146,12 @@ def test_an_address_in_the_forms_that_ipv6_has_for_it(text: str):
     number, kind = int(four), peculiarity(four)
     for above in (0xFFFF << 32, 0x64FF9B << 96):
         assert peculiarity(ipaddress.IPv6Address(above + number)) == kind
-    for six in (number, (0x2002 << 112) + (number << 80), (0x20010000 << 96) + (number ^ 0xFFFFFFFF), (0x20010000 << 96) + (number << 64)):
+    for six in (
+        number,
+        (0x2002 << 112) + (number << 80),
+        (0x20010000 << 96) + (number ^ 0xFFFFFFFF),
+        (0x20010000 << 96) + (number << 64),
+    ):
         assert peculiarity(ipaddress.IPv6Address(six)) is not None
 
 
@@ -125,19 +160,31 @@ def spellings(draw: st.DrawFn, text: str) -> str:
     """A host of a URL that some program would take for an IPv4 address."""
     number = int(ipaddress.IPv4Address(text))
     count = draw(st.integers(1, 4))
-    parts = [number >> 8 * (3 - n) & 255 for n in range(count - 1)] + [number & (1 << 8 * (5 - count)) - 1]
+    parts = [number >> 8 * (3 - n) & 255 for n in range(count - 1)] + [
+        number & (1 << 8 * (5 - count)) - 1
+    ]
     forms = ("{:d}", "0x{:x}", "0X{:X}", "0{:o}", "00{:o}", "0x00{:x}")
-    host = ".".join(draw(st.sampled_from(forms)).format(part) for part in parts) + draw(st.sampled_from(("", ".", "..", "%2e")))
+    host = ".".join(draw(st.sampled_from(forms)).format(part) for part in parts) + draw(
+        st.sampled_from(("", ".", "..", "%2e"))
+    )
     wide = {ord(char): ord(char) + 0xFEE0 for char in "0123456789abcdefx."}
     how = draw(st.sampled_from(("plain", "percent", "wide", "dots", "circled")))
     if how == "percent":
         return "".join(f"%{ord(char):02x}" if draw(st.booleans()) else char for char in host)
     if how == "wide":
         return host.lower().translate(wide)
-    return host.replace(".", "。") if how == "dots" else host.replace("1", "①") if how == "circled" else host
+    return (
+        host.replace(".", "。")
+        if how == "dots"
+        else host.replace("1", "①")
+        if how == "circled"
+        else host
+    )
 
 
-@given(st.data(), NOT_PUBLIC.filter(lambda text: peculiarity(ipaddress.ip_address(text)) is not None))
+@given(
+    st.data(), NOT_PUBLIC.filter(lambda text: peculiarity(ipaddress.ip_address(text)) is not None)
+)
 def test_no_spelling_hides_an_address(data: st.DataObject, text: str):
     """Decimal, octal, hexadecimal, short, with trailing dots, percent-encoded, in other digits: refused, with a proxy too (SEC-14)."""
     host = data.draw(spellings(text))
@@ -245,11 +292,15 @@ async def test_names_in_other_spellings_are_judged_by_what_they_resolve_to(host:
     assert (internet.asked, internet.dialled) == ([name, name], [(PUBLIC, 443)])
 
 
-@pytest.mark.parametrize("port", [1, 22, 25, 80, 389, 442, 444, 993, 1023, 2049, 6000, 6379, 6667, 11211])
+@pytest.mark.parametrize(
+    "port", [1, 22, 25, 80, 389, 442, 444, 993, 1023, 2049, 6000, 6379, 6667, 11211]
+)
 async def test_ports_at_which_no_web_server_listens(port: int):
     """Refused, so that nobody makes us knock at other services (SEC-12)."""
     assert "no web server has that port" in await refused(f"https://a.example:{port}/")
-    assert "no web server has that port" in await refused(f"http://127.0.0.1:{443 if port == 80 else port}/", loopback=True)
+    assert "no web server has that port" in await refused(
+        f"http://127.0.0.1:{443 if port == 80 else port}/", loopback=True
+    )
 
 
 @pytest.mark.parametrize("port", [443, 1024, 8080, 8443, 9443, 65535])
@@ -274,7 +325,16 @@ async def test_what_says_that_it_is_this_machine_must_be(url: str, answers: list
     assert "should be this machine and is not" in await refused(url, answers, loopback=True)
 
 
-@pytest.mark.parametrize("url", ["http://a.example/", "http://10.0.0.1/", "http://[::ffff:127.0.0.1]/", "http://0.0.0.0/", "http://127.1/"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a.example/",
+        "http://10.0.0.1/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://0.0.0.0/",
+        "http://127.1/",
+    ],
+)
 async def test_development_does_not_open_more_than_this_machine(url: str):
     """With loopback=True all else stands: http elsewhere, addresses of the inside, disguises, names that lead here (SEC-13, SEC-14)."""
     await refused(url, loopback=True)
@@ -284,7 +344,11 @@ async def test_development_does_not_open_more_than_this_machine(url: str):
 async def test_networks_of_ones_own():
     """What is allowed is reached, also by name, and nothing beside it; the metadata of a cloud never is (SEC-14)."""
     settings = {"networks": ["10.1.0.0/16", "169.254.0.0/16", "fd00::/8"]}
-    for url, answers in (("https://10.1.2.3/", []), ("https://idp.corp.example/", ["10.1.2.3", PUBLIC]), ("https://[fd00:1::1]/", [])):
+    for url, answers in (
+        ("https://10.1.2.3/", []),
+        ("https://idp.corp.example/", ["10.1.2.3", PUBLIC]),
+        ("https://[fd00:1::1]/", []),
+    ):
         internet, bad = await outcome(url, answers, **settings)
         assert internet.dialled
         assert not isinstance(bad, NotAsked)
@@ -298,11 +362,24 @@ async def test_networks_of_ones_own():
 async def test_hosts_that_alone_are_asked():
     """By name, by all names below one, by address; and they must be public all the same."""
     settings = {"hosts": ["idp.example", "*.Keys.Example", "bücher.example", OTHER]}
-    for host in ("idp.example", "a.keys.example", "a.b.keys.example", "xn--bcher-kva.example", OTHER, "IDP.example."):
+    for host in (
+        "idp.example",
+        "a.keys.example",
+        "a.b.keys.example",
+        "xn--bcher-kva.example",
+        OTHER,
+        "IDP.example.",
+    ):
         internet, bad = await outcome(f"https://{host}/", **settings)
         assert internet.dialled
         assert not isinstance(bad, NotAsked)
-    for host in ("keys.example", "evil-keys.example", "a.idp.example", "idp.example.evil.example", PUBLIC):
+    for host in (
+        "keys.example",
+        "evil-keys.example",
+        "a.idp.example",
+        "idp.example.evil.example",
+        PUBLIC,
+    ):
         assert "not among the hosts" in await refused(f"https://{host}/", **settings)
     assert "a private address" in await refused("https://idp.example/", ["10.0.0.1"], **settings)
     for wrong in ("https://a.example", "a.example:8443", "a b", ""):
@@ -328,9 +405,14 @@ async def test_through_an_egress_proxy(monkeypatch: pytest.MonkeyPatch):
         await fetch.aclose()
         await trusting.aclose()
     asked = ["a.example", PUBLIC, f"[{SIX}]", "a.internal", "intranet"]
-    assert [seen.line for seen in proxy.requests] == [f"CONNECT {host}:443 HTTP/1.1" for host in asked]
+    assert [seen.line for seen in proxy.requests] == [
+        f"CONNECT {host}:443 HTTP/1.1" for host in asked
+    ]
     here = Proxies(http="http://127.0.0.1:9", https="http://127.0.0.1:9")
-    assert [here.toward("http", host, 80) for host in ("localhost", "a.localhost", "A.LOCALHOST.", "127.0.0.2")] == [None] * 4
+    assert [
+        here.toward("http", host, 80)
+        for host in ("localhost", "a.localhost", "A.LOCALHOST.", "127.0.0.2")
+    ] == [None] * 4
     assert here.toward("http", "notlocalhost", 80)
 
 

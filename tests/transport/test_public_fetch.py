@@ -15,7 +15,18 @@ from interlock.fetch import Lost, Request
 from interlock.transport.proxies import Proxies
 from interlock.transport.public import NotAsked, PublicFetch
 from tests.transport.certificates import Authority
-from tests.transport.http_peers import Script, Talk, always, both_loops, get, ok, once, post, serving, whole
+from tests.transport.http_peers import (
+    Script,
+    Talk,
+    always,
+    both_loops,
+    get,
+    ok,
+    once,
+    post,
+    serving,
+    whole,
+)
 from tests.transport.internet import OTHER, PUBLIC, SIX, Internet
 
 LIMIT = 10_000
@@ -46,7 +57,11 @@ async def test_a_document_of_the_public_internet(authority: Authority):
         for _ in range(2):
             assert await whole(fetch, get(peer.url, ("Accept", "application/json"))) == (200, b"{}")
         await fetch.aclose()
-    assert (internet.asked, internet.dialled, names) == (["auth.example"], [(PUBLIC, peer.port)], ["auth.example"])
+    assert (internet.asked, internet.dialled, names) == (
+        ["auth.example"],
+        [(PUBLIC, peer.port)],
+        ["auth.example"],
+    )
     assert [seen.header("host") for seen in peer.requests] == [f"auth.example:{peer.port}"] * 2
     assert [seen.header("accept") for seen in peer.requests] == ["application/json"] * 2
 
@@ -66,7 +81,9 @@ async def test_a_certificate_must_be_of_the_name_and_not_of_the_address(authorit
 
 async def test_rebinding_between_check_and_connect(authority: Authority):
     """First public, then loopback: what was judged is dialled, the second answer is judged anew, and the victim sees no connection (SEC-14)."""
-    async with serving(always(ok(b"secret")), authority.server("evil.example"), "evil.example") as victim:
+    async with serving(
+        always(ok(b"secret")), authority.server("evil.example"), "evil.example"
+    ) as victim:
         internet = Internet({"evil.example": [[PUBLIC], ["127.0.0.1"]]}, routed=["127.0.0.1"])
         fetch = internet.fetch(ca=authority.file)
         with pytest.raises(Unreachable, match="Nobody listens"):
@@ -81,8 +98,13 @@ async def test_rebinding_between_check_and_connect(authority: Authority):
 
 async def test_rebinding_in_development(authority: Authority):
     """With loopback=True a name of the outside leads here neither at once nor later (SEC-13, SEC-14)."""
-    async with serving(always(ok(b"secret")), authority.server("evil.example"), "evil.example") as victim:
-        internet = Internet({"evil.example": [["127.0.0.1", PUBLIC], ["::1"], ["127.0.0.1"]]}, routed=["127.0.0.1", "::1"])
+    async with serving(
+        always(ok(b"secret")), authority.server("evil.example"), "evil.example"
+    ) as victim:
+        internet = Internet(
+            {"evil.example": [["127.0.0.1", PUBLIC], ["::1"], ["127.0.0.1"]]},
+            routed=["127.0.0.1", "::1"],
+        )
         fetch = internet.fetch(ca=authority.file, loopback=True)
         for url in (victim.url, victim.url, victim.url.replace("https:", "http:"), victim.url):
             with pytest.raises(NotAsked):
@@ -99,7 +121,11 @@ async def test_this_machine_in_development(authority: Authority):
         return ["::1", "127.0.0.1"]
 
     fetch, strict = here(resolve=resolve, ca=authority.file), here(loopback=False)
-    for tls, name in ((None, "localhost"), (None, "127.0.0.1"), (authority.server("a.localhost"), "a.localhost")):
+    for tls, name in (
+        (None, "localhost"),
+        (None, "127.0.0.1"),
+        (authority.server("a.localhost"), "a.localhost"),
+    ):
         async with serving(once(ok(b"{}")), tls, name) as peer:
             assert await whole(fetch, get(peer.url)) == (200, b"{}")
             with pytest.raises(NotAsked, match="this machine itself, .* loopback=True"):
@@ -178,12 +204,16 @@ Way = Callable[[PublicFetch, str], Awaitable[bytes]]
 BOMB = gzip.compress(bytes(50_000_000))
 LARGE: dict[str, Script] = {
     "with a length": always(ok(bytes(LIMIT + 1))),
-    "with a length that is a lie": once(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", bytes(LIMIT + 1), then_wait=True),
+    "with a length that is a lie": once(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", bytes(LIMIT + 1), then_wait=True
+    ),
     "up to the end of the connection": once(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(LIMIT + 1)),
     "without an end": flood,
     "a bomb": always(ok(zlib.compress(bytes(50_000_000))[:LIMIT], "Content-Encoding: deflate")),
     "a bomb in a few bytes": always(ok(gzip.compress(bytes(LIMIT + 1)), "Content-Encoding: gzip")),
-    "a bomb in pieces": once(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", BOMB[:3000], BOMB[3000:]),
+    "a bomb in pieces": once(
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", BOMB[:3000], BOMB[3000:]
+    ),
 }
 
 
@@ -220,14 +250,19 @@ async def test_a_body_within_the_limit(way: Way):
 
 @WAYS
 @pytest.mark.parametrize(
-    "script", [silent, interim, drip, once(ok(b"{}")[:-1], then_wait=True)], ids=["silent", "interim", "drip", "short"]
+    "script",
+    [silent, interim, drip, once(ok(b"{}")[:-1], then_wait=True)],
+    ids=["silent", "interim", "drip", "short"],
 )
 @both_loops
 async def test_an_answer_that_does_not_end(script: Script, way: Way):
     """The time is for all of it, so that a byte now and then wins nothing; the connection is closed (SEC-12)."""
     fetch = here(seconds=0.2)
     async with serving(script) as peer:
-        with pytest.raises(TimedOut, match=rf"http://127.0.0.1:{peer.port} did not answer to the end within 0.2 seconds"):
+        with pytest.raises(
+            TimedOut,
+            match=rf"http://127.0.0.1:{peer.port} did not answer to the end within 0.2 seconds",
+        ):
             await way(fetch, peer.url)
         await fetch.aclose()
 
@@ -295,24 +330,40 @@ TARGETS = {
 @pytest.mark.parametrize("target", TARGETS)
 async def test_redirects_are_not_followed(authority: Authority, target: str, status: int):
     """Each is refused, and named without what may be secret in it; nothing but the first request is sent (SEC-15)."""
-    async with serving(redirecting(target, status), authority.server("auth.example"), "auth.example") as peer:
+    async with serving(
+        redirecting(target, status), authority.server("auth.example"), "auth.example"
+    ) as peer:
         internet = Internet({"auth.example": [[PUBLIC]]})
         fetch = internet.fetch(ca=authority.file)
         with pytest.raises(NotAsked) as caught:
             await fetch(get(peer.url))
         await fetch.aclose()
-    assert f"redirects to {TARGETS[target].format(port=peer.port)!r} (status {status}), which is not followed" in str(caught.value)
+    assert (
+        f"redirects to {TARGETS[target].format(port=peer.port)!r} (status {status}), which is not followed"
+        in str(caught.value)
+    )
     assert "s3cret" not in str(caught.value)
     assert caught.value.status == status
-    assert (len(peer.requests), internet.asked, internet.dialled) == (1, ["auth.example"], [(PUBLIC, peer.port)])
+    assert (len(peer.requests), internet.asked, internet.dialled) == (
+        1,
+        ["auth.example"],
+        [(PUBLIC, peer.port)],
+    )
 
 
-@pytest.mark.parametrize("target", [target for target in TARGETS if target not in list(TARGETS)[:2]])
+@pytest.mark.parametrize(
+    "target", [target for target in TARGETS if target not in list(TARGETS)[:2]]
+)
 async def test_each_hop_is_judged_anew(authority: Authority, target: str):
     """Where redirects are followed, they lead to nothing that could not be asked at once, nor from https to http (SEC-15, SEC-13)."""
-    async with serving(redirecting(target), authority.server("auth.example"), "auth.example") as peer:
+    async with serving(
+        redirecting(target), authority.server("auth.example"), "auth.example"
+    ) as peer:
         for loopback in (False, True):
-            internet = Internet({"auth.example": [[PUBLIC]], "inside.example": [["127.0.0.1"]]}, routed=[PUBLIC, "127.0.0.1"])
+            internet = Internet(
+                {"auth.example": [[PUBLIC]], "inside.example": [["127.0.0.1"]]},
+                routed=[PUBLIC, "127.0.0.1"],
+            )
             fetch = internet.fetch(ca=authority.file, most_redirects=5, loopback=loopback)
             with pytest.raises(NotAsked):
                 await fetch(get(peer.url))
@@ -329,20 +380,42 @@ async def test_redirects_that_are_followed(authority: Authority):
             path = seen.line.split(" ")[1]
             to = f"https://other.example:{talk.peer.port}/c" if path == "/b" else "/b"
             await talk.send(
-                ok(b"here") if path == "/c" else moved(to) if not seen.line.startswith("HEAD") else moved(to).removesuffix(b"elsewhere")
+                ok(b"here")
+                if path == "/c"
+                else moved(to)
+                if not seen.line.startswith("HEAD")
+                else moved(to).removesuffix(b"elsewhere")
             )
 
-    headers = (("Accept", "application/json"), ("Authorization", "Bearer s3cret"), ("DPoP", "s3cret"))
-    async with serving(script, authority.server("auth.example", "other.example"), "auth.example") as peer:
+    headers = (
+        ("Accept", "application/json"),
+        ("Authorization", "Bearer s3cret"),
+        ("DPoP", "s3cret"),
+    )
+    async with serving(
+        script, authority.server("auth.example", "other.example"), "auth.example"
+    ) as peer:
         internet = Internet({"auth.example": [[PUBLIC]], "other.example": [[OTHER]]})
-        fetch, short = internet.fetch(ca=authority.file, most_redirects=2), internet.fetch(ca=authority.file, most_redirects=1)
+        fetch, short = (
+            internet.fetch(ca=authority.file, most_redirects=2),
+            internet.fetch(ca=authority.file, most_redirects=1),
+        )
         first = peer.url.replace("/mcp", "/a")
         assert await whole(fetch, get(first, *headers)) == (200, b"here")
         assert [seen.line.split(" ")[1] for seen in peer.requests] == ["/a", "/b", "/c"]
-        assert [seen.header("authorization") for seen in peer.requests] == ["Bearer s3cret", "Bearer s3cret", None]
-        assert [(seen.header("accept"), seen.header("dpop")) for seen in peer.requests][2] == ("application/json", None)
+        assert [seen.header("authorization") for seen in peer.requests] == [
+            "Bearer s3cret",
+            "Bearer s3cret",
+            None,
+        ]
+        assert [(seen.header("accept"), seen.header("dpop")) for seen in peer.requests][2] == (
+            "application/json",
+            None,
+        )
         assert {host for host, _ in internet.dialled} == {PUBLIC, OTHER}
-        with pytest.raises(NotAsked, match="redirects to 'https://other.example:.*/c'.* one too many"):
+        with pytest.raises(
+            NotAsked, match="redirects to 'https://other.example:.*/c'.* one too many"
+        ):
             await short(get(first))
         for request in (post(first), Request("DELETE", first)):
             with pytest.raises(NotAsked, match="redirects to"):
@@ -368,7 +441,9 @@ async def test_no_redirect_from_https_to_http(authority: Authority):
     fetch = here(most_redirects=1, ca=authority.file)
     async with (
         serving(always(ok())) as plain,
-        serving(redirecting(f"http://127.0.0.1:{plain.port}/"), authority.server("127.0.0.1")) as peer,
+        serving(
+            redirecting(f"http://127.0.0.1:{plain.port}/"), authority.server("127.0.0.1")
+        ) as peer,
     ):
         with pytest.raises(NotAsked, match="less safe than where it comes from"):
             await fetch(get(peer.url))
@@ -397,7 +472,13 @@ async def test_what_is_no_redirect():
 
 async def test_plain_http_where_it_is_allowed():
     """Public hosts by http as well, each address judged and pinned as ever; not unless it is said (SEC-13, SEC-14)."""
-    internet = Internet({"old.example": [[PUBLIC]], "inside.example": [["10.0.0.7"]], "rebound.example": [[PUBLIC], ["127.0.0.1"]]})
+    internet = Internet(
+        {
+            "old.example": [[PUBLIC]],
+            "inside.example": [["10.0.0.7"]],
+            "rebound.example": [[PUBLIC], ["127.0.0.1"]],
+        }
+    )
     fetch, strict = internet.fetch(plain=True), internet.fetch()
     async with serving(once(ok(b"hello")), name="old.example") as peer:
         with pytest.raises(NotAsked, match="only https is safe") as caught:
@@ -429,11 +510,17 @@ async def test_plain_http_where_it_is_allowed():
         await strict.aclose()
 
 
-@pytest.mark.parametrize("target", ["http://10.0.0.1/", "http://localhost/", "http://169.254.169.254/", "https://inside.example/"])
+@pytest.mark.parametrize(
+    "target",
+    ["http://10.0.0.1/", "http://localhost/", "http://169.254.169.254/", "https://inside.example/"],
+)
 async def test_redirects_of_plain_http_are_judged(target: str):
     """An http page leads inside no more than an https page does (SEC-15)."""
     async with serving(redirecting(target), name="old.example") as peer:
-        internet = Internet({"old.example": [[PUBLIC]], "inside.example": [["127.0.0.1"]]}, routed=[PUBLIC, "127.0.0.1"])
+        internet = Internet(
+            {"old.example": [[PUBLIC]], "inside.example": [["127.0.0.1"]]},
+            routed=[PUBLIC, "127.0.0.1"],
+        )
         fetch = internet.fetch(plain=True, most_redirects=3)
         with pytest.raises(NotAsked):
             await fetch(get(peer.url))
@@ -450,14 +537,27 @@ async def test_redirects_that_are_given(authority: Authority):
         answer = await fetch(request)
         assert (answer.status, answer.headers["location"]) == (302, "/b")
         await answer.aclose()
-        same, other = fetch.onward(request, 302, "/b"), fetch.onward(request, 302, "https://other.example/c")
+        same, other = (
+            fetch.onward(request, 302, "/b"),
+            fetch.onward(request, 302, "https://other.example/c"),
+        )
         assert (same.url, same.headers) == (peer.url.replace("/mcp", "/b"), request.headers)
         assert (other.url, other.headers) == ("https://other.example/c", (("Accept", "text/html"),))
-        for target in ("http://auth.example/", "https://127.0.0.1/", "https://10.0.0.1/", "https://user@other.example/"):
+        for target in (
+            "http://auth.example/",
+            "https://127.0.0.1/",
+            "https://10.0.0.1/",
+            "https://user@other.example/",
+        ):
             with pytest.raises(NotAsked, match="redirects to") as caught:
                 fetch.onward(request, 301, target)
             assert caught.value.status == 301
-        for target in ("https://127.0.0.1/", "https://10.0.0.1/", "https://user@other.example/", "nothing"):
+        for target in (
+            "https://127.0.0.1/",
+            "https://10.0.0.1/",
+            "https://user@other.example/",
+            "nothing",
+        ):
             with pytest.raises(NotAsked):
                 fetch.examine(target)
         fetch.examine("http://auth.example/")
@@ -466,8 +566,15 @@ async def test_redirects_that_are_given(authority: Authority):
 
 async def test_hosts_that_are_never_asked():
     """By name, by all below a name and by address; also where a redirect leads to them, and where `hosts` would have them."""
-    fetch = here(never=["ads.example", "*.tracker.example", "8.8.8.8"], hosts=["*.example", "8.8.8.8"])
-    for url in ("https://ads.example/", "https://ADS.example./", "https://a.tracker.example/", "https://8.8.8.8/"):
+    fetch = here(
+        never=["ads.example", "*.tracker.example", "8.8.8.8"], hosts=["*.example", "8.8.8.8"]
+    )
+    for url in (
+        "https://ads.example/",
+        "https://ADS.example./",
+        "https://a.tracker.example/",
+        "https://8.8.8.8/",
+    ):
         with pytest.raises(NotAsked, match="never asked") as caught:
             await fetch(get(url))
         assert caught.value.rule == "never"
@@ -518,7 +625,11 @@ async def test_plain_http_through_a_proxy_that_stands_inside():
             with pytest.raises(NotAsked):
                 await fetch(get(url))
         await fetch.aclose()
-    fetch = PublicFetch(plain=True, resolve=resolve, proxies=Proxies(http="http://proxy.corp:3128", but_for="proxy.corp"))
+    fetch = PublicFetch(
+        plain=True,
+        resolve=resolve,
+        proxies=Proxies(http="http://proxy.corp:3128", but_for="proxy.corp"),
+    )
     with pytest.raises(NotAsked, match="the proxy itself"):
         await fetch(get("http://proxy.corp:3128/"))
     await fetch.aclose()

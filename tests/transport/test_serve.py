@@ -17,7 +17,15 @@ from interlock.testing import channel_pair
 from interlock.transport.pipes import PipeChannel
 from interlock.transport.serve import MOST_QUEUED, Serving, serve
 from interlock.wire.revisions import R2, R4
-from tests.protocol.frames import answer, error, identity, initialize, notification, request, stamped
+from tests.protocol.frames import (
+    answer,
+    error,
+    identity,
+    initialize,
+    notification,
+    request,
+    stamped,
+)
 
 from .ends import ends, turns
 from .peers import HandClient, served
@@ -64,21 +72,47 @@ class Stage:
 # -- what a handler may do
 
 FAULTS: dict[str, tuple[Callable[[], BaseException], int, str]] = {
-    "an answer that is an error": (lambda: t.McpError(-32000, "as I said", {"a": 1}), -32000, "as I said"),
-    "an error with a detail of no JSON": (lambda: t.McpError(-32000, "as I said", object()), -32000, "as I said"),
+    "an answer that is an error": (
+        lambda: t.McpError(-32000, "as I said", {"a": 1}),
+        -32000,
+        "as I said",
+    ),
+    "an error with a detail of no JSON": (
+        lambda: t.McpError(-32000, "as I said", object()),
+        -32000,
+        "as I said",
+    ),
     "an error with half a sign": (lambda: t.McpError(-32000, "half \ud800"), -32000, "half ?"),
-    "anything else": (lambda: ValueError("the password is 1234"), t.INTERNAL_ERROR, "Internal error"),
-    "an error of ours": (lambda: t.Unreachable("upstream 10.0.0.7 is down"), t.INTERNAL_ERROR, "Internal error"),
-    "a group of them": (lambda: ExceptionGroup("x", [ValueError("1234")]), t.INTERNAL_ERROR, "Internal error"),
+    "anything else": (
+        lambda: ValueError("the password is 1234"),
+        t.INTERNAL_ERROR,
+        "Internal error",
+    ),
+    "an error of ours": (
+        lambda: t.Unreachable("upstream 10.0.0.7 is down"),
+        t.INTERNAL_ERROR,
+        "Internal error",
+    ),
+    "a group of them": (
+        lambda: ExceptionGroup("x", [ValueError("1234")]),
+        t.INTERNAL_ERROR,
+        "Internal error",
+    ),
     "the end of a generator": (lambda: StopAsyncIteration(), t.INTERNAL_ERROR, "Internal error"),
-    "a cancelling of its own making": (lambda: asyncio.CancelledError(), t.INTERNAL_ERROR, "The call was cancelled by the server."),
+    "a cancelling of its own making": (
+        lambda: asyncio.CancelledError(),
+        t.INTERNAL_ERROR,
+        "The call was cancelled by the server.",
+    ),
     "deep recursion": (lambda: RecursionError(), t.INTERNAL_ERROR, "Internal error"),
 }
 
 
 @pytest.mark.parametrize("fault, code, said", FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize("session", [True, False], ids=["session", "stateless"])
-async def test_whatever_a_handler_raises_is_an_answer(fault: Callable[[], BaseException], code: int, said: str, session: bool) -> None:
+async def test_whatever_a_handler_raises_is_an_answer(
+    fault: Callable[[], BaseException], code: int, said: str, session: bool
+) -> None:
     """Its own words where it meant them to be heard, else none of them; the next call is served (`ERR-01`, `ERR-20`)."""
 
     async def handler(x: Exchange) -> AnyResult:
@@ -100,7 +134,11 @@ async def test_whatever_a_handler_raises_is_an_answer(fault: Callable[[], BaseEx
     assert words(answers[2]) == "fine"
 
 
-@pytest.mark.parametrize("value", [object(), "\ud800", {(1, 2): 3}, 10**5000], ids=["object", "half a sign", "key", "digits"])
+@pytest.mark.parametrize(
+    "value",
+    [object(), "\ud800", {(1, 2): 3}, 10**5000],
+    ids=["object", "half a sign", "key", "digits"],
+)
 async def test_a_result_that_is_no_json_is_an_error(value: Any) -> None:
     """The caller is not left waiting (`ERR-20`)."""
 
@@ -109,7 +147,10 @@ async def test_a_result_that_is_no_json_is_an_error(value: Any) -> None:
 
     async with served(handler) as client:
         client.call(1)
-        assert (await client.next())["error"] == {"code": t.INTERNAL_ERROR, "message": "Internal error"}
+        assert (await client.next())["error"] == {
+            "code": t.INTERNAL_ERROR,
+            "message": "Internal error",
+        }
 
 
 async def test_no_result_at_all_is_an_error() -> None:
@@ -136,7 +177,9 @@ async def test_a_crowd_is_answered_each_with_its_own() -> None:
         for n in reversed(range(500)):
             stage.let_go(f"n{n}")
         answers = await client.answered(*range(500))
-    assert {id: words(message) for id, message in answers.items()} == {n: f"n{n}" for n in range(500)}
+    assert {id: words(message) for id, message in answers.items()} == {
+        n: f"n{n}" for n in range(500)
+    }
 
 
 # -- one too many
@@ -165,7 +208,9 @@ async def test_what_a_peer_listens_to_does_not_make_a_server_busy() -> None:
     async with served(stage, most_calls=2) as client:
         await client.greet(R4)
         client.channel.send([notification("notifications/initialized")])
-        client.channel.send([request(f"s{n}", "resources/subscribe", {"uri": f"x:{n}"}) for n in range(20)])
+        client.channel.send(
+            [request(f"s{n}", "resources/subscribe", {"uri": f"x:{n}"}) for n in range(20)]
+        )
         client.old_call(1, "a")
         client.old_call(2, "b")
         client.old_call(3, "c")
@@ -196,7 +241,12 @@ async def test_a_cancelled_call_is_stopped_and_never_answered() -> None:
     """Before it has begun, and after (`CAN-05`, `STD-13`)."""
     stage = Stage()
     async with served(stage) as client:
-        client.channel.send([stamped(1, "tools/call", {"name": "at once"}), notification("notifications/cancelled", {"requestId": 1})])
+        client.channel.send(
+            [
+                stamped(1, "tools/call", {"name": "at once"}),
+                notification("notifications/cancelled", {"requestId": 1}),
+            ]
+        )
         client.call(2, "later")
         await stage.until(1)
         while "later" not in stage.begun:
@@ -285,17 +335,25 @@ async def test_what_is_told_goes_out_before_the_answer_and_nothing_after() -> No
     async def handler(x: Exchange) -> AnyResult:
         kept.append(x)
         for n in range(3):
-            x.notify("notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=n))
+            x.notify(
+                "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=n)
+            )
         return text("")
 
     async with served(handler) as client:
         client.call(1)
         messages = [await client.next() for _ in range(4)]
-        kept[0].notify("notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=9))
+        kept[0].notify(
+            "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=9)
+        )
         await client.channel.aclose()
         assert await client.rest() == []
-    assert [message.get("method", "answer") for message in messages] == ["notifications/progress"] * 3 + ["answer"]
-    kept[0].notify("notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=9))
+    assert [message.get("method", "answer") for message in messages] == [
+        "notifications/progress"
+    ] * 3 + ["answer"]
+    kept[0].notify(
+        "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=9)
+    )
 
 
 async def test_a_peer_that_does_not_read_is_told_less() -> None:
@@ -304,12 +362,21 @@ async def test_a_peer_that_does_not_read_is_told_less() -> None:
     queued = [0]
 
     async def handler(x: Exchange) -> AnyResult:
-        x.notify("notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1))
-        x.notify("notifications/message", t.LoggingMessageNotificationParams(level="error", data="x"))
+        x.notify(
+            "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1)
+        )
+        x.notify(
+            "notifications/message", t.LoggingMessageNotificationParams(level="error", data="x")
+        )
         x.notify("notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri="x:y"))
         return text("")
 
-    serving = Serving(handler, ServerConnection(identity()), lambda frames: out.extend(f for _, f in frames), queued=lambda: queued[0])
+    serving = Serving(
+        handler,
+        ServerConnection(identity()),
+        lambda frames: out.extend(f for _, f in frames),
+        queued=lambda: queued[0],
+    )
     for queued[0], told in ((0, 4), (MOST_QUEUED, 4), (MOST_QUEUED + 1, 2)):
         out.clear()
         serving.receive([stamped(1, "tools/call", {"name": "x"})])
@@ -330,7 +397,12 @@ async def test_a_listener_that_fails_does_not_cost_the_messages_behind_it() -> N
     stage = Stage()
     stage.let_go("x")
     async with served(stage, on_notification=hear) as client:
-        client.channel.send([notification("notifications/roots/list_changed"), stamped(1, "tools/call", {"name": "x"})])
+        client.channel.send(
+            [
+                notification("notifications/roots/list_changed"),
+                stamped(1, "tools/call", {"name": "x"}),
+            ]
+        )
         assert words(await client.next()) == "x"
     assert heard == ["notifications/roots/list_changed"]
 
@@ -379,7 +451,10 @@ async def test_a_call_that_is_cancelled_takes_its_question_back() -> None:
         question = await asked(client)
         client.cancel(1)
         taken_back = await client.next()
-        assert (taken_back["method"], taken_back["params"]["requestId"]) == ("notifications/cancelled", question["id"])
+        assert (taken_back["method"], taken_back["params"]["requestId"]) == (
+            "notifications/cancelled",
+            question["id"],
+        )
         await client.channel.aclose()
         assert await client.rest() == []
 
@@ -442,7 +517,9 @@ async def test_what_a_call_says_after_the_peer_has_gone_is_dropped() -> None:
         try:
             await asyncio.sleep(NEVER)
         finally:
-            x.notify("notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1))
+            x.notify(
+                "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=1)
+            )
             over.set()
         return text("")
 
@@ -498,13 +575,23 @@ async def test_a_channel_that_breaks_ends_the_serving() -> None:
     assert stage.ended == {"x": "cancelled"}
 
 
-async def test_garbage_is_answered_and_the_conversation_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_garbage_is_answered_and_the_conversation_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Whatever comes between two good messages; it is no fault of ours and makes no noise (`RPC-09`, `ERR-01`)."""
     stage = Stage()
     stage.let_go("x")
     with caplog.at_level(logging.INFO):
         async with served(stage) as client:
-            client.channel.send([b"\x00\xff", b"[1,2]", b"{}", stamped(1, "tools/call", {"name": "x"}), b'{"jsonrpc":"2.0","id":'])
+            client.channel.send(
+                [
+                    b"\x00\xff",
+                    b"[1,2]",
+                    b"{}",
+                    stamped(1, "tools/call", {"name": "x"}),
+                    b'{"jsonrpc":"2.0","id":',
+                ]
+            )
             messages = [await client.next() for _ in range(5)]
     assert [message["error"]["code"] for message in messages if "error" in message] == [
         t.PARSE_ERROR,

@@ -67,10 +67,14 @@ async def test_peers_come_and_go_and_nothing_is_left(kind: str, tmp_path: Path) 
         if kind == "unix":
             assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     assert "s" not in os.listdir(tmp_path)
-    assert open_descriptors() <= before + 1  # the pool that looks addresses up may have made its own
+    assert (
+        open_descriptors() <= before + 1
+    )  # the pool that looks addresses up may have made its own
 
 
-async def test_a_peer_whose_serving_fails_takes_nobody_with_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_peer_whose_serving_fails_takes_nobody_with_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """It sees the end; the log says why; the next is served."""
     async with listening(tmp_path / "s") as address:
         assert await said_back(address, b"fail") == []
@@ -78,7 +82,9 @@ async def test_a_peer_whose_serving_fails_takes_nobody_with_it(tmp_path: Path, c
     assert "not today" in caplog.text
 
 
-async def test_a_server_that_is_out_of_descriptors_takes_a_breath(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_server_that_is_out_of_descriptors_takes_a_breath(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """And goes on accepting when there are some again."""
     async with listening(tmp_path / "s") as address:
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -19,7 +19,9 @@ from interlock.transport.stdio import Stdio, inherited_environment
 from .ends import open_descriptors, turns
 from .programs import call, hello, server
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc, which only Linux has")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="watches processes through /proc, which only Linux has"
+)
 QUICK = 0.05
 
 
@@ -64,12 +66,16 @@ async def ended(pid: int) -> None:
 # -- starting
 
 
-async def test_a_child_gets_what_programs_need_and_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_gets_what_programs_need_and_no_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Unless it is given more on purpose: single variables, or all of them (`STD-17`)."""
     monkeypatch.setenv("HOUSE_SECRET", "1234")
     command = server(tmp_path, during='answer("\\n".join(sorted(os.environ)))')
     async with opened(command) as transport:
-        seen = set((await words(transport)).splitlines()) - {"LC_CTYPE"}  # which Python itself may set
+        seen = set((await words(transport)).splitlines()) - {
+            "LC_CTYPE"
+        }  # which Python itself may set
     assert seen <= inherited_environment().keys()
     assert "PATH" in seen
     assert "HOUSE_SECRET" not in seen
@@ -84,7 +90,10 @@ async def test_a_child_gets_what_programs_need_and_no_secrets(tmp_path: Path, mo
 async def test_a_child_runs_where_it_is_told_and_without_a_shell(tmp_path: Path) -> None:
     """Arguments are passed as they are, whatever signs are in them."""
     strange = ["$HOME", "a b", "; rm -rf x", "*", "'\"", ""]
-    command = [*server(tmp_path, during="answer(json.dumps([os.getcwd(), *sys.argv[1:]]))"), *strange]
+    command = [
+        *server(tmp_path, during="answer(json.dumps([os.getcwd(), *sys.argv[1:]]))"),
+        *strange,
+    ]
     (tmp_path / "elsewhere").mkdir()
     async with opened(command, cwd=tmp_path / "elsewhere") as transport:
         assert eval(await words(transport)) == [str((tmp_path / "elsewhere").resolve()), *strange]
@@ -105,7 +114,9 @@ NOT_STARTED: dict[str, tuple[Callable[[Path], list[str]], str]] = {
 
 
 @pytest.mark.parametrize("make, why", NOT_STARTED.values(), ids=NOT_STARTED)
-async def test_a_server_that_cannot_be_started_is_unreachable(make: Callable[[Path], list[str]], why: str, tmp_path: Path) -> None:
+async def test_a_server_that_cannot_be_started_is_unreachable(
+    make: Callable[[Path], list[str]], why: str, tmp_path: Path
+) -> None:
     """The words name the command and the reason; nothing is left open (`ERR-21`)."""
     command = make(tmp_path)
     before = open_descriptors()
@@ -151,15 +162,29 @@ ENDS: dict[str, tuple[dict[str, str], int, str]] = {
     "at once and in silence": ({"before": "sys.exit(0)"}, 0, ""),
     "with an exception": ({"before": 'raise KeyError("API_KEY")'}, 1, "KeyError: 'API_KEY'"),
     "by a signal": ({"before": "os.kill(os.getpid(), signal.SIGKILL)"}, -9, ""),
-    "when it is spoken to": ({"before": 'sys.stdin.readline(); sys.exit("I do not speak this")'}, 1, "I do not speak this"),
+    "when it is spoken to": (
+        {"before": 'sys.stdin.readline(); sys.exit("I do not speak this")'},
+        1,
+        "I do not speak this",
+    ),
     "after garbage": ({"before": 'print("Usage: server [options]"); sys.exit(2)'}, 2, ""),
-    "in the middle of a line": ({"before": "sys.stdout.write('{\"jsonrpc\":'); sys.exit(4)"}, 4, ""),
-    "after much talk": ({"before": 'sys.stderr.write("x" * 100000 + "\\nlast words\\n"); sys.exit(5)'}, 5, "last words"),
+    "in the middle of a line": (
+        {"before": "sys.stdout.write('{\"jsonrpc\":'); sys.exit(4)"},
+        4,
+        "",
+    ),
+    "after much talk": (
+        {"before": 'sys.stderr.write("x" * 100000 + "\\nlast words\\n"); sys.exit(5)'},
+        5,
+        "last words",
+    ),
 }
 
 
 @pytest.mark.parametrize("program, code, last", ENDS.values(), ids=ENDS)
-async def test_a_server_that_ends_while_it_is_opened_says_why(program: dict[str, str], code: int, last: str, tmp_path: Path) -> None:
+async def test_a_server_that_ends_while_it_is_opened_says_why(
+    program: dict[str, str], code: int, last: str, tmp_path: Path
+) -> None:
     """Exit code and last words; stderr is kept in bounds (`ERR-21`, `STD-04`)."""
     with pytest.raises(t.Unreachable) as caught:
         async with opened(server(tmp_path, **program)):
@@ -170,7 +195,9 @@ async def test_a_server_that_ends_while_it_is_opened_says_why(program: dict[str,
     assert f"exit code {code}" in str(caught.value)
 
 
-async def test_a_server_that_ends_in_mid_call_takes_no_call_with_it_in_silence(tmp_path: Path) -> None:
+async def test_a_server_that_ends_in_mid_call_takes_no_call_with_it_in_silence(
+    tmp_path: Path,
+) -> None:
     """A thousand of them, each with exit code and last words, and no descriptor for each (`ERR-21`)."""
     during = 'if message["params"]["name"] == "last":\n    sys.exit("that was too much")'
     async with opened(server(tmp_path, during=during)) as transport:
@@ -181,7 +208,11 @@ async def test_a_server_that_ends_in_mid_call_takes_no_call_with_it_in_silence(t
         assert open_descriptors() < before + 20
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert {type(outcome) for outcome in outcomes} == {t.Unreachable}
-        assert {(bad.exit_code, bad.stderr.strip()) for bad in outcomes if isinstance(bad, t.Unreachable)} == {(1, "that was too much")}
+        assert {
+            (bad.exit_code, bad.stderr.strip())
+            for bad in outcomes
+            if isinstance(bad, t.Unreachable)
+        } == {(1, "that was too much")}
 
 
 async def test_a_server_that_closes_its_output_and_stays_is_unreachable_too(tmp_path: Path) -> None:
@@ -197,7 +228,9 @@ async def test_stderr_is_heard_line_by_line_and_is_no_failure(tmp_path: Path) ->
     """Bytes of no encoding and a last line without its end too; it never reaches the wire (`STD-04`, `STD-05`)."""
     before = 'os.write(2, b"one\\r\\ntwo \\xff\\n\\nthr"); os.write(2, b"ee\\n")'
     heard: list[str] = []
-    async with opened(server(tmp_path, before=before, after='os.write(2, b"the end")'), on_stderr=heard.append) as transport:
+    async with opened(
+        server(tmp_path, before=before, after='os.write(2, b"the end")'), on_stderr=heard.append
+    ) as transport:
         assert await words(transport) == "fine"
     assert heard == ["one", "two \ufffd", "", "three", "the end"]
 
@@ -212,19 +245,28 @@ async def test_a_server_that_floods_stderr_is_not_held_up_by_it(tmp_path: Path) 
 
 # -- closing
 
-STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGINT, signal.SIG_IGN)"
+STUBBORN = (
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGINT, signal.SIG_IGN)"
+)
 STAYS = "while True: time.sleep(3600)"
 CLOSINGS: dict[str, dict[str, str]] = {
     "one that ends with its input": {},
     "one that must be told": {"after": STAYS},
     "one that ignores being told": {"before": STUBBORN, "after": STAYS},
-    "one that is stopped": {"before": STUBBORN, "during": "answer(''); os.kill(os.getpid(), signal.SIGSTOP)"},
-    "one that says farewell at length": {"after": "sys.stdout.write('bye ' * 1000000); sys.stdout.flush()"},
+    "one that is stopped": {
+        "before": STUBBORN,
+        "during": "answer(''); os.kill(os.getpid(), signal.SIGSTOP)",
+    },
+    "one that says farewell at length": {
+        "after": "sys.stdout.write('bye ' * 1000000); sys.stdout.flush()"
+    },
 }
 
 
 @pytest.mark.parametrize("program", CLOSINGS.values(), ids=CLOSINGS)
-async def test_a_child_is_gone_when_the_client_closes(program: dict[str, str], tmp_path: Path) -> None:
+async def test_a_child_is_gone_when_the_client_closes(
+    program: dict[str, str], tmp_path: Path
+) -> None:
     """Its input is closed, then it is asked, then it is made to; nothing is left open, and closing twice is no fault (`STD-07`)."""
     before = open_descriptors()
     async with opened(server(tmp_path, **program), patience=QUICK) as transport:
@@ -242,7 +284,10 @@ async def test_a_child_is_gone_when_the_client_closes(program: dict[str, str], t
 async def test_a_child_has_time_to_end_in_good_order(tmp_path: Path) -> None:
     """It is not told to go while it is still tidying up (`STD-07`, `STD-09`)."""
     note = tmp_path / "note"
-    async with opened(server(tmp_path, after=f'time.sleep(0.2); open({str(note)!r}, "w").write("tidy")'), patience=20):
+    async with opened(
+        server(tmp_path, after=f'time.sleep(0.2); open({str(note)!r}, "w").write("tidy")'),
+        patience=20,
+    ):
         pass
     assert note.read_text() == "tidy"
 
@@ -259,11 +304,15 @@ async def test_a_child_that_is_told_may_still_tidy_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["with its input", "by force", "by itself"])
 async def test_what_a_child_has_started_goes_with_it(ending: str, tmp_path: Path) -> None:
     """Its own children, also those that ignore signals, however the child ended (`STD-07`)."""
-    grandchild = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
+    grandchild = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
+    )
     before = f"child = subprocess.Popen([sys.executable, '-S', '-c', {grandchild!r}])"
     after = STAYS if ending == "by force" else ""
     during = "answer(str(child.pid)) if message['params']['name'] == 'pid' else os._exit(3)"
-    async with opened(server(tmp_path, before=before, during=during, after=after), patience=QUICK) as transport:
+    async with opened(
+        server(tmp_path, before=before, during=during, after=after), patience=QUICK
+    ) as transport:
         pid = int(await words(transport, "pid"))
         assert alive(pid)
         if ending == "by itself":

@@ -40,12 +40,21 @@ class Script:
 
 
 URL = {"mode": "url", "message": "Sign in", "url": "https://example.com", "elicitationId": "1"}
-TOOLS = {"messages": [], "maxTokens": 9, "tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+TOOLS = {
+    "messages": [],
+    "maxTokens": 9,
+    "tools": [{"name": "t", "inputSchema": {"type": "object"}}],
+}
 
 QUESTIONS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     "ping": ("2025-11-25", "ping", {}, {"result": {}}),
     "unknown": ("2025-11-25", "house/unknown", {}, {"error": -32601}),
-    "too new": ("2024-11-05", "elicitation/create", {"message": "?", "requestedSchema": {}}, {"error": -32601}),
+    "too new": (
+        "2024-11-05",
+        "elicitation/create",
+        {"message": "?", "requestedSchema": {}},
+        {"error": -32601},
+    ),
     "without sense": ("2025-11-25", "sampling/createMessage", {}, {"error": -32602}),
     "a page to visit": ("2025-06-18", "elicitation/create", URL, {"error": -32602}),
     "tools for the model": ("2025-06-18", "sampling/createMessage", TOOLS, {"error": -32602}),
@@ -59,11 +68,23 @@ async def test_a_quiet_client_answers(name: str) -> None:
     revision, method, params, answer = QUESTIONS[name]
     asked: list[Any] = []
     channel = Script()
-    channel.say(id=1, result={"protocolVersion": revision, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}})
+    channel.say(
+        id=1,
+        result={
+            "protocolVersion": revision,
+            "capabilities": {},
+            "serverInfo": {"name": "s", "version": "1"},
+        },
+    )
     async with Client(channel, revision=revision, elicit=asked.append, sample=asked.append):
-        assert [(await channel.to_server.get())["method"] for _ in range(2)] == ["initialize", "notifications/initialized"]
+        assert [(await channel.to_server.get())["method"] for _ in range(2)] == [
+            "initialize",
+            "notifications/initialized",
+        ]
         channel.say(id="q", method=method, params=params)
         said = await asyncio.wait_for(channel.to_server.get(), 10)
         assert said["id"] == "q"
-        assert said.get("result", said.get("error", {}).get("code")) == answer.get("result", answer.get("error"))
+        assert said.get("result", said.get("error", {}).get("code")) == answer.get(
+            "result", answer.get("error")
+        )
     assert asked == []

@@ -15,7 +15,11 @@ from interlock import types as t
 from tests.history.samples import full
 
 WIRE = sorted(
-    (kind for kind in vars(t).values() if inspect.isclass(kind) and issubclass(kind, Struct) and kind.__name__ in t.__all__),
+    (
+        kind
+        for kind in vars(t).values()
+        if inspect.isclass(kind) and issubclass(kind, Struct) and kind.__name__ in t.__all__
+    ),
     key=lambda kind: kind.__name__,
 )
 every_type = pytest.mark.parametrize("kind", WIRE, ids=lambda kind: kind.__name__)
@@ -39,7 +43,9 @@ def test_a_type_cannot_be_changed_after_it_was_made(kind: type[Any]) -> None:
 def test_names_on_the_wire_are_the_specifications(kind: type[Any]) -> None:
     """camelCase, or a key of `_meta` as it is; never a Python name."""
     for field in msgspec.structs.fields(kind):
-        assert re.fullmatch(r"[a-z][a-zA-Z0-9]*|_meta|io\.modelcontextprotocol/[a-zA-Z]+", field.encode_name), field.encode_name
+        assert re.fullmatch(
+            r"[a-z][a-zA-Z0-9]*|_meta|io\.modelcontextprotocol/[a-zA-Z]+", field.encode_name
+        ), field.encode_name
 
 
 @every_type
@@ -62,12 +68,23 @@ def test_a_type_says_what_it_is(kind: type[Any]) -> None:
 
 def test_content_blocks_are_told_apart_by_their_type() -> None:
     """Seven kinds on the wire, and no other."""
-    blocks = {kind.__struct_config__.tag: kind for kind in WIRE if kind.__struct_config__.tag_field == "type"}
-    assert {str(tag) for tag in blocks if not str(tag).startswith("ref/")} == {*t.ContentType.__args__, "interlock/unknown"}
+    blocks = {
+        kind.__struct_config__.tag: kind
+        for kind in WIRE
+        if kind.__struct_config__.tag_field == "type"
+    }
+    assert {str(tag) for tag in blocks if not str(tag).startswith("ref/")} == {
+        *t.ContentType.__args__,
+        "interlock/unknown",
+    }
 
 
 def test_every_question_has_its_answer() -> None:
     """(`MRT-03`)"""
     assert set(t.RESPONSE_TYPES) == set(t.InputRequest.__args__)
     assert set(t.RESPONSE_TYPES.values()) == set(t.InputResponse.__args__)
-    assert [kind.__struct_config__.tag for kind in t.RESPONSE_TYPES] == ["elicitation/create", "sampling/createMessage", "roots/list"]
+    assert [kind.__struct_config__.tag for kind in t.RESPONSE_TYPES] == [
+        "elicitation/create",
+        "sampling/createMessage",
+        "roots/list",
+    ]

@@ -20,7 +20,10 @@ UNREACHED = [
     (t.Unreachable("It has gone."), "It has gone."),
     (t.Unreachable("It has gone.", exit_code=3), "It has gone. (exit code 3)"),
     (t.Unreachable("It has gone.", exit_code=0), "It has gone. (exit code 0)"),
-    (t.Unreachable("It has gone.", exit_code=-9, stderr="a\nb\n"), "It has gone. (exit code -9)\n--- last lines of its stderr ---\na\nb"),
+    (
+        t.Unreachable("It has gone.", exit_code=-9, stderr="a\nb\n"),
+        "It has gone. (exit code -9)\n--- last lines of its stderr ---\na\nb",
+    ),
     (t.TimedOut("Too slow."), "Too slow."),
 ]
 
@@ -55,7 +58,9 @@ def test_a_tool_is_shown_under_its_best_name() -> None:
     """Title, then the annotations' title, then the name (`TOL-26`)."""
     schema = {"type": "object"}
     titled = t.ToolAnnotations(title="Noted")
-    assert t.Tool(name="n", title="Titled", annotations=titled, input_schema=schema).label == "Titled"
+    assert (
+        t.Tool(name="n", title="Titled", annotations=titled, input_schema=schema).label == "Titled"
+    )
     assert t.Tool(name="n", annotations=titled, input_schema=schema).label == "Noted"
     assert t.Tool(name="n", annotations=t.ToolAnnotations(), input_schema=schema).label == "n"
     assert t.Tool(name="n", title="", input_schema=schema).label == "n"
@@ -63,10 +68,22 @@ def test_a_tool_is_shown_under_its_best_name() -> None:
 
 RESULTS: list[tuple[t.CallToolResult, Any]] = [
     (t.CallToolResult(content=[]), ""),
-    (t.CallToolResult(content=[t.TextContent("a"), t.ImageContent(data="", mime_type="x/y"), t.TextContent("b")]), "a\nb"),
+    (
+        t.CallToolResult(
+            content=[
+                t.TextContent("a"),
+                t.ImageContent(data="", mime_type="x/y"),
+                t.TextContent("b"),
+            ]
+        ),
+        "a\nb",
+    ),
     (t.CallToolResult(content=[t.TextContent("3")], structured_content={"result": 3}), 3),
     (t.CallToolResult(content=[], structured_content={"result": None}), None),
-    (t.CallToolResult(content=[], structured_content={"result": 3, "more": 1}), {"result": 3, "more": 1}),
+    (
+        t.CallToolResult(content=[], structured_content={"result": 3, "more": 1}),
+        {"result": 3, "more": 1},
+    ),
     (t.CallToolResult(content=[], structured_content={}), {}),
     (t.CallToolResult(content=[t.TextContent("x")], structured_content=None), None),
     (t.CallToolResult(content=[], structured_content=[1]), [1]),
@@ -83,6 +100,8 @@ def test_a_result_as_plain_data(result: t.CallToolResult, value: Any) -> None:
 def test_a_failed_call_has_no_value() -> None:
     """It raises the tool's words, also where there are none."""
     with pytest.raises(t.ToolError, match="no such seat"):
-        t.CallToolResult(content=[t.TextContent("no such seat")], is_error=True, structured_content={"result": 1}).value()
+        t.CallToolResult(
+            content=[t.TextContent("no such seat")], is_error=True, structured_content={"result": 1}
+        ).value()
     with pytest.raises(t.ToolError, match="no words"):
         t.CallToolResult(content=[], is_error=True).value()

@@ -29,7 +29,15 @@ from interlock.testing import (
     connect,
     probe_server,
 )
-from interlock.types import Completion, ElicitRequestParams, GetPromptResult, Prompt, ReadResourceResult, Resource, Tool
+from interlock.types import (
+    Completion,
+    ElicitRequestParams,
+    GetPromptResult,
+    Prompt,
+    ReadResourceResult,
+    Resource,
+    Tool,
+)
 
 
 def answer(params: ElicitRequestParams) -> dict[str, Any]:
@@ -39,10 +47,17 @@ def answer(params: ElicitRequestParams) -> dict[str, Any]:
 
 async def talk() -> None:
     """Every call of a client, and what it gives."""
-    async with Client("server.py", elicit=answer, roots=["."], revision="2025-11-25", timeout=None) as client:
+    async with Client(
+        "server.py", elicit=answer, roots=["."], revision="2025-11-25", timeout=None
+    ) as client:
         assert_type(client, Client)
         assert_type(await client.list_tools(), list[Tool])
-        assert_type(await client.call_tool("add", {"a": 1}, timeout=3, on_progress=lambda p: print(p.progress)), CallToolResult)
+        assert_type(
+            await client.call_tool(
+                "add", {"a": 1}, timeout=3, on_progress=lambda p: print(p.progress)
+            ),
+            CallToolResult,
+        )
         assert_type((await client.call_tool("add")).text, str)
         assert_type(await client.list_resources(), list[Resource])
         assert_type(await client.read_resource("note://x"), ReadResourceResult)
@@ -101,7 +116,12 @@ async def transports(server: Server) -> None:
     """A custom channel plugs in on both sides, and every transport is one."""
     channel: Channel = Loopback()
     await server.serve(channel)
-    roads: list[ClientTransport] = [Duplex(channel), Stdio(["python", "server.py"]), server.transport(), Duplex(Taped(channel, Tape()))]
+    roads: list[ClientTransport] = [
+        Duplex(channel),
+        Stdio(["python", "server.py"]),
+        server.transport(),
+        Duplex(Taped(channel, Tape())),
+    ]
     for road in roads:
         async with Client(road) as client:
             await client.ping()

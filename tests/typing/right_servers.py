@@ -60,7 +60,9 @@ def counting(handler: Handler) -> Handler:
     return handle
 
 
-server = Server("typed", "1.0", lifespan=lifespan, middleware=[counting], instructions="Be kind.", park=False)
+server = Server(
+    "typed", "1.0", lifespan=lifespan, middleware=[counting], instructions="Be kind.", park=False
+)
 
 
 # -- decorators keep the type of what they decorate
@@ -72,7 +74,13 @@ async def add(a: int, b: int = 1) -> int:
     return a + b
 
 
-@server.tool("subtract", title="Subtract", annotations=ToolAnnotations(read_only_hint=True), timeout=2.5, tags=["maths"])
+@server.tool(
+    "subtract",
+    title="Subtract",
+    annotations=ToolAnnotations(read_only_hint=True),
+    timeout=2.5,
+    tags=["maths"],
+)
 def minus(a: int, b: int) -> int:
     """With parentheses."""
     return a - b
@@ -131,7 +139,10 @@ async def book(day: str, ctx: Context[State]) -> str:
     assert_type(ctx.state.connections, int)
     assert_type(await ctx.elicit("Which seat?", Seat), Seat)
     assert_type(await ctx.elicit("How many?", int), int)
-    assert_type(await ctx.elicit("Which colours?", list[Literal["red", "blue"]]), list[Literal["red", "blue"]])
+    assert_type(
+        await ctx.elicit("Which colours?", list[Literal["red", "blue"]]),
+        list[Literal["red", "blue"]],
+    )
     assert_type(await ctx.elicit("Which colour?", Literal["red", "blue"]), Any)
     perhaps: int | None = await ctx.elicit("How many, if any?", int | None)
     print(perhaps)
@@ -157,7 +168,11 @@ def blocking(ctx: Context[State]) -> str:
 async def plain(ctx: Context) -> Any:
     """A context without a type for its state: anything."""
     assert_type(ctx.state, Any)
-    return InputRequiredResult(request_state="x") if ctx.input_responses else CallToolResult(content=[TextContent("done")])
+    return (
+        InputRequiredResult(request_state="x")
+        if ctx.input_responses
+        else CallToolResult(content=[TextContent("done")])
+    )
 
 
 @server.tool(scopes=["files:write"])

@@ -17,7 +17,10 @@ from interlock.wire.revisions import METHODS, NEWEST, REVISIONS
 from tests.history.samples import full
 
 R1, R2, R3, R4, R5 = REVISIONS
-KINDS = sorted({kind for row in METHODS.values() for kind in (row.params, row.result) if kind}, key=lambda kind: kind.__name__)
+KINDS = sorted(
+    {kind for row in METHODS.values() for kind in (row.params, row.result) if kind},
+    key=lambda kind: kind.__name__,
+)
 
 UNREADABLE = {
     "half a message": b'{"content":[',
@@ -26,16 +29,19 @@ UNREADABLE = {
     "a lone surrogate in an unknown block": b'{"content":[{"type":"video","text":"\\udc00"}]}',
     "NaN": b'{"content":[],"structuredContent":NaN}',
     "a number beyond all numbers": b'{"content":[],"structuredContent":1e400}',
-    "a whole number of five thousand digits": b'{"content":[],"structuredContent":%b}' % (b"7" * 5000),
+    "a whole number of five thousand digits": b'{"content":[],"structuredContent":%b}'
+    % (b"7" * 5000),
     "deep nesting": b'{"content":[],"structuredContent":%b%b}' % (b"[" * 100_000, b"]" * 100_000),
-    "deep nesting in an unknown block": b'{"content":[{"type":"video","a":%b%b}]}' % (b"[" * 100_000, b"]" * 100_000),
+    "deep nesting in an unknown block": b'{"content":[{"type":"video","a":%b%b}]}'
+    % (b"[" * 100_000, b"]" * 100_000),
     "no content": b"{}",
     "null as content": b'{"content":null}',
     "a block without a kind": b'{"content":[{}]}',
     "a block whose kind is a number": b'{"content":[{"type":5}]}',
     "a known block without its data": b'{"content":[{"type":"image","data":"AA=="}]}',
     "a block of another place": b'{"content":[{"type":"tool_use","id":"1","name":"x","input":{}}]}',
-    "a block of a kind whose name never ends": b'{"content":[{"type":"text"}],"messages":[{"type":"%b"}]}' % (b"x" * 1_000_000),
+    "a block of a kind whose name never ends": b'{"content":[{"type":"text"}],"messages":[{"type":"%b"}]}'
+    % (b"x" * 1_000_000),
     "a scope whose name never ends": b'{"content":[],"resultType":%b}' % (b"[" * 500 + b"]" * 500),
     "a list": b"[]",
     "null": b"null",
@@ -54,15 +60,32 @@ def test_what_cannot_be_read_is_invalid_params(raw: bytes) -> None:
 def test_the_words_say_where() -> None:
     """Whoever reads the error finds the place."""
     with pytest.raises(Malformed, match=r"\$\.content\[1\]\.text"):
-        decode(b'{"content":[{"type":"text","text":"a"},{"type":"text","text":5}]}', t.CallToolResult)
+        decode(
+            b'{"content":[{"type":"text","text":"a"},{"type":"text","text":5}]}', t.CallToolResult
+        )
 
 
 @pytest.mark.parametrize(
-    "number", [2**53 - 1, 2**53 + 1, 2**63, 2**64, -(2**63) - 1, 10**300, 0.1, 5e-324, 1.7976931348623157e308, -0.0], ids=str
+    "number",
+    [
+        2**53 - 1,
+        2**53 + 1,
+        2**63,
+        2**64,
+        -(2**63) - 1,
+        10**300,
+        0.1,
+        5e-324,
+        1.7976931348623157e308,
+        -0.0,
+    ],
+    ids=str,
 )
 def test_numbers_pass_unchanged(number: float) -> None:
     """However large a whole number is, and to the last bit of a fraction."""
-    result = decode(b'{"content":[],"structuredContent":%b}' % json.dumps(number).encode(), t.CallToolResult)
+    result = decode(
+        b'{"content":[],"structuredContent":%b}' % json.dumps(number).encode(), t.CallToolResult
+    )
     assert result.structured_content == number
     assert type(result.structured_content) is type(number)
     assert json.loads(encode(result))["structuredContent"] == number
@@ -78,7 +101,10 @@ def test_the_last_of_doubled_members_counts() -> None:
 
 def test_null_counts_as_absent_only_where_it_may() -> None:
     """An optional member may be null; structured content that is null is a value (`TOL-07`)."""
-    read = decode(b'{"content":[],"isError":null,"_meta":null,"resultType":null,"structuredContent":null}', t.CallToolResult)
+    read = decode(
+        b'{"content":[],"isError":null,"_meta":null,"resultType":null,"structuredContent":null}',
+        t.CallToolResult,
+    )
     assert read == t.CallToolResult(content=[], structured_content=None)
     assert decode(b'{"content":[]}', t.CallToolResult).structured_content is UNSET
     assert json.loads(encode(read)) == {"content": [], "structuredContent": None}
@@ -86,17 +112,38 @@ def test_null_counts_as_absent_only_where_it_may() -> None:
 
 VIDEO = {"type": "video", "url": "x:y", "frames": [1, {"type": "keyframe"}]}
 HOLDERS: dict[str, tuple[type[Any], dict[str, Any]]] = {
-    "a tool's result": (t.CallToolResult, {"content": [{"type": "text", "text": "a"}, VIDEO, VIDEO]}),
+    "a tool's result": (
+        t.CallToolResult,
+        {"content": [{"type": "text", "text": "a"}, VIDEO, VIDEO]},
+    ),
     "a prompt's message": (t.GetPromptResult, {"messages": [{"role": "user", "content": VIDEO}]}),
-    "a model's answer": (t.CreateMessageResult, {"role": "assistant", "model": "m", "content": VIDEO}),
-    "a model's answer of several": (t.CreateMessageResult, {"role": "assistant", "model": "m", "content": [VIDEO]}),
-    "a message to a model": (t.CreateMessageRequestParams, {"maxTokens": 1, "messages": [{"role": "user", "content": [VIDEO]}]}),
+    "a model's answer": (
+        t.CreateMessageResult,
+        {"role": "assistant", "model": "m", "content": VIDEO},
+    ),
+    "a model's answer of several": (
+        t.CreateMessageResult,
+        {"role": "assistant", "model": "m", "content": [VIDEO]},
+    ),
+    "a message to a model": (
+        t.CreateMessageRequestParams,
+        {"maxTokens": 1, "messages": [{"role": "user", "content": [VIDEO]}]},
+    ),
     "a tool's result shown to a model": (
         t.CreateMessageRequestParams,
         {
             "maxTokens": 1,
             "messages": [
-                {"role": "user", "content": [{"type": "tool_result", "toolUseId": "1", "content": [{"type": "text", "text": ""}, VIDEO]}]}
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "tool_result",
+                            "toolUseId": "1",
+                            "content": [{"type": "text", "text": ""}, VIDEO],
+                        }
+                    ],
+                }
             ],
         },
     ),
@@ -105,7 +152,9 @@ HOLDERS: dict[str, tuple[type[Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("revision", REVISIONS[3:])
 @pytest.mark.parametrize("kind, data", HOLDERS.values(), ids=HOLDERS)
-def test_content_of_an_unknown_kind_is_kept_and_passed_on(kind: type[Any], data: dict[str, Any], revision: str) -> None:
+def test_content_of_an_unknown_kind_is_kept_and_passed_on(
+    kind: type[Any], data: dict[str, Any], revision: str
+) -> None:
     """A newer peer's block does not make a message unreadable, and comes out as it went in (`RPC-23`)."""
     value = decode(json.dumps(data).encode(), kind)
     assert b"interlock/unknown" not in encode(value, revision)
@@ -115,7 +164,11 @@ def test_content_of_an_unknown_kind_is_kept_and_passed_on(kind: type[Any], data:
 def test_an_unknown_block_stands_where_it_stood() -> None:
     """Type and order of the others are as ever."""
     result = decode(json.dumps(HOLDERS["a tool's result"][1]).encode(), t.CallToolResult)
-    assert [type(block) for block in result.content] == [t.TextContent, t.UnknownContent, t.UnknownContent]
+    assert [type(block) for block in result.content] == [
+        t.TextContent,
+        t.UnknownContent,
+        t.UnknownContent,
+    ]
     assert result.content[1].block == VIDEO
 
 
@@ -139,7 +192,9 @@ def test_the_newest_revision_loses_nothing(kind: type[Any]) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_what_is_written_for_a_revision_can_be_read_and_is_cut_once(kind: type[Any], revision: str) -> None:
+def test_what_is_written_for_a_revision_can_be_read_and_is_cut_once(
+    kind: type[Any], revision: str
+) -> None:
     """Decoding is blind to the revision; cutting what was cut changes nothing more."""
     for turn in range(6):
         written = encode(full(kind, revision, turn), revision)
@@ -148,8 +203,16 @@ def test_what_is_written_for_a_revision_can_be_read_and_is_cut_once(kind: type[A
 
 def test_cutting_leaves_the_value_alone() -> None:
     """A result that goes to callers of several revisions is one value: each gets its own cut of it."""
-    tool = t.Tool(name="a", title="A", input_schema={"type": "object"}, icons=[t.Icon(src="x:y")], output_schema={"type": "array"})
-    listing = t.ListToolsResult(tools=[tool], ttl_ms=5, cache_scope="public", result_type="complete")
+    tool = t.Tool(
+        name="a",
+        title="A",
+        input_schema={"type": "object"},
+        icons=[t.Icon(src="x:y")],
+        output_schema={"type": "array"},
+    )
+    listing = t.ListToolsResult(
+        tools=[tool], ttl_ms=5, cache_scope="public", result_type="complete"
+    )
     before = encode(listing)
     sizes = [len(encode(listing, revision)) for revision in REVISIONS]
     assert encode(listing) == before
@@ -184,13 +247,24 @@ def test_what_is_no_json_is_an_ordinary_exception(value: Any) -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
 
-@given(data=st.dictionaries(st.sampled_from(["content", "structuredContent", "isError", "_meta", "type", "messages"]), json_values))
+@given(
+    data=st.dictionaries(
+        st.sampled_from(["content", "structuredContent", "isError", "_meta", "type", "messages"]),
+        json_values,
+    )
+)
 def test_any_json_is_a_result_or_malformed(data: dict[str, Any]) -> None:
     """There is no third way; what can be read can be written for every revision."""
     try:
@@ -207,7 +281,9 @@ def test_any_structured_content_passes_unchanged(value: Any) -> None:
     result = t.CallToolResult(content=[], structured_content=value)
     assert json.loads(encode(result))["structuredContent"] == value
     before = json.loads(encode(result, R4))
-    assert before == ({"content": [], "structuredContent": value} if isinstance(value, dict) else {"content": []})
+    assert before == (
+        {"content": [], "structuredContent": value} if isinstance(value, dict) else {"content": []}
+    )
 
 
 def test_params_kept_unread_pass_byte_for_byte() -> None:
@@ -216,4 +292,7 @@ def test_params_kept_unread_pass_byte_for_byte() -> None:
     params = decode(b'{"name":"x","arguments":%b}' % raw, t.CallToolRequestParams)
     assert bytes(params.arguments) == raw
     assert encode(params) == b'{"name":"x","arguments":%b}' % raw
-    assert encode(t.CallToolRequestParams(name="x", arguments=Raw(b"{}"), meta=t.NOTHING)) == b'{"name":"x","arguments":{}}'
+    assert (
+        encode(t.CallToolRequestParams(name="x", arguments=Raw(b"{}"), meta=t.NOTHING))
+        == b'{"name":"x","arguments":{}}'
+    )

@@ -42,7 +42,9 @@ def test_text_as_a_header_says_it(text: str, value: str):
 
 
 @given(
-    st.text(st.characters(codec="utf-8")) | st.text(" \t=?base64YQ", max_size=20) | st.text("aä= ?").map(lambda text: f"=?base64?{text}?=")
+    st.text(st.characters(codec="utf-8"))
+    | st.text(" \t=?base64YQ", max_size=20)
+    | st.text("aä= ?").map(lambda text: f"=?base64?{text}?=")
 )
 def test_every_text_travels(text: str):
     """Its header is printable ASCII without space at its ends, and says the text again, also with space around it (`HDR-08`, `HDR-10`)."""
@@ -51,16 +53,24 @@ def test_every_text_travels(text: str):
     assert decode_value(value) == decode_value(f" \t{value}\t ") == text
 
 
-@given(st.text(st.characters(codec="latin-1")) | st.binary().map(lambda b: f"=?base64?{b.decode('latin-1')}?="))
+@given(
+    st.text(st.characters(codec="latin-1"))
+    | st.binary().map(lambda b: f"=?base64?{b.decode('latin-1')}?=")
+)
 def test_any_value_is_read_or_refused_in_words(value: str):
     """Nothing but BadValue, whatever a peer sends (`XMH-19`)."""
     try:
         text = decode_value(value)
     except BadValue as bad:
-        assert str(bad) in ("has characters that a header cannot have", "is not valid base64 of UTF-8")
+        assert str(bad) in (
+            "has characters that a header cannot have",
+            "is not valid base64 of UTF-8",
+        )
     else:
         inner = value.strip(" \t").removeprefix("=?base64?").removesuffix("?=")
-        assert text == value.strip(" \t") or base64.b64encode(text.encode()).decode().rstrip("=") == inner.rstrip("=")
+        assert text == value.strip(" \t") or base64.b64encode(text.encode()).decode().rstrip(
+            "="
+        ) == inner.rstrip("=")
 
 
 @pytest.mark.parametrize(

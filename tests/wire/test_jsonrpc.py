@@ -34,8 +34,10 @@ NOT_JSON = {
     "a control character": b'{"jsonrpc":"2.0","id":1,"method":"pi\x01ng"}',
     "an id of five thousand digits": b'{"jsonrpc":"2.0","id":%b,"method":"ping"}' % (b"1" * 5000),
     "an id beyond all numbers": b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}',
-    "deep nesting": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":%b%b}' % (b"[" * 200_000, b"]" * 200_000),
-    "deep nesting that never ends": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b'{"a":' * 200_000,
+    "deep nesting": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":%b%b}'
+    % (b"[" * 200_000, b"]" * 200_000),
+    "deep nesting that never ends": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":'
+    + b'{"a":' * 200_000,
 }
 
 WRONG_SHAPE: dict[str, tuple[bytes, Any]] = {
@@ -55,9 +57,18 @@ WRONG_SHAPE: dict[str, tuple[bytes, Any]] = {
     "null as method": (b'{"jsonrpc":"2.0","id":"x","method":null}', "x"),
     "a string as error": (b'{"jsonrpc":"2.0","id":3,"error":"no"}', 3),
     "an error without code": (b'{"jsonrpc":"2.0","id":3,"error":{"message":"no"}}', 3),
-    "an error with a string as code": (b'{"jsonrpc":"2.0","id":3,"error":{"code":"E1","message":"no"}}', 3),
-    "an error with a fraction as code": (b'{"jsonrpc":"2.0","id":3,"error":{"code":1.5,"message":"no"}}', 3),
-    "an error with a number as message": (b'{"jsonrpc":"2.0","id":3,"error":{"code":1,"message":5}}', 3),
+    "an error with a string as code": (
+        b'{"jsonrpc":"2.0","id":3,"error":{"code":"E1","message":"no"}}',
+        3,
+    ),
+    "an error with a fraction as code": (
+        b'{"jsonrpc":"2.0","id":3,"error":{"code":1.5,"message":"no"}}',
+        3,
+    ),
+    "an error with a number as message": (
+        b'{"jsonrpc":"2.0","id":3,"error":{"code":1,"message":5}}',
+        3,
+    ),
     "a batch": (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', None),
 }
 
@@ -83,8 +94,17 @@ def test_json_of_another_shape_is_an_invalid_request_with_its_id(frame: bytes, i
 
 def test_a_malformed_answer_is_told_from_a_malformed_request() -> None:
     """What carries a result or an error and no method was meant as an answer, and an answer is never answered."""
-    answers = [b'{"jsonrpc":"2.0","id":3,"error":"no"}', b'{"id":3,"result":{}}', b'{"jsonrpc":"1.0","id":3,"result":1}']
-    requests = [b'{"jsonrpc":"2.0","id":3,"method":5,"result":{}}', b'{"id":3,"method":"ping"}', b'{"jsonrpc":"1.0","id":3}', b"5"]
+    answers = [
+        b'{"jsonrpc":"2.0","id":3,"error":"no"}',
+        b'{"id":3,"result":{}}',
+        b'{"jsonrpc":"1.0","id":3,"result":1}',
+    ]
+    requests = [
+        b'{"jsonrpc":"2.0","id":3,"method":5,"result":{}}',
+        b'{"id":3,"method":"ping"}',
+        b'{"jsonrpc":"1.0","id":3}',
+        b"5",
+    ]
     for frames, expected in ((answers, True), (requests, False)):
         for frame in frames:
             with pytest.raises(Malformed) as caught:
@@ -103,7 +123,26 @@ def test_the_words_for_bad_bytes_do_not_repeat_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "id", [0, 1, -1, 2**53, 2**63 - 1, 2**63, 2**64, -(2**70), 10**4000, "", "1", "a b", 'quote"back\\slash', "\n", "né", "𝄞", "\u2028"]
+    "id",
+    [
+        0,
+        1,
+        -1,
+        2**53,
+        2**63 - 1,
+        2**63,
+        2**64,
+        -(2**70),
+        10**4000,
+        "",
+        "1",
+        "a b",
+        'quote"back\\slash',
+        "\n",
+        "né",
+        "𝄞",
+        "\u2028",
+    ],
 )
 def test_an_id_comes_back_as_it_came(id: int | str) -> None:
     """Number stays number and string stays string, however large or strange (`RPC-02`, `RPC-05`)."""
@@ -111,7 +150,11 @@ def test_an_id_comes_back_as_it_came(id: int | str) -> None:
     envelope = open_envelope(frame)
     assert envelope.id == id
     assert type(envelope.id) is type(id)
-    for answer in (jsonrpc.response(id, b"{}"), jsonrpc.failure(id, -1, "no"), jsonrpc.stamped_response(id, b'"a":1', b"{}")):
+    for answer in (
+        jsonrpc.response(id, b"{}"),
+        jsonrpc.failure(id, -1, "no"),
+        jsonrpc.stamped_response(id, b'"a":1', b"{}"),
+    ):
         assert open_envelope(answer).id == id
         assert b"\n" not in answer
 
@@ -125,7 +168,9 @@ def test_the_last_of_doubled_members_counts_and_a_null_id_is_seen() -> None:
 
 def test_unknown_members_and_blanks_do_no_harm() -> None:
     """What a newer peer adds beside the known members is passed over (`RPC-23`)."""
-    envelope = open_envelope(b' \t{ "extra":[1,{"a":2}], "method":"ping",\r "jsonrpc":"2.0", "id":"x" }\r')
+    envelope = open_envelope(
+        b' \t{ "extra":[1,{"a":2}], "method":"ping",\r "jsonrpc":"2.0", "id":"x" }\r'
+    )
     assert (envelope.method, envelope.id, bytes(envelope.params)) == ("ping", "x", b"{}")
 
 
@@ -141,7 +186,11 @@ def test_params_stay_unread() -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=10,
 )
@@ -166,7 +215,11 @@ def test_any_json_opens_or_is_refused(value: Any) -> None:
 @given(st.binary(max_size=60))
 def test_any_bytes_open_or_are_refused(frame: bytes) -> None:
     """The same for bytes that need not be JSON, alone and inside a message."""
-    for whole in (frame, b'{"jsonrpc":"2.0","id":1,"method":"m","params":%b}' % frame, b"[" + frame + b"]"):
+    for whole in (
+        frame,
+        b'{"jsonrpc":"2.0","id":1,"method":"m","params":%b}' % frame,
+        b"[" + frame + b"]",
+    ):
         for read in (open_envelope, open_batch):
             assert refusal(read, whole) in (None, t.PARSE_ERROR, t.INVALID_REQUEST)
 
@@ -174,8 +227,16 @@ def test_any_bytes_open_or_are_refused(frame: bytes) -> None:
 ids = st.integers(-(2**70), 2**70) | st.text()
 
 
-@given(id=ids, method=st.text(), params=st.dictionaries(st.text(), json_values, max_size=3), code=st.integers(), data=json_values)
-def test_what_is_put_together_comes_apart_the_same(id: int | str, method: str, params: dict[str, Any], code: int, data: Any) -> None:
+@given(
+    id=ids,
+    method=st.text(),
+    params=st.dictionaries(st.text(), json_values, max_size=3),
+    code=st.integers(),
+    data=json_values,
+)
+def test_what_is_put_together_comes_apart_the_same(
+    id: int | str, method: str, params: dict[str, Any], code: int, data: Any
+) -> None:
     """Each of the four kinds of message survives its own envelope, on one line (`RPC-01`, `RPC-06`, `STD-01`)."""
     body = jsonrpc.encode_json(params)
     asked = open_envelope(jsonrpc.request(id, method, body))
@@ -183,7 +244,12 @@ def test_what_is_put_together_comes_apart_the_same(id: int | str, method: str, p
     told = open_envelope(jsonrpc.notification(method, body))
     assert (told.id, told.method, bytes(told.params)) == (UNSET, method, body)
     answered = open_envelope(jsonrpc.response(id, body))
-    assert (answered.id, answered.method, bytes(answered.result), answered.error) == (id, UNSET, body, UNSET)
+    assert (answered.id, answered.method, bytes(answered.result), answered.error) == (
+        id,
+        UNSET,
+        body,
+        UNSET,
+    )
     failed = open_envelope(jsonrpc.failure(id, code, method, data))
     assert failed.error == jsonrpc.ErrorBody(code, method, data)
     assert failed.result is UNSET
@@ -194,7 +260,10 @@ def test_what_is_put_together_comes_apart_the_same(id: int | str, method: str, p
 
 def test_an_error_without_a_readable_id_has_no_id() -> None:
     """The member is left out, not null (`RPC-09`); detail stays out where there is none (`RPC-07`)."""
-    assert json.loads(jsonrpc.failure(None, -32700, "no")) == {"jsonrpc": "2.0", "error": {"code": -32700, "message": "no"}}
+    assert json.loads(jsonrpc.failure(None, -32700, "no")) == {
+        "jsonrpc": "2.0",
+        "error": {"code": -32700, "message": "no"},
+    }
     assert json.loads(jsonrpc.failure(1, -1, "", {"a": 1})) == {
         "jsonrpc": "2.0",
         "id": 1,
@@ -208,31 +277,55 @@ def test_an_error_always_has_a_message() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [object(), "\ud800", {"a": {1, object()}}, float, lambda: None], ids=["object", "surrogate", "set", "type", "function"]
+    "data",
+    [object(), "\ud800", {"a": {1, object()}}, float, lambda: None],
+    ids=["object", "surrogate", "set", "type", "function"],
 )
 def test_an_error_is_sent_even_where_its_detail_cannot_be(data: Any) -> None:
     """An author's McpError may carry anything; a caller must not wait for ever because of that."""
     error = json.loads(jsonrpc.failure(5, -32000, "it broke", data))
     assert error == {"jsonrpc": "2.0", "id": 5, "error": {"code": -32000, "message": "it broke"}}
-    assert json.loads(jsonrpc.failure(5, -32000, "half \ud800 of a sign", None))["error"]["code"] == -32000
+    assert (
+        json.loads(jsonrpc.failure(5, -32000, "half \ud800 of a sign", None))["error"]["code"]
+        == -32000
+    )
 
 
 def test_a_stamp_goes_to_the_head_of_a_result() -> None:
     """An empty result gets no comma, another keeps its members (`RPC-19`)."""
     stamp = b'"resultType":"complete"'
-    assert json.loads(jsonrpc.stamped_response("a", stamp, b"{}")) == {"jsonrpc": "2.0", "id": "a", "result": {"resultType": "complete"}}
-    assert json.loads(jsonrpc.stamped_response(1, stamp, b'{"x":[1]}'))["result"] == {"resultType": "complete", "x": [1]}
+    assert json.loads(jsonrpc.stamped_response("a", stamp, b"{}")) == {
+        "jsonrpc": "2.0",
+        "id": "a",
+        "result": {"resultType": "complete"},
+    }
+    assert json.loads(jsonrpc.stamped_response(1, stamp, b'{"x":[1]}'))["result"] == {
+        "resultType": "complete",
+        "x": [1],
+    }
 
 
 def test_batches_are_told_from_messages() -> None:
     """A JSON array is a batch, whatever blanks stand before it (`RPC-13`)."""
-    assert [jsonrpc.is_batch(f) for f in (b"[]", b" \t[1]", b"{}", b'"[1]"', b"", b"  ")] == [True, True, False, False, False, False]
+    assert [jsonrpc.is_batch(f) for f in (b"[]", b" \t[1]", b"{}", b'"[1]"', b"", b"  ")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_a_batch_comes_apart_into_its_messages() -> None:
     """Each as the bytes that it was; an empty one is an invalid request, and one that is no JSON a parse error (`RPC-13`)."""
     assert open_batch(b' [ {"a": 1} ,2,"x", [3] ] ') == [b'{"a": 1}', b"2", b'"x"', b"[3]"]
-    for frame, code in ((b"[]", t.INVALID_REQUEST), (b"[1", t.PARSE_ERROR), (b"[1]]", t.PARSE_ERROR), (b"{}", t.PARSE_ERROR)):
+    for frame, code in (
+        (b"[]", t.INVALID_REQUEST),
+        (b"[1", t.PARSE_ERROR),
+        (b"[1]]", t.PARSE_ERROR),
+        (b"{}", t.PARSE_ERROR),
+    ):
         with pytest.raises(Malformed) as caught:
             open_batch(frame)
         assert caught.value.code == code

@@ -40,14 +40,25 @@ def text(sealed: bytes) -> str:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
 
 
-@given(payload=json_values, binding=st.binary(), key=st.binary(min_size=16, max_size=80), encrypt=st.booleans())
-def test_what_was_closed_opens_the_same(payload: Any, binding: bytes, key: bytes, encrypt: bool) -> None:
+@given(
+    payload=json_values,
+    binding=st.binary(),
+    key=st.binary(min_size=16, max_size=80),
+    encrypt=st.booleans(),
+)
+def test_what_was_closed_opens_the_same(
+    payload: Any, binding: bytes, key: bytes, encrypt: bool
+) -> None:
     """Any JSON value, for any request, with any key; the state is one word of URL-safe letters."""
     seal = Seal([key], encrypt=encrypt)
     state = seal.close(payload, binding, NOW)
@@ -61,8 +72,15 @@ def test_every_changed_byte_is_noticed(encrypt: bool) -> None:
     """One bit flipped anywhere, one byte more or less, and it does not open (`MRT-06`, `MRT-07`)."""
     seal = Seal([KEY], encrypt=encrypt)
     sealed = raw(seal.close(PAYLOAD, BINDING, NOW))
-    forged = [sealed[:n] + bytes([sealed[n] ^ 1 << n % 8]) + sealed[n + 1 :] for n in range(len(sealed))]
-    forged += [sealed[:n] for n in range(len(sealed))] + [sealed + b"\0", b"\0" + sealed, sealed[1:], sealed * 2]
+    forged = [
+        sealed[:n] + bytes([sealed[n] ^ 1 << n % 8]) + sealed[n + 1 :] for n in range(len(sealed))
+    ]
+    forged += [sealed[:n] for n in range(len(sealed))] + [
+        sealed + b"\0",
+        b"\0" + sealed,
+        sealed[1:],
+        sealed * 2,
+    ]
     for state in map(text, forged):
         with pytest.raises(BadSeal):
             seal.open(state, BINDING, NOW)
@@ -86,7 +104,24 @@ def test_any_text_opens_or_is_a_bad_seal(state: str) -> None:
         Seal([KEY]).open(state, BINDING, NOW)
 
 
-@pytest.mark.parametrize("state", ["", "=", "e", "m", "AAAA", "m" * 200, "é", "a b", "a\nb", "\ud800", "AA==AA", "-_" * 50, "+/" * 50])
+@pytest.mark.parametrize(
+    "state",
+    [
+        "",
+        "=",
+        "e",
+        "m",
+        "AAAA",
+        "m" * 200,
+        "é",
+        "a b",
+        "a\nb",
+        "\ud800",
+        "AA==AA",
+        "-_" * 50,
+        "+/" * 50,
+    ],
+)
 def test_no_state_at_all_is_a_bad_seal(state: str) -> None:
     """Also what is not base64, or base64 of another alphabet."""
     with pytest.raises(BadSeal):
@@ -94,7 +129,10 @@ def test_no_state_at_all_is_a_bad_seal(state: str) -> None:
 
 
 @both_ways
-@pytest.mark.parametrize("other", [b"", BINDING + b" ", BINDING[:-1], BINDING.replace(b"alice", b"mallo"), b"\0" + BINDING])
+@pytest.mark.parametrize(
+    "other",
+    [b"", BINDING + b" ", BINDING[:-1], BINDING.replace(b"alice", b"mallo"), b"\0" + BINDING],
+)
 def test_it_opens_only_for_the_request_it_was_closed_for(other: bytes, encrypt: bool) -> None:
     """Principal, method and arguments are all in the binding (`MRT-08`)."""
     seal = Seal([KEY], encrypt=encrypt)
@@ -126,7 +164,11 @@ def test_keys_can_be_changed_without_a_gap(encrypt: bool) -> None:
     """The first key closes, every key opens; a key that was taken away opens nothing more."""
     old, both, new = (Seal(keys, encrypt=encrypt) for keys in ([KEY], [NEW_KEY, KEY], [NEW_KEY]))
     before, after = old.close(1, BINDING, NOW), both.close(2, BINDING, NOW)
-    assert (both.open(before, BINDING, NOW), both.open(after, BINDING, NOW), new.open(after, BINDING, NOW)) == (1, 2, 2)
+    assert (
+        both.open(before, BINDING, NOW),
+        both.open(after, BINDING, NOW),
+        new.open(after, BINDING, NOW),
+    ) == (1, 2, 2)
     for seal, state in ((old, after), (new, before), (Seal([OTHER_KEY]), before)):
         with pytest.raises(BadSeal):
             seal.open(state, BINDING, NOW)

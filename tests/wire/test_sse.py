@@ -72,9 +72,16 @@ class Naive:
             self.retry = int(value)
 
     def dispatch(self) -> None:
-        if self.data != "" or self.id is not None or self.retry is not None:  # the difference: an id or a retry is enough
+        if (
+            self.data != "" or self.id is not None or self.retry is not None
+        ):  # the difference: an id or a retry is enough
             data = self.data[:-1] if self.data.endswith("\n") else self.data
-            found = Event(data.encode("latin-1"), self.utf8(self.id), self.utf8(self.type) or "message", self.retry)
+            found = Event(
+                data.encode("latin-1"),
+                self.utf8(self.id),
+                self.utf8(self.type) or "message",
+                self.retry,
+            )
             self.events.append(found)
             self.id = self.retry = None
         self.data = self.type = ""
@@ -106,7 +113,9 @@ def test_any_cutting_gives_the_events_of_the_standard(stream: bytes, places: lis
 
 
 @given(stream=streams, places=places, limit=st.integers(1, 30))
-def test_over_the_limit_there_is_one_error_however_the_bytes_are_cut(stream: bytes, places: list[int], limit: int):
+def test_over_the_limit_there_is_one_error_however_the_bytes_are_cut(
+    stream: bytes, places: list[int], limit: int
+):
     """The same events before it, the same error, and nothing after it."""
 
     def until_broken(chunks: list[bytes]) -> tuple[list[Event], str | None]:
@@ -131,7 +140,9 @@ ids = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_siz
 
 
 @given(
-    data=st.lists(st.binary(max_size=12).map(lambda b: b.replace(b"\r", b"")), min_size=1, max_size=3).map(b"\n".join),
+    data=st.lists(
+        st.binary(max_size=12).map(lambda b: b.replace(b"\r", b"")), min_size=1, max_size=3
+    ).map(b"\n".join),
     id=st.none() | ids,
     retry=st.none() | st.integers(0, 10**15),
     name=st.none() | ids.filter(bool),
@@ -146,9 +157,14 @@ def test_what_is_written_is_read(data: bytes, id: str | None, retry: int | None,
 def test_the_bytes_of_an_event():
     """As any reader of the standard expects them."""
     assert event(b'{"a":1}') == b'data: {"a":1}\n\n'
-    assert event(b"", id="7", retry=500) == b"id: 7\nretry: 500\ndata: \n\n"  # priming: `HTL-14`, `HTL-16`
+    assert (
+        event(b"", id="7", retry=500) == b"id: 7\nretry: 500\ndata: \n\n"
+    )  # priming: `HTL-14`, `HTL-16`
     assert event(b"{}", id="s/1", name="endpoint") == b"event: endpoint\nid: s/1\ndata: {}\n\n"
-    assert event(b"one\ntwo\r\nthree\rfour\n") == b"data: one\ndata: two\ndata: three\ndata: four\ndata: \n\n"
+    assert (
+        event(b"one\ntwo\r\nthree\rfour\n")
+        == b"data: one\ndata: two\ndata: three\ndata: four\ndata: \n\n"
+    )
     assert COMMENT.startswith(b":")
 
 
@@ -196,7 +212,13 @@ def test_an_event_of_the_limit_passes_and_one_more_byte_does_not():
     """In one line and in several; comments of any number, and events that ended, do not count."""
     assert read(b"data: 4567\n\n" * 3, limit=10) == [Event(b"4567")] * 3
     assert read(b"data:6\n:" + b"\n:" * 50 + b"\ndata\n\n", limit=10) == [Event(b"6\n")]
-    for stream in (b"data: 45678", b"data:6\ndata:\n", b":2345678901", b"data: 4\ndata: 5\n\n", b"unknown: 90"):
+    for stream in (
+        b"data: 45678",
+        b"data:6\ndata:\n",
+        b":2345678901",
+        b"data: 4\ndata: 5\n\n",
+        b"unknown: 90",
+    ):
         with pytest.raises(Malformed, match="an event of more than 10 bytes"):
             read(stream, limit=10)
 

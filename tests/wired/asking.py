@@ -62,7 +62,12 @@ def add_questions(server: Server) -> None:
     async def several(how: str, ctx: Context[State]) -> list[str]:
         """Ask two things at once."""
         if how == "gather":
-            return list(await asyncio.gather(ctx.elicit("First name?", str, key="first"), ctx.elicit("Last name?", str, key="last")))
+            return list(
+                await asyncio.gather(
+                    ctx.elicit("First name?", str, key="first"),
+                    ctx.elicit("Last name?", str, key="last"),
+                )
+            )
         async with asyncio.TaskGroup() as group:
             first = group.create_task(ctx.elicit("First name?", str, key="first"))
             last = group.create_task(ctx.elicit("Last name?", str, key="last"))
@@ -106,7 +111,9 @@ def add_questions(server: Server) -> None:
     async def ponder_with_tools(ctx: Context[State]) -> str:
         """Ask the client's model, which may want a tool."""
         listing = server.tools.get("add")
-        answer = await ctx.sample("What is 2 + 3?", max_tokens=50, tools=[listing.listing] if listing else [])
+        answer = await ctx.sample(
+            "What is 2 + 3?", max_tokens=50, tools=[listing.listing] if listing else []
+        )
         blocks = answer.content if isinstance(answer.content, list) else [answer.content]
         return f"{answer.stop_reason}: {[type(block).__name__ for block in blocks]}"
 
@@ -134,6 +141,10 @@ def add_questions(server: Server) -> None:
         """Questions without await: the result says what is needed, and the next round brings it."""
         answers, state = ctx.input_responses, ctx.request_state
         if "name" not in answers and state is None:
-            question = t.ElicitRequest(t.ElicitRequestParams(message="Your name?", requested_schema=NAME_FORM))
-            return t.InputRequiredResult(input_requests={"name": question}, request_state="asked once")
+            question = t.ElicitRequest(
+                t.ElicitRequestParams(message="Your name?", requested_schema=NAME_FORM)
+            )
+            return t.InputRequiredResult(
+                input_requests={"name": question}, request_state="asked once"
+            )
         return f"{answers['name']['content']['name']} ({state})"

@@ -73,10 +73,14 @@ class Cell:
         self.place = place
         self.transport, self.revision, self.park = place
         self.handshake = self.revision in HANDSHAKE_REVISIONS
-        self.closes = self.transport == "http" and not self.handshake  # a request is cancelled by closing its response stream (`HTM-14`)
+        self.closes = (
+            self.transport == "http" and not self.handshake
+        )  # a request is cancelled by closing its response stream (`HTM-14`)
         self._servers: list[asyncio.Task[None]] = []
         self.tape = Tape()
-        self.client = self._client(answers=ScriptedAnswers(elicit={}, sample={}, roots=[]), middleware=[self._noting])
+        self.client = self._client(
+            answers=ScriptedAnswers(elicit={}, sample={}, roots=[]), middleware=[self._noting]
+        )
         self._judges: dict[int, Judge] = {}
         self._tapes = [self.tape]
         self._judged: dict[int, int] = {}
@@ -91,19 +95,31 @@ class Cell:
         if self.transport in ("http", "sse"):
             return Http(self._serve(), tap=tape.hear, legacy_sse=self.transport == "sse")
         arguments = [] if self.park else ["--replayed"]
-        return Stdio([sys.executable, "-m", "tests.wired.server", *arguments], cwd=TOP, tap=tape.hear)
+        return Stdio(
+            [sys.executable, "-m", "tests.wired.server", *arguments], cwd=TOP, tap=tape.hear
+        )
 
     def _serve(self) -> str:
         """Serve a server of this cell's kind on a free port, until the cell is closed; its address."""
         legacy = self.transport == "sse"
-        app = make_server(park=self.park).http_app(legacy_sse=legacy, limits=Limits(calls=MOST_CALLS))
+        app = make_server(park=self.park).http_app(
+            legacy_sse=legacy, limits=Limits(calls=MOST_CALLS)
+        )
         sock = listening_socket("127.0.0.1", 0)
         port = sock.getsockname()[1]
-        self._servers.append(asyncio.get_running_loop().create_task(serve_http(app, sock, grace=1.0)))
+        self._servers.append(
+            asyncio.get_running_loop().create_task(serve_http(app, sock, grace=1.0))
+        )
         return f"http://127.0.0.1:{port}{'/sse' if legacy else '/mcp'}"
 
     def _client(self, tape: Tape | None = None, **options: Any) -> Client:
-        return Client(self.road(tape or self.tape), revision=self.revision, log_level=None, timeout=20, **options)
+        return Client(
+            self.road(tape or self.tape),
+            revision=self.revision,
+            log_level=None,
+            timeout=20,
+            **options,
+        )
 
     def _noting(self, handler: Handler) -> Handler:
         """Middleware of the client: notes the methods that go out."""
@@ -142,7 +158,9 @@ class Cell:
             judge = self._judges.setdefault(id(tape), Judge(self.revision))
             seen = self._judged.get(id(tape), 0)
             for line in tape.lines[seen:]:
-                problems = list(judge.problems(line))  # also where nobody wants to know them: the judge follows the conversation
+                problems = list(
+                    judge.problems(line)
+                )  # also where nobody wants to know them: the judge follows the conversation
                 if line.sender != excused:
                     found += [f"{problem}\n    {str(line)[:600]}" for problem in problems]
             self._judged[id(tape)] = len(tape.lines)

@@ -13,7 +13,9 @@ from .state import NOTES, PNG, Colour, State
 def add_resources(server: Server) -> None:
     """Resources of every kind."""
 
-    server.add_resource("note://static", "Nothing changes here.", name="static", title="A note", size=21)
+    server.add_resource(
+        "note://static", "Nothing changes here.", name="static", title="A note", size=21
+    )
     server.add_resource("file:///pixel.png", PNG, mime_type="image/png")
     server.add_resource("file:///offers.py", Path(__file__))
 

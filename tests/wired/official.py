@@ -49,7 +49,9 @@ class Judge:
             if method is None:
                 yield f"answers a request that was not made: {line}"
                 return
-            yield from _violations(self.revision, self._result_of(method, message["result"]), message["result"])
+            yield from _violations(
+                self.revision, self._result_of(method, message["result"]), message["result"]
+            )
         else:
             self._asked.pop((other, message.get("id")), None)
             yield from self._error(message)
@@ -75,7 +77,9 @@ class Judge:
         code = message.get("error", {}).get("code")
         if (name := names.get(code)) in definitions:
             whole = "error" in definitions[name].get("properties", {})
-            yield from _violations(self.revision, name, message if whole else message["error"], closed=False)
+            yield from _violations(
+                self.revision, name, message if whole else message["error"], closed=False
+            )
         if self.revision >= "2026" and (code in (-32002, -32042) or -32019 <= code <= -32000):
             yield f"the code {code} is not to be used any more"
 
@@ -112,8 +116,14 @@ def _validator(revision: str, name: str, closed: bool) -> Any:
     if closed:
         definitions = {n: _closed(n, definition) for n, definition in definitions.items()}
         definitions["EmptyResult"] = {**definitions["Result"], "additionalProperties": False}
-    dialect = "http://json-schema.org/draft-07/schema#" if key == "definitions" else "https://json-schema.org/draft/2020-12/schema"
-    return jsonschema_rs.validator_for({"$schema": dialect, "$ref": f"#/{key}/{name}", key: definitions})
+    dialect = (
+        "http://json-schema.org/draft-07/schema#"
+        if key == "definitions"
+        else "https://json-schema.org/draft/2020-12/schema"
+    )
+    return jsonschema_rs.validator_for(
+        {"$schema": dialect, "$ref": f"#/{key}/{name}", key: definitions}
+    )
 
 
 def _closed(name: str, definition: dict[str, Any]) -> dict[str, Any]:
@@ -121,10 +131,19 @@ def _closed(name: str, definition: dict[str, Any]) -> dict[str, Any]:
     if name in OPEN or "properties" not in definition or name.endswith(OPEN_KINDS):
         return definition
     closed = {**definition, "additionalProperties": False}
-    if isinstance(params := definition["properties"].get("params"), dict) and "properties" in params:
-        shut = {**params, "additionalProperties": False, "properties": {"_meta": {}, **params["properties"]}}
+    if (
+        isinstance(params := definition["properties"].get("params"), dict)
+        and "properties" in params
+    ):
+        shut = {
+            **params,
+            "additionalProperties": False,
+            "properties": {"_meta": {}, **params["properties"]},
+        }
         closed["properties"] = {**definition["properties"], "params": shut}
-    if "method" in definition["properties"]:  # a request as the schema has it may lack what JSON-RPC adds
+    if (
+        "method" in definition["properties"]
+    ):  # a request as the schema has it may lack what JSON-RPC adds
         closed["properties"] = {"jsonrpc": {}, "id": {}, **closed["properties"]}
     return closed
 

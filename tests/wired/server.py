@@ -22,9 +22,15 @@ def marking(handler: Handler) -> Handler:
 
     async def handle(x: Exchange) -> AnyResult:
         result = await handler(x)
-        mark = msgspec.json.decode(x.params.meta).get("example.com/mark") if x.method == "tools/call" else None
+        mark = (
+            msgspec.json.decode(x.params.meta).get("example.com/mark")
+            if x.method == "tools/call"
+            else None
+        )
         if mark is not None and isinstance(result, CallToolResult):
-            return msgspec.structs.replace(result, meta={**(result.meta or {}), "example.com/mark": mark})
+            return msgspec.structs.replace(
+                result, meta={**(result.meta or {}), "example.com/mark": mark}
+            )
         return result
 
     return handle
@@ -45,7 +51,16 @@ def make_server(*, park: bool = True) -> Server:
         calls_per_peer=100,
         state_keys=[b"a key that every worker of the matrix has"],
     )
-    for add in (add_kinds, add_failures, add_telling, add_questions, add_changing, add_resources, add_prompts, add_scoped):
+    for add in (
+        add_kinds,
+        add_failures,
+        add_telling,
+        add_questions,
+        add_changing,
+        add_resources,
+        add_prompts,
+        add_scoped,
+    ):
         add(server)
     return server
 

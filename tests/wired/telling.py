@@ -18,7 +18,16 @@ def add_telling(server: Server) -> None:
     @server.tool
     async def chatter(logger: str, ctx: Context[State]) -> str:
         """Write to the log at every level."""
-        for level in ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"):
+        for level in (
+            "debug",
+            "info",
+            "notice",
+            "warning",
+            "error",
+            "critical",
+            "alert",
+            "emergency",
+        ):
             getattr(ctx.log, level)({"level": level}, logger=logger)
         return "said"
 

@@ -12,7 +12,10 @@ from interlock.wire.revisions import R1, R3, R4, R5
 from .official import AT_HAND, Judge
 
 if not AT_HAND:
-    pytest.skip("the official schemas are not beside this repository (../shared/spec/schema)", allow_module_level=True)
+    pytest.skip(
+        "the official schemas are not beside this repository (../shared/spec/schema)",
+        allow_module_level=True,
+    )
 
 META = {
     "io.modelcontextprotocol/protocolVersion": R5,
@@ -26,7 +29,9 @@ def judged(revision: str, *messages: tuple[str, object]) -> list[str]:
     judge, found = Judge(revision), []
     for sender, message in messages:
         text = json.dumps({"jsonrpc": "2.0", **message} if isinstance(message, dict) else message)
-        found = list(judge.problems(Line("client" if sender == "client" else "server", text.encode())))
+        found = list(
+            judge.problems(Line("client" if sender == "client" else "server", text.encode()))
+        )
     return found
 
 
@@ -45,7 +50,18 @@ GOOD = [
         R5,
         [
             asking("tools/list", _meta=META),
-            ("server", {"id": 1, "result": {"resultType": "complete", "tools": [], "ttlMs": 0, "cacheScope": "public"}}),
+            (
+                "server",
+                {
+                    "id": 1,
+                    "result": {
+                        "resultType": "complete",
+                        "tools": [],
+                        "ttlMs": 0,
+                        "cacheScope": "public",
+                    },
+                },
+            ),
         ],
     ),
     (R4, [asking("ping"), ("server", {"id": 1, "result": {}})]),
@@ -78,4 +94,6 @@ def test_good_messages_pass(revision: str, messages: list):
 @pytest.mark.parametrize("revision, messages, words", BAD)
 def test_bad_messages_do_not(revision: str, messages: list, words: str):
     """Each in the words of the schema, with what is wrong in it."""
-    assert any(words in problem for problem in judged(revision, *messages)), judged(revision, *messages)
+    assert any(words in problem for problem in judged(revision, *messages)), judged(
+        revision, *messages
+    )

@@ -49,7 +49,11 @@ async def test_the_first_words_without_a_handshake(cell: Cell):
     for request in requests:
         meta = request["params"]["_meta"]
         assert meta["io.modelcontextprotocol/protocolVersion"] == R5
-        assert set(meta["io.modelcontextprotocol/clientCapabilities"]) == {"elicitation", "sampling", "roots"}
+        assert set(meta["io.modelcontextprotocol/clientCapabilities"]) == {
+            "elicitation",
+            "sampling",
+            "roots",
+        }
         assert meta["io.modelcontextprotocol/clientInfo"]["name"] == "interlock"
 
 
@@ -66,7 +70,10 @@ async def test_unknown_methods(cell: Cell, method: str):
 
 
 @since(R5)
-@pytest.mark.parametrize("method", ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "initialize"])
+@pytest.mark.parametrize(
+    "method",
+    ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "initialize"],
+)
 async def test_methods_of_the_past(cell: Cell, method: str):
     """What was removed is not served to a request of the newest revision (`STA-18`, `CFQ-02`, `PNG-04`)."""
     cell.excused = "client"

@@ -33,14 +33,28 @@ async def test_a_form_and_a_yes(cell: Cell):
     form = answers.asked[0].params.requested_schema  # type: ignore[union-attr]  # an elicitation
     assert form["properties"]["row"] == {"type": "integer"}
     assert form["required"] == ["row"]
-    expected = ["tools/call", "elicitation/create", "elicitation/create"] if cell.handshake else ["tools/call"] * 3
+    expected = (
+        ["tools/call", "elicitation/create", "elicitation/create"]
+        if cell.handshake
+        else ["tools/call"] * 3
+    )
     assert cell.since(start).methods() == expected
 
 
 @since(R3)
 async def test_every_kind_of_field(cell: Cell):
     """Strings, numbers, booleans and choices, in the words that each revision has for them (`ELI-08`, `ELI-09`, `ELI-10`, `ELI-11`)."""
-    answers = seats({"name": "Ada", "mail": "ada@example.com", "stars": 5, "weight": 1.5, "again": True, "colour": "blue", "size": "M"})
+    answers = seats(
+        {
+            "name": "Ada",
+            "mail": "ada@example.com",
+            "stars": 5,
+            "weight": 1.5,
+            "again": True,
+            "colour": "blue",
+            "size": "M",
+        }
+    )
     result = await cell.client.call_tool("survey", asker=answers)
     assert result.text == "Ada ada@example.com 5 1.5 True blue M"
     form = answers.asked[0].params.requested_schema  # type: ignore[union-attr]  # an elicitation
@@ -62,7 +76,10 @@ async def test_several_of_several(cell: Cell):
 @since(R3)
 @pytest.mark.parametrize(
     "answer, words",
-    [(False, "The person declined to answer: Which seat?"), (None, "The person dismissed the question: Which seat?")],
+    [
+        (False, "The person declined to answer: Which seat?"),
+        (None, "The person dismissed the question: Which seat?"),
+    ],
     ids=["decline", "cancel"],
 )
 async def test_declining(cell: Cell, answer: object, words: str):
@@ -72,7 +89,9 @@ async def test_declining(cell: Cell, answer: object, words: str):
 
 
 @since(R3)
-@pytest.mark.parametrize("answer", [{"confirm": False}, False, None, {}], ids=["no", "decline", "cancel", "nothing"])
+@pytest.mark.parametrize(
+    "answer", [{"confirm": False}, False, None, {}], ids=["no", "decline", "cancel", "nothing"]
+)
 async def test_confirming_is_only_a_yes(cell: Cell, answer: object):
     """Anything but an accepted yes is a no (`ELI-14`)."""
     result = await cell.client.call_tool("book", {"day": "Monday"}, asker=seats({"row": 1}, answer))
@@ -125,13 +144,18 @@ async def test_telling_after_a_question(cell: Cell):
     await cell.client.set_log_level("error")
     try:
         result = await cell.client.call_tool(
-            "climb_after", {"name": "?"}, asker=seats({"value": 9}), on_progress=lambda p: progress.append(p.progress)
+            "climb_after",
+            {"name": "?"},
+            asker=seats({"value": 9}),
+            on_progress=lambda p: progress.append(p.progress),
         )
     finally:
         cell.client._on_log = None
         await cell.client.set_log_level("info")
     assert result.text == "up"
-    again = not cell.handshake and not cell.park  # a replayed tool says again what it said before the question
+    again = (
+        not cell.handshake and not cell.park
+    )  # a replayed tool says again what it said before the question
     assert progress == ([1, 1, 2] if again else [1, 2])
     assert logged == (["before", "before", "after"] if again else ["before", "after"])
 
@@ -148,7 +172,9 @@ async def test_giving_up_while_a_person_thinks(cell: Cell):
         finally:
             taken_back.set()
 
-    task = asyncio.create_task(cell.client.call_tool("climb_after", {"name": "given up"}, asker=Answers(elicit=think)))
+    task = asyncio.create_task(
+        cell.client.call_tool("climb_after", {"name": "given up"}, asker=Answers(elicit=think))
+    )
     async with asyncio.timeout(10):
         await asked.wait()
         task.cancel()
@@ -165,7 +191,11 @@ async def test_pages_to_visit(cell: Cell):
     assert (await cell.client.call_tool("visit", asker=answers)).text == "visited"
     asked = answers.asked[0].params
     assert isinstance(asked, t.ElicitRequestParams)
-    assert (asked.mode, asked.url, asked.requested_schema) == ("url", "https://example.com/sign-in", None)
+    assert (asked.mode, asked.url, asked.requested_schema) == (
+        "url",
+        "https://example.com/sign-in",
+        None,
+    )
     assert (asked.elicitation_id is not None) == (cell.revision == R4)
 
 
@@ -173,14 +203,19 @@ async def test_pages_to_visit(cell: Cell):
 async def test_pages_not_visited(cell: Cell):
     """Who will not visit the page ends the tool (`ELI-14`)."""
     result = await cell.client.call_tool("visit", asker=seats(False))
-    assert (result.is_error, result.text) == (True, "The person declined to answer: Please sign in.")
+    assert (result.is_error, result.text) == (
+        True,
+        "The person declined to answer: Please sign in.",
+    )
 
 
 @since(R3)
 async def test_what_must_not_happen_twice(cell: Cell):
     """What goes through `ctx.once` happens once, though a replayed tool runs again from the top (`MRT-24`)."""
     name = f"charge {len(cell.tape)}"
-    result = await cell.client.call_tool("charge", {"name": name}, asker=seats({"value": True}, {"value": True}))
+    result = await cell.client.call_tool(
+        "charge", {"name": name}, asker=seats({"value": True}, {"value": True})
+    )
     replayed = not cell.handshake and not cell.park
     assert result.text == f"[1,1,{3 if replayed else 1}]"
 
@@ -220,12 +255,17 @@ async def test_sampling_with_tools(cell: Cell):
     """Tools travel with a sampling request where the revision has that (`SAM-12`, `SAM-16`)."""
     use = t.CreateMessageResult(
         role="assistant",
-        content=[t.TextContent("Let me see."), t.ToolUseContent(id="1", name="add", input={"a": 2, "b": 3})],
+        content=[
+            t.TextContent("Let me see."),
+            t.ToolUseContent(id="1", name="add", input={"a": 2, "b": 3}),
+        ],
         model="small",
         stop_reason="toolUse",
     )
     answers = ScriptedAnswers(sample=[use])
-    assert (await cell.client.call_tool("ponder_with_tools", asker=answers)).text == "toolUse: ['TextContent', 'ToolUseContent']"
+    assert (
+        await cell.client.call_tool("ponder_with_tools", asker=answers)
+    ).text == "toolUse: ['TextContent', 'ToolUseContent']"
     params = answers.asked[0].params
     assert isinstance(params, t.CreateMessageRequestParams)
     assert [tool.name for tool in params.tools or ()] == ["add"]
@@ -282,7 +322,9 @@ ASKING = [
 
 @before(R5)
 @pytest.mark.parametrize("tool, arguments, capability", ASKING)
-async def test_clients_that_cannot_be_asked(cell: Cell, tool: str, arguments: dict, capability: str):
+async def test_clients_that_cannot_be_asked(
+    cell: Cell, tool: str, arguments: dict, capability: str
+):
     """Who has declared nothing is asked nothing, and the call fails closed, in words for the model (`LIF-17`, `ELI-03`, `SAM-03`)."""
     result = await (await cell.bare()).call_tool(tool, arguments)
     assert result.is_error
@@ -291,7 +333,9 @@ async def test_clients_that_cannot_be_asked(cell: Cell, tool: str, arguments: di
 
 @since(R5)
 @pytest.mark.parametrize("tool, arguments, capability", ASKING)
-async def test_requests_that_cannot_be_asked(cell: Cell, tool: str, arguments: dict, capability: str):
+async def test_requests_that_cannot_be_asked(
+    cell: Cell, tool: str, arguments: dict, capability: str
+):
     """The same in the newest revision, where it is an error of its own that says what is lacking (`ERR-08`, `MRT-05`, `STA-17`)."""
     with pytest.raises(McpError, match=capability) as caught:
         await (await cell.bare()).call_tool(tool, arguments)
@@ -300,7 +344,9 @@ async def test_requests_that_cannot_be_asked(cell: Cell, tool: str, arguments: d
 
 
 @before(R4)
-@pytest.mark.parametrize("tool, capability", [("visit", "elicitation"), ("ponder_with_tools", "sampling.tools")])
+@pytest.mark.parametrize(
+    "tool, capability", [("visit", "elicitation"), ("ponder_with_tools", "sampling.tools")]
+)
 async def test_questions_younger_than_the_revision(cell: Cell, tool: str, capability: str):
     """What the revision does not know is not asked, whatever the client could do (`LIF-12`, `LIF-16`)."""
     answers = ScriptedAnswers(elicit=[True], sample=["Yes."])
@@ -311,7 +357,9 @@ async def test_questions_younger_than_the_revision(cell: Cell, tool: str, capabi
 
 
 @before(R3)
-@pytest.mark.parametrize("tool, arguments", [("book", {"day": "Monday"}), ("several", {"how": "group"}), ("by_hand", {})])
+@pytest.mark.parametrize(
+    "tool, arguments", [("book", {"day": "Monday"}), ("several", {"how": "group"}), ("by_hand", {})]
+)
 async def test_forms_before_there_were_any(cell: Cell, tool: str, arguments: dict):
     """Revisions without elicitation: nobody is asked, and the call fails closed (`LIF-12`)."""
     answers = seats({}, {})
@@ -327,4 +375,6 @@ async def test_prompts_that_cannot_ask(cell: Cell):
     for work in (client.get_prompt("curious"), client.read_resource("book://1/ask")):
         with pytest.raises(McpError, match="elicitation") as caught:
             await work
-        assert caught.value.code == (t.INVALID_REQUEST if cell.handshake else t.MISSING_CLIENT_CAPABILITY)
+        assert caught.value.code == (
+            t.INVALID_REQUEST if cell.handshake else t.MISSING_CLIENT_CAPABILITY
+        )

@@ -20,12 +20,16 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def test_lists(cell: Cell):
     """Resources and templates are listed apart, with what the revision has words for (`RES-01`, `RES-13`, `RES-15`)."""
     resources = {resource.uri: resource for resource in await cell.client.list_resources()}
-    assert {"note://static", "file:///pixel.png", "config://settings", "count://reads"} <= set(resources)
+    assert {"note://static", "file:///pixel.png", "config://settings", "count://reads"} <= set(
+        resources
+    )
     static = resources["note://static"]
     assert (static.title == "A note") == (cell.revision >= R3)
     assert static.size == 21
     assert resources["file:///pixel.png"].size == len(PNG)
-    templates = {template.uri_template: template for template in await cell.client.list_resource_templates()}
+    templates = {
+        template.uri_template: template for template in await cell.client.list_resource_templates()
+    }
     for_all = {"note://{name}", "travel://activities/{city}/{category}", "book://{page}/ask"}
     assert set(templates) - {"vault://drawers/{number}"} == for_all
     assert templates["note://{name}"].mime_type == "text/markdown"
@@ -56,7 +60,9 @@ async def test_templates(cell: Cell):
     assert caught.value.code == INVALID_PARAMS
 
 
-@pytest.mark.parametrize("uri", ["note://nobody", "nothing://here", "file:///pixel.jpg", "note://../one", "note://a%2Fb"])
+@pytest.mark.parametrize(
+    "uri", ["note://nobody", "nothing://here", "file:///pixel.jpg", "note://../one", "note://a%2Fb"]
+)
 async def test_what_is_not_there(cell: Cell, uri: str):
     """An unknown URI is an error with the code of its revision, never an empty result (`RES-04`, `RES-05`, `RES-06`, `ERR-12`)."""
     with pytest.raises(McpError) as caught:
@@ -86,7 +92,9 @@ async def test_pages(cell: Cell):
     assert isinstance(first, t.ListToolsResult)
     assert len(first.tools) == 7
     assert first.next_cursor
-    second = await cell.client.request("tools/list", t.ListToolsRequestParams(cursor=first.next_cursor))
+    second = await cell.client.request(
+        "tools/list", t.ListToolsRequestParams(cursor=first.next_cursor)
+    )
     assert isinstance(second, t.ListToolsResult)
     assert not {tool.name for tool in first.tools} & {tool.name for tool in second.tools}
     for method, params in (
@@ -102,13 +110,20 @@ async def test_pages(cell: Cell):
 
 async def test_what_may_be_kept(cell: Cell):
     """Hints travel in the newest revision, and the client heeds them: no second request while the first is fresh (`CAC-01`, `CAC-07`)."""
-    cell.client.outdate("notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri="config://settings"))
+    cell.client.outdate(
+        "notifications/resources/updated",
+        t.ResourceUpdatedNotificationParams(uri="config://settings"),
+    )
     start = len(cell.tape)
     first = await cell.client.read_resource("config://settings")
-    assert (first.ttl_ms, first.cache_scope) == ((60_000, "public") if cell.revision >= R5 else (None, None))
+    assert (first.ttl_ms, first.cache_scope) == (
+        (60_000, "public") if cell.revision >= R5 else (None, None)
+    )
     assert await cell.client.read_resource("config://settings") == first
     assert len(cell.since(start).methods("client")) == (1 if cell.revision >= R5 else 2)
-    one, other = [(await cell.client.read_resource("count://reads")).contents[0].text for _ in range(2)]
+    one, other = [
+        (await cell.client.read_resource("count://reads")).contents[0].text for _ in range(2)
+    ]
     assert one != other  # nothing was said of keeping it
 
 
@@ -117,11 +132,21 @@ async def test_prompts(cell: Cell):
     prompts = {prompt.name: prompt for prompt in await cell.client.list_prompts()}
     trip = prompts["trip"]
     assert (trip.title == "Plan a trip") == (cell.revision >= R3)
-    assert [(a.name, a.required) for a in trip.arguments or ()] == [("city", True), ("days", False), ("colour", False)]
+    assert [(a.name, a.required) for a in trip.arguments or ()] == [
+        ("city", True),
+        ("days", False),
+        ("colour", False),
+    ]
     assert (trip.arguments or [])[0].description == "where to"
     written = await cell.client.get_prompt("trip", {"city": "Ulm", "days": 3, "colour": "blue"})
     assert written.description == "Plan a trip."
-    assert [message.role for message in written.messages] == ["user", "assistant", "user", "user", "user"]
+    assert [message.role for message in written.messages] == [
+        "user",
+        "assistant",
+        "user",
+        "user",
+        "user",
+    ]
     assert [getattr(message.content, "text", None) for message in written.messages] == [
         "Plan 3 days in Ulm.",
         "With pleasure.",
@@ -164,11 +189,15 @@ async def test_completion(cell: Cell):
     assert known.values == (["Ulm"] if cell.revision >= R3 else ["Ulm", "Urbino", "Utrecht"])
     many = await cell.client.complete("travel://activities/{city}/{category}", "city", "x")
     assert (len(many.values), many.total, many.has_more) == (100, 150, True)
-    assert (await cell.client.complete("travel://activities/{city}/{category}", "category", "m")).values == ["museums"]
+    assert (
+        await cell.client.complete("travel://activities/{city}/{category}", "category", "m")
+    ).values == ["museums"]
     assert (await cell.client.complete("trip", "colour", "")).values == ["red", "blue"]
 
 
-@pytest.mark.parametrize("ref, argument", [("nobody", "city"), ("trip", "hotel"), ("nothing://{here}", "here")])
+@pytest.mark.parametrize(
+    "ref, argument", [("nobody", "city"), ("trip", "hotel"), ("nothing://{here}", "here")]
+)
 async def test_bad_completion(cell: Cell, ref: str, argument: str):
     """What is not there cannot be completed: -32602 (`CMP-04`)."""
     with pytest.raises(McpError) as caught:

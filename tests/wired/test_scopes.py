@@ -23,7 +23,9 @@ async def refusal(client: Client, what: str) -> McpError | None:
             case "resource":
                 assert (await client.read_resource("vault://gold")).contents[0].text == "gold"
             case "template":
-                assert (await client.read_resource("vault://drawers/3")).contents[0].text == "drawer 3"
+                assert (await client.read_resource("vault://drawers/3")).contents[
+                    0
+                ].text == "drawer 3"
             case "prompt":
                 assert len((await client.get_prompt("combination")).messages) == 1
             case "subscription":
@@ -64,6 +66,9 @@ async def test_who_sees(cell: Cell):
     assert "ring" in tools
     assert ("open_vault" in tools) == seen
     assert ("vault://gold" in {one.uri for one in await cell.client.list_resources()}) == seen
-    assert ("vault://drawers/{number}" in {one.uri_template for one in await cell.client.list_resource_templates()}) == seen
+    assert (
+        "vault://drawers/{number}"
+        in {one.uri_template for one in await cell.client.list_resource_templates()}
+    ) == seen
     assert ("combination" in {one.name for one in await cell.client.list_prompts()}) == seen
     assert (await cell.client.call_tool("ring", {"times": 1})).text == "ding"

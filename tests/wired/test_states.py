@@ -52,13 +52,22 @@ def accepted(key: str, **content: Any) -> dict[str, Raw]:
 async def test_a_round_by_hand(cell: Cell):
     """A retry brings the answers and the state, with a new id, and gets the next question or the result (`MRT-14`, `MRT-18`)."""
     key, state = await asked(cell.client, "book", {"day": "Monday"})
-    second = await put(cell.client, call("book", {"day": "Monday"}, input_responses=accepted(key, row=3), request_state=state))
+    second = await put(
+        cell.client,
+        call("book", {"day": "Monday"}, input_responses=accepted(key, row=3), request_state=state),
+    )
     assert isinstance(second, InputRequiredResult)
     (other,) = second.input_requests or {}
     assert other != key
     assert second.request_state != state
     done = await put(
-        cell.client, call("book", {"day": "Monday"}, input_responses=accepted(other, confirm=True), request_state=second.request_state)
+        cell.client,
+        call(
+            "book",
+            {"day": "Monday"},
+            input_responses=accepted(other, confirm=True),
+            request_state=second.request_state,
+        ),
     )
     assert done.text == "Booked A3 for Monday."
 
@@ -74,7 +83,12 @@ async def test_tampered_states(cell: Cell, change: str):
     else:
         false = {"cut": state[:-8], "made up": "not a state", "empty": ""}[change]
     with pytest.raises(McpError, match="requestState") as caught:
-        await put(cell.client, call("book", {"day": "Monday"}, input_responses=accepted(key, row=3), request_state=false))
+        await put(
+            cell.client,
+            call(
+                "book", {"day": "Monday"}, input_responses=accepted(key, row=3), request_state=false
+            ),
+        )
     assert caught.value.code == t.INVALID_PARAMS
 
 
@@ -105,7 +119,9 @@ async def test_other_arguments_in_another_order(cell: Cell):
     """The same arguments in another order are the same request."""
     key, state = await asked(cell.client, "book", {"day": "Monday"})
     raw = Raw(b'{ "day" : "Monday" }')
-    params = t.CallToolRequestParams(name="book", arguments=raw, input_responses=accepted(key, row=3), request_state=state)
+    params = t.CallToolRequestParams(
+        name="book", arguments=raw, input_responses=accepted(key, row=3), request_state=state
+    )
     assert isinstance(await put(cell.client, params), InputRequiredResult)
 
 
@@ -113,24 +129,47 @@ async def test_other_arguments_in_another_order(cell: Cell):
 async def test_missing_and_unknown_answers(cell: Cell):
     """A needed answer that is missing is asked for again; unknown keys are ignored (`MRT-21`, `MRT-22`)."""
     key, state = await asked(cell.client, "book", {"day": "Monday"})
-    again = await put(cell.client, call("book", {"day": "Monday"}, input_responses=accepted("nobody asked", row=1), request_state=state))
+    again = await put(
+        cell.client,
+        call(
+            "book",
+            {"day": "Monday"},
+            input_responses=accepted("nobody asked", row=1),
+            request_state=state,
+        ),
+    )
     assert isinstance(again, InputRequiredResult)
     assert list(again.input_requests or ()) == [key]
     second = await put(
-        cell.client, call("book", {"day": "Monday"}, input_responses=accepted(key, row=9), request_state=again.request_state)
+        cell.client,
+        call(
+            "book",
+            {"day": "Monday"},
+            input_responses=accepted(key, row=9),
+            request_state=again.request_state,
+        ),
     )
     assert isinstance(second, InputRequiredResult)
-    assert next(iter((second.input_requests or {}).values())).params.message == "Book A9 for Monday?"  # type: ignore[union-attr]  # a form
+    assert (
+        next(iter((second.input_requests or {}).values())).params.message == "Book A9 for Monday?"
+    )  # type: ignore[union-attr]  # a form
 
 
 @stateless
-@pytest.mark.parametrize("answer", [b"null", b"7", b'{"action":"perhaps"}', b'{"content":{}}', b"[]"])
+@pytest.mark.parametrize(
+    "answer", [b"null", b"7", b'{"action":"perhaps"}', b'{"content":{}}', b"[]"]
+)
 async def test_malformed_answers(cell: Cell, answer: bytes):
     """A malformed answer is an error, and never completes the call (`MRT-20`, `CFQ-06`)."""
     cell.excused = "client"
     key, state = await asked(cell.client, "book", {"day": "Monday"})
     with pytest.raises(McpError, match="inputResponses") as caught:
-        await put(cell.client, call("book", {"day": "Monday"}, input_responses={key: Raw(answer)}, request_state=state))
+        await put(
+            cell.client,
+            call(
+                "book", {"day": "Monday"}, input_responses={key: Raw(answer)}, request_state=state
+            ),
+        )
     assert caught.value.code == t.INVALID_PARAMS
 
 
@@ -139,14 +178,21 @@ async def test_a_retry_twice(cell: Cell):
     """The same retry sent twice does not run what happens once a second time, whichever of the two comes first (`MRT-09`, `CAN-08`)."""
     name = f"twice {len(cell.tape)}"
     key, state = await asked(cell.client, "charge", {"name": name})
-    retry = call("charge", {"name": name}, input_responses=accepted(key, value=True), request_state=state)
+    retry = call(
+        "charge", {"name": name}, input_responses=accepted(key, value=True), request_state=state
+    )
     one, other = await asyncio.gather(put(cell.client, retry), put(cell.client, retry))
     assert isinstance(one, InputRequiredResult)
     assert isinstance(other, InputRequiredResult)
     (next_key,) = one.input_requests or {}
     done = await put(
         cell.client,
-        call("charge", {"name": name}, input_responses=accepted(next_key, value=True), request_state=other.request_state),
+        call(
+            "charge",
+            {"name": name},
+            input_responses=accepted(next_key, value=True),
+            request_state=other.request_state,
+        ),
     )
     assert done.text.startswith("[1,")
 
@@ -156,10 +202,20 @@ async def test_another_worker_goes_on(cell: Cell):
     """A state that another process gave is good as long as both have the key: the tool runs again with the answers (`RPC-25`, `MRT-24`)."""
     key, state = await asked(cell.client, "book", {"day": "Monday"})
     async with connect(make_server(), revision=NEWEST, answers=cell.client._answers) as elsewhere:
-        second = await put(elsewhere, call("book", {"day": "Monday"}, input_responses=accepted(key, row=3), request_state=state))
+        second = await put(
+            elsewhere,
+            call(
+                "book", {"day": "Monday"}, input_responses=accepted(key, row=3), request_state=state
+            ),
+        )
         assert isinstance(second, InputRequiredResult)
         (other,) = second.input_requests or {}
-        params = call("book", {"day": "Monday"}, input_responses=accepted(other, confirm=True), request_state=second.request_state)
+        params = call(
+            "book",
+            {"day": "Monday"},
+            input_responses=accepted(other, confirm=True),
+            request_state=second.request_state,
+        )
         assert (await put(elsewhere, params)).text == "Booked A3 for Monday."
 
 
@@ -169,9 +225,22 @@ async def test_what_was_done_elsewhere_is_not_done_again(cell: Cell):
     server, name = make_server(), f"elsewhere {len(cell.tape)}"
     key, state = await asked(cell.client, "charge", {"name": name})
     async with connect(server, revision=NEWEST, answers=cell.client._answers) as elsewhere:
-        second = await put(elsewhere, call("charge", {"name": name}, input_responses=accepted(key, value=True), request_state=state))
+        second = await put(
+            elsewhere,
+            call(
+                "charge",
+                {"name": name},
+                input_responses=accepted(key, value=True),
+                request_state=state,
+            ),
+        )
         (other,) = second.input_requests
-        params = call("charge", {"name": name}, input_responses=accepted(other, value=True), request_state=second.request_state)
+        params = call(
+            "charge",
+            {"name": name},
+            input_responses=accepted(other, value=True),
+            request_state=second.request_state,
+        )
         assert (await put(elsewhere, params)).text == "[1,1,1]"
         assert server.state.noted == {f"{name} runs": 1, f"{name} second": 1}
 
@@ -180,21 +249,41 @@ async def test_the_state_of_another_principal():
     """A state is bound to whom it was given: with another principal it is an error (`MRT-08`, `SEC-05`)."""
     server = make_server()
     for principal in (Principal(subject="ada"), None):
-        async with Client(server.transport(principal=principal), revision=NEWEST, elicit=lambda params: True) as client:
+        async with Client(
+            server.transport(principal=principal), revision=NEWEST, elicit=lambda params: True
+        ) as client:
             if principal is not None:
                 key, state = await asked(client, "book", {"day": "Monday"})
                 continue
             with pytest.raises(McpError, match="requestState"):
-                await put(client, call("book", {"day": "Monday"}, input_responses=accepted(key, row=3), request_state=state))
+                await put(
+                    client,
+                    call(
+                        "book",
+                        {"day": "Monday"},
+                        input_responses=accepted(key, row=3),
+                        request_state=state,
+                    ),
+                )
 
 
 @pytest.mark.parametrize("park", [True, False], ids=["parked", "replayed"])
 async def test_expired_states(park: bool):
     """A state is good for as long as the server says, and no longer (`MRT-08`)."""
     clock = Clock()
-    async with connect(make_server(), revision=NEWEST, park=park, clock=clock, elicit=lambda params: True) as client:
+    async with connect(
+        make_server(), revision=NEWEST, park=park, clock=clock, elicit=lambda params: True
+    ) as client:
         key, state = await asked(client, "book", {"day": "Monday"})
         clock.advance(61)
         with pytest.raises(McpError, match="expired") as caught:
-            await put(client, call("book", {"day": "Monday"}, input_responses=accepted(key, row=3), request_state=state))
+            await put(
+                client,
+                call(
+                    "book",
+                    {"day": "Monday"},
+                    input_responses=accepted(key, row=3),
+                    request_state=state,
+                ),
+            )
         assert caught.value.code == t.INVALID_PARAMS

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from interlock import Client, McpError, TimedOut
-from interlock.types import INTERNAL_ERROR, LoggingMessageNotificationParams, ProgressNotificationParams
+from interlock.types import (
+    INTERNAL_ERROR,
+    LoggingMessageNotificationParams,
+    ProgressNotificationParams,
+)
 from interlock.types.lifecycle import LOGGING_LEVELS
 from interlock.wire.revisions import R2
 
@@ -26,13 +30,17 @@ async def test_progress(cell: Cell):
     result = await cell.client.call_tool("steps", {"to": 3}, on_progress=heard.append)
     assert result.text == "arrived"
     assert [(p.progress, p.total) for p in heard] == [(1, 3), (2, 3), (3, 3)]
-    assert [p.message for p in heard] == (["step 1", "step 2", "step 3"] if cell.revision >= R2 else [None] * 3)
+    assert [p.message for p in heard] == (
+        ["step 1", "step 2", "step 3"] if cell.revision >= R2 else [None] * 3
+    )
 
 
 async def test_progress_from_a_thread(cell: Cell):
     """Progress grows each time: what does not is not sent (`PRG-02`)."""
     heard: list[float] = []
-    assert (await cell.client.call_tool("climb", on_progress=lambda p: heard.append(p.progress))).text == "up"
+    assert (
+        await cell.client.call_tool("climb", on_progress=lambda p: heard.append(p.progress))
+    ).text == "up"
     assert heard == [1, 2, 3.5]
 
 
@@ -44,7 +52,9 @@ async def test_progress_that_nobody_wants(cell: Cell):
 
 
 @asynccontextmanager
-async def logging_client(cell: Cell, level: str | None) -> AsyncIterator[tuple[Client, list[LoggingMessageNotificationParams]]]:
+async def logging_client(
+    cell: Cell, level: str | None
+) -> AsyncIterator[tuple[Client, list[LoggingMessageNotificationParams]]]:
     """The cell's client, its log heard; the level it had before is put back where the era remembers one."""
     heard: list[LoggingMessageNotificationParams] = []
     client = cell.client
@@ -65,12 +75,16 @@ async def test_log_levels(cell: Cell, level: str):
     async with logging_client(cell, level) as (client, heard):
         await client.call_tool("chatter", {"logger": "test"})
     wanted = LOGGING_LEVELS[LOGGING_LEVELS.index(level) :]  # type: ignore[arg-type]  # a level
-    assert [(m.level, m.logger, m.data) for m in heard] == [(w, "test", {"level": w}) for w in wanted]
+    assert [(m.level, m.logger, m.data) for m in heard] == [
+        (w, "test", {"level": w}) for w in wanted
+    ]
 
 
 async def test_log_without_a_level(cell: Cell):
     """Who asked for none gets none in the newest revision, and from `info` on in the older ones (`LOG-04`, `LOG-05`)."""
-    cell.client._caller = None if cell.client._caller is None else type(cell.client._caller)(*_without_level(cell))
+    cell.client._caller = (
+        None if cell.client._caller is None else type(cell.client._caller)(*_without_level(cell))
+    )
     async with logging_client(cell, None) as (client, heard):
         await client.call_tool("chatter", {"logger": "test"})
     assert [m.level for m in heard] == (list(LOGGING_LEVELS[1:]) if cell.handshake else [])
@@ -91,7 +105,9 @@ async def test_ping(cell: Cell):
 async def begun(cell: Cell, tool: str, **arguments: object) -> asyncio.Task:
     """A call that has begun to run at the server."""
     running = asyncio.Event()
-    task = asyncio.create_task(cell.client.call_tool(tool, arguments, on_progress=lambda p: running.set()))
+    task = asyncio.create_task(
+        cell.client.call_tool(tool, arguments, on_progress=lambda p: running.set())
+    )
     waiting = asyncio.create_task(running.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED, timeout=10)
     waiting.cancel()
@@ -112,7 +128,11 @@ async def test_cancelling(cell: Cell, tool: str):
     await cell.client.ping()
     messages = cell.since(start)
     call = next(m for m in messages.messages("client") if m.get("params", {}).get("name") == tool)
-    cancels = [m["params"]["requestId"] for m in messages.messages("client") if m["method"] == "notifications/cancelled"]
+    cancels = [
+        m["params"]["requestId"]
+        for m in messages.messages("client")
+        if m["method"] == "notifications/cancelled"
+    ]
     assert cancels == ([] if cell.closes else [call["id"]])
     assert call["id"] not in [m.get("id") for m in messages.messages("server")]
 
@@ -129,7 +149,10 @@ async def test_timing_out_at_the_client(cell: Cell):
 async def test_timing_out_at_the_server(cell: Cell):
     """A tool with a limit is stopped, and the model is told."""
     result = await cell.client.call_tool("late")
-    assert (result.is_error, result.text) == (True, "The call took longer than 0.05 seconds and was stopped.")
+    assert (result.is_error, result.text) == (
+        True,
+        "The call took longer than 0.05 seconds and was stopped.",
+    )
 
 
 async def test_one_at_a_time(cell: Cell):
@@ -138,7 +161,9 @@ async def test_one_at_a_time(cell: Cell):
     second = asyncio.create_task(cell.client.call_tool("alone"))
     await asyncio.sleep(0)  # it sets out,
     await cell.client.ping()  # and by now it waits at the server
-    with pytest.raises(McpError, match="The tool alone is busy: 1 calls are running and 1 wait") as caught:
+    with pytest.raises(
+        McpError, match="The tool alone is busy: 1 calls are running and 1 wait"
+    ) as caught:
         await cell.client.call_tool("alone")
     assert (caught.value.code, caught.value.data) == (INTERNAL_ERROR, {"reason": "busy"})
     await cell.client.call_tool("release")
@@ -160,9 +185,15 @@ async def served(cell: Cell, make: Callable[[], Awaitable[Any]]) -> Any:
 
 async def test_too_many_at_once(cell: Cell):
     """A peer that has as many requests open as it may have is refused the next, and served again once some have ended."""
-    running = [await served(cell, partial(begun, cell, "hang", name=f"many {n}")) for n in range(MOST_CALLS)]
+    running = [
+        await served(cell, partial(begun, cell, "hang", name=f"many {n}"))
+        for n in range(MOST_CALLS)
+    ]
     with pytest.raises(
-        McpError, match="The server is busy" if cell.transport == "http" else f"busy: {MOST_CALLS} requests are running"
+        McpError,
+        match="The server is busy"
+        if cell.transport == "http"
+        else f"busy: {MOST_CALLS} requests are running",
     ) as caught:
         await cell.client.call_tool("hello", {"name": "Ada"})
     assert caught.value.data == {"reason": "busy"}
@@ -170,10 +201,14 @@ async def test_too_many_at_once(cell: Cell):
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)
     for n in range(MOST_CALLS):
-        assert (await served(cell, partial(cell.client.call_tool, "ended", {"name": f"many {n}"}))).text == "true"
+        assert (
+            await served(cell, partial(cell.client.call_tool, "ended", {"name": f"many {n}"}))
+        ).text == "true"
 
 
 async def test_many_at_once(cell: Cell):
     """Many calls at once each get their own answer (`RPC-05`)."""
-    results = await asyncio.gather(*(cell.client.call_tool("hello", {"name": str(n)}) for n in range(90)))
+    results = await asyncio.gather(
+        *(cell.client.call_tool("hello", {"name": str(n)}) for n in range(90))
+    )
     assert [result.text for result in results] == [f"Hello, {n}!" for n in range(90)]

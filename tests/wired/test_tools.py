@@ -7,7 +7,15 @@ import re
 
 import pytest
 
-from interlock import AudioContent, EmbeddedResource, ImageContent, McpError, ResourceLink, TextContent, ToolError
+from interlock import (
+    AudioContent,
+    EmbeddedResource,
+    ImageContent,
+    McpError,
+    ResourceLink,
+    TextContent,
+    ToolError,
+)
 from interlock.types import INVALID_PARAMS
 from interlock.wire.revisions import R1, R2, R3, R4, R5
 
@@ -24,19 +32,26 @@ async def test_listing(cell: Cell):
     assert tools == await cell.client.list_tools()
     hello = tools[0]
     assert hello.description == "Greet somebody."
-    assert hello.input_schema["properties"]["name"] == {"type": "string", "description": "whom to greet"}
+    assert hello.input_schema["properties"]["name"] == {
+        "type": "string",
+        "description": "whom to greet",
+    }
     assert (hello.annotations is not None) == (cell.revision >= R2)
     assert (hello.title == "Say hello") == (cell.revision >= R3)
     assert (hello.icons is not None) == (cell.revision >= R4)
     by_name = {tool.name: tool for tool in tools}
     assert (by_name["place"].output_schema is not None) == (cell.revision >= R3)
     assert (by_name["words"].output_schema is not None) == (cell.revision >= R5)
-    assert by_name["by_schema"].input_schema["properties"] == {"n": {"type": "integer", "minimum": 1}}
+    assert by_name["by_schema"].input_schema["properties"] == {
+        "n": {"type": "integer", "minimum": 1}
+    }
 
 
 async def test_text_and_numbers(cell: Cell):
     """Text comes as text, in place and from threads; a number is structured too (`TOL-11`, `TOL-12`)."""
-    assert (await cell.client.call_tool("hello", {"name": "Ada"})).content == [TextContent("Hello, Ada!")]
+    assert (await cell.client.call_tool("hello", {"name": "Ada"})).content == [
+        TextContent("Hello, Ada!")
+    ]
     result = await cell.client.call_tool("add", {"a": 2})
     assert result.content == [TextContent("3")]
     assert result.value() == (3 if cell.revision >= R3 else "3")
@@ -92,8 +107,12 @@ async def test_structured_content(cell: Cell):
     expected = {"name": "Ulm", "north": 48.4, "tags": ["blue"]}
     assert result.text == '{"name":"Ulm","north":48.4,"tags":["blue"]}'
     assert result.value() == (expected if cell.revision >= R3 else result.text)
-    assert (await cell.client.call_tool("value", {"kind": "mapping"})).text == '{"a":[1,2.5,null,true]}'
-    assert (await cell.client.call_tool("numbers", {"count": 3})).value() == ([0, 1, 2] if cell.revision >= R3 else "[0,1,2]")
+    assert (
+        await cell.client.call_tool("value", {"kind": "mapping"})
+    ).text == '{"a":[1,2.5,null,true]}'
+    assert (await cell.client.call_tool("numbers", {"count": 3})).value() == (
+        [0, 1, 2] if cell.revision >= R3 else "[0,1,2]"
+    )
     assert (await cell.client.call_tool("forecast", {"days": 4})).text == '{"days":4,"rain":true}'
 
 
@@ -171,7 +190,11 @@ async def test_protocol_errors_of_a_tool(cell: Cell):
     """An McpError is sent as it is."""
     with pytest.raises(McpError) as caught:
         await cell.client.call_tool("protest")
-    assert (caught.value.code, caught.value.message, caught.value.data) == (4711, "Not like this.", {"why": "because"})
+    assert (caught.value.code, caught.value.message, caught.value.data) == (
+        4711,
+        "Not like this.",
+        {"why": "because"},
+    )
 
 
 async def test_lifespan_and_caller(cell: Cell):
@@ -184,7 +207,9 @@ async def test_lifespan_and_caller(cell: Cell):
 
 async def test_meta_travels(cell: Cell):
     """`_meta` reaches the server's middleware, and what that adds comes back (`MET-01`)."""
-    result = await cell.client.call_tool("hello", {"name": "Ada"}, meta={"example.com/mark": [1, "ü"]})
+    result = await cell.client.call_tool(
+        "hello", {"name": "Ada"}, meta={"example.com/mark": [1, "ü"]}
+    )
     assert result.meta is not None
     assert result.meta["example.com/mark"] == [1, "ü"]
     info = result.meta.get("io.modelcontextprotocol/serverInfo")

@@ -48,7 +48,11 @@ class Forecast(TypedDict):
 def add_kinds(server: Server) -> None:
     """Tools of every kind of value."""
 
-    @server.tool(title="Say hello", annotations=ToolAnnotations(read_only_hint=True), icons=[Icon(src="https://example.com/i.png")])
+    @server.tool(
+        title="Say hello",
+        annotations=ToolAnnotations(read_only_hint=True),
+        icons=[Icon(src="https://example.com/i.png")],
+    )
     async def hello(name: str) -> str:
         """Greet somebody.
 
@@ -76,7 +80,9 @@ def add_kinds(server: Server) -> None:
             "link": ResourceLink(uri="note://one", name="one", mime_type="text/plain"),
             "embedded": ResourceContents(uri="note://one", text="Buy milk"),
             "mixed": ["first", Image(data=PNG, format="png"), TextContent("last")],
-            "result": CallToolResult(content=[TextContent("by hand")], meta={"example.com/made": "by hand"}),
+            "result": CallToolResult(
+                content=[TextContent("by hand")], meta={"example.com/made": "by hand"}
+            ),
         }
         return values[kind]
 
@@ -101,7 +107,11 @@ def add_kinds(server: Server) -> None:
         return text.split()
 
     @server.tool(
-        input_schema={"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]},
+        input_schema={
+            "type": "object",
+            "properties": {"n": {"type": "integer", "minimum": 1}},
+            "required": ["n"],
+        },
         meta={"example.com/origin": "schema"},
     )
     async def by_schema(arguments: dict[str, Any]) -> str:
@@ -117,7 +127,11 @@ def add_kinds(server: Server) -> None:
     async def who(ctx: Context[State]) -> dict[str, Any]:
         """What is known of the caller."""
         info = ctx.caller.info
-        return {"revision": ctx.caller.revision, "name": info.name if info else None, "level": ctx.caller.log_level}
+        return {
+            "revision": ctx.caller.revision,
+            "name": info.name if info else None,
+            "level": ctx.caller.log_level,
+        }
 
 
 def add_failures(server: Server) -> None:

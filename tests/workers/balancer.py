@@ -72,7 +72,9 @@ class Balancer:
             body = await reader.readexactly(int(length[1])) if length else b""
             there = await self._next()
             if there is None:
-                writer.write(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                writer.write(
+                    b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                )
                 return
             theirs, out = there
             try:
@@ -97,7 +99,12 @@ class Balancer:
                 return found
         return None
 
-    async def _pass_back(self, client: asyncio.StreamReader, theirs: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass_back(
+        self,
+        client: asyncio.StreamReader,
+        theirs: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         """The answer as it comes, until either end has gone."""
         gone = asyncio.ensure_future(client.read(1))
         begun = False
@@ -112,7 +119,9 @@ class Balancer:
                 data = b"" if piece.exception() else piece.result()
                 if not data:
                     if not begun:
-                        writer.write(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                        writer.write(
+                            b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                        )
                     return
                 begun = True
                 writer.write(data)

@@ -37,7 +37,13 @@ class Program:
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "INTERLOCK_STATE_KEY": key}
         self._errors = open(folder / f"stderr-{time.time_ns()}", "w+")  # noqa: SIM115 - closed with the process
         self.process = subprocess.Popen(
-            [sys.executable, "-c", WORKER, str(folder), json.dumps({"port": 0, "grace": 2.0, **options})],
+            [
+                sys.executable,
+                "-c",
+                WORKER,
+                str(folder),
+                json.dumps({"port": 0, "grace": 2.0, **options}),
+            ],
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
@@ -69,7 +75,9 @@ class Program:
     @property
     def children(self) -> list[int]:
         """The processes that it has forked and that live."""
-        found = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        found = (
+            Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        )
         return [int(pid) for pid in found if alive(int(pid))]
 
     def end(self) -> int:
@@ -80,7 +88,9 @@ class Program:
     def close(self) -> None:
         """See to it that nothing is left of it."""
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)  # its children too, also where it has gone before them
+            os.killpg(
+                self.process.pid, signal.SIGKILL
+            )  # its children too, also where it has gone before them
         self.process.wait(PATIENCE)
         assert self.process.stdout is not None
         self.process.stdout.close()

@@ -27,10 +27,15 @@ def place(kind: str, folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session", params=STORES)
-def workers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def workers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
     """Three workers behind a balancer, for all tests that break nothing."""
     folder = tmp_path_factory.mktemp(request.param)
-    with place(request.param, folder) as store, cluster(folder, 3, store=store, legacy_sse=True) as made:
+    with (
+        place(request.param, folder) as store,
+        cluster(folder, 3, store=store, legacy_sse=True) as made,
+    ):
         yield made
 
 

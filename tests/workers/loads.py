@@ -38,7 +38,9 @@ class Load:
 async def more(loads: list[Load]) -> None:
     """Wait until each has done ten calls more."""
     goals = [load.done + 10 for load in loads]
-    await asyncio.to_thread(until, lambda: all(load.done >= goal for load, goal in zip(loads, goals, strict=True)))
+    await asyncio.to_thread(
+        until, lambda: all(load.done >= goal for load, goal in zip(loads, goals, strict=True))
+    )
 
 
 def check(loads: list[Load], *, deaths: int) -> None:
@@ -47,4 +49,6 @@ def check(loads: list[Load], *, deaths: int) -> None:
         assert len(load.failed) <= deaths, load.failed
         for bad in load.failed:
             assert isinstance(bad, Unreachable)
-            assert any(words in str(bad) for words in ("before the answer", "not known", "status 502")), bad
+            assert any(
+                words in str(bad) for words in ("before the answer", "not known", "status 502")
+            ), bad

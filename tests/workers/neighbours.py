@@ -32,14 +32,20 @@ async def eventually(true: Callable[[], Awaitable[bool]]) -> None:
 
 
 @asynccontextmanager
-async def neighbours(count: int, make: Callable[[], Server], **options: Any) -> AsyncIterator[Neighbours]:
+async def neighbours(
+    count: int, make: Callable[[], Server], **options: Any
+) -> AsyncIterator[Neighbours]:
     """So many workers with these options."""
     loop = asyncio.get_running_loop()
     tasks, ports = [], []
     try:
         for _ in range(count):
             ready: asyncio.Future[Any] = loop.create_future()
-            tasks.append(loop.create_task(serve_web(make(), port=0, grace=1.0, on_ready=ready.set_result, **options)))
+            tasks.append(
+                loop.create_task(
+                    serve_web(make(), port=0, grace=1.0, on_ready=ready.set_result, **options)
+                )
+            )
             await asyncio.wait({ready, tasks[-1]}, return_when=asyncio.FIRST_COMPLETED)
             if tasks[-1].done():
                 tasks[-1].result()

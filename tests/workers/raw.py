@@ -75,26 +75,45 @@ class RawSession:
 
     async def open(self, worker: int, **capabilities: Any) -> Response:
         """`initialize` at a worker."""
-        params = {"protocolVersion": self.revision, "capabilities": CAPABILITIES, "clientInfo": {"name": "raw", "version": "1"}}
-        response = await self.send(worker, {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+        params = {
+            "protocolVersion": self.revision,
+            "capabilities": CAPABILITIES,
+            "clientInfo": {"name": "raw", "version": "1"},
+        }
+        response = await self.send(
+            worker, {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+        )
         if response.status == 200:
             self.id = response.headers["mcp-session-id"]
             await response.read(1 << 20)
-            told = await self.send(worker + 1, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+            told = await self.send(
+                worker + 1, {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            )
             assert told.status == 202
             await told.aclose()
         return response
 
     async def send(self, worker: int, message: Any, **headers: str) -> Response:
         """POST a message to a worker."""
-        head = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream"), *self._own(headers)]
+        head = [
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+            *self._own(headers),
+        ]
         async with asyncio.timeout(PATIENCE):
-            return await self.fetch(Request("POST", self.cluster.at(worker), tuple(head), json.dumps(message).encode()))
+            return await self.fetch(
+                Request("POST", self.cluster.at(worker), tuple(head), json.dumps(message).encode())
+            )
 
-    async def begin(self, worker: int, method: str, params: Any = None, *, id: Any = None) -> Stream:
+    async def begin(
+        self, worker: int, method: str, params: Any = None, *, id: Any = None
+    ) -> Stream:
         """A request that is answered by an event stream."""
         response = await self.send(worker, self.request(method, params, id=id))
-        assert response.headers["content-type"].startswith("text/event-stream"), (response.status, await response.read(1 << 20))
+        assert response.headers["content-type"].startswith("text/event-stream"), (
+            response.status,
+            await response.read(1 << 20),
+        )
         return Stream(response)
 
     async def ask(self, worker: int, method: str, params: Any = None) -> Any:
@@ -118,27 +137,43 @@ class RawSession:
 
     async def get(self, worker: int, last: str | None = None) -> Response:
         """GET at a worker, whatever comes of it."""
-        head = [("Accept", "text/event-stream"), *self._own({} if last is None else {"Last-Event-ID": last})]
+        head = [
+            ("Accept", "text/event-stream"),
+            *self._own({} if last is None else {"Last-Event-ID": last}),
+        ]
         async with asyncio.timeout(PATIENCE):
             return await self.fetch(Request("GET", self.cluster.at(worker), tuple(head)))
 
     async def delete(self, worker: int) -> int:
         """DELETE at a worker; the status."""
-        response = await self.fetch(Request("DELETE", self.cluster.at(worker), tuple(self._own({}))))
+        response = await self.fetch(
+            Request("DELETE", self.cluster.at(worker), tuple(self._own({})))
+        )
         await response.aclose()
         return response.status
 
     def request(self, method: str, params: Any = None, *, id: Any = None) -> dict[str, Any]:
         """A request with an id of its own."""
-        return {"jsonrpc": "2.0", "id": next(self._ids) if id is None else id, "method": method, "params": params or {}}
+        return {
+            "jsonrpc": "2.0",
+            "id": next(self._ids) if id is None else id,
+            "method": method,
+            "params": params or {},
+        }
 
     def _own(self, more: dict[str, str]) -> list[tuple[str, str]]:
-        session = [("Mcp-Session-Id", self.id), ("Mcp-Protocol-Version", self.revision)] if self.id else []
+        session = (
+            [("Mcp-Session-Id", self.id), ("Mcp-Protocol-Version", self.revision)]
+            if self.id
+            else []
+        )
         return [*session, *more.items()]
 
 
 @asynccontextmanager
-async def session(cluster: Cluster, revision: str = R4, *, worker: int = 0) -> AsyncIterator[RawSession]:
+async def session(
+    cluster: Cluster, revision: str = R4, *, worker: int = 0
+) -> AsyncIterator[RawSession]:
     """A session that was opened at a worker and confirmed at the next one; all its connections end with it."""
     fetch = HttpFetch(proxies=Proxies())
     made = RawSession(fetch, cluster, revision)

@@ -35,11 +35,15 @@ async def test_calls_of_one_client_run_at_every_worker(workers: Cluster, revisio
 
 
 @pytest.mark.parametrize("revision", [R4, R5])
-async def test_questions_in_the_middle_of_a_call_are_answered_at_other_workers(workers: Cluster, revision: str):
+async def test_questions_in_the_middle_of_a_call_are_answered_at_other_workers(
+    workers: Cluster, revision: str
+):
     """Elicitation, sampling and roots: the answers are POSTs of their own, and land wherever (`HTL-10`)."""
     async with (
         asyncio.timeout(30),
-        Client(workers.url, revision=revision, elicit=answer, sample=say, roots=["file:///here"]) as client,
+        Client(
+            workers.url, revision=revision, elicit=answer, sample=say, roots=["file:///here"]
+        ) as client,
     ):
         results = await asyncio.gather(*(client.call_tool("ask_all") for _ in range(5)))
     assert [result.value() for result in results] == [["41", "words", "file:///here"]] * 5
@@ -62,13 +66,24 @@ async def test_an_answer_posted_to_any_worker_reaches_the_call(workers: Cluster,
 async def test_questions_of_several_workers_are_not_mixed_up(workers: Cluster):
     """Every worker asks in the same session at the same time, under ids that no other uses; each gets its own answer."""
     async with session(workers) as mine:
-        streams = [await mine.begin(n, "tools/call", tool("ask", question=f"q{n}")) for n in range(6)]
+        streams = [
+            await mine.begin(n, "tools/call", tool("ask", question=f"q{n}")) for n in range(6)
+        ]
         questions = [await stream.message() for stream in streams]
         assert len({question["id"] for question in questions}) == 6
         for n, question in enumerate(questions):
             assert question["params"]["message"] == f"q{n}"
-            await mine.send(n + 1, {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"value": n}}})
-        answers = [(await stream.messages())[-1]["result"]["content"][0]["text"] for stream in streams]
+            await mine.send(
+                n + 1,
+                {
+                    "jsonrpc": "2.0",
+                    "id": question["id"],
+                    "result": {"action": "accept", "content": {"value": n}},
+                },
+            )
+        answers = [
+            (await stream.messages())[-1]["result"]["content"][0]["text"] for stream in streams
+        ]
         assert answers == [f"{workers.workers[n % 3].process.pid} {n}" for n in range(6)]
 
 
@@ -77,19 +92,29 @@ async def test_progress_reaches_the_client_whichever_worker_counts(workers: Clus
     async with asyncio.timeout(30), Client(workers.url, revision=R4) as client:
         for _ in range(3):
             seen: list[float] = []
-            await client.call_tool("count", {"to": 50}, on_progress=lambda p, seen=seen: seen.append(p.progress))
+            await client.call_tool(
+                "count", {"to": 50}, on_progress=lambda p, seen=seen: seen.append(p.progress)
+            )
             assert seen == [*range(1, 51)]
 
 
 async def test_a_log_level_set_at_one_worker_holds_at_all(workers: Cluster):
     """What a client has said once counts everywhere from the moment it is confirmed."""
     async with session(workers) as mine:
-        for level, heard in (("warning", ["warning", "error"]), ("error", ["error"]), ("debug", ["debug", "info", "warning", "error"])):
+        for level, heard in (
+            ("warning", ["warning", "error"]),
+            ("error", ["error"]),
+            ("debug", ["debug", "info", "warning", "error"]),
+        ):
             assert (await mine.ask(1, "logging/setLevel", {"level": level}))["result"] == {}
             for worker in range(3):
-                *told, result = await (await mine.begin(worker, "tools/call", tool("speak"))).messages()
+                *told, result = await (
+                    await mine.begin(worker, "tools/call", tool("speak"))
+                ).messages()
                 assert [message["params"]["data"] for message in told] == heard
-                assert result["result"]["content"][0]["text"] == str(workers.workers[worker].process.pid)
+                assert result["result"]["content"][0]["text"] == str(
+                    workers.workers[worker].process.pid
+                )
 
 
 async def test_a_cancellation_posted_to_another_worker_ends_the_call(workers: Cluster):
@@ -98,7 +123,14 @@ async def test_a_cancellation_posted_to_another_worker_ends_the_call(workers: Cl
         name = f"c{mine.id}"
         stream = await mine.begin(0, "tools/call", tool("hang", name=name), id="to be cancelled")
         assert (await stream.message())["method"] == "notifications/progress"
-        told = await mine.send(1, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "to be cancelled"}})
+        told = await mine.send(
+            1,
+            {
+                "jsonrpc": "2.0",
+                "method": "notifications/cancelled",
+                "params": {"requestId": "to be cancelled"},
+            },
+        )
         assert told.status == 202
         assert await stream.messages() == []
         noted(workers.folder, f"{name} was cancelled")
@@ -122,7 +154,10 @@ async def test_the_end_of_a_session_at_one_worker_ends_all_of_it_everywhere(work
     """DELETE: calls are cancelled and say so, streams end, and the session is unknown from then on (`HTL-42`)."""
     async with session(workers) as mine:
         names = [f"d{n}{mine.id}" for n in range(2)]
-        calls = [await mine.begin(n, "tools/call", tool("hang", name=name)) for n, name in enumerate(names)]
+        calls = [
+            await mine.begin(n, "tools/call", tool("hang", name=name))
+            for n, name in enumerate(names)
+        ]
         for call in calls:
             assert (await call.message())["method"] == "notifications/progress"
         listening = await mine.listen(1)

@@ -47,7 +47,9 @@ async def test_subscribed_at_one_heard_at_another_told_by_a_third(workers: Clust
 
 
 @pytest.mark.parametrize("revision", [R3, R4])
-async def test_a_stream_of_notices_that_moves_misses_nothing_and_repeats_nothing(workers: Cluster, revision: str):
+async def test_a_stream_of_notices_that_moves_misses_nothing_and_repeats_nothing(
+    workers: Cluster, revision: str
+):
     """Broken after each notice, with another one told meanwhile; the next worker goes on where the last one was (`HTL-35`)."""
     async with session(workers, revision) as mine:
         for n in range(40):
@@ -66,7 +68,9 @@ async def test_a_stream_of_notices_that_moves_misses_nothing_and_repeats_nothing
         assert heard == [f"thing://{n}" for n in range(40)]
 
 
-async def test_a_stream_that_breaks_before_it_has_said_what_was_missed_loses_nothing(workers: Cluster):
+async def test_a_stream_that_breaks_before_it_has_said_what_was_missed_loses_nothing(
+    workers: Cluster,
+):
     """Only its first event has come, which gives its place: whoever goes on from there hears all that was missed."""
     async with session(workers) as mine:
         await mine.ask(0, "resources/subscribe", {"uri": "thing://5"})
@@ -85,8 +89,15 @@ async def test_two_subscriptions_at_once_lose_neither(workers: Cluster):
     """Thirty at a time, at all workers: every one is kept."""
     async with session(workers) as mine:
         wanted = [f"thing://{n}" for n in range(30)]
-        await asyncio.gather(*(mine.ask(n, "resources/subscribe", {"uri": uri}) for n, uri in enumerate(wanted)))
-        await asyncio.gather(*(mine.ask(n, "resources/unsubscribe", {"uri": uri}) for n, uri in enumerate(wanted[::2])))
+        await asyncio.gather(
+            *(mine.ask(n, "resources/subscribe", {"uri": uri}) for n, uri in enumerate(wanted))
+        )
+        await asyncio.gather(
+            *(
+                mine.ask(n, "resources/unsubscribe", {"uri": uri})
+                for n, uri in enumerate(wanted[::2])
+            )
+        )
         stream = await mine.listen(1)
         await stream.next()
         for n in range(30):
@@ -110,11 +121,19 @@ async def test_only_the_newest_stream_of_a_session_is_told(workers: Cluster):
 
 
 @pytest.mark.parametrize("revision", [R4, R5])
-async def test_changes_reach_listeners_of_both_eras_at_every_worker(workers: Cluster, revision: str):
+async def test_changes_reach_listeners_of_both_eras_at_every_worker(
+    workers: Cluster, revision: str
+):
     """Six clients, their streams spread over the workers; one change of a list and one of a resource, each told by one worker."""
     async with asyncio.timeout(30), AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(Client(workers.url, revision=revision)) for _ in range(6)]
-        watches = [await stack.enter_async_context(client.watch(tools=True, resources=["thing://8"])) for client in clients]
+        clients = [
+            await stack.enter_async_context(Client(workers.url, revision=revision))
+            for _ in range(6)
+        ]
+        watches = [
+            await stack.enter_async_context(client.watch(tools=True, resources=["thing://8"]))
+            for client in clients
+        ]
         await clients[0].call_tool("grow")
         for watch in watches:
             assert (await anext(watch)).kind == "tools"

@@ -15,7 +15,9 @@ from tests.workers.clusters import Program
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one", "two"])
-def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+def program(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Program]:
     """One process or two, with a guard."""
     made = Program(tmp_path_factory.mktemp("guarded"), workers=request.param, guarded=True)
     try:
@@ -28,7 +30,12 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def client_of(program: Program, revision: str, **headers: str) -> Client:
     """A client that says who it is."""
-    return Client(Http(program.url, headers={name.replace("_", "-"): value for name, value in headers.items()}), revision=revision)
+    return Client(
+        Http(
+            program.url, headers={name.replace("_", "-"): value for name, value in headers.items()}
+        ),
+        revision=revision,
+    )
 
 
 @pytest.mark.parametrize("revision", [R4, R5])
@@ -43,8 +50,13 @@ async def test_a_guard_before_each_worker(program: Program, revision: str) -> No
                 assert "secret" not in {tool.name for tool in await client.list_tools()}
                 with pytest.raises(McpError) as caught:
                     await client.call_tool("secret")
-                assert (caught.value.code, caught.value.data) == (FORBIDDEN, {"requiredScopes": ["secrets"]})
+                assert (caught.value.code, caught.value.data) == (
+                    FORBIDDEN,
+                    {"requiredScopes": ["secrets"]},
+                )
         async with client_of(program, revision, x_who="ada", x_scopes="secrets") as client:
             assert "secret" in {tool.name for tool in await client.list_tools()}
-            results: list[Any] = await asyncio.gather(*(client.call_tool("secret") for _ in range(20)))
+            results: list[Any] = await asyncio.gather(
+                *(client.call_tool("secret") for _ in range(20))
+            )
             assert {result.text.split()[0] for result in results} == {"ada"}

@@ -60,7 +60,9 @@ async def lose_a_worker(workers: Cluster, mine) -> None:
     assert await (await mine.listen(2, doomed.last)).messages() == [lost]
     # The call of the other worker runs on, and can be ended.
     assert not any("lucky was cancelled" in line for line in marks(workers.folder))
-    await mine.send(2, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "lucky"}})
+    await mine.send(
+        2, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "lucky"}}
+    )
     await asyncio.to_thread(noted, workers.folder, "lucky was cancelled")
 
 
@@ -70,18 +72,28 @@ async def test_a_client_is_told_which_of_its_calls_are_lost(store: str, tmp_path
     with cluster(tmp_path, 3, store=store) as workers:
         async with asyncio.timeout(60), Client(workers.url, revision=revision) as client:
             names = [f"h{n}" for n in range(6)]
-            calls = {name: asyncio.ensure_future(client.call_tool("hang", {"name": name})) for name in names}
+            calls = {
+                name: asyncio.ensure_future(client.call_tool("hang", {"name": name}))
+                for name in names
+            }
             for name in names:
                 await asyncio.to_thread(noted, workers.folder, f"{name} hangs")
             victim = str(workers.workers[0].process.pid)
-            doomed = {line.split()[1] for line in marks(workers.folder) if line.startswith(victim) and line.endswith("hangs")}
+            doomed = {
+                line.split()[1]
+                for line in marks(workers.folder)
+                if line.startswith(victim) and line.endswith("hangs")
+            }
             assert doomed
             workers.workers[0].process.kill()
             workers.workers[0].process.wait()
             for name in doomed:
                 with pytest.raises((t.Unreachable, t.McpError)) as bad:
                     await calls[name]
-                assert any(words in str(bad.value) for words in ("before the answer", "not known", "status 502"))
+                assert any(
+                    words in str(bad.value)
+                    for words in ("before the answer", "not known", "status 502")
+                )
             assert not any(calls[name].done() for name in names if name not in doomed)
             assert (await client.call_tool("pid")).value()
             for name in set(names) - doomed:

@@ -67,9 +67,22 @@ async def test_a_session_lasts_as_long_as_its_stream_and_is_soon_gone_without(st
     """It is prolonged while the stream is open, so that one whose worker was killed does not count for long."""
     fetch, looking = HttpFetch(proxies=Proxies()), open_store(store)
     limits = Limits(idle_seconds=1.0)
-    async with asyncio.timeout(30), neighbours(2, lambda: Server("old"), store=store, legacy_sse=True, limits=limits) as workers:
+    async with (
+        asyncio.timeout(30),
+        neighbours(
+            2, lambda: Server("old"), store=store, legacy_sse=True, limits=limits
+        ) as workers,
+    ):
         await looking.open()
-        stream = Stream(await fetch(Request("GET", workers.at(0).removesuffix("/mcp") + "/sse", (("Accept", "text/event-stream"),))))
+        stream = Stream(
+            await fetch(
+                Request(
+                    "GET",
+                    workers.at(0).removesuffix("/mcp") + "/sse",
+                    (("Accept", "text/event-stream"),),
+                )
+            )
+        )
         endpoint = (await stream.next()).data.decode()
         id = endpoint.partition("session=")[2]
         first = await looking.sessions.load(id, now=time.time())

@@ -16,7 +16,10 @@ from tests.workers.raw import RawSession, Stream, session, tool
 
 def said(messages: list) -> list[str]:
     """What the log messages say, and then the result."""
-    return [m["params"]["data"] if "method" in m else m["result"]["content"][0]["text"] for m in messages]
+    return [
+        m["params"]["data"] if "method" in m else m["result"]["content"][0]["text"]
+        for m in messages
+    ]
 
 
 async def begun(mine: RawSession, name: str, worker: int = 0, to: int = 6) -> Stream:
@@ -29,7 +32,9 @@ async def begun(mine: RawSession, name: str, worker: int = 0, to: int = 6) -> St
 
 @pytest.mark.parametrize("revision", [R2, R3, R4])
 @pytest.mark.parametrize("at", [0, 1])
-async def test_a_broken_stream_of_a_call_goes_on_at_any_worker(workers: Cluster, revision: str, at: int):
+async def test_a_broken_stream_of_a_call_goes_on_at_any_worker(
+    workers: Cluster, revision: str, at: int
+):
     """Broken after the first step; two more come while nobody listens, the rest while it is followed (`HTL-34`, `HTL-35`)."""
     async with session(workers, revision) as mine:
         name = f"r{mine.id}"
@@ -76,7 +81,12 @@ async def test_a_stream_can_be_had_again_after_its_end(workers: Cluster, at: int
         ids = [event.id for event in stream.events]
         for place, id in enumerate(ids):
             again = await (await mine.listen(at, id)).messages()
-            assert said(again) == ([f"{name} {n}" for n in range(1, 4)] + [f"{name} done"])[max(place, 0) :][: len(again)]
+            assert (
+                said(again)
+                == ([f"{name} {n}" for n in range(1, 4)] + [f"{name} done"])[max(place, 0) :][
+                    : len(again)
+                ]
+            )
             assert len(again) == len(ids) - 1 - place
 
 
@@ -114,7 +124,12 @@ async def test_a_tool_may_let_its_client_go_and_be_asked_for_the_rest(workers: C
 async def test_our_client_polls_through_the_balancer(workers: Cluster):
     """The client comes back by itself, to whichever worker, and gets all (`HTL-17`, `HTL-18`)."""
     heard: list[str] = []
-    async with asyncio.timeout(30), Client(workers.url, revision=R4, on_log=lambda m: heard.append(m.data), log_level="warning") as client:
+    async with (
+        asyncio.timeout(30),
+        Client(
+            workers.url, revision=R4, on_log=lambda m: heard.append(m.data), log_level="warning"
+        ) as client,
+    ):
         name = f"o{id(client)}"
         for n in range(1, 6):
             workers.step(name, n, "disconnect" if n % 2 else "")
@@ -167,7 +182,10 @@ async def test_a_client_may_be_faster_than_the_store():
         await stream.next()
         await stream.break_off()
         rest = await mine.listen(1, stream.last)
-        assert [message.get("method") for message in await rest.messages()] == ["notifications/message", None]
+        assert [message.get("method") for message in await rest.messages()] == [
+            "notifications/message",
+            None,
+        ]
 
 
 class Late(Slow):
@@ -192,7 +210,10 @@ async def test_a_stream_that_is_ended_before_the_others_know_of_it():
     async def announced() -> bool:
         return any(b"listening" in note for note in store.posted)
 
-    async with neighbours(2, lambda: Server("late"), store=store) as workers, session(workers) as mine:
+    async with (
+        neighbours(2, lambda: Server("late"), store=store) as workers,
+        session(workers) as mine,
+    ):
         opening = asyncio.ensure_future(mine.listen(0))
         await eventually(announced)
         assert await mine.delete(0) == 204

@@ -22,9 +22,15 @@ def make() -> Server:
 async def test_sessions_are_counted_over_all_workers(store: str):
     """Five in all, wherever they are opened, also at the same time; one that ends makes room for one, at any worker."""
     fetch = HttpFetch(proxies=Proxies())
-    async with asyncio.timeout(30), neighbours(3, make, store=store, limits=Limits(sessions=5)) as workers:
+    async with (
+        asyncio.timeout(30),
+        neighbours(3, make, store=store, limits=Limits(sessions=5)) as workers,
+    ):
         mine = [RawSession(fetch, workers, R4) for _ in range(12)]
-        statuses = [response.status for response in await asyncio.gather(*(each.open(n) for n, each in enumerate(mine)))]
+        statuses = [
+            response.status
+            for response in await asyncio.gather(*(each.open(n) for n, each in enumerate(mine)))
+        ]
         assert sorted(statuses) == [200] * 5 + [503] * 7
         refused = await mine[statuses.index(503)].open(1)
         assert refused.status == 503

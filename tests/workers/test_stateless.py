@@ -19,10 +19,16 @@ async def answer(*about) -> dict:
 
 def pids(cluster: Cluster, what: str) -> list[int]:
     """The processes that have noted something."""
-    return [int(line.partition(" ")[0]) for line in marks(cluster.folder) if line.partition(" ")[2] == what]
+    return [
+        int(line.partition(" ")[0])
+        for line in marks(cluster.folder)
+        if line.partition(" ")[2] == what
+    ]
 
 
-async def test_a_retry_that_lands_at_another_worker_runs_the_tool_again_and_nothing_twice(workers: Cluster):
+async def test_a_retry_that_lands_at_another_worker_runs_the_tool_again_and_nothing_twice(
+    workers: Cluster,
+):
     """Three rounds at three workers: what `ctx.once` did at the second is not done again at the third, though the call is parked elsewhere."""
     async with asyncio.timeout(30), Client(workers.url, revision=R5, elicit=answer) as client:
         for n in range(6):
@@ -48,9 +54,13 @@ async def test_workers_that_were_forked_share_a_key(tmp_path):
     try:
         async with asyncio.timeout(30), Client(program.url, revision=R5, elicit=answer) as client:
             names = [f"f{n}" for n in range(20)]
-            results = await asyncio.gather(*(client.call_tool("pay", {"name": name}) for name in names))
+            results = await asyncio.gather(
+                *(client.call_tool("pay", {"name": name}) for name in names)
+            )
             assert {result.text.rpartition(" ")[0] for result in results} == {"41 41 receipt"}
-        assert sorted(line.split()[1] for line in marks(tmp_path) if line.endswith("paid")) == sorted(names)
+        assert sorted(
+            line.split()[1] for line in marks(tmp_path) if line.endswith("paid")
+        ) == sorted(names)
     finally:
         program.close()
 
@@ -59,6 +69,8 @@ async def test_several_machines_without_a_common_key_say_so(store: str, tmp_path
     """A state that another server has sealed is refused, in words that name the cause (`MRT-08`)."""
     with cluster(tmp_path, 2, key="", store=store) as machines:
         async with asyncio.timeout(30), Client(machines.url, revision=R5, elicit=answer) as client:
-            with pytest.raises(McpError, match=re.escape("or belongs to another request or server")):
+            with pytest.raises(
+                McpError, match=re.escape("or belongs to another request or server")
+            ):
                 await client.call_tool("pay", {"name": "nobody"})
     assert not [line for line in marks(tmp_path) if line.endswith("paid")]

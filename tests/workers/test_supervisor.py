@@ -42,7 +42,9 @@ async def test_a_worker_that_is_killed_is_replaced(start: Start):
         for _ in range(2):
             victim = int((await client.call_tool("pid")).value())
             os.kill(victim, signal.SIGKILL)
-            until(lambda victim=victim: len(program.children) == 3 and victim not in program.children)
+            until(
+                lambda victim=victim: len(program.children) == 3 and victim not in program.children
+            )
             assert int((await client.call_tool("pid")).value()) != victim
     assert len(set(program.children) - set(before)) == 2
     assert "another one takes its place" in program.errors
@@ -63,7 +65,10 @@ async def test_the_loss_of_one_of_several_on_a_socket(start: Start):
             victim = program.children[0]
             os.kill(victim, signal.SIGKILL)
             await more(loads)
-            await asyncio.to_thread(until, lambda victim=victim: len(program.children) == 3 and victim not in program.children)
+            await asyncio.to_thread(
+                until,
+                lambda victim=victim: len(program.children) == 3 and victim not in program.children,
+            )
         assert [load.session for load in loads] == sessions
         assert len(set(sessions)) == 3  # two of their own, and none in the stateless era
         for load in loads:
@@ -94,11 +99,16 @@ def _accepts(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-async def test_calls_that_run_may_finish_when_the_parent_is_told_to_end(start: Start, tmp_path: Path):
+async def test_calls_that_run_may_finish_when_the_parent_is_told_to_end(
+    start: Start, tmp_path: Path
+):
     """A call within the grace is answered as if nothing were."""
     program = start(workers=2, grace=10.0).ready()
     async with asyncio.timeout(PATIENCE), Client(program.url, revision=R4) as client:
-        calls = [asyncio.ensure_future(client.call_tool("steps", {"name": f"s{n}", "to": 2})) for n in range(4)]
+        calls = [
+            asyncio.ensure_future(client.call_tool("steps", {"name": f"s{n}", "to": 2}))
+            for n in range(4)
+        ]
         for n in range(4):
             (tmp_path / f"s{n}.1").write_text("")
         await client.call_tool("pid")

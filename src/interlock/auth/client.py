@@ -44,7 +44,9 @@ _MOST_STEP_UPS = 3  # of one request, and of all for the same scopes
 _MOST_OPERATIONS = 256  # whose step-ups are remembered
 _SCHEMES = ("bearer", "dpop")
 _PAUSE = 60.0  # seconds in which nobody is asked again after a token that was of no use
-_LEASE = 30.0  # seconds after which another program takes over from one that died while it refreshed
+_LEASE = (
+    30.0  # seconds after which another program takes over from one that died while it refreshed
+)
 
 
 class Authorization:
@@ -78,7 +80,11 @@ class Authorization:
         tell: Callable[[Note], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.way, self.scopes, self.account = way, tuple(scopes.split() if isinstance(scopes, str) else scopes), account
+        self.way, self.scopes, self.account = (
+            way,
+            tuple(scopes.split() if isinstance(scopes, str) else scopes),
+            account,
+        )
         self.dpop, self.key, self.hosts, self.assume_pkce = dpop, key, tuple(hosts), assume_pkce
         self.agent, self.fetch, self.tell, self.clock = agent, fetch, tell, clock
         self._vault = vault
@@ -113,13 +119,23 @@ class Access:
 
     def __init__(self, whole: Authorization, url: str) -> None:
         self.url, self._whole = url, whole
-        self.name = " ".join(part for part in (canonical(url), whole.way.label, whole.account) if part)
+        self.name = " ".join(
+            part for part in (canonical(url), whole.way.label, whole.account) if part
+        )
         self._grant: Grant | None = None
         self._loaded = False
-        self._before: Grant | None = None  # what there was, where it could not be renewed without a person
-        self._new: Literal["", "refreshed", "granted"] = ""  # how the grant came, until the server has taken its token
-        self._vain_until = 0.0  # wall clock: until then a token that was just granted is known to be of no use
-        self._lasting: Grant | None = None  # could not be renewed before its end, and is used until then
+        self._before: Grant | None = (
+            None  # what there was, where it could not be renewed without a person
+        )
+        self._new: Literal["", "refreshed", "granted"] = (
+            ""  # how the grant came, until the server has taken its token
+        )
+        self._vain_until = (
+            0.0  # wall clock: until then a token that was just granted is known to be of no use
+        )
+        self._lasting: Grant | None = (
+            None  # could not be renewed before its end, and is used until then
+        )
         self._key: SigningKey | None = None
         self._key_of: Grant | None = None
         self._nonces: dict[str, str] = {}  # by origin
@@ -160,18 +176,35 @@ class Access:
         nonce = headers.get("dpop-nonce")
         if nonce is not None:
             self._nonces[origin(request.url)] = nonce
-        if status != 401 and self._new and status < 500 and self._grant is not None and token_of(request) == self._grant.access_token:
+        if (
+            status != 401
+            and self._new
+            and status < 500
+            and self._grant is not None
+            and token_of(request) == self._grant.access_token
+        ):
             self._new, self._vain_until = "", 0.0
         if status not in (401, 403):
             return False
         challenges = read_challenges(headers.get("www-authenticate", ""))
         if status == 403:
-            lacking = next((one for one in challenges if one.scheme in _SCHEMES and one.error == "insufficient_scope"), None)
+            lacking = next(
+                (
+                    one
+                    for one in challenges
+                    if one.scheme in _SCHEMES and one.error == "insufficient_scope"
+                ),
+                None,
+            )
             return lacking is not None and await self._step_up(request, lacking, tries)
         challenge = find(challenges, *_SCHEMES)
         if tries >= _MOST_TRIES:
             raise useless(self.url, challenge)
-        if nonce is not None and (dpop := find(challenges, "dpop")) is not None and dpop.error == "use_dpop_nonce":
+        if (
+            nonce is not None
+            and (dpop := find(challenges, "dpop")) is not None
+            and dpop.error == "use_dpop_nonce"
+        ):
             return True  # that says nothing of the token
         return await self._replace(request, challenge, tries)
 
@@ -191,13 +224,24 @@ class Access:
     # -- tokens ------------------------------------------------------------------------------------------------
 
     def _signed(self, request: Request, grant: Grant) -> Request:
-        if request.url != self.url and not leads_to(request.url, self.url):  # a token goes to its server and to nobody else (`AUT-09`)
+        if request.url != self.url and not leads_to(
+            request.url, self.url
+        ):  # a token goes to its server and to nobody else (`AUT-09`)
             return request
-        pairs = [(name, value) for name, value in request.headers if name.lower() != "authorization"]
+        pairs = [
+            (name, value) for name, value in request.headers if name.lower() != "authorization"
+        ]
         pairs.append(("Authorization", f"{grant.token_type} {grant.access_token}"))
         if grant.token_type == "DPoP":
             pairs = [pair for pair in pairs if pair[0].lower() != "dpop"]
-            pairs.append(("DPoP", self._proof(request.method, request.url, self._nonces.get(origin(request.url)), grant)))
+            pairs.append(
+                (
+                    "DPoP",
+                    self._proof(
+                        request.method, request.url, self._nonces.get(origin(request.url)), grant
+                    ),
+                )
+            )
         return replace(request, headers=tuple(pairs))
 
     async def _load(self) -> Grant | None:
@@ -214,7 +258,9 @@ class Access:
         grant, given = read_grant(kept), self._given()
         if grant is None or (self._whole.dpop and grant.key is None):
             return None
-        if given is not None and (given.client_id != grant.client_id or given.issuer not in ("", grant.issuer)):
+        if given is not None and (
+            given.client_id != grant.client_id or given.issuer not in ("", grant.issuer)
+        ):
             return None
         try:
             self._bound(grant)
@@ -248,7 +294,9 @@ class Access:
         try:
             if grant is None:
                 return False
-            member = await self._member(grant) or Member(issuer=grant.issuer, client_id=grant.client_id)
+            member = await self._member(grant) or Member(
+                issuer=grant.issuer, client_id=grant.client_id
+            )
             return await perform(revoke(grant, member, self._means(grant)), roads, tell=whole.tell)
         finally:
             await self.forget()
@@ -262,7 +310,12 @@ class Access:
         if token_of(request) != grant.access_token and tries < _MOST_TRIES:
             return True
         tried = self._step_ups.get(needed, 0)
-        if not needed or needed <= set(grant.asked) or tried >= _MOST_STEP_UPS or tries > _MOST_STEP_UPS:
+        if (
+            not needed
+            or needed <= set(grant.asked)
+            or tried >= _MOST_STEP_UPS
+            or tries > _MOST_STEP_UPS
+        ):
             raise too_little(self.url, needed, grant)
         while (grant := self._grant) is not None and not needed <= set(grant.asked):
             if not self._flight.under_way:  # else it is what others want, and we come after them
@@ -272,7 +325,9 @@ class Access:
             await self._renew(grant, challenge, fresh=True)
         return True
 
-    async def _renew(self, used: Grant | None, challenge: Challenge | None, *, fresh: bool = False) -> Grant | None:
+    async def _renew(
+        self, used: Grant | None, challenge: Challenge | None, *, fresh: bool = False
+    ) -> Grant | None:
         """New tokens in place of `used`, by one for all who wait; None where there were none to be had without a challenge."""
         while self._grant is used:
             grant = await self._flight.join(functools.partial(self._obtain, used, challenge, fresh))
@@ -281,11 +336,17 @@ class Access:
             used = None  # who began the work had no challenge to go by; we have
         return self._grant
 
-    async def _obtain(self, used: Grant | None, challenge: Challenge | None, fresh: bool) -> Grant | None:
+    async def _obtain(
+        self, used: Grant | None, challenge: Challenge | None, fresh: bool
+    ) -> Grant | None:
         whole, roads = self._whole, Roads(self.url, self._whole.hosts, self._whole.fetch)
         try:
             with vaulted():
-                grant = await self._found(used, challenge) if fresh else await self._refreshed(used, challenge, roads)
+                grant = (
+                    await self._found(used, challenge)
+                    if fresh
+                    else await self._refreshed(used, challenge, roads)
+                )
                 if grant is not None:
                     return self._take(grant)
                 if not self._flight.wanted:
@@ -299,7 +360,9 @@ class Access:
                 )  # fmt: skip
             agent = whole.agent() if whole.agent is not None else None
             with vaulted():
-                grant = await perform(procedure, roads, agent=agent, vault=whole.vault, tell=whole.tell)
+                grant = await perform(
+                    procedure, roads, agent=agent, vault=whole.vault, tell=whole.tell
+                )
             await self._keep(grant)
             return self._take(grant, "granted")
         finally:
@@ -314,11 +377,18 @@ class Access:
     async def _found(self, used: Grant | None, challenge: Challenge | None) -> Grant | None:
         """What another program that shares the vault was granted meanwhile, if it is enough."""
         kept = self._read(await self._whole.vault.get(GRANTS, self.name))
-        if kept is None or used is None or kept.access_token == used.access_token or kept.is_stale(self._whole.clock()):
+        if (
+            kept is None
+            or used is None
+            or kept.access_token == used.access_token
+            or kept.is_stale(self._whole.clock())
+        ):
             return None
         return kept if challenge is None or set(challenge.scopes or ()) <= set(kept.asked) else None
 
-    async def _refreshed(self, used: Grant | None, challenge: Challenge | None, roads: Roads) -> Grant | None:
+    async def _refreshed(
+        self, used: Grant | None, challenge: Challenge | None, roads: Roads
+    ) -> Grant | None:
         """Refresh, one program at a time; None where that cannot be, and the person has to log in again.
 
         Another program that shares the vault may have done it while we waited: then its tokens are ours too.
@@ -330,22 +400,34 @@ class Access:
             async with alone(whole.vault, f"{GRANTS} {self.name}", seconds=_LEASE):
                 was = await whole.vault.get(GRANTS, self.name)
                 kept = self._read(was)
-                if kept is not None and (used is None or kept.access_token != used.access_token) and not kept.is_stale(whole.clock()):
+                if (
+                    kept is not None
+                    and (used is None or kept.access_token != used.access_token)
+                    and not kept.is_stale(whole.clock())
+                ):
                     return kept
                 kept = kept or used
                 if kept is None or kept.refresh_token is None:
                     return None
-                if challenge is not None and not await perform(still_trusted(self.url, challenge, kept), roads, tell=whole.tell):
+                if challenge is not None and not await perform(
+                    still_trusted(self.url, challenge, kept), roads, tell=whole.tell
+                ):
                     return None
                 member = await self._member(kept)
                 if member is None:
                     return None
-                with self._flight.firm():  # what was spent must not be forgotten, whoever has gone meanwhile
+                with (
+                    self._flight.firm()
+                ):  # what was spent must not be forgotten, whoever has gone meanwhile
                     return await self._spend(kept, member, roads, was)
         except TimeoutError:
-            raise TimedOut("The vault did not answer in time to refresh a token; try again.") from None
+            raise TimedOut(
+                "The vault did not answer in time to refresh a token; try again."
+            ) from None
 
-    async def _spend(self, kept: Grant, member: Member, roads: Roads, was: bytes | None) -> Grant | None:
+    async def _spend(
+        self, kept: Grant, member: Member, roads: Roads, was: bytes | None
+    ) -> Grant | None:
         """Trade the refresh token for new tokens; `was` is the record in the vault. None where it is good no more."""
         whole = self._whole
         try:
@@ -355,7 +437,9 @@ class Access:
                 raise
             if bad.code != "invalid_grant":
                 await dismiss(whole.vault, member)
-            await self._keep(replace(kept, refresh_token=None), was)  # so that nobody presents it again
+            await self._keep(
+                replace(kept, refresh_token=None), was
+            )  # so that nobody presents it again
             return None
         await self._keep(grant, was)
         return self._take(grant, "refreshed")
@@ -368,11 +452,17 @@ class Access:
         kept = await recall(self._whole.vault, grant.issuer, grant.client_id)
         if kept is not None:
             return kept
-        return Member(issuer=grant.issuer, client_id=grant.client_id) if grant.client_id.startswith("https://") else None
+        return (
+            Member(issuer=grant.issuer, client_id=grant.client_id)
+            if grant.client_id.startswith("https://")
+            else None
+        )
 
     def _given(self) -> Member | None:
         way: Any = self._whole.way
-        return getattr(way, "member", None) or getattr(getattr(way, "identity", None), "given", None)
+        return getattr(way, "member", None) or getattr(
+            getattr(way, "identity", None), "given", None
+        )
 
     def _document(self) -> str | None:
         """The address of the client's own document, which is its client id where that is read."""
@@ -400,7 +490,9 @@ class Access:
             now=whole.clock,
             random=lambda: secrets.token_urlsafe(32),
             assertion=self._assertion if whole.key is not None else None,
-            proof=None if bound is None else lambda method, url, nonce: _prove(bound, method, url, nonce, None, whole.clock()),
+            proof=None
+            if bound is None
+            else lambda method, url, nonce: _prove(bound, method, url, nonce, None, whole.clock()),
             thumbprint=None if bound is None else bound.thumbprint,
             key=None if bound is None else bound.private(),
         )
@@ -425,7 +517,12 @@ class Access:
         if self._key is None or self._key_of is not grant:
             self._key, self._key_of = self._bound(grant), grant
         if self._key is None:
-            raise Unauthorized("request", "the token is bound to a key that is gone", advice="Log in again.", culprit="client")
+            raise Unauthorized(
+                "request",
+                "the token is bound to a key that is gone",
+                advice="Log in again.",
+                culprit="client",
+            )
         return _prove(self._key, method, url, nonce, grant.access_token, self._whole.clock())
 
     def _assertion(self, audience: str) -> str:
@@ -437,7 +534,9 @@ class Access:
         return assertion(key, issuer=name, subject=name, audience=audience, now=self._whole.clock())
 
 
-def _prove(key: SigningKey, method: str, url: str, nonce: str | None, token: str | None, now: float) -> str:
+def _prove(
+    key: SigningKey, method: str, url: str, nonce: str | None, token: str | None, now: float
+) -> str:
     from .keys import dpop_proof  # optional extra `auth`
 
     return dpop_proof(key, method=method, url=url, now=now, nonce=nonce, access_token=token)

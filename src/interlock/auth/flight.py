@@ -80,7 +80,9 @@ class Flight(Generic[R]):
         elif run.task.get_loop().is_closed():
             self._run = None
         else:
-            raise RuntimeError("this authorization is in use in another event loop; make one for each loop")
+            raise RuntimeError(
+                "this authorization is in use in another event loop; make one for each loop"
+            )
 
     def _done(self, task: asyncio.Task[R]) -> None:
         if self._run is not None and self._run.task is task:
@@ -115,7 +117,9 @@ class Errands(Generic[K, R]):
 
     async def aclose(self) -> None:
         """Give up what is under way."""
-        here = [task for task in self._tasks.values() if task.get_loop() is asyncio.get_running_loop()]
+        here = [
+            task for task in self._tasks.values() if task.get_loop() is asyncio.get_running_loop()
+        ]
         for task in here:
             task.cancel()
         await asyncio.gather(*here, return_exceptions=True)

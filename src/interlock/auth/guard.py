@@ -14,7 +14,17 @@ from msgspec.structs import replace
 from ..exchange import Principal
 from ..store.vaults.seam import Vault
 from .oauth.addresses import origin
-from .refusals import WELL_KNOWN, Refusal, Site, Terms, checked_resource, checked_scopes, malformed, misconfigured, unavailable
+from .refusals import (
+    WELL_KNOWN,
+    Refusal,
+    Site,
+    Terms,
+    checked_resource,
+    checked_scopes,
+    malformed,
+    misconfigured,
+    unavailable,
+)
 from .tokens.credentials import SECRET_HEADERS, Credentials, Malformed, read
 from .tokens.proofs import BadProof, Proofs
 from .tokens.seam import BadToken, House, Unverifiable, Verified, Verifier, verifying
@@ -27,7 +37,9 @@ Send = Callable[[Message], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _log = logging.getLogger("interlock.auth")
-_ANYBODY: list[tuple[bytes, bytes]] = [(b"access-control-allow-origin", b"*")]  # the metadata is for everybody, web pages too
+_ANYBODY: list[tuple[bytes, bytes]] = [
+    (b"access-control-allow-origin", b"*")
+]  # the metadata is for everybody, web pages too
 _MOST_SITES = 64
 _RESOURCE = (
     "Whoever runs this server has to say which address clients have for it: Guard(..., resource='https://mcp.example.com/mcp'). "
@@ -75,7 +87,9 @@ class Guard:
     ) -> None:
         if dpop not in ("off", "allowed", "required"):
             raise ValueError(f"dpop is 'off', 'allowed' or 'required', not {dpop!r}")
-        self.beside = verifier if isinstance(verifier, House) and not isinstance(verifier, type) else None
+        self.beside = (
+            verifier if isinstance(verifier, House) and not isinstance(verifier, type) else None
+        )
         verifier = verifying(verifier if self.beside is None else self.beside.verifier())
         self.verifier, self.path, self.clock, self.public = verifier, path, clock, frozenset(public)
         self.resource = None if resource is None else checked_resource(resource)
@@ -135,7 +149,11 @@ class Guard:
         if site is None:
             if len(self._sites) >= _MOST_SITES:
                 self._sites.clear()
-            beneath = f"{root}{WELL_KNOWN}" if root else f"{WELL_KNOWN}{urlsplit(resource).path.rstrip('/')}"
+            beneath = (
+                f"{root}{WELL_KNOWN}"
+                if root
+                else f"{WELL_KNOWN}{urlsplit(resource).path.rstrip('/')}"
+            )
             site = self._sites[resource, root] = Site(
                 self.terms, resource, origin(resource) + beneath
             )  # mounted: what is above is not ours
@@ -143,7 +161,9 @@ class Guard:
 
     # -- who asks ----------------------------------------------------------------------------------------------
 
-    async def judge(self, site: Site, scope: Scope, credentials: Credentials) -> Principal | Refusal:
+    async def judge(
+        self, site: Site, scope: Scope, credentials: Credentials
+    ) -> Principal | Refusal:
         """On whose behalf a request is made; or what to say in place of an answer."""
         if not credentials.token:
             return site.unauthorized()
@@ -153,7 +173,11 @@ class Guard:
             verified = self._verdicts.known(key, now)
             if verified is None:
                 verified = await self._verdicts.find_out(key, credentials.token, site.resource, now)
-            if credentials.scheme == "dpop" or verified.thumbprint is not None or not self.terms.bearer:
+            if (
+                credentials.scheme == "dpop"
+                or verified.thumbprint is not None
+                or not self.terms.bearer
+            ):
                 await self._check_proof(site, scope, credentials, verified, now)
         except BadToken as bad:
             return site.unauthorized(str(bad), dpop=credentials.scheme == "dpop")
@@ -171,26 +195,53 @@ class Guard:
         verified = await self.verifier.verify(token, resource=resource, now=now)
         had = verified.principal.scopes
         whole = had.union(*(self._implied[scope] for scope in had if scope in self._implied))
-        return verified if whole == had else replace(verified, principal=replace(verified.principal, scopes=whole))
+        return (
+            verified
+            if whole == had
+            else replace(verified, principal=replace(verified.principal, scopes=whole))
+        )
 
-    async def _check_proof(self, site: Site, scope: Scope, credentials: Credentials, verified: Verified, now: float) -> None:
+    async def _check_proof(
+        self, site: Site, scope: Scope, credentials: Credentials, verified: Verified, now: float
+    ) -> None:
         """Raise BadProof unless the request shows that its sender has the key to which the token is bound."""
         if verified.thumbprint is None:
-            raise BadProof("the token is bound to no key, and only such are taken with DPoP", error="invalid_token")
+            raise BadProof(
+                "the token is bound to no key, and only such are taken with DPoP",
+                error="invalid_token",
+            )
         if credentials.scheme != "dpop":
-            raise BadProof("the token is bound to a key: it is only good with a DPoP proof", error="invalid_token")
+            raise BadProof(
+                "the token is bound to a key: it is only good with a DPoP proof",
+                error="invalid_token",
+            )
         if len(credentials.proofs) != 1:
-            raise BadProof("there is not one DPoP header" if not credentials.proofs else "there is more than one DPoP header")
+            raise BadProof(
+                "there is not one DPoP header"
+                if not credentials.proofs
+                else "there is more than one DPoP header"
+            )
         urls = [site.origin + _raw_path(scope)]
         if _beneath(scope) in ("", "/", self.endpoint):
-            urls.append(site.resource)  # what clients call it, whatever stands before us made of that
+            urls.append(
+                site.resource
+            )  # what clients call it, whatever stands before us made of that
         await self._proofs.check(
-            credentials.proofs[0], method=scope["method"], urls=urls, now=now, token=credentials.token, thumbprint=verified.thumbprint
+            credentials.proofs[0],
+            method=scope["method"],
+            urls=urls,
+            now=now,
+            token=credentials.token,
+            thumbprint=verified.thumbprint,
         )
 
     def nonce(self, credentials: Credentials) -> str | None:
         """The nonce with which the client shall come the next time, where nonces are demanded (RFC 9449, 8.2)."""
-        return self._proofs.nonce(self.clock()) if self._proofs.nonces and credentials.scheme == "dpop" else None
+        return (
+            self._proofs.nonce(self.clock())
+            if self._proofs.nonces and credentials.scheme == "dpop"
+            else None
+        )
 
 
 class Guarded:
@@ -223,11 +274,16 @@ class Guarded:
         except ValueError as bad:
             await _refuse(scope, send, misconfigured(str(bad)))
             return
-        if path.startswith(WELL_KNOWN) and (answer := self._metadata(site, scope, path)) is not None:
+        if (
+            path.startswith(WELL_KNOWN)
+            and (answer := self._metadata(site, scope, path)) is not None
+        ):
             await _send(scope, send, *answer)
             return
         try:
-            credentials, headers = read(scope["headers"], scope.get("query_string", b""), guard._schemes)
+            credentials, headers = read(
+                scope["headers"], scope.get("query_string", b""), guard._schemes
+            )
         except Malformed as bad:
             await _refuse(scope, send, malformed(str(bad)))
             return
@@ -237,25 +293,50 @@ class Guarded:
             return
         if (nonce := guard.nonce(credentials)) is not None:
             send = _adding((b"dpop-nonce", nonce.encode()), send)
-        inner = {**scope, "headers": headers, "interlock.principal": verdict, "interlock.challenge": site.challenge}
+        inner = {
+            **scope,
+            "headers": headers,
+            "interlock.principal": verdict,
+            "interlock.challenge": site.challenge,
+        }
         await self.app(inner, receive, send)
 
     def _is_ours(self, path: str) -> bool:
         """Whether a path is the app's, or that of its metadata."""
         endpoint = self.guard.endpoint
-        return path == endpoint or path in self._paths or path in self.guard.public or path.startswith((f"{endpoint}/", WELL_KNOWN))
+        return (
+            path == endpoint
+            or path in self._paths
+            or path in self.guard.public
+            or path.startswith((f"{endpoint}/", WELL_KNOWN))
+        )
 
-    def _metadata(self, site: Site, scope: Scope, path: str) -> tuple[int, list[tuple[bytes, bytes]], bytes] | None:
+    def _metadata(
+        self, site: Site, scope: Scope, path: str
+    ) -> tuple[int, list[tuple[bytes, bytes]], bytes] | None:
         """The metadata of the server, where somebody asks for that; None where it is for another place (`AU3-03`)."""
         named = path[len(WELL_KNOWN) :].rstrip("/")
         root = scope.get("root_path", "")
-        if not self.guard.terms.issuers or named not in ("", site.path, self.guard.endpoint, root + self.guard.endpoint):
+        if not self.guard.terms.issuers or named not in (
+            "",
+            site.path,
+            self.guard.endpoint,
+            root + self.guard.endpoint,
+        ):
             return None
         if scope["method"] in ("GET", "HEAD"):
-            kept = [*_ANYBODY, (b"content-type", b"application/json"), (b"cache-control", b"max-age=60"), (b"vary", b"host")]
+            kept = [
+                *_ANYBODY,
+                (b"content-type", b"application/json"),
+                (b"cache-control", b"max-age=60"),
+                (b"vary", b"host"),
+            ]
             return 200, kept, site.document()
         if scope["method"] == "OPTIONS":
-            allowed = [(b"access-control-allow-methods", b"GET, HEAD"), (b"access-control-allow-headers", b"*")]
+            allowed = [
+                (b"access-control-allow-methods", b"GET, HEAD"),
+                (b"access-control-allow-headers", b"*"),
+            ]
             return 204, [*_ANYBODY, *allowed, (b"access-control-max-age", b"600")], b""
         return 405, [*_ANYBODY, (b"allow", b"GET, HEAD, OPTIONS")], b""
 
@@ -307,7 +388,11 @@ def _local(scope: Scope) -> str:
         address = ipaddress.ip_address(server[0])
         parts = urlsplit(f"//{named}")
         port = parts.port or {"http": 80, "https": 443}[scope.get("scheme", "http")]
-        good = address.is_loopback and port == server[1] and (parts.hostname == "localhost" or parts.hostname == str(address))
+        good = (
+            address.is_loopback
+            and port == server[1]
+            and (parts.hostname == "localhost" or parts.hostname == str(address))
+        )
     except (ValueError, KeyError):
         good = False
     if not good:
@@ -320,7 +405,11 @@ def _is_preflight(scope: Scope) -> bool:
     if scope["method"] != "OPTIONS":
         return False
     names = {name for name, _ in scope["headers"]}
-    return b"origin" in names and b"access-control-request-method" in names and not _beneath(scope).startswith(WELL_KNOWN)
+    return (
+        b"origin" in names
+        and b"access-control-request-method" in names
+        and not _beneath(scope).startswith(WELL_KNOWN)
+    )
 
 
 def _adding(header: tuple[bytes, bytes], send: Send) -> Send:
@@ -333,13 +422,26 @@ def _adding(header: tuple[bytes, bytes], send: Send) -> Send:
 
 
 async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
-    client, level = scope.get("client") or ("?",), logging.INFO if refusal.usual else logging.WARNING
+    client, level = (
+        scope.get("client") or ("?",),
+        logging.INFO if refusal.usual else logging.WARNING,
+    )
     words = "refused with %d: %s %.200r from %s: %s"
-    _log.log(level, words, refusal.status, scope["method"], scope["path"], client[0], refusal.body.decode())
+    _log.log(
+        level,
+        words,
+        refusal.status,
+        scope["method"],
+        scope["path"],
+        client[0],
+        refusal.body.decode(),
+    )
     await _send(scope, send, refusal.status, refusal.headers, refusal.body)
 
 
-async def _send(scope: Scope, send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+async def _send(
+    scope: Scope, send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes
+) -> None:
     length = [(b"content-length", b"%d" % len(body))] if status != 204 else []
     await send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})

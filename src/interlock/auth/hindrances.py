@@ -20,7 +20,9 @@ def vaulted() -> Iterator[None]:
     try:
         yield
     except StoreError as bad:
-        raise Unauthorized("vault", str(bad), advice="Mend the vault, or give another as vault=.", culprit="client") from bad
+        raise Unauthorized(
+            "vault", str(bad), advice="Mend the vault, or give another as vault=.", culprit="client"
+        ) from bad
 
 
 def token_of(request: Request) -> str | None:
@@ -32,7 +34,9 @@ def token_of(request: Request) -> str | None:
 def leads_to(url: str, server: str) -> bool:
     """Whether a request goes to a server: to its origin, or to https at the same host where it was http."""
     one, other = urlsplit(url), urlsplit(server)
-    return origin(url) == origin(server) or (other.scheme == "http" and one.scheme == "https" and one.hostname == other.hostname)
+    return origin(url) == origin(server) or (
+        other.scheme == "http" and one.scheme == "https" and one.hostname == other.hostname
+    )
 
 
 def too_little(url: str, needed: Iterable[str], grant: Grant) -> Unauthorized:
@@ -51,7 +55,9 @@ def too_little(url: str, needed: Iterable[str], grant: Grant) -> Unauthorized:
 
 def useless(url: str, challenge: Challenge | None) -> Unauthorized:
     """The server refuses what its own authorization server has just given."""
-    said = "" if challenge is None else challenge.parameters.get("error_description", challenge.error)
+    said = (
+        "" if challenge is None else challenge.parameters.get("error_description", challenge.error)
+    )
     shown = "".join(c if c.isprintable() else "?" for c in said[:200])
     return Unauthorized(
         "request",

@@ -25,10 +25,32 @@ from .oauth.addresses import plain_url
 
 # The algorithms that are taken unless somebody says otherwise. "none" and those with a shared secret are not to be had at all: a public
 # key is no secret, and who could choose the algorithm could sign with it.
-ASYMMETRIC = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519")
+ASYMMETRIC = (
+    "ES256",
+    "ES384",
+    "ES512",
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "EdDSA",
+    "Ed25519",
+)
 
-_KINDS = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519", "Ed25519": "Ed25519"}  # others are RSA
-_PUBLIC_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "RSA": ("e", "kty", "n"), "OKP": ("crv", "kty", "x")}
+_KINDS = {
+    "ES256": "P-256",
+    "ES384": "P-384",
+    "ES512": "P-521",
+    "EdDSA": "Ed25519",
+    "Ed25519": "Ed25519",
+}  # others are RSA
+_PUBLIC_MEMBERS = {
+    "EC": ("crv", "kty", "x", "y"),
+    "RSA": ("e", "kty", "n"),
+    "OKP": ("crv", "kty", "x"),
+}
 _PRIVATE_MEMBERS = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
 _PUBLIC_MATERIAL = ("kty", "crv", "x", "y", "n", "e")
 _MATERIAL = (*_PUBLIC_MATERIAL, "d", "p", "q", "dp", "dq", "qi")
@@ -59,7 +81,9 @@ class _Registry(jws.JWSRegistry):
     max_payload_length = _LONGEST_TOKEN
     max_signature_length = 4096
 
-    def get_alg(self, name: str) -> Any:  # the types of the library's algorithms are none of its public names
+    def get_alg(
+        self, name: str
+    ) -> Any:  # the types of the library's algorithms are none of its public names
         if name not in ASYMMETRIC or name not in self.algorithms:
             raise BadSignature(f"its algorithm, {_shown(name)}, is not allowed")
         return self.algorithms[name]
@@ -73,7 +97,9 @@ class SigningKey:
 
     def __init__(self, key: _Key, algorithm: str, kid: str | None = None) -> None:
         if algorithm not in ASYMMETRIC:
-            raise ValueError(f"{algorithm!r} is no algorithm for a private key; choose from {', '.join(ASYMMETRIC)}")
+            raise ValueError(
+                f"{algorithm!r} is no algorithm for a private key; choose from {', '.join(ASYMMETRIC)}"
+            )
         if not key.is_private:
             raise ValueError("this is a public key, which cannot sign")
         _fits(key, algorithm)
@@ -88,15 +114,22 @@ class SigningKey:
         curve = _KINDS.get(algorithm)
         if curve is None:
             return cls(RSAKey.generate_key(2048), algorithm)
-        return cls(OKPKey.generate_key("Ed25519") if curve == "Ed25519" else ECKey.generate_key(curve), algorithm)
+        return cls(
+            OKPKey.generate_key("Ed25519") if curve == "Ed25519" else ECKey.generate_key(curve),
+            algorithm,
+        )
 
     @classmethod
-    def from_pem(cls, pem: str | bytes, algorithm: str | None = None, kid: str | None = None) -> SigningKey:
+    def from_pem(
+        cls, pem: str | bytes, algorithm: str | None = None, kid: str | None = None
+    ) -> SigningKey:
         """A key from PEM text without a password; its usual algorithm where none is given. Raises ValueError."""
         try:
             raw = load_pem_private_key(pem.encode() if isinstance(pem, str) else pem, password=None)
         except (TypeError, ValueError) as bad:
-            raise ValueError(f"this is no private key in PEM without a password: {type(bad).__name__}") from None
+            raise ValueError(
+                f"this is no private key in PEM without a password: {type(bad).__name__}"
+            ) from None
         if isinstance(raw, rsa.RSAPrivateKey):
             if raw.key_size not in _RSA_BITS:
                 raise ValueError(f"an RSA key of {raw.key_size} bits is too weak or too large")
@@ -112,7 +145,11 @@ class SigningKey:
     def from_jwk(cls, jwk: Mapping[str, Any], algorithm: str | None = None) -> SigningKey:
         """A key from a private JWK, with its own `alg` and `kid` where it has them. Raises ValueError."""
         key = _imported({name: jwk[name] for name in _MATERIAL if name in jwk})
-        usual = {"RSA": "RS256", "OKP": "EdDSA", "EC": next((a for a, crv in _KINDS.items() if crv == jwk.get("crv")), "")}
+        usual = {
+            "RSA": "RS256",
+            "OKP": "EdDSA",
+            "EC": next((a for a, crv in _KINDS.items() if crv == jwk.get("crv")), ""),
+        }
         chosen = algorithm or jwk.get("alg") or usual[key.key_type]
         return cls(key, str(chosen), str(jwk["kid"]) if jwk.get("kid") else None)
 
@@ -122,11 +159,25 @@ class SigningKey:
 
     def private(self) -> dict[str, Any]:
         """The private key as a JWK: a secret."""
-        return dict(self._key.as_dict(private=True)) | {"kid": self.kid, "alg": self.algorithm, "use": "sig"}
+        return dict(self._key.as_dict(private=True)) | {
+            "kid": self.kid,
+            "alg": self.algorithm,
+            "use": "sig",
+        }
 
-    def sign(self, claims: Mapping[str, Any], *, typ: str | None = None, header: Mapping[str, Any] | None = None) -> str:
+    def sign(
+        self,
+        claims: Mapping[str, Any],
+        *,
+        typ: str | None = None,
+        header: Mapping[str, Any] | None = None,
+    ) -> str:
         """The claims as a signed token (a JWS in its compact form). `header` is laid over `alg`, `kid` and `typ`."""
-        whole = {"alg": self.algorithm, "kid": self.kid} | ({} if typ is None else {"typ": typ}) | dict(header or {})
+        whole = (
+            {"alg": self.algorithm, "kid": self.kid}
+            | ({} if typ is None else {"typ": typ})
+            | dict(header or {})
+        )
         return self._sign(whole, claims)
 
     def _bare(self) -> dict[str, Any]:
@@ -134,7 +185,9 @@ class SigningKey:
         return {name: everything[name] for name in _PUBLIC_MEMBERS[self._key.key_type]}
 
     def _sign(self, header: dict[str, Any], claims: Mapping[str, Any]) -> str:
-        return jws.serialize_compact(header, msgspec.json.encode(claims), self._key, registry=_REGISTRY)
+        return jws.serialize_compact(
+            header, msgspec.json.encode(claims), self._key, registry=_REGISTRY
+        )
 
     def __repr__(self) -> str:
         return f"SigningKey({self.algorithm}, kid={self.kid!r})"
@@ -171,17 +224,33 @@ class KeySet:
 
     def find(self, kid: str | None, algorithm: str) -> list[_Key]:
         """The keys that may have signed what names this key id (None: names none) and algorithm. Raises UnknownKey where there is none."""
-        named = [listed for listed in self._keys if listed.kid == kid] if kid is not None else self._keys
-        named = named or [listed for listed in self._keys if listed.kid is None]  # a set that names no keys can only be tried
-        fitting = [listed.key for listed in named if listed.algorithm in (None, algorithm) and _does_fit(listed.key, algorithm)]
+        named = (
+            [listed for listed in self._keys if listed.kid == kid]
+            if kid is not None
+            else self._keys
+        )
+        named = named or [
+            listed for listed in self._keys if listed.kid is None
+        ]  # a set that names no keys can only be tried
+        fitting = [
+            listed.key
+            for listed in named
+            if listed.algorithm in (None, algorithm) and _does_fit(listed.key, algorithm)
+        ]
         if named and not fitting:
-            raise BadSignature(f"its algorithm, {_shown(algorithm)}, is not that of the key it names")
+            raise BadSignature(
+                f"its algorithm, {_shown(algorithm)}, is not that of the key it names"
+            )
         if not fitting:
             raise UnknownKey("none of the issuer's keys is the one that it names")
         return fitting[:_MOST_TRIES]
 
     def verify(
-        self, token: str, *, algorithms: Sequence[str] = ASYMMETRIC, typ: Sequence[str] | None = None
+        self,
+        token: str,
+        *,
+        algorithms: Sequence[str] = ASYMMETRIC,
+        typ: Sequence[str] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Header and claims of a token whose signature is right. Says nothing of the times, nor of whom the token is for.
 
@@ -192,7 +261,9 @@ class KeySet:
         parts, header, claims = _parse(token, _LONGEST_TOKEN)
         algorithm = _algorithm(header, algorithms)
         if typ is not None and _typ(header) not in typ:
-            raise BadSignature(f"its type, {_shown(header.get('typ'))}, is not the one expected here")
+            raise BadSignature(
+                f"its type, {_shown(header.get('typ'))}, is not the one expected here"
+            )
         kid = header.get("kid")
         if kid is not None and not isinstance(kid, str):
             raise BadSignature("its key id is no string")
@@ -206,7 +277,9 @@ def peek(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return _parse(token, _LONGEST_TOKEN)[1:]
 
 
-def check_times(claims: Mapping[str, Any], *, now: float, leeway: float = 30.0, needs: Sequence[str] = ("exp",)) -> None:
+def check_times(
+    claims: Mapping[str, Any], *, now: float, leeway: float = 30.0, needs: Sequence[str] = ("exp",)
+) -> None:
     """Raise BadSignature unless the claims hold at `now`, give or take `leeway` seconds (RFC 7519, 4.1.4 to 4.1.6).
 
     `needs` are the claims among `exp`, `nbf` and `iat` that must be there; what is there must be right in any case.
@@ -217,7 +290,11 @@ def check_times(claims: Mapping[str, Any], *, now: float, leeway: float = 30.0, 
         if value is None:
             if name in needs:
                 raise BadSignature(f"it has no {name}")
-        elif isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        elif (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
             raise BadSignature(f"its {name} is no time")
         else:
             times[name] = value
@@ -300,7 +377,9 @@ def check_dpop(
     if access_token is not None and claims.get("ath") != _digest(access_token):
         raise BadSignature("the DPoP proof is for another access token")
     if abs(now - iat) > window:
-        raise BadSignature("the DPoP proof is too old" if iat < now else "the DPoP proof is from the future")
+        raise BadSignature(
+            "the DPoP proof is too old" if iat < now else "the DPoP proof is from the future"
+        )
     if nonce_ok is not None and not nonce_ok(nonce if isinstance(nonce, str) else None):
         raise WantsNonce("the DPoP proof needs the nonce that this answer gives")
     return DpopProof(key.thumbprint(), jti, float(iat))
@@ -319,7 +398,13 @@ def assertion(
     **claims: Any,
 ) -> str:
     """A signed assertion (RFC 7523, 3), as a client authenticates itself with (2.2): `issuer` and `subject` are then its client id."""
-    base = {"iss": issuer, "sub": subject, "aud": audience, "iat": int(now), "exp": int(now + seconds)}
+    base = {
+        "iss": issuer,
+        "sub": subject,
+        "aud": audience,
+        "iat": int(now),
+        "exp": int(now + seconds),
+    }
     base["jti"] = jti or secrets.token_urlsafe(16)
     return key.sign(base | claims, typ=typ)
 
@@ -336,11 +421,15 @@ def _parse(token: str, longest: int) -> tuple[jws.CompactSignature, dict[str, An
         raise BadSignature("it is no signed JWT")
     try:
         parts = jws.extract_compact(token.encode(), registry=_REGISTRY)
-        header: Any = parts.headers()  # what the library gives for a header that is no object, it does not say
+        header: Any = (
+            parts.headers()
+        )  # what the library gives for a header that is no object, it does not say
     except (JoseError, ValueError, TypeError, RecursionError):
         raise BadSignature("it is no signed JWT") from None
     if isinstance(header, dict) and ("crit" in header or "b64" in header):
-        raise BadSignature("it demands an extension that is not known here")  # RFC 7515, 4.1.11; RFC 7797, 7
+        raise BadSignature(
+            "it demands an extension that is not known here"
+        )  # RFC 7515, 4.1.11; RFC 7797, 7
     try:
         claims = msgspec.json.decode(parts.payload, type=dict[str, Any])
     except (ValueError, RecursionError):
@@ -364,7 +453,11 @@ def _typ(header: Mapping[str, Any]) -> str:
 
 def _shown(value: object) -> str:
     """A word of a stranger, as far as it can be said again."""
-    return repr(value) if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9+/._-]{1,40}", value) else "something else"
+    return (
+        repr(value)
+        if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9+/._-]{1,40}", value)
+        else "something else"
+    )
 
 
 def _verifies(parts: jws.CompactSignature, key: _Key) -> bool:
@@ -395,13 +488,19 @@ def _imported(jwk: Mapping[str, Any]) -> _Key:
     if not isinstance(kind, str) or kind not in _PUBLIC_MEMBERS:
         raise ValueError("it is neither EC, nor RSA, nor OKP")
     modulus = jwk.get("n", "")
-    if kind == "RSA" and (not isinstance(modulus, str) or not 2048 // 6 <= len(modulus) <= 8192 // 6 + 3):
-        raise ValueError("it is an RSA key with too few or too many bits")  # asked before the library, which would only warn
+    if kind == "RSA" and (
+        not isinstance(modulus, str) or not 2048 // 6 <= len(modulus) <= 8192 // 6 + 3
+    ):
+        raise ValueError(
+            "it is an RSA key with too few or too many bits"
+        )  # asked before the library, which would only warn
     try:
         key = JWKRegistry.import_key(dict(jwk))
     except (JoseError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise ValueError("it is no key that can be read") from None
-    if not isinstance(key, ECKey | RSAKey | OKPKey) or (isinstance(key, RSAKey) and key.raw_value.key_size not in _RSA_BITS):
+    if not isinstance(key, ECKey | RSAKey | OKPKey) or (
+        isinstance(key, RSAKey) and key.raw_value.key_size not in _RSA_BITS
+    ):
         raise ValueError("it is an RSA key with too few or too many bits")
     return key
 
@@ -425,7 +524,9 @@ def _does_fit(key: _Key, algorithm: str) -> bool:
 def _listed(jwk: Mapping[str, Any]) -> _Listed | None:
     """A key of a set; None for one that cannot check a signature, and for one whose private half somebody has shown to everybody."""
     operations = jwk.get("key_ops")
-    checks = jwk.get("use", "sig") == "sig" and (not isinstance(operations, list) or "verify" in operations)
+    checks = jwk.get("use", "sig") == "sig" and (
+        not isinstance(operations, list) or "verify" in operations
+    )
     if not checks or not _PRIVATE_MEMBERS.isdisjoint(jwk):
         return None
     try:
@@ -433,4 +534,8 @@ def _listed(jwk: Mapping[str, Any]) -> _Listed | None:
     except ValueError:
         return None
     kid, algorithm = jwk.get("kid"), jwk.get("alg")
-    return _Listed(key, kid if isinstance(kid, str) else None, algorithm if isinstance(algorithm, str) else None)
+    return _Listed(
+        key,
+        kid if isinstance(kid, str) else None,
+        algorithm if isinstance(algorithm, str) else None,
+    )

@@ -46,22 +46,43 @@ class Provider(Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()  # of requests to `person_url`
 
     def __post_init__(self) -> None:
-        for url in (self.issuer, self.authorization_endpoint, self.token_endpoint, self.jwks_uri, self.person_url):
+        for url in (
+            self.issuer,
+            self.authorization_endpoint,
+            self.token_endpoint,
+            self.jwks_uri,
+            self.person_url,
+        ):
             if url:
                 checked(url, what=f"an address of {self.name}")
         if self.person == "id_token" and not self.jwks_uri:
-            raise ValueError(f"the ID tokens of {self.name} cannot be verified without its jwks_uri")
+            raise ValueError(
+                f"the ID tokens of {self.name} cannot be verified without its jwks_uri"
+            )
         if self.person != "id_token" and not self.person_url:
             raise ValueError(f"nobody can be found at {self.name} without its person_url")
 
     def visit(
-        self, *, client_id: str, redirect_uri: str, state: str, challenge: str, nonce: str, scopes: tuple[str, ...], prompt: str = ""
+        self,
+        *,
+        client_id: str,
+        redirect_uri: str,
+        state: str,
+        challenge: str,
+        nonce: str,
+        scopes: tuple[str, ...],
+        prompt: str = "",
     ) -> str:
         """The address at which a person logs in and agrees (RFC 6749, 4.1.1; RFC 7636, 4.3).
 
         `prompt` is one of OpenID Connect's, and takes the place of the provider's own where it is given.
         """
-        asked = {"response_type": "code", "client_id": client_id, "redirect_uri": redirect_uri, "state": state}
+        asked = {
+            "response_type": "code",
+            "client_id": client_id,
+            "redirect_uri": redirect_uri,
+            "state": state,
+        }
         if scopes:
             asked["scope"] = self.separator.join(scopes)
         if self.pkce:
@@ -76,18 +97,31 @@ class Provider(Struct, frozen=True, kw_only=True):
         subject = claims.get(self.subject)
         if isinstance(subject, bool) or not isinstance(subject, str | int) or subject == "":
             raise Unauthorized(
-                "log-in", f"{self.name} does not say who logged in: there is no {self.subject}", culprit="authorization server"
+                "log-in",
+                f"{self.name} does not say who logged in: there is no {self.subject}",
+                culprit="authorization server",
             )
         named = (claims.get(name) for name in self.names)
         return str(subject), next((name for name in named if isinstance(name, str) and name), None)
 
 
-def provider_of(metadata: ServerMetadata | bytes, *, name: str = "", scopes: tuple[str, ...] = ("openid", "profile")) -> Provider:
+def provider_of(
+    metadata: ServerMetadata | bytes,
+    *,
+    name: str = "",
+    scopes: tuple[str, ...] = ("openid", "profile"),
+) -> Provider:
     """A provider from the metadata that it publishes (OpenID Connect Discovery 1.0, 3). Raises ValueError where that is not enough."""
-    known = msgspec.json.decode(metadata, type=ServerMetadata) if isinstance(metadata, bytes) else metadata
+    known = (
+        msgspec.json.decode(metadata, type=ServerMetadata)
+        if isinstance(metadata, bytes)
+        else metadata
+    )
     if known.authorization_endpoint is None or known.token_endpoint is None:
         raise ValueError(f"{known.issuer} has no authorization_endpoint or no token_endpoint")
-    methods = known.token_endpoint_auth_methods_supported or ["client_secret_basic"]  # RFC 8414, 2: the default
+    methods = known.token_endpoint_auth_methods_supported or [
+        "client_secret_basic"
+    ]  # RFC 8414, 2: the default
     order: tuple[Method, ...] = ("client_secret_post", "client_secret_basic", "none")
     return Provider(
         name=name or urlsplit(known.issuer).hostname or known.issuer,
@@ -98,7 +132,8 @@ def provider_of(metadata: ServerMetadata | bytes, *, name: str = "", scopes: tup
         jwks_uri=known.jwks_uri or "",
         person_url=known.userinfo_endpoint or "",
         scopes=scopes,
-        pkce="S256" in (known.code_challenge_methods_supported or ["S256"]),  # harmless where it is not known
+        pkce="S256"
+        in (known.code_challenge_methods_supported or ["S256"]),  # harmless where it is not known
         method=next((method for method in order if method in methods), "client_secret_basic"),
         sends_iss=known.authorization_response_iss_parameter_supported is True,
     )

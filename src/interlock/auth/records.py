@@ -19,7 +19,10 @@ def read_grant(kept: bytes | None) -> Grant | None:
     """A record; None for what cannot be read."""
     try:
         return None if kept is None else msgspec.json.decode(kept, type=Grant)
-    except (msgspec.DecodeError, UnicodeDecodeError):  # written by a newer version: logging in again does no harm
+    except (
+        msgspec.DecodeError,
+        UnicodeDecodeError,
+    ):  # written by a newer version: logging in again does no harm
         return None
 
 

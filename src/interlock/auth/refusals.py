@@ -17,7 +17,9 @@ from .tokens.proofs import ALGORITHMS
 Headers = list[tuple[bytes, bytes]]
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-_OFFLINE = "offline_access"  # between a client and its authorization server: no server needs it (`AUS-14`)
+_OFFLINE = (
+    "offline_access"  # between a client and its authorization server: no server needs it (`AUS-14`)
+)
 _SCOPE = re.compile(r"[!#-\[\]-~]+")  # RFC 6749, 3.3
 
 
@@ -48,7 +50,11 @@ class Terms(Struct, frozen=True, kw_only=True):
     @property
     def all_scopes(self) -> list[str]:
         """The scopes that may be asked for."""
-        known = self.supported if self.supported is not None else dict.fromkeys((*self.scopes, *sorted(self.features())))
+        known = (
+            self.supported
+            if self.supported is not None
+            else dict.fromkeys((*self.scopes, *sorted(self.features())))
+        )
         return [scope for scope in known if scope != _OFFLINE]
 
 
@@ -76,30 +82,55 @@ class Site:
             )
         )
 
-    def unauthorized(self, words: str = "", *, error: str = "invalid_token", dpop: bool = False, nonce: str | None = None) -> Refusal:
+    def unauthorized(
+        self,
+        words: str = "",
+        *,
+        error: str = "invalid_token",
+        dpop: bool = False,
+        nonce: str | None = None,
+    ) -> Refusal:
         """401: a token is needed, or with `words` what is wrong with the one that came; `dpop` where it is about a proof."""
         said = {} if not words else {"error": error, "error_description": words}
         headers = self._challenges(self.terms.scopes, said, bearer=not (dpop and self.terms.dpop))
         if nonce is not None:
             headers += [(b"dpop-nonce", nonce.encode())]
         return _refusal(
-            401, error if words else "unauthorized", words or "A token is needed.", headers, usual=not words or nonce is not None
+            401,
+            error if words else "unauthorized",
+            words or "A token is needed.",
+            headers,
+            usual=not words or nonce is not None,
         )
 
     def forbidden(self, scopes: Sequence[str]) -> Refusal:
         """403: the token does not allow it."""
-        return _refusal(403, "insufficient_scope", f"This needs the scope {' '.join(scopes)}.", self.challenge(scopes))
+        return _refusal(
+            403,
+            "insufficient_scope",
+            f"This needs the scope {' '.join(scopes)}.",
+            self.challenge(scopes),
+        )
 
     def challenge(self, scopes: Sequence[str]) -> Headers:
         """The headers of a 403 for an operation that needs `scopes` (`AUS-04`): with those that every request needs, so that a client that
         takes the challenge by the word gets a token that will do (`AUS-02`, `AUS-08`)."""
-        said = {"error": "insufficient_scope", "error_description": "the token does not have the scopes that this needs"}
+        said = {
+            "error": "insufficient_scope",
+            "error_description": "the token does not have the scopes that this needs",
+        }
         return self._challenges(dict.fromkeys((*self.terms.scopes, *scopes)), said, bearer=True)
 
-    def _challenges(self, scopes: Iterable[str], said: Mapping[str, str], *, bearer: bool) -> Headers:
+    def _challenges(
+        self, scopes: Iterable[str], said: Mapping[str, str], *, bearer: bool
+    ) -> Headers:
         """One header, as some clients keep only one of a name; Bearer comes first in it, as some only read that."""
         wanted = " ".join(scope for scope in scopes if scope != _OFFLINE)
-        where = {"resource_metadata": self.metadata} if self.terms.issuers else {"realm": self.terms.name or self.resource}
+        where = (
+            {"resource_metadata": self.metadata}
+            if self.terms.issuers
+            else {"realm": self.terms.name or self.resource}
+        )
         parameters = {**said, **({"scope": wanted} if wanted else {}), **where}
         challenges = []
         if bearer and self.terms.bearer:
@@ -116,7 +147,9 @@ def malformed(words: str) -> Refusal:
 
 def unavailable(words: str, seconds: float) -> Refusal:
     """503: it cannot be found out now whether the token is good."""
-    return _refusal(503, "temporarily_unavailable", words, [(b"retry-after", b"%d" % max(1, round(seconds)))])
+    return _refusal(
+        503, "temporarily_unavailable", words, [(b"retry-after", b"%d" % max(1, round(seconds)))]
+    )
 
 
 def misconfigured(words: str) -> Refusal:
@@ -124,9 +157,16 @@ def misconfigured(words: str) -> Refusal:
     return _refusal(500, "server_error", words, [])
 
 
-def _refusal(status: int, error: str, words: str, headers: Headers, *, usual: bool = False) -> Refusal:
+def _refusal(
+    status: int, error: str, words: str, headers: Headers, *, usual: bool = False
+) -> Refusal:
     body = msgspec.json.encode({"error": error, "error_description": words})
-    return Refusal(status, [*headers, (b"cache-control", b"no-store"), (b"content-type", b"application/json")], body, usual)
+    return Refusal(
+        status,
+        [*headers, (b"cache-control", b"no-store"), (b"content-type", b"application/json")],
+        body,
+        usual,
+    )
 
 
 def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
@@ -135,15 +175,23 @@ def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
         raise TypeError("scopes are a list of strings, not one string")
     for scope in scopes:
         if not _SCOPE.fullmatch(scope):
-            raise ValueError(f"{scope!r} is no scope: printable ASCII characters, without spaces, quotes and backslashes")
+            raise ValueError(
+                f"{scope!r} is no scope: printable ASCII characters, without spaces, quotes and backslashes"
+            )
         if scope == _OFFLINE:
-            raise ValueError("a server cannot ask for offline_access: that is between a client and its authorization server")
+            raise ValueError(
+                "a server cannot ask for offline_access: that is between a client and its authorization server"
+            )
     return tuple(dict.fromkeys(scopes))
 
 
 def checked_resource(resource: str) -> str:
     """The URI of a server as its clients are told it, without a trailing slash. Raises ValueError."""
     if plain_url(resource) is None or "#" in resource or not resource.isascii():
-        raise ValueError(f"resource is the server's own address, as clients have it: https://mcp.example.com/mcp, say; not {resource!r}")
+        raise ValueError(
+            f"resource is the server's own address, as clients have it: https://mcp.example.com/mcp, say; not {resource!r}"
+        )
     parts = urlsplit(resource)
-    return f"{origin(resource)}{parts.path.rstrip('/')}" + (f"?{parts.query}" if parts.query else "")
+    return f"{origin(resource)}{parts.path.rstrip('/')}" + (
+        f"?{parts.query}" if parts.query else ""
+    )

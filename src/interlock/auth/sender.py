@@ -16,7 +16,20 @@ from .oauth.addresses import is_loopback
 from .oauth.documents import LONGEST_DOCUMENT
 from .oauth.failures import Unauthorized
 from .oauth.members import Member
-from .oauth.steps import Call, Got, Listen, Note, Procedure, Recall, Remember, Rest, Send, ShowCode, Step, Visit
+from .oauth.steps import (
+    Call,
+    Got,
+    Listen,
+    Note,
+    Procedure,
+    Recall,
+    Remember,
+    Rest,
+    Send,
+    ShowCode,
+    Step,
+    Visit,
+)
 
 if TYPE_CHECKING:
     from ..store import Vault
@@ -54,7 +67,9 @@ class Roads:
         if self._public is None:
             from ..transport.public import PublicFetch  # late: as above
 
-            self._public = PublicFetch(loopback=self._loopback, limit=LONGEST_DOCUMENT, seconds=_SECONDS)
+            self._public = PublicFetch(
+                loopback=self._loopback, limit=LONGEST_DOCUMENT, seconds=_SECONDS
+            )
         return self._public
 
     async def aclose(self) -> None:
@@ -98,7 +113,13 @@ async def perform(
             await agent.aclose()
 
 
-async def _carry(step: Step, roads: Roads, agent: Agent | None, vault: Vault | None, tell: Callable[[Note], None] | None) -> object:
+async def _carry(
+    step: Step,
+    roads: Roads,
+    agent: Agent | None,
+    vault: Vault | None,
+    tell: Callable[[Note], None] | None,
+) -> object:
     match step:
         case Send():
             return await _send(roads.of(step.request.url), step.request)
@@ -129,14 +150,25 @@ async def _called(step: Call) -> str:
         given, what = None, f"what vouches for this client cannot be read: {bad}"
     if isinstance(given, str) and given.strip():
         return given
-    raise Unauthorized("token", what, expected="a token", advice="Look at the file or the function that was given.", culprit="client")
+    raise Unauthorized(
+        "token",
+        what,
+        expected="a token",
+        advice="Look at the file or the function that was given.",
+        culprit="client",
+    )
 
 
-async def _reach(step: Listen | Visit | ShowCode, agent: Agent | None, vault: Vault | None) -> str | None:
+async def _reach(
+    step: Listen | Visit | ShowCode, agent: Agent | None, vault: Vault | None
+) -> str | None:
     """Reach the person. Raises Unauthorized where there is none."""
     if agent is None:
         raise Unauthorized(
-            "log-in", "a person has to log in, and there is none", advice="Give an agent= that reaches one.", culprit="client"
+            "log-in",
+            "a person has to log in, and there is none",
+            advice="Give an agent= that reaches one.",
+            culprit="client",
         )
     if isinstance(step, Listen):
         member = await recall(vault, step.issuer)
@@ -157,7 +189,9 @@ async def _send(fetch: Fetch, request: Request) -> Got:
             finally:
                 await response.aclose()
     except TimeoutError:
-        raise t.TimedOut(f"{urlsplit(request.url).netloc} did not answer within {_SECONDS:g} seconds.") from None
+        raise t.TimedOut(
+            f"{urlsplit(request.url).netloc} did not answer within {_SECONDS:g} seconds."
+        ) from None
     except t.ProtocolError as bad:
         raise t.Unreachable(str(bad)) from bad
 
@@ -166,17 +200,26 @@ async def recall(vault: Vault | None, issuer: str, client_id: str | None = None)
     """What was registered at an authorization server: last, or under a client id, for what was granted to that."""
     if vault is None:
         return None
-    kept = await vault.get(_MEMBERS, issuer) if client_id is None else await vault.get(_FORMER, f"{issuer} {client_id}")
+    kept = (
+        await vault.get(_MEMBERS, issuer)
+        if client_id is None
+        else await vault.get(_FORMER, f"{issuer} {client_id}")
+    )
     try:
         return None if kept is None else msgspec.json.decode(kept, type=Member)
-    except (msgspec.DecodeError, UnicodeDecodeError):  # written by a newer version: registering again does no harm
+    except (
+        msgspec.DecodeError,
+        UnicodeDecodeError,
+    ):  # written by a newer version: registering again does no harm
         return None
 
 
 async def dismiss(vault: Vault, member: Member) -> None:
     """Forget a registration that its authorization server knows no more."""
     await vault.remove(_FORMER, f"{member.issuer} {member.client_id}")
-    if (kept := await recall(vault, member.issuer)) is not None and kept.client_id == member.client_id:
+    if (
+        kept := await recall(vault, member.issuer)
+    ) is not None and kept.client_id == member.client_id:
         await vault.remove(_MEMBERS, member.issuer)
 
 

@@ -47,11 +47,17 @@ class OAuth(Authorization):
         **options: Any,
     ) -> None:
         if key is not None and client_id is None and document is None:
-            raise ValueError("a key shows who a client is that is known by its client_id, or by its document")
+            raise ValueError(
+                "a key shows who a client is that is known by its client_id, or by its document"
+            )
         if redirect_uri is not None and agent is not None:
-            raise ValueError("the agent knows where the browser comes back; redirect_uri is for the one that is used without")
+            raise ValueError(
+                "the agent knows where the browser comes back; redirect_uri is for the one that is used without"
+            )
         if client_id is None and (client_secret is not None or issuer is not None):
-            raise ValueError("client_secret and issuer are those of a client_id, which has to be given too")
+            raise ValueError(
+                "client_secret and issuer are those of a client_id, which has to be given too"
+            )
         given = None if client_id is None else _member(client_id, client_secret, key, issuer)
         identity = Identity(
             given=given,
@@ -61,7 +67,9 @@ class OAuth(Authorization):
             dpop=bool(options.get("dpop", False)),
         )
         way = LogIn(identity=identity, device=device, prompt=prompt)
-        super().__init__(way, key=key, agent=agent or (lambda: _default_agent(redirect_uri)), **options)
+        super().__init__(
+            way, key=key, agent=agent or (lambda: _default_agent(redirect_uri)), **options
+        )
 
 
 class ClientCredentials(Authorization):
@@ -71,18 +79,35 @@ class ClientCredentials(Authorization):
     """
 
     def __init__(
-        self, client_id: str, client_secret: str | None = None, *, key: SigningKey | None = None, issuer: str | None = None, **options: Any
+        self,
+        client_id: str,
+        client_secret: str | None = None,
+        *,
+        key: SigningKey | None = None,
+        issuer: str | None = None,
+        **options: Any,
     ) -> None:
         if (client_secret is None) == (key is None):
             raise ValueError("a program shows who it is by client_secret or by key, one of the two")
-        super().__init__(OwnBehalf(member=_member(client_id, client_secret, key, issuer)), key=key, **options)
+        super().__init__(
+            OwnBehalf(member=_member(client_id, client_secret, key, issuer)), key=key, **options
+        )
 
 
 class WorkloadIdentity(Authorization):
     """A workload for which the platform it runs on vouches (SEP-1933): `assertion` is a file with its JWT, or a function that gives it."""
 
-    def __init__(self, assertion: str | Path | Ask, *, client_id: str = "", issuer: str | None = None, **options: Any) -> None:
-        super().__init__(Workload(assertion=_asked(assertion), client_id=client_id, issuer=issuer), **options)
+    def __init__(
+        self,
+        assertion: str | Path | Ask,
+        *,
+        client_id: str = "",
+        issuer: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            Workload(assertion=_asked(assertion), client_id=client_id, issuer=issuer), **options
+        )
 
 
 class EnterpriseManaged(Authorization):
@@ -118,8 +143,15 @@ class EnterpriseManaged(Authorization):
         super().__init__(way, key=key, **options)
 
 
-def _member(client_id: str, secret: str | None, key: SigningKey | None, issuer: str | None) -> Member:
-    return Member(issuer=issuer or "", client_id=client_id, client_secret=secret, method="private_key_jwt" if key is not None else "")
+def _member(
+    client_id: str, secret: str | None, key: SigningKey | None, issuer: str | None
+) -> Member:
+    return Member(
+        issuer=issuer or "",
+        client_id=client_id,
+        client_secret=secret,
+        method="private_key_jwt" if key is not None else "",
+    )
 
 
 def _asked(given: str | Path | Ask) -> Ask:

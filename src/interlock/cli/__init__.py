@@ -15,5 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ModuleNotFoundError as missing:
         if missing.name != "click":
             raise
-        sys.exit("The command line needs click, which comes with the extra `cli`: pip install 'interlock[cli]'")
+        sys.exit(
+            "The command line needs click, which comes with the extra `cli`: pip install 'interlock[cli]'"
+        )
     program.main(None if arguments is None else list(arguments), prog_name="interlock")

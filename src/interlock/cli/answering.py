@@ -31,14 +31,20 @@ def answers_given(yes: bool, text: str | None) -> AnswersGiven:
     if text is None:
         return AnswersGiven(yes)
     try:
-        data = json.loads(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
+        data = json.loads(
+            Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text
+        )
     except (OSError, ValueError) as bad:
         raise click.UsageError(f"--answers cannot be read: {bad}") from None
     if isinstance(data, dict):
         return AnswersGiven(yes, fields=data)
-    if isinstance(data, list) and all(answer is None or isinstance(answer, bool | dict) for answer in data):
+    if isinstance(data, list) and all(
+        answer is None or isinstance(answer, bool | dict) for answer in data
+    ):
         return AnswersGiven(yes, in_order=data)
-    raise click.UsageError("--answers is an object {field: value} for all questions, or a list of objects, true, false and null.")
+    raise click.UsageError(
+        "--answers is an object {field: value} for all questions, or a list of objects, true, false and null."
+    )
 
 
 class Unanswered(Exception):
@@ -88,12 +94,16 @@ class Answering:
             return t.ElicitResult(action="decline")
         if params.mode == "url":
             return t.ElicitResult(action="accept")
-        content, lacking = self._content(params, answer if isinstance(answer, dict) else {}, yes=answer is True)
+        content, lacking = self._content(
+            params, answer if isinstance(answer, dict) else {}, yes=answer is True
+        )
         if lacking:
             raise Unanswered(_words(params, f"the answer has no value for {', '.join(lacking)}"))
         return _accepted(params, content)
 
-    def _content(self, params: t.ElicitRequestParams, values: Mapping[str, Any], *, yes: bool = False) -> tuple[dict[str, Any], list[str]]:
+    def _content(
+        self, params: t.ElicitRequestParams, values: Mapping[str, Any], *, yes: bool = False
+    ) -> tuple[dict[str, Any], list[str]]:
         """The form filled in as far as it can be, and the required fields that are still empty.
 
         Yes to a form of one yes/no field is yes to it, whatever its default: that is what such a question asks.
@@ -104,7 +114,11 @@ class Answering:
         for name, field in fields.items():
             if name in values:
                 content[name] = values[name]
-            elif yes and field.get("type") == "boolean" and (len(fields) == 1 or (name in required and "default" not in field)):
+            elif (
+                yes
+                and field.get("type") == "boolean"
+                and (len(fields) == 1 or (name in required and "default" not in field))
+            ):
                 content[name] = True
             elif "default" in field:
                 content[name] = field["default"]
@@ -121,14 +135,20 @@ class Answering:
             raise Unanswered(_words(params, why or "this is no terminal, so nobody can be asked"))
         person = Person()
         try:
-            return await (person.visit(params) if params.mode == "url" else person.fill_in(params, self._given.fields or {}))
+            return await (
+                person.visit(params)
+                if params.mode == "url"
+                else person.fill_in(params, self._given.fields or {})
+            )
         except Dismissed:
             return t.ElicitResult(action="cancel")
 
 
 def _accepted(params: t.ElicitRequestParams, content: dict[str, Any]) -> t.ElicitResult:
     """An accepted form whose content fits it. Raises Unanswered."""
-    if params.requested_schema is not None and (violations := compile_schema(params.requested_schema).check(content)):
+    if params.requested_schema is not None and (
+        violations := compile_schema(params.requested_schema).check(content)
+    ):
         words = "; ".join(f"{v.path.lstrip('/') or 'the answer'}: {v.message}" for v in violations)
         raise Unanswered(_words(params, words))
     return t.ElicitResult(action="accept", content=content)
@@ -143,7 +163,9 @@ def _words(params: t.ElicitRequestParams, why: str) -> str:
     """What is asked, why it stays unanswered, and how it could have been answered."""
     if params.mode == "url":
         return f'The server asks to open {params.url} ("{params.message}"), and {why}. Agree to it with --yes.'
-    example = json.dumps({name: _sample(field) for name, field in _fields(params).items()}, ensure_ascii=False)
+    example = json.dumps(
+        {name: _sample(field) for name, field in _fields(params).items()}, ensure_ascii=False
+    )
     return f"The server asks \"{params.message}\", and {why}. Answer with --answers '{example}' or take the defaults with --yes."
 
 
@@ -153,5 +175,10 @@ def _sample(field: Mapping[str, Any]) -> Any:
         return field["default"]
     if field.get("enum"):
         return field["enum"][0]
-    kinds: dict[Any, Any] = {"boolean": True, "integer": field.get("minimum", 1), "number": field.get("minimum", 1.0), "array": []}
+    kinds: dict[Any, Any] = {
+        "boolean": True,
+        "integer": field.get("minimum", 1),
+        "number": field.get("minimum", 1.0),
+        "array": [],
+    }
     return kinds.get(field.get("type"), "...")

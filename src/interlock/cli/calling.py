@@ -46,7 +46,12 @@ class CallCommand(TargetCommand):
 
 @target_command("call", "TOOL [KEY=VALUE]...", epilog=_VALUES, kind=CallCommand)
 @click.option("--arguments", metavar="JSON", help="The arguments as one JSON object, or @FILE.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write an image, sound or file of the result there.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write an image, sound or file of the result there.",
+)
 def call(talk: Talk, words: Sequence[str], arguments: str | None, output: Path | None) -> None:
     """Call a TOOL and show its result.
 
@@ -60,7 +65,11 @@ def call(talk: Talk, words: Sequence[str], arguments: str | None, output: Path |
         raise click.UsageError("Missing TOOL.")
 
     async def work(client: Client) -> int:
-        tools = {tool.name: tool for tool in await client.list_tools()} if client.server_capabilities.tools is not None else {}
+        tools = (
+            {tool.name: tool for tool in await client.list_tools()}
+            if client.server_capabilities.tools is not None
+            else {}
+        )
         tool = tools.get(words[0])
         if tool is None and (near := difflib.get_close_matches(words[0], tools, n=1)):
             note(f"The server lists no tool {words[0]!r}. Did you mean {near[0]!r}?", fg="yellow")
@@ -91,16 +100,20 @@ def show_result(result: t.CallToolResult) -> None:
 
 def _says_the_same(result: t.CallToolResult, structured: Any) -> bool:
     """Whether the text is what the structured content says, as it is or as JSON."""
-    value = structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
+    value = (
+        structured["result"]
+        if isinstance(structured, dict) and structured.keys() == {"result"}
+        else structured
+    )
     if result.text == value:
         return True
     try:
         return msgspec.json.decode(result.text) in (value, structured)
     except msgspec.DecodeError:
         values = value if isinstance(value, list) else []
-        return bool(values) and [block.text for block in result.content if isinstance(block, t.TextContent)] == [
-            v if isinstance(v, str) else msgspec.json.encode(v).decode() for v in values
-        ]
+        return bool(values) and [
+            block.text for block in result.content if isinstance(block, t.TextContent)
+        ] == [v if isinstance(v, str) else msgspec.json.encode(v).decode() for v in values]
 
 
 def show_block(block: t.ContentBlock) -> None:
@@ -116,7 +129,10 @@ def show_block(block: t.ContentBlock) -> None:
             say(f"[{resource.uri}]", dim=True)
             say(resource.text)
         case t.EmbeddedResource(resource=resource):
-            say(f"[{resource.uri}, {resource.mime_type or 'binary'}, {size_of(resource.blob or '')}; -o FILE saves it]", dim=True)
+            say(
+                f"[{resource.uri}, {resource.mime_type or 'binary'}, {size_of(resource.blob or '')}; -o FILE saves it]",
+                dim=True,
+            )
         case _:
             print_json(plain(block))
 
@@ -128,9 +144,15 @@ def save(content: Sequence[t.ContentBlock], path: Path) -> None:
         if isinstance(block, t.ImageContent | t.AudioContent):
             files.append(base64.b64decode(block.data))
         elif isinstance(block, t.EmbeddedResource):
-            files.append((block.resource.text or "").encode() if block.resource.blob is None else base64.b64decode(block.resource.blob))
+            files.append(
+                (block.resource.text or "").encode()
+                if block.resource.blob is None
+                else base64.b64decode(block.resource.blob)
+            )
     if not files:
-        files = ["\n".join(block.text for block in content if isinstance(block, t.TextContent)).encode()]
+        files = [
+            "\n".join(block.text for block in content if isinstance(block, t.TextContent)).encode()
+        ]
     if len(files) > 1:
         raise click.UsageError(f"The result has {len(files)} files; -o takes one. Use --json.")
     path.write_bytes(files[0])

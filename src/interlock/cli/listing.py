@@ -43,7 +43,12 @@ def list_(talk: Talk, words: Sequence[str], tools: bool, resources: bool, prompt
         if (everything or prompts) and offered.prompts is not None:
             found["prompts"] = await client.list_prompts()
         if talk.machine:
-            print_json({**_identity(client), **{kind: [plain(item) for item in items] for kind, items in found.items()}})
+            print_json(
+                {
+                    **_identity(client),
+                    **{kind: [plain(item) for item in items] for kind, items in found.items()},
+                }
+            )
         else:
             _show(client, found, talk.verbose)
 
@@ -52,7 +57,10 @@ def list_(talk: Talk, words: Sequence[str], tools: bool, resources: bool, prompt
 
 def _identity(client: Client) -> dict[str, Any]:
     info = client.server_info
-    data: dict[str, Any] = {"server": plain(info) if info is not None else None, "revision": client.revision}
+    data: dict[str, Any] = {
+        "server": plain(info) if info is not None else None,
+        "revision": client.revision,
+    }
     data["capabilities"] = plain(client.server_capabilities)
     if client.instructions:
         data["instructions"] = client.instructions
@@ -65,7 +73,12 @@ def _show(client: Client, found: dict[str, list[Any]], verbose: bool) -> None:
     say(f"{name} speaks {client.revision}", bold=True)
     if client.instructions:
         say(client.instructions.strip(), dim=True)
-    headings = {"tools": "Tools", "resources": "Resources", "resourceTemplates": "Resource templates", "prompts": "Prompts"}
+    headings = {
+        "tools": "Tools",
+        "resources": "Resources",
+        "resourceTemplates": "Resource templates",
+        "prompts": "Prompts",
+    }
     for kind, heading in headings.items():
         if not found.get(kind):
             continue
@@ -74,19 +87,31 @@ def _show(client: Client, found: dict[str, list[Any]], verbose: bool) -> None:
         for item in found[kind]:
             _show_item(*_line(item), verbose)
     if not any(found.values()):
-        say("It offers nothing of that kind." if found else "It offers no tools, resources or prompts.")
+        say(
+            "It offers nothing of that kind."
+            if found
+            else "It offers no tools, resources or prompts."
+        )
 
 
 def _line(item: Any) -> tuple[str, str, str]:
     """Name, what is in parentheses, and description of whatever is listed."""
     match item:
         case t.Tool():
-            return item.name, _parameters(item.input_schema), item.description or (item.label if item.label != item.name else "")
+            return (
+                item.name,
+                _parameters(item.input_schema),
+                item.description or (item.label if item.label != item.name else ""),
+            )
         case t.Resource(uri=uri) | t.ResourceTemplate(uri_template=uri):
             return uri, item.mime_type or "", item.description or item.title or item.name
         case _:
             arguments = item.arguments or []
-            return item.name, ", ".join(a.name if a.required else f"{a.name}?" for a in arguments), item.description or item.title or ""
+            return (
+                item.name,
+                ", ".join(a.name if a.required else f"{a.name}?" for a in arguments),
+                item.description or item.title or "",
+            )
 
 
 def _parameters(schema: dict[str, Any]) -> str:
@@ -95,13 +120,19 @@ def _parameters(schema: dict[str, Any]) -> str:
     parts = []
     for name, node in properties.items() if isinstance(properties, dict) else ():
         kind = node.get("type") if isinstance(node, dict) else None
-        parts.append(f"{name}{'' if name in required else '?'}" + (f": {kind}" if isinstance(kind, str) else ""))
+        parts.append(
+            f"{name}{'' if name in required else '?'}"
+            + (f": {kind}" if isinstance(kind, str) else "")
+        )
     return ", ".join(parts)
 
 
 def _show_item(name: str, detail: str, description: str, verbose: bool) -> None:
     head = f"  {name}"
-    click.echo(click.style(shown(head), fg="cyan") + (click.style(shown(f" ({detail})"), dim=True) if detail else ""))
+    click.echo(
+        click.style(shown(head), fg="cyan")
+        + (click.style(shown(f" ({detail})"), dim=True) if detail else "")
+    )
     lines = [line.strip() for line in description.strip().splitlines()]
     if not verbose and lines:
         width = max(shutil.get_terminal_size().columns - 6, 40)
@@ -124,7 +155,9 @@ def schema(talk: Talk, words: Sequence[str]) -> None:
 
     async def work(client: Client) -> int:
         schemas: dict[str, dict[str, Any]] = {}
-        for tool in await client.list_tools() if client.server_capabilities.tools is not None else ():
+        for tool in (
+            await client.list_tools() if client.server_capabilities.tools is not None else ()
+        ):
             schemas[tool.name] = {"inputSchema": tool.input_schema}
             if tool.output_schema is not None:
                 schemas[tool.name]["outputSchema"] = tool.output_schema
@@ -133,7 +166,10 @@ def schema(talk: Talk, words: Sequence[str]) -> None:
         elif words[0] in schemas:
             print_json(schemas[words[0]])
         else:
-            raise t.McpError(t.INVALID_PARAMS, f"The server lists no tool {words[0]}; it lists {', '.join(schemas) or 'none'}.")
+            raise t.McpError(
+                t.INVALID_PARAMS,
+                f"The server lists no tool {words[0]}; it lists {', '.join(schemas) or 'none'}.",
+            )
         return exits.OK
 
     talk.run(work)
@@ -160,7 +196,10 @@ def ping(talk: Talk, words: Sequence[str]) -> None:
             print_json({**_identity(client), "milliseconds": round(milliseconds, 3)})
             return
         info = client.server_info
-        say(f"{info.name + ' ' + info.version if info is not None else 'The server'} answered, speaking {client.revision}", fg="green")
+        say(
+            f"{info.name + ' ' + info.version if info is not None else 'The server'} answered, speaking {client.revision}",
+            fg="green",
+        )
         note(f"{milliseconds:.1f} ms", dim=True)
 
     talk.run(work)

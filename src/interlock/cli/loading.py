@@ -39,7 +39,9 @@ def _named(module: ModuleType, path: Path, name: str) -> Server:
     if callable(found) and not isinstance(found, Server | type):
         found = found()
     if not isinstance(found, Server):
-        raise click.UsageError(f"{name} in {path} is {_kind(found)} and not an Interlock Server.{_hint(module)}")
+        raise click.UsageError(
+            f"{name} in {path} is {_kind(found)} and not an Interlock Server.{_hint(module)}"
+        )
     return found
 
 
@@ -54,7 +56,9 @@ def _only(module: ModuleType, path: Path) -> Server:
     for name in PREFERRED:
         if name in servers:
             return servers[name]
-    raise click.UsageError(f"There is more than one server in {path}: {', '.join(servers)}. Say which: {path}:{next(iter(servers))}")
+    raise click.UsageError(
+        f"There is more than one server in {path}: {', '.join(servers)}. Say which: {path}:{next(iter(servers))}"
+    )
 
 
 def _servers(module: ModuleType) -> dict[str, Server]:
@@ -79,7 +83,9 @@ def _import(path: Path) -> ModuleType:
     if str(top) not in sys.path:
         sys.path.insert(0, str(top))
     if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))  # of a file in a package: its neighbours have full names, and must not hide modules of others
+        sys.path.append(
+            str(path.parent)
+        )  # of a file in a package: its neighbours have full names, and must not hide modules of others
     sys.argv[:] = [str(path)]
     if "." in name:
         return importlib.import_module(name)

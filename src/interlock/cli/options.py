@@ -30,23 +30,71 @@ A Python file that imports interlock is served by `interlock run`; any other is 
 """
 
 _OPTIONS: Final = (
-    click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A client's configuration with servers."),
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="A client's configuration with servers.",
+    ),
     click.option("--server", "entry", metavar="NAME", help="Which server of the configuration."),
     click.option(
-        "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="https: send this with each request; $NAME is filled in."
+        "--header",
+        "headers",
+        multiple=True,
+        metavar="'NAME: VALUE'",
+        help="https: send this with each request; $NAME is filled in.",
     ),
-    click.option("--account", default="", metavar="NAME", help="https: which of several log-ins to the server (`interlock auth`)."),
-    click.option("--legacy-sse", is_flag=True, help="https: speak the transport of 2024-11-05, a stream and a place to post to."),
-    click.option("--revision", metavar="DATE", help=f"Speak this revision only: {', '.join(REVISIONS)}."),
-    click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="How long to wait.  [default: 300]"),
-    click.option("--json", "machine", is_flag=True, help="Write JSON for machines, errors too."),
-    click.option("-v", "--verbose", is_flag=True, help="Show each message, and what the server writes to stderr."),
     click.option(
-        "--log-level", type=click.Choice(LOGGING_LEVELS), default="info", show_default=True, help="Show log messages from here on."
+        "--account",
+        default="",
+        metavar="NAME",
+        help="https: which of several log-ins to the server (`interlock auth`).",
     ),
-    click.option("--root", "roots", multiple=True, type=click.Path(exists=True, path_type=Path), help="A folder the server may work in."),
-    click.option("-y", "--yes", is_flag=True, help="Answer the server's questions with yes and with their defaults."),
-    click.option("--answers", metavar="JSON", help="Answer its questions: {field: value, ...}, or [answer, ...] in order; @FILE."),
+    click.option(
+        "--legacy-sse",
+        is_flag=True,
+        help="https: speak the transport of 2024-11-05, a stream and a place to post to.",
+    ),
+    click.option(
+        "--revision", metavar="DATE", help=f"Speak this revision only: {', '.join(REVISIONS)}."
+    ),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        help="How long to wait.  [default: 300]",
+    ),
+    click.option("--json", "machine", is_flag=True, help="Write JSON for machines, errors too."),
+    click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        help="Show each message, and what the server writes to stderr.",
+    ),
+    click.option(
+        "--log-level",
+        type=click.Choice(LOGGING_LEVELS),
+        default="info",
+        show_default=True,
+        help="Show log messages from here on.",
+    ),
+    click.option(
+        "--root",
+        "roots",
+        multiple=True,
+        type=click.Path(exists=True, path_type=Path),
+        help="A folder the server may work in.",
+    ),
+    click.option(
+        "-y",
+        "--yes",
+        is_flag=True,
+        help="Answer the server's questions with yes and with their defaults.",
+    ),
+    click.option(
+        "--answers",
+        metavar="JSON",
+        help="Answer its questions: {field: value, ...}, or [answer, ...] in order; @FILE.",
+    ),
 )
 
 
@@ -67,7 +115,11 @@ class TargetCommand(click.Command):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """What stands after the name in the first line of the help."""
-        return ["[OPTIONS]", *[p for p in super().collect_usage_pieces(ctx) if p != "[OPTIONS]"], "[-- COMMAND [ARGS]...]"]
+        return [
+            "[OPTIONS]",
+            *[p for p in super().collect_usage_pieces(ctx) if p != "[OPTIONS]"],
+            "[-- COMMAND [ARGS]...]",
+        ]
 
 
 def target_command(
@@ -78,18 +130,41 @@ def target_command(
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def command(words: tuple[str, ...], **given: Any) -> None:
-            shared = {key: given.pop(key) for key in ("config", "entry", "revision", "timeout", "machine", "verbose", "log_level", "roots")}
+            shared = {
+                key: given.pop(key)
+                for key in (
+                    "config",
+                    "entry",
+                    "revision",
+                    "timeout",
+                    "machine",
+                    "verbose",
+                    "log_level",
+                    "roots",
+                )
+            }
             answers = answers_given(given.pop("yes"), given.pop("answers"))
             web = web_options(given.pop("headers"), given.pop("legacy_sse"), given.pop("account"))
             context = click.get_current_context()
             config, entry = shared.pop("config"), shared.pop("entry")
             started = context.meta.get(_COMMAND)
             if started is not None and (config or entry):
-                raise click.UsageError("Give the server either by -- COMMAND or by --config and --server.")
-            if (started is not None or config or entry) and words and Path(words[0]).suffix == ".py" and Path(words[0]).is_file():
-                raise click.UsageError(f"The server is given twice: {words[0]} is a script, and another one is named besides.")
+                raise click.UsageError(
+                    "Give the server either by -- COMMAND or by --config and --server."
+                )
+            if (
+                (started is not None or config or entry)
+                and words
+                and Path(words[0]).suffix == ".py"
+                and Path(words[0]).is_file()
+            ):
+                raise click.UsageError(
+                    f"The server is given twice: {words[0]} is a script, and another one is named besides."
+                )
             if started is not None and web:
-                raise click.UsageError("--header, --account and --legacy-sse are for http:// and https:// addresses.")
+                raise click.UsageError(
+                    "--header, --account and --legacy-sse are for http:// and https:// addresses."
+                )
             if started is not None:
                 reach = reach_command(started)
             elif config or entry:
@@ -97,16 +172,25 @@ def target_command(
             elif words:
                 reach, words = reach_target(words[0], web), words[1:]
             else:
-                raise click.UsageError("Missing TARGET: a script, an address, or -- COMMAND at the end.")
+                raise click.UsageError(
+                    "Missing TARGET: a script, an address, or -- COMMAND at the end."
+                )
             if shared["revision"] is not None and shared["revision"] not in REVISIONS:
-                raise click.UsageError(f"There is no revision {shared['revision']}; there are {', '.join(REVISIONS)}.")
+                raise click.UsageError(
+                    f"There is no revision {shared['revision']}; there are {', '.join(REVISIONS)}."
+                )
             function(Talk(reach, answers=answers, **shared), words, **given)
 
         made: Any = command
         for option in reversed(_OPTIONS):
             made = option(made)
         made = click.argument("words", nargs=-1, metavar=f"[TARGET] {words}".strip())(made)
-        whole = click.command(name, cls=kind, help=inspect.getdoc(function), epilog=f"{TARGETS}\n{epilog}{exits.WORDS}")(made)
+        whole = click.command(
+            name,
+            cls=kind,
+            help=inspect.getdoc(function),
+            epilog=f"{TARGETS}\n{epilog}{exits.WORDS}",
+        )(made)
         return whole
 
     return decorate

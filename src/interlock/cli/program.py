@@ -29,15 +29,28 @@ _TALK, _MAKE, _HOST = "Talk to a server", "Run and write servers", "Use servers 
 COMMANDS: Final[dict[str, Row]] = {
     "run": Row(".running", "run", "Run the server in a Python file.", _MAKE),
     "new": Row(".project", "new", "Start a small project with a server and its test.", _MAKE),
-    "install": Row(".install.command", "install", "Put a server into the configuration of a client.", _MAKE),
+    "install": Row(
+        ".install.command", "install", "Put a server into the configuration of a client.", _MAKE
+    ),
     "serve": Row(".serving", "serve", "Run one of the servers that come with Interlock.", _MAKE),
     "tour": Row(".serving", "tour", "Watch the protocol at work.", _MAKE),
-    "demo": Row(".hosting.demo", "demo", "Plan a holiday: a host with four servers, in the browser.", _HOST),
-    "host": Row(".hosting.pages", "host", "Put a model and yourself in front of servers, in the browser.", _HOST),
+    "demo": Row(
+        ".hosting.demo", "demo", "Plan a holiday: a host with four servers, in the browser.", _HOST
+    ),
+    "host": Row(
+        ".hosting.pages",
+        "host",
+        "Put a model and yourself in front of servers, in the browser.",
+        _HOST,
+    ),
     "chat": Row(".hosting.chat", "chat", "The same in the terminal.", _HOST),
-    "config": Row(".hosting.config", "config", "Show, check and merge the configurations of clients.", _HOST),
+    "config": Row(
+        ".hosting.config", "config", "Show, check and merge the configurations of clients.", _HOST
+    ),
     "log": Row(".hosting.log", "log", "Look up what happened in the host.", _HOST),
-    "ask": Row(".hosting.ask", "ask", "One question, for scripts: a policy answers in your place.", _HOST),
+    "ask": Row(
+        ".hosting.ask", "ask", "One question, for scripts: a policy answers in your place.", _HOST
+    ),
     "list": Row(".listing", "list_", "Show what a server offers.", _TALK),
     "schema": Row(".listing", "schema", "Print the JSON Schemas of tools.", _TALK),
     "call": Row(".calling", "call", "Call a tool.", _TALK),
@@ -45,7 +58,9 @@ COMMANDS: Final[dict[str, Row]] = {
     "prompt": Row(".prompting", "prompt", "Get a prompt with its arguments filled in.", _TALK),
     "complete": Row(".prompting", "complete", "Ask for suggestions for an argument.", _TALK),
     "ping": Row(".listing", "ping", "Make sure that a server answers.", _TALK),
-    "auth": Row(".auth.group", "auth", "Log in to servers, and see why one does not let you.", _TALK),
+    "auth": Row(
+        ".auth.group", "auth", "Log in to servers, and see why one does not let you.", _TALK
+    ),
 }
 
 
@@ -66,18 +81,25 @@ class Table(click.Group):
         command: click.Command = getattr(import_module(row.module, __package__), row.attribute)
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command of a line; a name that is nearly one is pointed out."""
         if args and args[0] not in self.rows and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], self.rows, n=1)
-            ctx.fail(f"There is no command {args[0]!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+            ctx.fail(
+                f"There is no command {args[0]!r}."
+                + (f" Did you mean {near[0]!r}?" if near else "")
+            )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands under their headings, from the table alone."""
         for heading in dict.fromkeys(row.heading for row in self.rows.values()):
             with formatter.section(heading):
-                formatter.write_dl([(name, row.words) for name, row in self.rows.items() if row.heading == heading])
+                formatter.write_dl(
+                    [(name, row.words) for name, row in self.rows.items() if row.heading == heading]
+                )
 
 
 class Program(Table):

@@ -98,7 +98,9 @@ def new(name: Path) -> None:
     """
     title = name.resolve().name
     if not _NAME.fullmatch(title):
-        raise click.UsageError(f"{title!r} is no name for a project: letters, digits, and . _ - between them.")
+        raise click.UsageError(
+            f"{title!r} is no name for a project: letters, digits, and . _ - between them."
+        )
     if name.exists() and not name.is_dir():
         raise click.UsageError(f"{name} is there already, and is no folder.")
     if taken := [file for file in FILES if (name / file).exists()]:

@@ -40,7 +40,13 @@ def prompt(talk: Talk, words: Sequence[str]) -> None:
 
 
 @target_command("complete", "REF ARGUMENT [VALUE]")
-@click.option("--with", "known", multiple=True, metavar="KEY=VALUE", help="An argument that is known already; several times.")
+@click.option(
+    "--with",
+    "known",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An argument that is known already; several times.",
+)
 def complete(talk: Talk, words: Sequence[str], known: tuple[str, ...]) -> None:
     """Ask what an ARGUMENT could be, of which VALUE was typed so far.
 
@@ -50,7 +56,9 @@ def complete(talk: Talk, words: Sequence[str], known: tuple[str, ...]) -> None:
     interlock complete travel.py plan_trip city Par
     interlock complete travel.py 'travel://{country}/{city}' city --with country=France
     """
-    ref, argument, value = exactly(words if len(words) != 2 else (*words, ""), "REF", "ARGUMENT", "VALUE")
+    ref, argument, value = exactly(
+        words if len(words) != 2 else (*words, ""), "REF", "ARGUMENT", "VALUE"
+    )
     arguments = string_arguments(known)
 
     async def work(client: Client) -> None:

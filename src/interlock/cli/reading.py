@@ -19,7 +19,12 @@ from .talking import Talk
 
 
 @target_command("read", "URI")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the content to this file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the content to this file.",
+)
 def read(talk: Talk, words: Sequence[str], output: Path | None) -> None:
     """Read the resource behind a URI.
 
@@ -50,12 +55,16 @@ def content_of(contents: t.ResourceContents) -> bytes:
     try:
         return base64.b64decode(contents.blob, validate=True)
     except binascii.Error as bad:
-        raise t.ProtocolError(f"What the server sent for {contents.uri} is no base64: {bad}") from None
+        raise t.ProtocolError(
+            f"What the server sent for {contents.uri} is no base64: {bad}"
+        ) from None
 
 
 def _save(result: t.ReadResourceResult, output: Path) -> int:
     if len(result.contents) != 1:
-        raise click.UsageError(f"The resource has {len(result.contents)} parts, and -o takes one. Use --json.")
+        raise click.UsageError(
+            f"The resource has {len(result.contents)} parts, and -o takes one. Use --json."
+        )
     data = content_of(result.contents[0])
     output.write_bytes(data)
     note(f"Wrote {size(len(data))} to {output}.")

@@ -25,14 +25,47 @@ TRANSPORT_OPTIONS = (
         help="How clients reach the server.",
     ),
     click.option("--path", "socket_path", type=click.Path(), help="unix: the path of the socket."),
-    click.option("--host", show_default="127.0.0.1", help="http, tcp: the address to listen at; there is no authentication."),
-    click.option("--port", type=click.IntRange(0, 65535), help="http, tcp: the port; 0 takes any that is free.  [http: 8000]"),
-    click.option("--http", "http", metavar="[HOST]:PORT", help="The same as --transport http with --host and --port."),
+    click.option(
+        "--host",
+        show_default="127.0.0.1",
+        help="http, tcp: the address to listen at; there is no authentication.",
+    ),
+    click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        help="http, tcp: the port; 0 takes any that is free.  [http: 8000]",
+    ),
+    click.option(
+        "--http",
+        "http",
+        metavar="[HOST]:PORT",
+        help="The same as --transport http with --host and --port.",
+    ),
     click.option("--workers", type=click.IntRange(1), help="http: so many processes."),
-    click.option("--store", metavar="URL", help="http: where sessions live: memory:, sqlite:///path or redis://host."),
-    click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="http: a public name of the server."),
-    click.option("--cors", "cors", multiple=True, metavar="ORIGIN", help="http: web pages of this origin may use it; * for all."),
-    click.option("--serve-legacy-sse", is_flag=True, help="http: serve the transport of 2024-11-05 too, at /sse and /messages."),
+    click.option(
+        "--store",
+        metavar="URL",
+        help="http: where sessions live: memory:, sqlite:///path or redis://host.",
+    ),
+    click.option(
+        "--allow-host",
+        "hosts",
+        multiple=True,
+        metavar="NAME",
+        help="http: a public name of the server.",
+    ),
+    click.option(
+        "--cors",
+        "cors",
+        multiple=True,
+        metavar="ORIGIN",
+        help="http: web pages of this origin may use it; * for all.",
+    ),
+    click.option(
+        "--serve-legacy-sse",
+        is_flag=True,
+        help="http: serve the transport of 2024-11-05 too, at /sse and /messages.",
+    ),
 )
 
 
@@ -45,10 +78,17 @@ def with_transport_options(command: Any) -> Any:
 
 def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The transport and its options for `Server.run`, from what was typed. Raises click.UsageError for what is missing or out of place."""
-    transport, socket_path, host, port = given["transport"], given["socket_path"], given["host"], given["port"]
+    transport, socket_path, host, port = (
+        given["transport"],
+        given["socket_path"],
+        given["host"],
+        given["port"],
+    )
     if given["http"] is not None:
         if transport not in (None, "http") or host is not None or port is not None:
-            raise click.UsageError("--http stands for --transport http with --host and --port: give the one or the others.")
+            raise click.UsageError(
+                "--http stands for --transport http with --host and --port: give the one or the others."
+            )
         host, port = _address(given["http"])
         transport = "http"
     web = {
@@ -64,9 +104,16 @@ def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             raise click.UsageError("--path is for --transport unix.")
         if given["store"] is not None:
             _check_store(given["store"])
-        return "http", {"host": host or _LOOPBACK, "port": 8000 if port is None else port, "on_ready": _serving, **web}
+        return "http", {
+            "host": host or _LOOPBACK,
+            "port": 8000 if port is None else port,
+            "on_ready": _serving,
+            **web,
+        }
     if web:
-        raise click.UsageError("--workers, --store, --allow-host, --cors and --serve-legacy-sse are for --http.")
+        raise click.UsageError(
+            "--workers, --store, --allow-host, --cors and --serve-legacy-sse are for --http."
+        )
     return transport or "stdio", _socket_options(transport or "stdio", socket_path, host, port)
 
 
@@ -86,7 +133,9 @@ def _address(text: str) -> tuple[str, int]:
     """The host and the port of `[HOST]:PORT`; loopback where no host is named."""
     host, colon, port = text.rpartition(":")
     if not colon or "/" in host or not port.isdecimal() or int(port) > 65535:
-        raise click.UsageError(f"--http takes [HOST]:PORT, such as :8000 or 0.0.0.0:8000, not {text}.")
+        raise click.UsageError(
+            f"--http takes [HOST]:PORT, such as :8000 or 0.0.0.0:8000, not {text}."
+        )
     return host.strip("[]") or _LOOPBACK, int(port)
 
 
@@ -95,7 +144,9 @@ def _serving(address: Any) -> None:
     click.echo(f"Serving at http://{host}:{address[1]}/mcp", err=True)
 
 
-def _socket_options(transport: str, socket_path: str | None, host: str | None, port: int | None) -> dict[str, Any]:
+def _socket_options(
+    transport: str, socket_path: str | None, host: str | None, port: int | None
+) -> dict[str, Any]:
     if transport == "unix":
         if socket_path is None:
             raise click.UsageError("--transport unix needs --path.")
@@ -109,21 +160,43 @@ def _socket_options(transport: str, socket_path: str | None, host: str | None, p
             raise click.UsageError("--path is for --transport unix.")
         return {"host": host or _LOOPBACK, "port": port, "on_ready": _listening}
     if socket_path is not None or host is not None or port is not None:
-        raise click.UsageError("--path is for --transport unix, --host and --port are for --transport tcp and --http.")
+        raise click.UsageError(
+            "--path is for --transport unix, --host and --port are for --transport tcp and --http."
+        )
     return {}
 
 
 def _listening(address: Any) -> None:
-    where = f"tcp://{address[0]}:{address[1]}" if isinstance(address, tuple) else f"unix://{Path(address).resolve()}"
+    where = (
+        f"tcp://{address[0]}:{address[1]}"
+        if isinstance(address, tuple)
+        else f"unix://{Path(address).resolve()}"
+    )
     click.echo(f"Listening at {where}", err=True)
 
 
 @click.command("run")
 @click.argument("file", metavar="FILE[:OBJECT]")
 @with_transport_options
-@click.option("--reload", is_flag=True, help="Start the server anew when a file changes; the client's pipe stays open.")
-@click.option("--reload-dir", "folders", multiple=True, type=click.Path(exists=True, file_okay=False), help="Watch this folder too.")
-@click.option("--grace", type=click.FloatRange(0), default=10.0, show_default=True, help="Seconds that calls get to end before a reload.")
+@click.option(
+    "--reload",
+    is_flag=True,
+    help="Start the server anew when a file changes; the client's pipe stays open.",
+)
+@click.option(
+    "--reload-dir",
+    "folders",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    help="Watch this folder too.",
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(0),
+    default=10.0,
+    show_default=True,
+    help="Seconds that calls get to end before a reload.",
+)
 def run(
     file: str,
     reload: bool,
@@ -156,7 +229,9 @@ def run(
             raise click.UsageError("--reload is for --transport stdio.")
         if not path.is_file():
             raise click.UsageError(f"There is no file {path}.")
-        from .reload.supervisor import run_reloading  # late: a server that runs once needs none of it
+        from .reload.supervisor import (
+            run_reloading,
+        )  # late: a server that runs once needs none of it
 
         sys.exit(run_reloading(path, name, [Path(folder) for folder in folders], grace))
     try:
@@ -171,7 +246,9 @@ def run(
     run_server(server, transport, options, path)
 
 
-def run_server(server: Server, transport: str, options: dict[str, Any], path: Path | None = None) -> None:
+def run_server(
+    server: Server, transport: str, options: dict[str, Any], path: Path | None = None
+) -> None:
     """Run a server, from the file at `path`; what keeps it from being served becomes words. Raises click.ClickException."""
     try:
         server.run(transport, **options)
@@ -186,7 +263,9 @@ def run_server(server: Server, transport: str, options: dict[str, Any], path: Pa
 
 def _comes_from(bad: Exception, path: Path) -> bool:
     """Whether an error went through a file: then it is a matter for its author, who wants to see where."""
-    return any(frame.filename == str(path.resolve()) for frame in traceback.extract_tb(bad.__traceback__))
+    return any(
+        frame.filename == str(path.resolve()) for frame in traceback.extract_tb(bad.__traceback__)
+    )
 
 
 def _own_frames(bad: BaseException, path: Path) -> Any:

@@ -35,7 +35,9 @@ def note(text: str, **style: Any) -> None:
     bar = Bar.drawn
     if bar is not None:
         bar.erase()
-    click.echo(click.style(shown(text, err=True), **style) if style else shown(text, err=True), err=True)
+    click.echo(
+        click.style(shown(text, err=True), **style) if style else shown(text, err=True), err=True
+    )
     if bar is not None:
         bar.draw()
 
@@ -71,7 +73,13 @@ def print_json(data: Any) -> None:
 
 def size(count: int) -> str:
     """A number of bytes in words."""
-    return f"{count} bytes" if count < 1000 else f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
+    return (
+        f"{count} bytes"
+        if count < 1000
+        else f"{count / 1000:.1f} kB"
+        if count < 1_000_000
+        else f"{count / 1_000_000:.1f} MB"
+    )
 
 
 def size_of(base64: str) -> str:

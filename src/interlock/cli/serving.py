@@ -15,7 +15,9 @@ from .. import Server
 from .running import chosen_transport, run_server, with_transport_options
 
 
-@click.command("serve", context_settings={"ignore_unknown_options": True})  # a server may have options of its own
+@click.command(
+    "serve", context_settings={"ignore_unknown_options": True}
+)  # a server may have options of its own
 @click.argument("name", required=False)
 @click.argument("arguments", nargs=-1)
 @with_transport_options
@@ -56,7 +58,10 @@ def _made(name: str, arguments: tuple[str, ...]) -> Server:
         raise click.UsageError(f"{name} takes no arguments.")
     try:
         server: Any = module.server if maker is None else maker(*arguments)
-    except (OSError, ValueError) as bad:  # a folder that is not there, or is none of the kind that is wanted
+    except (
+        OSError,
+        ValueError,
+    ) as bad:  # a folder that is not there, or is none of the kind that is wanted
         raise click.ClickException(str(bad)) from None
     if not isinstance(server, Server):
         raise click.ClickException(f"interlock.servers.{name} has no server object.")
@@ -82,18 +87,33 @@ def servers_here() -> Mapping[str, str]:
 def _makes_a_server(tree: ast.Module) -> bool:
     """Whether a module has an object called `server` (and is not a part of another one)."""
     for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AnnAssign)
+            else []
+        )
         if any(isinstance(target, ast.Name) and target.id == "server" for target in targets):
             return True
-        if isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == "server" for alias in node.names):
+        if isinstance(node, ast.ImportFrom) and any(
+            (alias.asname or alias.name) == "server" for alias in node.names
+        ):
             return True
     return False
 
 
 @click.command("tour")
-@click.option("--folder", type=click.Path(exists=True, file_okay=False), default=".", help="The folder to show; nothing is written.")
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False),
+    default=".",
+    help="The folder to show; nothing is written.",
+)
 @click.option("--interactive", is_flag=True, help="Answer the servers' questions yourself.")
 def tour(folder: str, interactive: bool) -> None:
     """Watch the protocol at work: a client and three servers talk, and each message is shown as it goes by."""
-    code = import_module("interlock.tour").main(["--folder", folder, *(["--interactive"] if interactive else [])])
+    code = import_module("interlock.tour").main(
+        ["--folder", folder, *(["--interactive"] if interactive else [])]
+    )
     click.get_current_context().exit(code if isinstance(code, int) else 0)

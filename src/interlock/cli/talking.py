@@ -44,7 +44,9 @@ class Talk(Struct):
     async def _talk(self, work: Work) -> int | None:
         answering = Answering(self.answers)
         client = Client(
-            self.reach(self._show if self.verbose else None, self._show_stderr if self.verbose else None),
+            self.reach(
+                self._show if self.verbose else None, self._show_stderr if self.verbose else None
+            ),
             answers=Answers(elicit=answering.answer, roots=list(self.roots) or None),
             on_log=_show_log,
             name="interlock-cli",
@@ -56,7 +58,9 @@ class Talk(Struct):
             async with asyncio.timeout(self.timeout):
                 await client.open()
         except TimeoutError:
-            raise t.TimedOut(f"The server did not answer within {self.timeout:g} seconds.") from None
+            raise t.TimedOut(
+                f"The server did not answer within {self.timeout:g} seconds."
+            ) from None
         doing = asyncio.ensure_future(work(client))
         open_ends: set[asyncio.Future[Any]] = {doing, answering.unanswered}
         try:
@@ -113,5 +117,7 @@ class Talk(Struct):
 
 def _show_log(params: t.LoggingMessageNotificationParams) -> None:
     data = params.data if isinstance(params.data, str) else click.unstyle(str(params.data))
-    colour = {"debug": "white", "info": "white", "notice": "blue", "warning": "yellow"}.get(params.level, "red")
+    colour = {"debug": "white", "info": "white", "notice": "blue", "warning": "yellow"}.get(
+        params.level, "red"
+    )
     note(f"[{params.level}] {params.logger + ': ' if params.logger else ''}{data}", fg=colour)

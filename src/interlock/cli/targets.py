@@ -38,7 +38,9 @@ def command_to_run(path: Path, name: str | None) -> list[str]:
 
 def reach_command(command: Sequence[str]) -> Reach:
     """Start a command that the person typed: it gets the whole environment, as in a shell."""
-    return lambda tap, on_stderr: Stdio(list(command), inherit_env=True, on_stderr=on_stderr, tap=tap)
+    return lambda tap, on_stderr: Stdio(
+        list(command), inherit_env=True, on_stderr=on_stderr, tap=tap
+    )
 
 
 def web_options(headers: Sequence[str], legacy_sse: bool, account: str = "") -> dict[str, Any]:
@@ -46,7 +48,9 @@ def web_options(headers: Sequence[str], legacy_sse: bool, account: str = "") -> 
     given = {name: os.path.expandvars(value) for name, value in header_lines(headers).items()}
     for name, value in given.items():
         if missing := _VARIABLE.search(value):
-            raise click.UsageError(f"The header {name} needs the variable {missing[1]}, which is not set.")
+            raise click.UsageError(
+                f"The header {name} needs the variable {missing[1]}, which is not set."
+            )
     options = {"headers": given, "legacy_sse": legacy_sse, "account": account}
     return {name: value for name, value in options.items() if value}
 
@@ -59,11 +63,17 @@ def reach_target(text: str, web: Mapping[str, Any]) -> Reach:
     path, name = split_target(text)
     words = text.split()
     if len(words) > 1 and not path.exists() and shutil.which(words[0]):
-        raise click.UsageError(f"To start a command write it after two dashes, at the end: -- {text}")
+        raise click.UsageError(
+            f"To start a command write it after two dashes, at the end: -- {text}"
+        )
     if path.suffix == ".py" and "://" not in text:
         if not path.is_file():
             raise click.UsageError(f"There is no file {path}.")
-        return reach_command(command_to_run(path, name) if name or uses_interlock(path) else [sys.executable, str(path)])
+        return reach_command(
+            command_to_run(path, name)
+            if name or uses_interlock(path)
+            else [sys.executable, str(path)]
+        )
     if path.suffix in (".js", ".mjs", ".cjs"):
         if not path.is_file():
             raise click.UsageError(f"There is no file {path}.")
@@ -71,7 +81,9 @@ def reach_target(text: str, web: Mapping[str, Any]) -> Reach:
     if "://" in text:
         return _reach_address(text, web)
     if path.suffix in (".json", ".toml") and path.is_file():
-        raise click.UsageError(f"To take a server from a configuration write --config {text} [--server NAME].")
+        raise click.UsageError(
+            f"To take a server from a configuration write --config {text} [--server NAME]."
+        )
     if path.is_file() and os.access(path, os.X_OK):
         return reach_command([str(path.resolve())])
     raise click.UsageError(
@@ -86,7 +98,9 @@ def _reach_address(text: str, web: Mapping[str, Any]) -> Reach:
         if parts.scheme in ("http", "https"):
             return _tapped(Http(text, **_authorized(web)))
         if web:
-            raise click.UsageError("--header, --account and --legacy-sse are for http:// and https:// addresses.")
+            raise click.UsageError(
+                "--header, --account and --legacy-sse are for http:// and https:// addresses."
+            )
         if parts.scheme == "unix" and (path := parts.netloc + parts.path):
             return lambda tap, on_stderr: Socket(path, tap=tap)
         if parts.scheme == "tcp" and parts.hostname and parts.port:
@@ -94,7 +108,9 @@ def _reach_address(text: str, web: Mapping[str, Any]) -> Reach:
             return lambda tap, on_stderr: Socket((host, port), tap=tap)
     except ValueError as bad:
         raise click.UsageError(str(bad)) from None
-    raise click.UsageError(f"{text} is no address; there are https://host/path, unix:///path and tcp://host:port.")
+    raise click.UsageError(
+        f"{text} is no address; there are https://host/path, unix:///path and tcp://host:port."
+    )
 
 
 def _authorized(web: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,14 +159,20 @@ def reach_config(config: Path | None, name: str | None, web: Mapping[str, Any]) 
     """
     path = config or next((p for p in map(Path, LIKELY_CONFIGS) if p.is_file()), None)
     if path is None:
-        raise click.UsageError(f"Say by --config in which file the server {name} is; here is none of {', '.join(LIKELY_CONFIGS)}.")
+        raise click.UsageError(
+            f"Say by --config in which file the server {name} is; here is none of {', '.join(LIKELY_CONFIGS)}."
+        )
     entries = _entries(path)
     if name is None:
         if len(entries) != 1:
-            raise click.UsageError(f"There are {len(entries)} servers in {path}; say which by --server: {', '.join(entries) or 'none'}")
+            raise click.UsageError(
+                f"There are {len(entries)} servers in {path}; say which by --server: {', '.join(entries) or 'none'}"
+            )
         name = next(iter(entries))
     if name not in entries:
-        raise click.UsageError(f"There is no server {name} in {path}; there is {', '.join(entries) or 'none'}.")
+        raise click.UsageError(
+            f"There is no server {name} in {path}; there is {', '.join(entries) or 'none'}."
+        )
     return _reach_entry(entries[name], f"The server {name} in {path}", web)
 
 
@@ -168,14 +190,25 @@ def _entries(path: Path) -> Mapping[str, Any]:
 
 
 def _reach_entry(entry: Any, what: str, web: Mapping[str, Any]) -> Reach:
-    url = next((entry[key] for key in _URL_KEYS if key in entry), None) if isinstance(entry, Mapping) else None
+    url = (
+        next((entry[key] for key in _URL_KEYS if key in entry), None)
+        if isinstance(entry, Mapping)
+        else None
+    )
     if not isinstance(entry, Mapping) or not ("command" in entry or url):
         raise click.UsageError(f"{what} has neither a command nor a url: {json.dumps(entry)}")
     if "command" not in entry:
-        own = {str(key): os.path.expandvars(str(value)) for key, value in (entry.get("headers") or entry.get("http_headers") or {}).items()}
+        own = {
+            str(key): os.path.expandvars(str(value))
+            for key, value in (entry.get("headers") or entry.get("http_headers") or {}).items()
+        }
         headers = {**own, **web.get("headers", {})}
         older = {"legacy_sse": True} if entry.get("type") == "sse" else {}
-        return _reach_address(str(url), {**older, **web, **({"headers": headers} if headers else {})})
+        return _reach_address(
+            str(url), {**older, **web, **({"headers": headers} if headers else {})}
+        )
     command = [str(entry["command"]), *(str(argument) for argument in entry.get("args") or ())]
     env = {str(key): str(value) for key, value in (entry.get("env") or {}).items()}
-    return lambda tap, on_stderr: Stdio(command, env=env, cwd=entry.get("cwd"), on_stderr=on_stderr, tap=tap)
+    return lambda tap, on_stderr: Stdio(
+        command, env=env, cwd=entry.get("cwd"), on_stderr=on_stderr, tap=tap
+    )

@@ -14,7 +14,9 @@ import click
 _WORD = re.compile(r"(?P<key>[^=]+?)(?P<sign>:=|=)(?P<text>.*)", re.DOTALL)
 
 
-def tool_arguments(words: Sequence[str], whole: str | None, schema: Mapping[str, Any]) -> dict[str, Any]:
+def tool_arguments(
+    words: Sequence[str], whole: str | None, schema: Mapping[str, Any]
+) -> dict[str, Any]:
     """The arguments of a call: the JSON object `whole` (or @FILE), and over it the words. Raises click.UsageError.
 
     `key=text` is a string where the schema has a string there, else JSON where it reads as JSON, else a string. `key=@FILE`
@@ -51,7 +53,9 @@ def _collected(words: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
     for word in words:
         found = _WORD.fullmatch(word)
         if found is None:
-            raise click.UsageError(f"{word!r} is no argument: write key=value, key=@FILE or key:=JSON.")
+            raise click.UsageError(
+                f"{word!r} is no argument: write key=value, key=@FILE or key:=JSON."
+            )
         collected.setdefault(found["key"], []).append((found["sign"], found["text"]))
     return collected
 
@@ -100,14 +104,20 @@ def _property(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _resolved(node: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any]:
+def _resolved(
+    node: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0
+) -> Mapping[str, Any]:
     """A schema with its own `$ref` followed, as far as it stays within the document."""
     reference = node.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/") or depth > 16:
         return node
     target: Any = root
     for part in reference[2:].split("/"):
-        target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+        target = (
+            target.get(part.replace("~1", "/").replace("~0", "~"))
+            if isinstance(target, Mapping)
+            else None
+        )
     return _resolved(target, root, depth + 1) if isinstance(target, Mapping) else node
 
 
@@ -115,9 +125,21 @@ def _kinds(node: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> 
     """The JSON types that a schema allows, null left out; none where it does not say."""
     node = _resolved(node, root)
     if isinstance(kind := node.get("type"), str | list):
-        return {k for k in ([kind] if isinstance(kind, str) else kind) if isinstance(k, str) and k != "null"}
-    values = node["enum"] if isinstance(node.get("enum"), list) else [node["const"]] if "const" in node else []
-    kinds = {"string" if isinstance(value, str) else "other" for value in values if value is not None}
+        return {
+            k
+            for k in ([kind] if isinstance(kind, str) else kind)
+            if isinstance(k, str) and k != "null"
+        }
+    values = (
+        node["enum"]
+        if isinstance(node.get("enum"), list)
+        else [node["const"]]
+        if "const" in node
+        else []
+    )
+    kinds = {
+        "string" if isinstance(value, str) else "other" for value in values if value is not None
+    }
     for union in ("anyOf", "oneOf", "allOf"):
         options = node.get(union)
         for option in options if isinstance(options, list) and depth < 16 else ():

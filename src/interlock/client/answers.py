@@ -38,8 +38,14 @@ class Answers:
         self._elicit, self._sample, self._roots = elicit, sample, roots
         self._tools = tools
         self.capabilities = t.ClientCapabilities(
-            elicitation=t.ElicitationCapability(form={}, url={} if url else None) if elicit is not None else None,
-            sampling=t.SamplingCapability(tools={} if tools else None, context={} if context else None) if sample is not None else None,
+            elicitation=t.ElicitationCapability(form={}, url={} if url else None)
+            if elicit is not None
+            else None,
+            sampling=t.SamplingCapability(
+                tools={} if tools else None, context={} if context else None
+            )
+            if sample is not None
+            else None,
             roots=t.RootsCapability(list_changed=True) if roots is not None else None,
             extensions=dict(extensions) if extensions else None,
         )
@@ -54,7 +60,9 @@ class Answers:
             raise t.McpError(t.METHOD_NOT_FOUND, "Roots not supported")  # `ROO-03`
         given = await _called(self._roots) if callable(self._roots) else self._roots
         if isinstance(given, str | Path | t.Root):
-            given = [given]  # text is a sequence too: of letters, one of which is the root of everything
+            given = [
+                given
+            ]  # text is a sequence too: of letters, one of which is the root of everything
         return t.ListRootsResult(roots=[_root(root) for root in given])
 
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
@@ -75,10 +83,14 @@ class Answers:
         if answer is False:
             return t.ElicitResult(action="decline")
         if answer is not True and not isinstance(answer, Mapping):
-            raise TypeError(f"an elicit function returns an ElicitResult, a dict, True, False or None, not {type(answer).__name__}")
+            raise TypeError(
+                f"an elicit function returns an ElicitResult, a dict, True, False or None, not {type(answer).__name__}"
+            )
         if params.mode == "url":
             return t.ElicitResult(action="accept")  # `ELI-13`: only a form has content
-        return t.ElicitResult(action="accept", content={**_defaults(params), **({} if answer is True else answer)})
+        return t.ElicitResult(
+            action="accept", content={**_defaults(params), **({} if answer is True else answer)}
+        )
 
     async def _answer_sampling(self, params: t.CreateMessageRequestParams) -> t.CreateMessageResult:
         if self._sample is None:
@@ -92,8 +104,12 @@ class Answers:
         if answer is None:
             raise t.McpError(t.USER_REJECTED, "User rejected sampling request")  # `SAM-07`
         if not isinstance(answer, str):
-            raise TypeError(f"a sample function returns a CreateMessageResult, text or None, not {type(answer).__name__}")
-        return t.CreateMessageResult(role="assistant", content=t.TextContent(answer), model="unknown", stop_reason="endTurn")
+            raise TypeError(
+                f"a sample function returns a CreateMessageResult, text or None, not {type(answer).__name__}"
+            )
+        return t.CreateMessageResult(
+            role="assistant", content=t.TextContent(answer), model="unknown", stop_reason="endTurn"
+        )
 
 
 def check_tool_turns(messages: Sequence[t.SamplingMessage]) -> None:
@@ -103,10 +119,19 @@ def check_tool_turns(messages: Sequence[t.SamplingMessage]) -> None:
         blocks = message.content if isinstance(message.content, list) else [message.content]
         results = [block.tool_use_id for block in blocks if isinstance(block, t.ToolResultContent)]
         if results and (len(results) != len(blocks) or message.role != "user"):
-            raise t.McpError(t.INVALID_PARAMS, "A message with tool results holds nothing else, and is the user's")
+            raise t.McpError(
+                t.INVALID_PARAMS,
+                "A message with tool results holds nothing else, and is the user's",
+            )
         if sorted(results) != sorted(uses):
-            raise t.McpError(t.INVALID_PARAMS, "Tool results do not match the tool uses of the message before")
-        uses = [block.id for block in blocks if isinstance(block, t.ToolUseContent)] if message.role == "assistant" else []
+            raise t.McpError(
+                t.INVALID_PARAMS, "Tool results do not match the tool uses of the message before"
+            )
+        uses = (
+            [block.id for block in blocks if isinstance(block, t.ToolUseContent)]
+            if message.role == "assistant"
+            else []
+        )
     if uses:
         raise t.McpError(t.INVALID_PARAMS, "Tool results are missing")
 
@@ -114,7 +139,11 @@ def check_tool_turns(messages: Sequence[t.SamplingMessage]) -> None:
 def _defaults(params: t.ElicitRequestParams) -> t.JSONObject:
     """The defaults that the form names, which an answer holds where it says nothing else (`ELI-12`)."""
     properties = (params.requested_schema or {}).get("properties", {})
-    return {name: p["default"] for name, p in properties.items() if isinstance(p, dict) and "default" in p}
+    return {
+        name: p["default"]
+        for name, p in properties.items()
+        if isinstance(p, dict) and "default" in p
+    }
 
 
 async def _called(function: Callable[..., Any], *args: Any) -> Any:

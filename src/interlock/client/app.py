@@ -92,13 +92,23 @@ class Client:
         token: str | None = None,
         auth: Authorizer | None = None,
     ) -> None:
-        allowed = REVISIONS if revision is None else (revision,) if isinstance(revision, str) else tuple(revision)
+        allowed = (
+            REVISIONS
+            if revision is None
+            else (revision,)
+            if isinstance(revision, str)
+            else tuple(revision)
+        )
         if unknown := [r for r in allowed if r not in REVISIONS]:
-            raise ValueError(f"unknown revisions: {', '.join(unknown)}; there are {', '.join(REVISIONS)}")
+            raise ValueError(
+                f"unknown revisions: {', '.join(unknown)}; there are {', '.join(REVISIONS)}"
+            )
         self.info = t.Implementation(name=name, version=version, title=title)
         self.timeout, self.max_timeout, self.log_level = timeout, max_timeout, log_level
         self._answers = answers or Answers(elicit=elicit, sample=sample, roots=roots)
-        self._transport: ClientTransport = transport_to(target, on_stderr=on_stderr, web=_given(headers=headers, token=token, auth=auth))
+        self._transport: ClientTransport = transport_to(
+            target, on_stderr=on_stderr, web=_given(headers=headers, token=token, auth=auth)
+        )
         self._on_log, self._on_notification = on_log, on_notification
         self._allowed, self._probe_timeout = allowed, probe_timeout
         self._validate = validate
@@ -122,7 +132,12 @@ class Client:
         await self.open()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await self.aclose()
 
     async def open(self) -> None:
@@ -139,14 +154,22 @@ class Client:
             notify=self._hear,
             lost=self._lose,
             revisions=self._allowed,
-            known=self._caller.revision if self._caller is not None else None,  # as it was when this client was open before (`ERA-13`)
+            known=self._caller.revision
+            if self._caller is not None
+            else None,  # as it was when this client was open before (`ERA-13`)
             probe_seconds=self._probe_timeout,
             open_seconds=min(self.timeout or MOST_OPEN_SECONDS, MOST_OPEN_SECONDS),
         )
         try:
             self._opened = await self._transport.open(hello)
-            self._caller = Caller(self._opened.revision, self._answers.capabilities, self.info, self.log_level)
-            if self.log_level is not None and self._caller.era is Era.HANDSHAKE and self._opened.capabilities.logging is not None:
+            self._caller = Caller(
+                self._opened.revision, self._answers.capabilities, self.info, self.log_level
+            )
+            if (
+                self.log_level is not None
+                and self._caller.era is Era.HANDSHAKE
+                and self._opened.capabilities.logging is not None
+            ):
                 await self.set_log_level(self.log_level)
         except BaseException:
             await self.aclose()
@@ -171,7 +194,9 @@ class Client:
     def caller(self) -> Caller:
         """What the client says of itself on each request."""
         if self._caller is None or self._opened is None:
-            raise t.Unreachable("The client is not open; use it in `async with Client(...) as client`.")
+            raise t.Unreachable(
+                "The client is not open; use it in `async with Client(...) as client`."
+            )
         return self._caller
 
     @property
@@ -222,7 +247,9 @@ class Client:
         """
         raw = Raw(msgspec.json.encode(arguments)) if arguments else t.NOTHING
         params = t.CallToolRequestParams(name=name, arguments=raw, meta=_meta(meta))
-        result = await self._request("tools/call", params, t.CallToolResult, timeout, on_progress, asker, max_timeout)
+        result = await self._request(
+            "tools/call", params, t.CallToolResult, timeout, on_progress, asker, max_timeout
+        )
         self._outputs.check(name, result)
         return result
 
@@ -233,9 +260,13 @@ class Client:
         resources: list[t.Resource] = await self._all("resources/list", "resources", timeout)
         return resources
 
-    async def list_resource_templates(self, *, timeout: Seconds = UNSET) -> list[t.ResourceTemplate]:
+    async def list_resource_templates(
+        self, *, timeout: Seconds = UNSET
+    ) -> list[t.ResourceTemplate]:
         """All resource templates, over all pages."""
-        templates: list[t.ResourceTemplate] = await self._all("resources/templates/list", "resource_templates", timeout)
+        templates: list[t.ResourceTemplate] = await self._all(
+            "resources/templates/list", "resource_templates", timeout
+        )
         return templates
 
     async def read_resource(
@@ -248,10 +279,16 @@ class Client:
     ) -> t.ReadResourceResult:
         """Read what stands behind a URI. Raises McpError where there is nothing (-32602, or -32002 of older servers)."""
         params = t.ReadResourceRequestParams(uri=uri, meta=_meta(meta))
-        return await self._request("resources/read", params, t.ReadResourceResult, timeout, None, asker)
+        return await self._request(
+            "resources/read", params, t.ReadResourceResult, timeout, None, asker
+        )
 
     def watch(
-        self, *, tools: bool = False, prompts: bool = False, resources: bool | str | Sequence[str] = False
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool | str | Sequence[str] = False,
     ) -> contextlib.AbstractAsyncContextManager[Watch]:
         """Listen to changes for as long as a block lasts: `async with client.watch(tools=True) as changes: async for ...`.
 
@@ -276,7 +313,10 @@ class Client:
         meta: Mapping[str, Any] | None = None,
     ) -> t.GetPromptResult:
         """A prompt with its arguments filled in; values that are no strings are sent as their JSON (`PRM-05`). Raises McpError."""
-        given = {key: v if isinstance(v, str) else msgspec.json.encode(v).decode() for key, v in (arguments or {}).items()}
+        given = {
+            key: v if isinstance(v, str) else msgspec.json.encode(v).decode()
+            for key, v in (arguments or {}).items()
+        }
         params = t.GetPromptRequestParams(name=name, arguments=given or None, meta=_meta(meta))
         return await self._request("prompts/get", params, t.GetPromptResult, timeout, None, asker)
 
@@ -294,13 +334,19 @@ class Client:
         A string as `ref` is a URI template where it has a scheme, else a prompt's name. Raises McpError.
         """
         if isinstance(ref, str):
-            ref = t.ResourceTemplateReference(uri=ref) if "://" in ref else t.PromptReference(name=ref)
+            ref = (
+                t.ResourceTemplateReference(uri=ref)
+                if "://" in ref
+                else t.PromptReference(name=ref)
+            )
         params = t.CompleteRequestParams(
             ref=ref,
             argument=t.CompletionArgument(name=argument, value=value),
             context=t.CompletionContext(arguments=dict(arguments)) if arguments else None,
         )
-        return (await self._request("completion/complete", params, t.CompleteResult, timeout)).completion
+        return (
+            await self._request("completion/complete", params, t.CompleteResult, timeout)
+        ).completion
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
@@ -310,20 +356,35 @@ class Client:
             await self._request("ping", t.PingRequestParams(), t.EmptyResult, timeout)
         else:
             self._book.forget("server/discover")
-            await self._request("server/discover", t.DiscoverRequestParams(), t.DiscoverResult, timeout)
+            await self._request(
+                "server/discover", t.DiscoverRequestParams(), t.DiscoverResult, timeout
+            )
 
     async def set_log_level(self, level: t.LoggingLevel) -> None:
         """From which level on log messages are wanted from now on."""
         caller = self.caller
         self.log_level = level
         if caller.era is Era.HANDSHAKE:
-            await self._request("logging/setLevel", t.SetLevelRequestParams(level=level), t.EmptyResult)
-        self._caller = Caller(caller.revision, caller.capabilities, caller.info, level, caller.principal, caller.session)
+            await self._request(
+                "logging/setLevel", t.SetLevelRequestParams(level=level), t.EmptyResult
+            )
+        self._caller = Caller(
+            caller.revision,
+            caller.capabilities,
+            caller.info,
+            level,
+            caller.principal,
+            caller.session,
+        )
 
     def roots_changed(self) -> None:
         """Say that the roots are not as they were (handshake era; in the stateless era the server asks each time)."""
-        if self.caller.era is Era.HANDSHAKE and self._answers.capabilities.roots is not None:  # `LIF-12`
-            self._transport.tell("notifications/roots/list_changed", t.RootsListChangedNotificationParams())
+        if (
+            self.caller.era is Era.HANDSHAKE and self._answers.capabilities.roots is not None
+        ):  # `LIF-12`
+            self._transport.tell(
+                "notifications/roots/list_changed", t.RootsListChangedNotificationParams()
+            )
 
     async def request(
         self,
@@ -338,7 +399,9 @@ class Client:
         row = METHODS.get(method)
         if row is None or row.result is None or row.sender is Side.SERVER:
             raise ValueError(f"{method} is no request that a client sends")
-        return await self._request(method, params, t.Result, timeout, on_progress, max_timeout=max_timeout)
+        return await self._request(
+            method, params, t.Result, timeout, on_progress, max_timeout=max_timeout
+        )
 
     async def send(self, exchange: Exchange) -> t.Result:
         """Carry an exchange through all middleware to the server: the client itself, in the one shape of the house."""
@@ -369,7 +432,9 @@ class Client:
         work = self._handler(x)
         result = await (work if wait is None else wait.hold(work))
         if not isinstance(result, kind):
-            raise t.ProtocolError(f"The server answered {method} with something else: {type(result).__name__}")
+            raise t.ProtocolError(
+                f"The server answered {method} with something else: {type(result).__name__}"
+            )
         return result
 
     def _wait(self, method: str, timeout: Seconds, max_timeout: Seconds) -> Wait | None:
@@ -395,13 +460,17 @@ class Client:
         cursor: str | None = None
         seen: set[str] = set()
         for _ in range(MOST_PAGES):
-            page: Any = await self._request(method, METHODS[method].params(cursor=cursor), t.PaginatedResult, timeout)
+            page: Any = await self._request(
+                method, METHODS[method].params(cursor=cursor), t.PaginatedResult, timeout
+            )
             items += getattr(page, field)
             cursor = page.next_cursor
             if cursor is None:
                 return items
             if cursor in seen:
-                raise t.ProtocolError(f"The server gives the same cursor of {method} again and again.")
+                raise t.ProtocolError(
+                    f"The server gives the same cursor of {method} again and again."
+                )
             seen.add(cursor)
         raise t.ProtocolError(f"The server's {method} has more than {MOST_PAGES} pages.")
 

@@ -18,7 +18,9 @@ def caching(book: Book, now: Callable[[], float] = time.monotonic) -> Middleware
             if x.method not in CACHEABLE:
                 return await handler(x)
             principal = x.caller.principal.key if x.caller.principal is not None else ""
-            kept: AnyResult | None = book.find(x.method, x.params, x.caller.revision, principal, now())
+            kept: AnyResult | None = book.find(
+                x.method, x.params, x.caller.revision, principal, now()
+            )
             if kept is not None:
                 return kept
             changes = book.changes

@@ -22,7 +22,11 @@ class Outputs:
 
     def know(self, tools: Iterable[t.Tool]) -> None:
         """Keep the schemas of a list; one that cannot be used is named in the log, and its tool's results are not checked."""
-        self._validators = {tool.name: _validator(tool.name, tool.output_schema) for tool in tools if tool.output_schema is not None}
+        self._validators = {
+            tool.name: _validator(tool.name, tool.output_schema)
+            for tool in tools
+            if tool.output_schema is not None
+        }
 
     def forget(self) -> None:
         """The list is out of date."""
@@ -34,15 +38,23 @@ class Outputs:
         if validator is None or result.is_error:
             return
         if result.structured_content is UNSET:
-            raise t.ProtocolError(f"The tool {name} has an output schema but gave no structured content.")
+            raise t.ProtocolError(
+                f"The tool {name} has an output schema but gave no structured content."
+            )
         if violations := validator.check(result.structured_content):
             words = "; ".join(f"{v.path or '/'}: {v.message}" for v in violations)
-            raise t.ProtocolError(f"The structured content of the tool {name} does not fit its output schema: {words}")
+            raise t.ProtocolError(
+                f"The structured content of the tool {name} does not fit its output schema: {words}"
+            )
 
 
 def _validator(name: str, output_schema: t.JSONObject) -> Validator | None:
     try:
         return compile_schema(output_schema)
     except SchemaError as bad:
-        log.warning("the output schema of the tool %r cannot be used, so its results are not checked: %s", name, bad)
+        log.warning(
+            "the output schema of the tool %r cannot be used, so its results are not checked: %s",
+            name,
+            bad,
+        )
         return None

@@ -35,14 +35,22 @@ def rounds(most: int = DEFAULT_MOST_ROUNDS, asking: Asking | None = None) -> Mid
     return layer
 
 
-async def _go_on(x: Exchange, asked: t.InputRequiredResult, handler: Handler, most: int, asking: Asking) -> AnyResult:
+async def _go_on(
+    x: Exchange, asked: t.InputRequiredResult, handler: Handler, most: int, asking: Asking
+) -> AnyResult:
     if x.method not in INPUT_REQUIRED_METHODS:
-        raise t.ProtocolError(f"The server answered {x.method} with questions, which it must not (`MRT-01`).")
+        raise t.ProtocolError(
+            f"The server answered {x.method} with questions, which it must not (`MRT-01`)."
+        )
     if x.caller.era is Era.HANDSHAKE:
-        raise t.ProtocolError(f"The server answered {x.method} with questions, which {x.caller.revision} does not have.")
+        raise t.ProtocolError(
+            f"The server answered {x.method} with questions, which {x.caller.revision} does not have."
+        )
     for _ in range(most):
         if not asked.input_requests and asked.request_state is None:
-            raise t.ProtocolError("The server asks for input but says neither what for nor how to go on.")
+            raise t.ProtocolError(
+                "The server asks for input but says neither what for nor how to go on."
+            )
         with x.unhurried():
             answers = await _answers(x, asked, asking)
         params = replace(x.params, input_responses=answers, request_state=asked.request_state)
@@ -53,12 +61,16 @@ async def _go_on(x: Exchange, asked: t.InputRequiredResult, handler: Handler, mo
     raise t.ProtocolError(f"The server asked for input more than {most} times for one request.")
 
 
-async def _answers(x: Exchange, asked: t.InputRequiredResult, asking: Asking) -> dict[str, Raw] | None:
+async def _answers(
+    x: Exchange, asked: t.InputRequiredResult, asking: Asking
+) -> dict[str, Raw] | None:
     """All answers, asked for at the same time (`MRT-12`), under the same keys (`MRT-18`)."""
     requests = asked.input_requests or {}
     if not requests:
         return None
-    tasks = {key: asyncio.ensure_future(_answer(x, request, key)) for key, request in requests.items()}
+    tasks = {
+        key: asyncio.ensure_future(_answer(x, request, key)) for key, request in requests.items()
+    }
     asking.update(tasks.values())
     try:
         done, _ = await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)

@@ -16,7 +16,12 @@ from ..transport.sockets import Socket
 from ..transport.stdio import Stdio
 
 
-def transport_to(target: Any, *, on_stderr: Callable[[str], None] | None = None, web: Mapping[str, Any] | None = None) -> ClientTransport:
+def transport_to(
+    target: Any,
+    *,
+    on_stderr: Callable[[str], None] | None = None,
+    web: Mapping[str, Any] | None = None,
+) -> ClientTransport:
     """The transport to a target; see Client for what that may be. `web` are options for `Http`, which only a URL of that kind takes.
 
     Raises TypeError or ValueError for what leads nowhere.
@@ -37,7 +42,9 @@ def _http(url: str, web: Mapping[str, Any]) -> ClientTransport:
     return Http(url, **web)
 
 
-def _transport_to(target: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]) -> ClientTransport:
+def _transport_to(
+    target: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]
+) -> ClientTransport:
     if hasattr(target, "transport") and callable(target.transport):
         made: ClientTransport = target.transport()  # a Server in this process
         return made
@@ -70,11 +77,15 @@ def _from_script(path: str, on_stderr: Callable[[str], None] | None) -> ClientTr
     return Stdio([sys.executable, path], on_stderr=on_stderr)
 
 
-def _from_text(text: str, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]) -> ClientTransport:
+def _from_text(
+    text: str, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]
+) -> ClientTransport:
     command = shlex.split(text)
     if not command:
         raise ValueError("an empty string leads nowhere")
-    if len(command) > 1 and not Path(text).is_file():  # a command, though it may end in the name of a script
+    if (
+        len(command) > 1 and not Path(text).is_file()
+    ):  # a command, though it may end in the name of a script
         return Stdio(command, on_stderr=on_stderr)
     if "://" in text:
         return _from_url(text, web)
@@ -93,10 +104,14 @@ def _from_url(url: str, web: Mapping[str, Any]) -> ClientTransport:
         return Socket((parts.hostname, parts.port))
     if parts.scheme in ("http", "https"):
         return _http(url, web)
-    raise ValueError(f"there is no transport for {url}; there are https://host/path, unix:///path and tcp://host:port")
+    raise ValueError(
+        f"there is no transport for {url}; there are https://host/path, unix:///path and tcp://host:port"
+    )
 
 
-def _from_config(entry: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]) -> ClientTransport:
+def _from_config(
+    entry: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]
+) -> ClientTransport:
     """An entry of an `mcpServers` configuration, or a configuration that has just one."""
     if not isinstance(entry, Mapping):
         raise TypeError(f"an entry of a configuration is an object, not {entry!r}")
@@ -104,14 +119,21 @@ def _from_config(entry: Any, on_stderr: Callable[[str], None] | None, web: Mappi
         if isinstance(entry.get(whole), Mapping):
             entries = entry[whole]
             if len(entries) != 1:
-                raise ValueError(f"the configuration has {len(entries)} servers ({', '.join(entries)}); give one entry of it")
+                raise ValueError(
+                    f"the configuration has {len(entries)} servers ({', '.join(entries)}); give one entry of it"
+                )
             return _from_config(next(iter(entries.values())), on_stderr, web)
     if "command" in entry:
         arguments = entry.get("args") or ()
         if isinstance(arguments, str):
             raise TypeError(f"the args of a configuration entry are a list, not {arguments!r}")
         env = {str(name): str(value) for name, value in (entry.get("env") or {}).items()}
-        return Stdio([str(entry["command"]), *map(str, arguments)], env=env, cwd=entry.get("cwd"), on_stderr=on_stderr)
+        return Stdio(
+            [str(entry["command"]), *map(str, arguments)],
+            env=env,
+            cwd=entry.get("cwd"),
+            on_stderr=on_stderr,
+        )
     if "url" in entry:
         given = {str(name): str(value) for name, value in (entry.get("headers") or {}).items()}
         if given:

@@ -20,7 +20,19 @@ class Wait:
     What `asyncio.timeout` does, at a third of its cost: this is on the way of every request.
     """
 
-    __slots__ = ("_expired", "_left", "_loop", "_method", "_most", "_over", "_seconds", "_still", "_task", "_timer", "_until")
+    __slots__ = (
+        "_expired",
+        "_left",
+        "_loop",
+        "_method",
+        "_most",
+        "_over",
+        "_seconds",
+        "_still",
+        "_task",
+        "_timer",
+        "_until",
+    )
 
     def __init__(self, method: str, seconds: float, most: float | None = None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -28,10 +40,15 @@ class Wait:
         if task is None:
             raise RuntimeError("a client is used from a task")
         self._task, self._expired, self._over = task, False, False
-        self._still, self._left = 0, 0.0  # blocks in which the time stands still, and the seconds that were left before
+        self._still, self._left = (
+            0,
+            0.0,
+        )  # blocks in which the time stands still, and the seconds that were left before
         self._method, self._seconds, self._most = method, seconds, most
         self._until = 0.0 if most is None else self._loop.time() + most
-        self._timer = self._loop.call_later(seconds if most is None else min(seconds, most), self._expire)
+        self._timer = self._loop.call_later(
+            seconds if most is None else min(seconds, most), self._expire
+        )
 
     @property
     def can_go_on(self) -> bool:
@@ -42,7 +59,9 @@ class Wait:
         """There was progress: begin anew, but not beyond the end."""
         if self._most is not None and not self._expired and not self._still:
             self._timer.cancel()
-            self._timer = self._loop.call_at(min(self._loop.time() + self._seconds, self._until), self._expire)
+            self._timer = self._loop.call_at(
+                min(self._loop.time() + self._seconds, self._until), self._expire
+            )
 
     @contextlib.contextmanager
     def unhurried(self) -> Iterator[None]:
@@ -60,7 +79,9 @@ class Wait:
             if not self._still and not self._expired and not self._over:
                 self._timer.cancel()
                 at = self._loop.time() + self._left
-                self._timer = self._loop.call_at(at if self._most is None else min(at, self._until), self._expire)
+                self._timer = self._loop.call_at(
+                    at if self._most is None else min(at, self._until), self._expire
+                )
 
     async def hold(self, work: Awaitable[R]) -> R:
         """Wait for an answer; a request that takes longer is cancelled, at the server too. Raises TimedOut."""
@@ -69,7 +90,9 @@ class Wait:
             return await work
         except asyncio.CancelledError:
             if self._expired and self._task.cancelling() <= before + 1:
-                raise t.TimedOut(f"No answer to {self._method} came within {self._words()}.") from None
+                raise t.TimedOut(
+                    f"No answer to {self._method} came within {self._words()}."
+                ) from None
             raise
         finally:
             self._over = True
@@ -80,7 +103,11 @@ class Wait:
     def _words(self) -> str:
         if self._most is None:
             return f"{self._seconds:g} seconds"
-        return f"{self._most:g} seconds in all" if self._loop.time() >= self._until else f"{self._seconds:g} seconds without progress"
+        return (
+            f"{self._most:g} seconds in all"
+            if self._loop.time() >= self._until
+            else f"{self._seconds:g} seconds without progress"
+        )
 
     def _expire(self) -> None:
         self._expired = True

@@ -69,7 +69,9 @@ class Watch:
         if method == "notifications/subscriptions/acknowledged":
             self.honoured = params.notifications
             self._acknowledged.set()
-        elif (kind := _KINDS.get(method)) is not None and self._wants(kind, getattr(params, "uri", None)):
+        elif (kind := _KINDS.get(method)) is not None and self._wants(
+            kind, getattr(params, "uri", None)
+        ):
             self._pending[Changed(kind, getattr(params, "uri", None))] = None
             self._stirred.set()
 
@@ -77,8 +79,14 @@ class Watch:
         wanted = self.wanted
         if kind == "resource":
             watched = wanted.resource_subscriptions or ()
-            return uri is not None and any(uri == w or uri.startswith(f"{w.rstrip('/')}/") for w in watched)
-        return bool({"tools": wanted.tools_list_changed, "prompts": wanted.prompts_list_changed}.get(kind, wanted.resources_list_changed))
+            return uri is not None and any(
+                uri == w or uri.startswith(f"{w.rstrip('/')}/") for w in watched
+            )
+        return bool(
+            {"tools": wanted.tools_list_changed, "prompts": wanted.prompts_list_changed}.get(
+                kind, wanted.resources_list_changed
+            )
+        )
 
     async def open(self) -> None:
         """Subscribe; returns once the server has said what it grants. Raises McpError where it refuses, Unreachable where it is gone."""
@@ -86,11 +94,17 @@ class Watch:
             self._task = asyncio.create_task(self._listen())
             acknowledged = asyncio.ensure_future(self._acknowledged.wait())
             try:
-                done, _ = await asyncio.wait({self._task, acknowledged}, timeout=self._client.timeout, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(
+                    {self._task, acknowledged},
+                    timeout=self._client.timeout,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
             finally:
                 acknowledged.cancel()
             if not done:
-                raise t.TimedOut(f"The server did not acknowledge the subscription within {self._client.timeout:g} seconds.")
+                raise t.TimedOut(
+                    f"The server did not acknowledge the subscription within {self._client.timeout:g} seconds."
+                )
             if self._over is not None and not self._acknowledged.is_set():
                 raise self._over
         else:
@@ -105,10 +119,14 @@ class Watch:
             await asyncio.wait({self._task})
         elif self._client.connected:
             for uri in self.honoured.resource_subscriptions or ():
-                if any(uri in (other.wanted.resource_subscriptions or ()) for other in self._others):
+                if any(
+                    uri in (other.wanted.resource_subscriptions or ()) for other in self._others
+                ):
                     continue  # the server knows one subscription of us, and another watch still needs it (`LSN-07`)
                 with contextlib.suppress(t.InterlockError):
-                    await self._client.request("resources/unsubscribe", t.UnsubscribeRequestParams(uri=uri))
+                    await self._client.request(
+                        "resources/unsubscribe", t.UnsubscribeRequestParams(uri=uri)
+                    )
 
     def lose(self, why: BaseException) -> None:
         """The server has gone."""
@@ -118,7 +136,9 @@ class Watch:
     async def _listen(self) -> None:
         params = t.SubscriptionsListenRequestParams(notifications=self.wanted)
         try:
-            await self._client.send(Exchange("subscriptions/listen", params, self._client.caller, notify=self.hear))
+            await self._client.send(
+                Exchange("subscriptions/listen", params, self._client.caller, notify=self.hear)
+            )
         except Exception as bad:
             self._over = bad
         finally:
@@ -129,8 +149,12 @@ class Watch:
         """The handshake era: lists are told of unasked, resources are subscribed to one by one."""
         capabilities = self._client.server_capabilities
         granted: list[str] = []
-        self.honoured = t.SubscriptionFilter(resource_subscriptions=granted)  # so far, should one of the next be refused
-        can_subscribe = capabilities.resources is not None and capabilities.resources.subscribe  # `SUB-01`
+        self.honoured = t.SubscriptionFilter(
+            resource_subscriptions=granted
+        )  # so far, should one of the next be refused
+        can_subscribe = (
+            capabilities.resources is not None and capabilities.resources.subscribe
+        )  # `SUB-01`
         for uri in self.wanted.resource_subscriptions or () if can_subscribe else ():
             try:
                 await self._client.request("resources/subscribe", t.SubscribeRequestParams(uri=uri))
@@ -140,7 +164,8 @@ class Watch:
                 continue  # there is no such resource: not granted, as in the stateless era
             granted.append(uri)
         tells = {
-            what: bool(getattr(getattr(capabilities, what), "list_changed", False)) and bool(getattr(self.wanted, f"{what}_list_changed"))
+            what: bool(getattr(getattr(capabilities, what), "list_changed", False))
+            and bool(getattr(self.wanted, f"{what}_list_changed"))
             for what in ("tools", "prompts", "resources")
         }
         self.honoured = t.SubscriptionFilter(
@@ -153,14 +178,23 @@ class Watch:
 
 @contextlib.asynccontextmanager
 async def watching(
-    client: Client, watches: set[Watch], *, tools: bool, prompts: bool, resources: bool | str | Sequence[str]
+    client: Client,
+    watches: set[Watch],
+    *,
+    tools: bool,
+    prompts: bool,
+    resources: bool | str | Sequence[str],
 ) -> AsyncIterator[Watch]:
     """A subscription for as long as the block lasts."""
     wanted = t.SubscriptionFilter(
         tools_list_changed=tools or None,
         prompts_list_changed=prompts or None,
         resources_list_changed=True if resources is True else None,
-        resource_subscriptions=None if isinstance(resources, bool) else [resources] if isinstance(resources, str) else list(resources),
+        resource_subscriptions=None
+        if isinstance(resources, bool)
+        else [resources]
+        if isinstance(resources, str)
+        else list(resources),
     )
     watch = Watch(client, wanted, watches)
     watches.add(watch)

@@ -27,7 +27,13 @@ def holiday(folder: Path, *, pace: float = PACE) -> Host:
     }
     # `-P`: a file in the working folder must not stand in for a module
     entries = [
-        Entry(id=name, command=(sys.executable, "-P", "-m", "interlock", "serve", name), env=env, trusted=True, source="the demo")
+        Entry(
+            id=name,
+            command=(sys.executable, "-P", "-m", "interlock", "serve", name),
+            env=env,
+            trusted=True,
+            source="the demo",
+        )
         for name in SERVERS
     ]
     return Host(

@@ -19,7 +19,9 @@ def write_diary(folder: Path) -> None:
         return
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//Interlock//demo//EN"]
     for number, (first, last, title) in enumerate(TAKEN, 1):
-        after = dt.date.fromisoformat(last) + dt.timedelta(days=1)  # the end of whole days is the day after them
+        after = dt.date.fromisoformat(last) + dt.timedelta(
+            days=1
+        )  # the end of whole days is the day after them
         lines += [
             "BEGIN:VEVENT", f"UID:demo-{number}@interlock", "DTSTAMP:20240101T000000Z",
             f"DTSTART;VALUE=DATE:{first.replace('-', '')}", f"DTEND;VALUE=DATE:{after:%Y%m%d}", f"SUMMARY:{title}", "END:VEVENT",

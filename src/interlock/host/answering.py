@@ -30,9 +30,19 @@ from .hearing import whole
 from .models.choice import choose
 from .models.seam import Model, ModelFailure, Said
 from .nesting import too_deep
-from .questions import Decision, Filled, FormQuestion, SampledQuestion, SampleQuestion, UrlQuestion, Warned
+from .questions import (
+    Decision,
+    Filled,
+    FormQuestion,
+    SampledQuestion,
+    SampleQuestion,
+    UrlQuestion,
+    Warned,
+)
 
-ADAPTERS = "io.interlock/"  # keys of `_meta` under which adapters keep what a provider wants to see again
+ADAPTERS = (
+    "io.interlock/"  # keys of `_meta` under which adapters keep what a provider wants to see again
+)
 TRIES = 5  # at a form whose answer does not fit it
 
 
@@ -69,7 +79,9 @@ class Answering:
         self.extensions = dict(extensions)
         self._recent: dict[tuple[str, str], deque[float]] = {}
         self._told: set[tuple[str, str]] = set()
-        self._waved: set[tuple[str, str]] = set()  # servers whose samples pass unseen in a conversation, as the person said
+        self._waved: set[tuple[str, str]] = (
+            set()
+        )  # servers whose samples pass unseen in a conversation, as the person said
 
     def of(self, server: str, wanted: Wanted | None = None) -> Answers:
         """The answers for one server, because of one call where that is known; sampling is declared where there is a model."""
@@ -86,7 +98,9 @@ class Answering:
 
     # -- forms and pages ------------------------------------------------------------------------------------------
 
-    async def _elicit(self, server: str, params: ElicitRequestParams, place: tuple[str, str]) -> ElicitResult:
+    async def _elicit(
+        self, server: str, params: ElicitRequestParams, place: tuple[str, str]
+    ) -> ElicitResult:
         if self._too_often(server, "question", self._asking.questions):
             return ElicitResult(action="cancel")
         session, call = place
@@ -98,16 +112,26 @@ class Answering:
                 message=message, url=suspicions.visible(params.url or ""), host=host,
             )  # fmt: skip
             answer = await self._desk.ask(page)
-            return ElicitResult(action=answer.action) if isinstance(answer, Filled) else ElicitResult(action="cancel")
+            return (
+                ElicitResult(action=answer.action)
+                if isinstance(answer, Filled)
+                else ElicitResult(action="cancel")
+            )
         return await self._form(server, params, message, session, call)
 
-    async def _form(self, server: str, params: ElicitRequestParams, message: str, session: str, call: str) -> ElicitResult:
+    async def _form(
+        self, server: str, params: ElicitRequestParams, message: str, session: str, call: str
+    ) -> ElicitResult:
         schema = params.requested_schema or {"type": "object", "properties": {}}
         try:
             fields = forms.fields(schema)
         except forms.BadForm as bad:
             words = f"{server} asks with a form that cannot be shown ({bad}); it was cancelled."
-            self._tell(Notice(session=session, level="warning", server=server, words=suspicions.visible(words)))
+            self._tell(
+                Notice(
+                    session=session, level="warning", server=server, words=suspicions.visible(words)
+                )
+            )
             return ElicitResult(action="cancel")
         warnings = suspicions.of_form(params.message, fields)
         for _ in range(TRIES):
@@ -124,19 +148,28 @@ class Answering:
             wrong = forms.check(schema, content)
             if not wrong:
                 return ElicitResult(action="accept", content=content)
-            warnings = tuple(Warned(kind="invalid", words=words, where=field) for field, words in wrong.items())
+            warnings = tuple(
+                Warned(kind="invalid", words=words, where=field) for field, words in wrong.items()
+            )
         return ElicitResult(action="cancel")
 
     # -- sampling -----------------------------------------------------------------------------------------------------
 
-    async def _sample(self, server: str, params: CreateMessageRequestParams, place: tuple[str, str]) -> CreateMessageResult:
+    async def _sample(
+        self, server: str, params: CreateMessageRequestParams, place: tuple[str, str]
+    ) -> CreateMessageResult:
         if too_deep(params):
             raise McpError(INVALID_PARAMS, "The request is nested too deeply")
         if self._too_often(server, "sample", self._asking.samples):
-            raise McpError(USER_REJECTED, f"At most {self._asking.samples} sampling requests in {self._asking.seconds:g} seconds")
+            raise McpError(
+                USER_REJECTED,
+                f"At most {self._asking.samples} sampling requests in {self._asking.seconds:g} seconds",
+            )
         session, call = place
         warnings = suspicions.of_sampling(params)
-        params = msgspec.structs.replace(params, max_tokens=min(params.max_tokens, self._asking.tokens))
+        params = msgspec.structs.replace(
+            params, max_tokens=min(params.max_tokens, self._asking.tokens)
+        )
         model = choose(list(self._models.values()), params.model_preferences)
         question = self._desk.name()
         waved = (server, session) in self._waved
@@ -148,35 +181,76 @@ class Answering:
             )  # fmt: skip
             decision = await self._desk.decide(asked)
             if not decision.allow:
-                raise McpError(USER_REJECTED, decision.reason or "The person refused the sampling request")  # `SAM-07`
+                raise McpError(
+                    USER_REJECTED, decision.reason or "The person refused the sampling request"
+                )  # `SAM-07`
             self._wave(server, session, decision)
             if decision.request is not None:
-                params = msgspec.structs.replace(decision.request, max_tokens=min(decision.request.max_tokens, self._asking.tokens))
+                params = msgspec.structs.replace(
+                    decision.request,
+                    max_tokens=min(decision.request.max_tokens, self._asking.tokens),
+                )
             model = self._models.get(decision.model, model)
         said = await self._said(server, session, question, model, params)
         if waved:
             return said.result
-        checked = SampledQuestion(id=self._desk.name(), server=server, session=session, call=call, model=model.name, result=said.result)
+        checked = SampledQuestion(
+            id=self._desk.name(),
+            server=server,
+            session=session,
+            call=call,
+            model=model.name,
+            result=said.result,
+        )
         decision = await self._desk.decide(checked)
         if not decision.allow:
-            raise McpError(USER_REJECTED, decision.reason or "The person keeps the model's answer back")
+            raise McpError(
+                USER_REJECTED, decision.reason or "The person keeps the model's answer back"
+            )
         self._wave(server, session, decision)
         return decision.sampled if decision.sampled is not None else said.result
 
     def _wave(self, server: str, session: str, decision: Decision) -> None:
-        if decision.remember != "once" and session:  # where it is not known whose request it was, nobody can say so for the rest of it
+        if (
+            decision.remember != "once" and session
+        ):  # where it is not known whose request it was, nobody can say so for the rest of it
             self._waved.add((server, session))
 
-    async def _said(self, server: str, session: str, question: str, model: Model, params: CreateMessageRequestParams) -> Said:
+    async def _said(
+        self,
+        server: str,
+        session: str,
+        question: str,
+        model: Model,
+        params: CreateMessageRequestParams,
+    ) -> Said:
         try:
             said = await whole(model, params)
             if not params.tools:  # with tools it is a loop of the server's own, in which a provider wants to see its marks again
                 said = msgspec.structs.replace(said, result=_without_thoughts(said.result))
-            self._tell(SampleEnded(session=session, server=server, question=question, model=model.name, usage=said.usage))
+            self._tell(
+                SampleEnded(
+                    session=session,
+                    server=server,
+                    question=question,
+                    model=model.name,
+                    usage=said.usage,
+                )
+            )
             return said
         except ModelFailure as bad:
-            self._tell(SampleEnded(session=session, server=server, question=question, model=model.name, error=str(bad)))
-            raise McpError(USER_REJECTED, f"The model gave no answer: {bad.kind}") from None  # the words are for the person
+            self._tell(
+                SampleEnded(
+                    session=session,
+                    server=server,
+                    question=question,
+                    model=model.name,
+                    error=str(bad),
+                )
+            )
+            raise McpError(
+                USER_REJECTED, f"The model gave no answer: {bad.kind}"
+            ) from None  # the words are for the person
 
     # -- bounds ---------------------------------------------------------------------------------------------------------
 
@@ -186,7 +260,10 @@ class Answering:
             return wanted.session, wanted.call
         running = self._running.get(server, ())
         sessions = {wanted.session for wanted in running}
-        return (next(iter(sessions)) if len(sessions) == 1 else "", running[0].call if len(running) == 1 else "")
+        return (
+            next(iter(sessions)) if len(sessions) == 1 else "",
+            running[0].call if len(running) == 1 else "",
+        )
 
     def _too_often(self, server: str, kind: str, most: int) -> bool:
         now = asyncio.get_running_loop().time()
@@ -212,9 +289,15 @@ def _without_thoughts(result: CreateMessageResult) -> CreateMessageResult:
     """What a model said without what its adapter keeps beside it, thoughts for instance: that is no server's business (`SAM-20`)."""
     blocks = result.content if isinstance(result.content, list) else [result.content]
     plain = [
-        msgspec.structs.replace(block, meta={key: value for key, value in meta.items() if not key.startswith(ADAPTERS)} or None)
+        msgspec.structs.replace(
+            block,
+            meta={key: value for key, value in meta.items() if not key.startswith(ADAPTERS)}
+            or None,
+        )
         if (meta := getattr(block, "meta", None))
         else block
         for block in blocks
     ]
-    return msgspec.structs.replace(result, content=plain if isinstance(result.content, list) else plain[0])
+    return msgspec.structs.replace(
+        result, content=plain if isinstance(result.content, list) else plain[0]
+    )

@@ -118,7 +118,9 @@ class Host:
         self.sessions: dict[str, Session] = {}
         self._listeners: list[Hear] = []
         self._ask_to_start, self._saved = ask_to_start, saved
-        self._granted: dict[str, list[Path]] = {server: [_folder(f) for f in folders] for server, folders in roots.items()}
+        self._granted: dict[str, list[Path]] = {
+            server: [_folder(f) for f in folders] for server, folders in roots.items()
+        }
         for entry in self.config.entries:
             self._granted.setdefault(entry.id, []).extend(_folder(folder) for folder in entry.roots)
         self.desk = Desk(self.tell)
@@ -127,7 +129,16 @@ class Host:
         self.toolbox = Toolbox(entry.id for entry in self.config.entries)
         self.register = Register(self.toolbox, self.pins, self.desk, self.tell)
         running: dict[str, Any] = {}
-        self.answering = Answering(self.desk, self.tell, self.models, running, self.roots_of, self._address, asking, extensions)
+        self.answering = Answering(
+            self.desk,
+            self.tell,
+            self.models,
+            running,
+            self.roots_of,
+            self._address,
+            asking,
+            extensions,
+        )
         self.hub = Hub(
             self.config.entries,
             answers=self.answering.of,
@@ -136,7 +147,16 @@ class Host:
             admit=self._admit,
             **{"target": lambda entry: targets.get(entry.id, entry.target), **hub},
         )
-        self.calls = Calls(self.hub, self.toolbox, self.policy, self.desk, self.tell, lambda rule: self._save(), running, self.answering.of)
+        self.calls = Calls(
+            self.hub,
+            self.toolbox,
+            self.policy,
+            self.desk,
+            self.tell,
+            lambda rule: self._save(),
+            running,
+            self.answering.of,
+        )
 
     # -- beginning and ending -----------------------------------------------------------------------------------
 
@@ -144,7 +164,12 @@ class Host:
         await self.open()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await self.aclose()
 
     async def open(self, wait: float | None = DEFAULT_WAIT) -> None:
@@ -163,7 +188,12 @@ class Host:
     async def aclose(self) -> None:
         """End every turn, server and model, and write the log to its end; all of them, also where one fails or this is cancelled."""
         async with AsyncExitStack() as ends:
-            for end in (self.log.aclose, *(model.aclose for model in self.models.values()), self.hub.aclose, self.register.aclose):
+            for end in (
+                self.log.aclose,
+                *(model.aclose for model in self.models.values()),
+                self.hub.aclose,
+                self.register.aclose,
+            ):
                 ends.push_async_callback(end)  # the last one first
             await asyncio.gather(*(session.aclose() for session in self.sessions.values()))
 
@@ -172,11 +202,19 @@ class Host:
         for problem in servers.problems:
             self.tell(Notice(level="warning", words=str(problem)))
         self._secrets.add(*(value for entry in servers.entries for value in entry.secrets))
-        held = {entry.id: kept for entry in servers.entries if (kept := self._held(entry)) is not entry}
-        changes = await self._reload(msgspec.structs.replace(servers, entries=tuple(held.get(e.id, e) for e in servers.entries)))
+        held = {
+            entry.id: kept for entry in servers.entries if (kept := self._held(entry)) is not entry
+        }
+        changes = await self._reload(
+            msgspec.structs.replace(
+                servers, entries=tuple(held.get(e.id, e) for e in servers.entries)
+            )
+        )
         for entry in servers.entries:
             if entry.id in held and await self._admit(entry):
-                now = tuple(entry if each == held[entry.id] else each for each in self.config.entries)
+                now = tuple(
+                    entry if each == held[entry.id] else each for each in self.config.entries
+                )
                 await self._reload(msgspec.structs.replace(self.config, entries=now))
         return changes
 
@@ -192,13 +230,22 @@ class Host:
     def _held(self, entry: Entry) -> Entry:
         """An entry that wants more than was approved, as it may be until the person has said yes: a new start would ask by itself."""
         link = self.hub.links.get(entry.id)
-        if link is None or not self._ask_to_start or entry.id in self._inside or self.pins.approved_command(entry.id, _approval(entry)):
+        if (
+            link is None
+            or not self._ask_to_start
+            or entry.id in self._inside
+            or self.pins.approved_command(entry.id, _approval(entry))
+        ):
             return entry
         was = link.entry
         if changes_of(Config(entries=(was,)), Config(entries=(entry,))).reached_anew:
             return entry
         roots = tuple(root for root in entry.roots if root in was.roots)
-        return msgspec.structs.replace(entry, trusted=entry.trusted and was.trusted, roots=roots) if _wants_more(entry, was) else entry
+        return (
+            msgspec.structs.replace(entry, trusted=entry.trusted and was.trusted, roots=roots)
+            if _wants_more(entry, was)
+            else entry
+        )
 
     # -- what is told ------------------------------------------------------------------------------------------------
 
@@ -216,7 +263,9 @@ class Host:
         self._listeners.append(hear)
         return lambda: self._listeners.remove(hear) if hear in self._listeners else None
 
-    def tell_unknown(self, session: str, call: str, name: str, arguments: dict[str, Any], words: str) -> None:
+    def tell_unknown(
+        self, session: str, call: str, name: str, arguments: dict[str, Any], words: str
+    ) -> None:
         """A model wanted something that is no tool."""
         self.tell(CallProposed(session=session, call=call, name=name, arguments=arguments))
         self.tell(CallDecided(session=session, call=call, allow=False, by="host", why=words))
@@ -238,7 +287,15 @@ class Host:
         chosen = self.models[model] if model else next(iter(self.models.values()))
         session = Session(self, f"s{token_hex(4)}", chosen, title)
         self.sessions[session.id] = session
-        self.tell(SessionBegan(session=session.id, title=title, model=chosen.name, remark=chosen.facts.remark, by=__version__))
+        self.tell(
+            SessionBegan(
+                session=session.id,
+                title=title,
+                model=chosen.name,
+                remark=chosen.facts.remark,
+                by=__version__,
+            )
+        )
         return session
 
     async def resume(self, session: str) -> Session:
@@ -253,7 +310,9 @@ class Host:
         if model is None:
             raise ValueError("There is no model; configure one.")
         calls = sum(isinstance(event, CallProposed) for event in replay.events)
-        found = self.sessions[session] = Session(self, session, model, replay.title, replay.messages, calls=calls)
+        found = self.sessions[session] = Session(
+            self, session, model, replay.title, replay.messages, calls=calls
+        )
         self.tell(SessionResumed(session=session, model=model.name, remark=model.facts.remark))
         return found
 
@@ -273,21 +332,35 @@ class Host:
         """The client kept for a server. Raises Unreachable for one that is not configured."""
         link = self.hub.links.get(server)
         if link is None:
-            raise Unreachable(f"There is no server {server}; there are {', '.join(self.hub.links) or 'none'}.")
+            raise Unreachable(
+                f"There is no server {server}; there are {', '.join(self.hub.links) or 'none'}."
+            )
         return link
 
-    async def read(self, server: str, uri: str, *, session: str = "", by: Literal["person", "app"] = "person") -> ReadResourceResult:
+    async def read(
+        self, server: str, uri: str, *, session: str = "", by: Literal["person", "app"] = "person"
+    ) -> ReadResourceResult:
         """Read a resource, as the person wants it, or an app of that server. Raises McpError, Unreachable."""
         try:
             result = await self.link(server).read(uri)
         except InterlockError as bad:
-            self.tell(ResourceRead(session=session, server=server, uri=uri, by=by, error=suspicions.visible(str(bad))))
+            self.tell(
+                ResourceRead(
+                    session=session,
+                    server=server,
+                    uri=uri,
+                    by=by,
+                    error=suspicions.visible(str(bad)),
+                )
+            )
             raise
         size = sum(len(part.text or part.blob or "") for part in result.contents)
         self.tell(ResourceRead(session=session, server=server, uri=uri, by=by, size=size))
         return result
 
-    async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
+    async def get_prompt(
+        self, server: str, name: str, arguments: Mapping[str, str]
+    ) -> GetPromptResult:
         """Get a prompt, as the person wants it. Raises McpError, Unreachable; McpError also where it is blocked."""
         given = dict(arguments)
         try:
@@ -295,12 +368,23 @@ class Host:
                 raise McpError(-32602, f"{name} is blocked: {why}")
             result = await self.link(server).get_prompt(name, given)
         except InterlockError as bad:
-            self.tell(PromptGot(server=server, prompt=name, arguments=given, error=suspicions.visible(str(bad))))
+            self.tell(
+                PromptGot(
+                    server=server, prompt=name, arguments=given, error=suspicions.visible(str(bad))
+                )
+            )
             raise
         self.tell(PromptGot(server=server, prompt=name, arguments=given))
         return result
 
-    async def complete(self, server: str, ref: Any, argument: str, value: str, arguments: Mapping[str, str] | None = None) -> Completion:
+    async def complete(
+        self,
+        server: str,
+        ref: Any,
+        argument: str,
+        value: str,
+        arguments: Mapping[str, str] | None = None,
+    ) -> Completion:
         """Suggestions for an argument. Raises McpError, Unreachable."""
         return await self.link(server).complete(ref, argument, value, arguments)
 
@@ -313,12 +397,20 @@ class Host:
     @property
     def granted(self) -> dict[str, tuple[str, ...]]:
         """The folders that servers may be told of, by server id; "" for all."""
-        return {server: tuple(str(folder) for folder in folders) for server, folders in self._granted.items() if folders}
+        return {
+            server: tuple(str(folder) for folder in folders)
+            for server, folders in self._granted.items()
+            if folders
+        }
 
     def roots_of(self, server: str) -> list[Root]:
         """What a server is told when it asks for roots: its own folders and those for all, as far as they are there (`ROO-06`)."""
         folders = dict.fromkeys([*self._granted.get("", ()), *self._granted.get(server, ())])
-        return [Root(uri=folder.as_uri(), name=folder.name or str(folder)) for folder in folders if folder.is_dir()]
+        return [
+            Root(uri=folder.as_uri(), name=folder.name or str(folder))
+            for folder in folders
+            if folder.is_dir()
+        ]
 
     def grant(self, folder: str | Path, server: str = "") -> None:
         """Let a server, or all, be told of a folder. Raises ValueError for what is no folder, Unreachable for no server."""
@@ -344,11 +436,16 @@ class Host:
         for id in before.keys() - {entry.id for entry in entries}:
             self._granted.pop(id, None)
         for entry in entries:
-            was = [_folder(folder) for folder in before[entry.id].roots] if entry.id in before else []
+            was = (
+                [_folder(folder) for folder in before[entry.id].roots] if entry.id in before else []
+            )
             now = [_folder(folder) for folder in entry.roots]
             had = self._granted.get(entry.id, [])
             kept = [folder for folder in had if folder in now or folder not in was]
-            self._granted[entry.id] = [*kept, *(folder for folder in now if folder not in was and folder not in had)]
+            self._granted[entry.id] = [
+                *kept,
+                *(folder for folder in now if folder not in was and folder not in had),
+            ]
         if self.granted != granted:
             self.tell(RootsChanged(folders=self.granted))
 
@@ -372,7 +469,12 @@ class Host:
             try:
                 self._saved(self.policy.saved)
             except OSError as bad:
-                self.tell(Notice(level="warning", words=f"What you decided could not be saved, and holds until the end: {bad}"))
+                self.tell(
+                    Notice(
+                        level="warning",
+                        words=f"What you decided could not be saved, and holds until the end: {bad}",
+                    )
+                )
 
     # -- servers -----------------------------------------------------------------------------------------------------------------
 
@@ -389,9 +491,21 @@ class Host:
     async def _admit(self, entry: Entry) -> bool:
         """Whether a server may be started, or reached (`SEC-17`)."""
         wanted = _approval(entry)
-        if not self._ask_to_start or entry.id in self._inside or self.pins.approved_command(entry.id, wanted):
+        if (
+            not self._ask_to_start
+            or entry.id in self._inside
+            or self.pins.approved_command(entry.id, wanted)
+        ):
             return True
-        folder = (Warned(kind="folder", words="The command is run in this folder.", where=entry.shown_cwd),) if entry.shown_cwd else ()
+        folder = (
+            (
+                Warned(
+                    kind="folder", words="The command is run in this folder.", where=entry.shown_cwd
+                ),
+            )
+            if entry.shown_cwd
+            else ()
+        )
         question = StartQuestion(
             id=self.desk.name(), server=entry.id, command=entry.shown, source=entry.source, trusted=entry.trusted, roots=entry.roots,
             variables=tuple(dict.fromkeys([*entry.shown_env, *entry.variables])), runs_code=bool(entry.command),
@@ -403,7 +517,9 @@ class Host:
         return decision.allow
 
 
-def _configured(servers: Config | Iterable[Entry] | Mapping[str, Any] | str | Path) -> tuple[Config, dict[str, Any]]:
+def _configured(
+    servers: Config | Iterable[Entry] | Mapping[str, Any] | str | Path,
+) -> tuple[Config, dict[str, Any]]:
     """The configuration that was given, and what its servers are where that is no part of one."""
     if isinstance(servers, Config):
         return servers, {}
@@ -413,11 +529,23 @@ def _configured(servers: Config | Iterable[Entry] | Mapping[str, Any] | str | Pa
         return Config(entries=tuple(servers)), {}
     written = servers.get("mcpServers", servers)
     targets = {id: given for id, given in written.items() if not isinstance(given, Mapping)}
-    text = msgspec.json.encode({"mcpServers": {id: given for id, given in written.items() if id not in targets}}).decode()
-    config = read_config(text, env=os.environ, format="mcpServers") if len(targets) < len(written) else Config(entries=())
-    here = {id: Entry(id=id, command=(f"{type(given).__name__} in this process",)) for id, given in targets.items()}
+    text = msgspec.json.encode(
+        {"mcpServers": {id: given for id, given in written.items() if id not in targets}}
+    ).decode()
+    config = (
+        read_config(text, env=os.environ, format="mcpServers")
+        if len(targets) < len(written)
+        else Config(entries=())
+    )
+    here = {
+        id: Entry(id=id, command=(f"{type(given).__name__} in this process",))
+        for id, given in targets.items()
+    }
     read = {entry.id: entry for entry in config.entries}
-    return Config(entries=tuple(here.get(id) or read[id] for id in written if id in here or id in read), problems=config.problems), targets
+    return Config(
+        entries=tuple(here.get(id) or read[id] for id in written if id in here or id in read),
+        problems=config.problems,
+    ), targets
 
 
 def _approval(entry: Entry) -> str:

@@ -11,11 +11,27 @@ from msgspec import Struct
 from interlock import Answers
 from interlock.schema import SchemaError
 from interlock.schema import compile as ready
-from interlock.types import CallToolResult, EmbeddedResource, InterlockError, ProgressNotificationParams, TimedOut, Tool, Unreachable
+from interlock.types import (
+    CallToolResult,
+    EmbeddedResource,
+    InterlockError,
+    ProgressNotificationParams,
+    TimedOut,
+    Tool,
+    Unreachable,
+)
 
 from . import suspicions
 from .desk import Desk
-from .events import CallDecided, CallEnded, CallProgress, CallProposed, Event, ResourceRead, RuleRemembered
+from .events import (
+    CallDecided,
+    CallEnded,
+    CallProgress,
+    CallProposed,
+    Event,
+    ResourceRead,
+    RuleRemembered,
+)
 from .hub import Hub
 from .loop.builtin import RESOURCE_TOOL
 from .policy import Choice, Policy, Rule, Verdict, rule_for
@@ -59,7 +75,13 @@ class Calls:
         running: dict[str, list[Wanted]],
         answers: Callable[[str, Wanted], Answers],
     ) -> None:
-        self._hub, self._toolbox, self._policy, self._desk, self._tell = hub, toolbox, policy, desk, tell
+        self._hub, self._toolbox, self._policy, self._desk, self._tell = (
+            hub,
+            toolbox,
+            policy,
+            desk,
+            tell,
+        )
         self._remembered, self.running, self._answers = remembered, running, answers
 
     async def call(self, wanted: Wanted) -> Outcome:
@@ -70,7 +92,9 @@ class Calls:
         """Read a resource for a model, which is a call like any other: judged, asked about, and looked at."""
         return await self._carried(wanted, self._fetch)
 
-    async def _carried(self, wanted: Wanted, do: Callable[[Wanted, dict[str, Any]], Awaitable[Outcome]]) -> Outcome:
+    async def _carried(
+        self, wanted: Wanted, do: Callable[[Wanted, dict[str, Any]], Awaitable[Outcome]]
+    ) -> Outcome:
         item = wanted.item
         self._tell(
             CallProposed(
@@ -89,7 +113,11 @@ class Calls:
             self._ended(wanted, Outcome(None, "Cancelled."), began)
             raise
         self._ended(wanted, outcome, began)
-        return outcome if outcome.result is None else await self._reviewed(wanted, outcome.result, arguments)
+        return (
+            outcome
+            if outcome.result is None
+            else await self._reviewed(wanted, outcome.result, arguments)
+        )
 
     # -- whether it may be --------------------------------------------------------------------------------------
 
@@ -99,14 +127,20 @@ class Calls:
         if moved := self._moved(item):
             return arguments, self._refused(wanted, "pin", moved)
         if problems := _problems(item.tool, arguments):
-            return arguments, self._refused(wanted, "host", f"The arguments do not fit the tool: {problems}")
+            return arguments, self._refused(
+                wanted, "host", f"The arguments do not fit the tool: {problems}"
+            )
         link = self._hub.links.get(item.server)
         trusted = link is not None and link.entry.trusted
         verdict = self._policy.judge(item.server, item.tool, arguments, trusted, wanted.session)
         if verdict.decision == "deny":
             return arguments, self._refused(wanted, "rule", verdict.why)
         if verdict.decision == "allow":
-            self._tell(CallDecided(session=wanted.session, call=wanted.call, allow=True, by="rule", why=verdict.why))
+            self._tell(
+                CallDecided(
+                    session=wanted.session, call=wanted.call, allow=True, by="rule", why=verdict.why
+                )
+            )
             return arguments, ""
         return await self._asked(wanted, verdict, trusted)
 
@@ -118,9 +152,15 @@ class Calls:
             now = self._toolbox.find(item.name)
         except Unknown:
             return f"{item.name} is no longer there."
-        return now.blocked or ("" if now.tool == item.tool else f"{item.name} has changed since it was chosen; look at it anew.")
+        return now.blocked or (
+            ""
+            if now.tool == item.tool
+            else f"{item.name} has changed since it was chosen; look at it anew."
+        )
 
-    async def _asked(self, wanted: Wanted, verdict: Verdict, trusted: bool) -> tuple[dict[str, Any], str]:
+    async def _asked(
+        self, wanted: Wanted, verdict: Verdict, trusted: bool
+    ) -> tuple[dict[str, Any], str]:
         item, arguments = wanted.item, wanted.arguments
         warnings, problems = suspicions.of_tool(item.tool), ""
         for _ in range(TRIES):
@@ -133,11 +173,17 @@ class Calls:
             decision = await self._desk.ask(question)
             if not isinstance(decision, Decision):
                 return arguments, self._refused(
-                    wanted, "nobody", "Nobody allowed this call: " + (getattr(decision, "words", "") or "no answer")
+                    wanted,
+                    "nobody",
+                    "Nobody allowed this call: " + (getattr(decision, "words", "") or "no answer"),
                 )
             if not decision.allow:
                 self._remember(wanted, verdict, decision, "deny")
-                return arguments, self._refused(wanted, "person", f"The person does not allow this call. {decision.reason}".strip())
+                return arguments, self._refused(
+                    wanted,
+                    "person",
+                    f"The person does not allow this call. {decision.reason}".strip(),
+                )
             if moved := self._moved(item):  # while the question was open
                 return arguments, self._refused(wanted, "pin", moved)
             arguments = arguments if decision.arguments is None else decision.arguments
@@ -147,26 +193,57 @@ class Calls:
                 return arguments, self._refused(wanted, "rule", again.why)
             if not (problems := _problems(item.tool, arguments)):
                 break
-            warnings = (Warned(kind="invalid", words=f"The arguments do not fit the tool: {problems}"),)
+            warnings = (
+                Warned(kind="invalid", words=f"The arguments do not fit the tool: {problems}"),
+            )
         else:
-            return arguments, self._refused(wanted, "host", f"The arguments as they were edited do not fit the tool: {problems}")
+            return arguments, self._refused(
+                wanted, "host", f"The arguments as they were edited do not fit the tool: {problems}"
+            )
         self._remember(wanted, verdict, decision, "allow")
-        self._tell(CallDecided(session=wanted.session, call=wanted.call, allow=True, by="person", why=verdict.why, arguments=edited))
+        self._tell(
+            CallDecided(
+                session=wanted.session,
+                call=wanted.call,
+                allow=True,
+                by="person",
+                why=verdict.why,
+                arguments=edited,
+            )
+        )
         return arguments, ""
 
-    def _remember(self, wanted: Wanted, verdict: Verdict, decision: Decision, choice: Choice) -> None:
+    def _remember(
+        self, wanted: Wanted, verdict: Verdict, decision: Decision, choice: Choice
+    ) -> None:
         if decision.remember == "once" or not verdict.may_remember:
             return
         session = wanted.session if decision.remember == "session" else ""
-        rule = rule_for(wanted.item.server, wanted.item.tool, decision=choice, session=session, reason="so you decided")
+        rule = rule_for(
+            wanted.item.server,
+            wanted.item.tool,
+            decision=choice,
+            session=session,
+            reason="so you decided",
+        )
         self._policy.remember(rule, decision.remember)
         self._tell(RuleRemembered(session=wanted.session, rule=rule, remember=decision.remember))
         if decision.remember == "always":
             self._remembered(rule)
 
     def _refused(self, wanted: Wanted, by: str, why: str) -> str:
-        self._tell(CallDecided(session=wanted.session, call=wanted.call, allow=False, by=by, why=why))
-        self._tell(CallEnded(session=wanted.session, call=wanted.call, server=wanted.item.server, tool=wanted.item.tool.name, error=why))
+        self._tell(
+            CallDecided(session=wanted.session, call=wanted.call, allow=False, by=by, why=why)
+        )
+        self._tell(
+            CallEnded(
+                session=wanted.session,
+                call=wanted.call,
+                server=wanted.item.server,
+                tool=wanted.item.tool.name,
+                error=why,
+            )
+        )
         return why
 
     # -- the call itself --------------------------------------------------------------------------------------------
@@ -189,7 +266,9 @@ class Calls:
         running.append(wanted)
         try:
             asker = self._answers(item.server, wanted)
-            return Outcome(await link.call(item.tool.name, arguments, on_progress=progress, asker=asker))
+            return Outcome(
+                await link.call(item.tool.name, arguments, on_progress=progress, asker=asker)
+            )
         except TimedOut as late:
             return Outcome(None, "The tool gave no answer in time.", str(late))
         except InterlockError as bad:
@@ -202,14 +281,30 @@ class Calls:
         try:
             link = self._hub.links.get(server)
             if link is None or arguments["server"] != server:
-                raise Unreachable(f"There is no server {server}." if link is None else "At another server it would be another call.")
+                raise Unreachable(
+                    f"There is no server {server}."
+                    if link is None
+                    else "At another server it would be another call."
+                )
             read = await link.read(uri, asker=self._answers(server, wanted))
         except InterlockError as bad:
-            self._tell(ResourceRead(session=wanted.session, server=server, uri=uri, by="model", error=suspicions.visible(str(bad))))
+            self._tell(
+                ResourceRead(
+                    session=wanted.session,
+                    server=server,
+                    uri=uri,
+                    by="model",
+                    error=suspicions.visible(str(bad)),
+                )
+            )
             return Outcome(None, "The resource cannot be read.", str(bad))
         size = sum(len(part.text or part.blob or "") for part in read.contents)
-        self._tell(ResourceRead(session=wanted.session, server=server, uri=uri, by="model", size=size))
-        return Outcome(CallToolResult(content=[EmbeddedResource(resource=part) for part in read.contents]))
+        self._tell(
+            ResourceRead(session=wanted.session, server=server, uri=uri, by="model", size=size)
+        )
+        return Outcome(
+            CallToolResult(content=[EmbeddedResource(resource=part) for part in read.contents])
+        )
 
     def _ended(self, wanted: Wanted, outcome: Outcome, began: float | None) -> None:
         """It is over; `began` is None where it never began."""
@@ -223,12 +318,16 @@ class Calls:
             )
         )  # fmt: skip
 
-    async def _reviewed(self, wanted: Wanted, result: CallToolResult, arguments: dict[str, Any]) -> Outcome:
+    async def _reviewed(
+        self, wanted: Wanted, result: CallToolResult, arguments: dict[str, Any]
+    ) -> Outcome:
         """The result, where a rule wants it held for review as the person lets it pass."""
         item = wanted.item
         link = self._hub.links.get(item.server)
         trusted = link is not None and link.entry.trusted
-        if not self._policy.judge(item.server, item.tool, arguments, trusted, wanted.session).review:
+        if not self._policy.judge(
+            item.server, item.tool, arguments, trusted, wanted.session
+        ).review:
             return Outcome(result)
         warnings = suspicions.of_content(result.content)
         question = ResultQuestion(
@@ -247,4 +346,6 @@ def _problems(tool: Tool, arguments: Mapping[str, Any]) -> str:
         found = ready(tool.input_schema).check(dict(arguments))
     except SchemaError:
         return ""
-    return "; ".join(f"{wrong.path or 'arguments'}: {wrong.message}" for wrong in found[:MOST_PROBLEMS])
+    return "; ".join(
+        f"{wrong.path or 'arguments'}: {wrong.message}" for wrong in found[:MOST_PROBLEMS]
+    )

@@ -8,7 +8,17 @@ from contextlib import contextmanager
 from itertools import count
 
 from .events import Answered, Asked, Event
-from .questions import Absent, Answer, AnyQuestion, Decision, Filled, FormQuestion, NotAnswered, Person, UrlQuestion
+from .questions import (
+    Absent,
+    Answer,
+    AnyQuestion,
+    Decision,
+    Filled,
+    FormQuestion,
+    NotAnswered,
+    Person,
+    UrlQuestion,
+)
 
 MOST_OPEN = 100
 FULL = "Too many questions are open already."
@@ -46,13 +56,19 @@ class Desk:
                     raise
                 return moot  # only the face has given up waiting
             except Exception as bad:  # a face that fails has not said yes
-                answer = NotAnswered(words=f"The question could not be shown ({type(bad).__name__}).")
+                answer = NotAnswered(
+                    words=f"The question could not be shown ({type(bad).__name__})."
+                )
         return self._settle(question, answer)
 
     async def decide(self, question: AnyQuestion) -> Decision:
         """The person's decision; no answer is a no."""
         answer = await self.ask(question)
-        return answer if isinstance(answer, Decision) else Decision(allow=False, reason=getattr(answer, "words", ""))
+        return (
+            answer
+            if isinstance(answer, Decision)
+            else Decision(allow=False, reason=getattr(answer, "words", ""))
+        )
 
     def asked_seconds(self, session: str) -> float:
         """For how long, in all, the person has been asked something in a conversation."""

@@ -6,13 +6,21 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
-from interlock.types import CallToolResult, CreateMessageResult, JSONObject, SamplingMessage, ToolResultContent
+from interlock.types import (
+    CallToolResult,
+    CreateMessageResult,
+    JSONObject,
+    SamplingMessage,
+    ToolResultContent,
+)
 
 from .models.seam import Usage
 from .questions import Answer, AnyQuestion
 
 
-class Event(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", omit_defaults=True):
+class Event(
+    Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", omit_defaults=True
+):
     """Something that happened; `session` is the conversation that it belongs to, empty for the host itself."""
 
     kept: ClassVar[bool] = True  # whether the log keeps it

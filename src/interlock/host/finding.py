@@ -23,7 +23,10 @@ _TEXT = 8_192  # characters of one text that are read
 _PARAMETERS = 64  # parameters of one tool that are read
 _MOST_WORDS = 32  # words of a query that count
 _ENDINGS = 40  # words that begin with one of the query's
-_SATURATION, _LENGTH = 1.2, 0.55  # how soon more of a word counts no more, and how much a long text loses
+_SATURATION, _LENGTH = (
+    1.2,
+    0.55,
+)  # how soon more of a word counts no more, and how much a long text loses
 _OFTEN = 3  # times that a word counts in one text
 _ALIKE = 0.5  # what a word counts for that means about the same
 _BEGINNING = 0.6  # what a word counts for that only begins with one of the query's
@@ -31,7 +34,9 @@ _BEGINNING = 0.6  # what a word counts for that only begins with one of the quer
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W_]+")
 # Writing without spaces: Chinese, Japanese, Korean, Thai and its neighbours. Read as pairs of characters.
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
+)
 _STOP = {
     "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "but", "by", "can", "could", "did", "do", "does",
     "for", "from", "get", "give", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if", "in", "into", "is", "it",
@@ -49,7 +54,11 @@ _DEEDS = (
     "update change edit modify set adjust rename restart turn",
     "search find query seek look",
 )
-_MEANT = {word: tuple(other for other in deeds.split() if other != word) for deeds in _DEEDS for word in deeds.split()}
+_MEANT = {
+    word: tuple(other for other in deeds.split() if other != word)
+    for deeds in _DEEDS
+    for word in deeds.split()
+}
 
 
 def words_of(text: str, most: int = _TEXT) -> list[str]:
@@ -59,12 +68,16 @@ def words_of(text: str, most: int = _TEXT) -> list[str]:
 
 @lru_cache(maxsize=8_192)
 def _short_words(text: str) -> tuple[str, ...]:
-    return tuple(_words(text))  # the same parameters, described in the same words, come again from tool to tool
+    return tuple(
+        _words(text)
+    )  # the same parameters, described in the same words, come again from tool to tool
 
 
 def _words(text: str) -> list[str]:
     if not text.isascii():
-        text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+        text = "".join(
+            c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)
+        )
         text = unicodedata.normalize("NFC", text)
     if not text.islower():
         text = _HUMP.sub(" ", text)
@@ -100,7 +113,12 @@ def stem(word: str) -> str:
 
 def fields_of(server: str, tool: Tool) -> list[tuple[float, str]]:
     """The texts of a tool with what their words count for."""
-    fields = [(NAME, tool.name), (TITLE, tool.title or ""), (ABOUT, tool.description or ""), (SERVER, server)]
+    fields = [
+        (NAME, tool.name),
+        (TITLE, tool.title or ""),
+        (ABOUT, tool.description or ""),
+        (SERVER, server),
+    ]
     if tool.annotations is not None and tool.annotations.title:
         fields.append((TITLE, tool.annotations.title))
     properties: Any = tool.input_schema.get("properties")
@@ -108,7 +126,11 @@ def fields_of(server: str, tool: Tool) -> list[tuple[float, str]]:
         for name, schema in list(properties.items())[:_PARAMETERS]:
             fields.append((PARAMETER, str(name)))
             if isinstance(schema, Mapping):
-                fields.extend((REMARK, text) for text in (schema.get("title"), schema.get("description")) if isinstance(text, str))
+                fields.extend(
+                    (REMARK, text)
+                    for text in (schema.get("title"), schema.get("description"))
+                    if isinstance(text, str)
+                )
     return fields
 
 
@@ -189,7 +211,9 @@ class Index(Generic[K]):
         middle = self._size / len(self._texts)
         for term, quality in self._terms(word):
             places = self._places[term]
-            rarity = quality * math.log(1 + (len(self._texts) - len(places) + 0.5) / (len(places) + 0.5))
+            rarity = quality * math.log(
+                1 + (len(self._texts) - len(places) + 0.5) / (len(places) + 0.5)
+            )
             rarest = max(rarest, rarity)
             for key, count in places.items():
                 slack = _SATURATION * (1 - _LENGTH + _LENGTH * self._sizes[key] / middle)
@@ -208,9 +232,15 @@ class Index(Generic[K]):
                 if not term.startswith(word):
                     break
                 if term != word:
-                    terms.append((term, _BEGINNING * len(word) / len(term) + (1 - _BEGINNING) * 0.3))
+                    terms.append(
+                        (term, _BEGINNING * len(word) / len(term) + (1 - _BEGINNING) * 0.3)
+                    )
         # The other way round: "temperatures" was asked for and "temp" is written, or "booking" for "book".
         if len(word) >= 6:
-            terms.extend((word[:cut], _BEGINNING * 0.8) for cut in range(len(word) - 1, 3, -1) if word[:cut] in self._places)
+            terms.extend(
+                (word[:cut], _BEGINNING * 0.8)
+                for cut in range(len(word) - 1, 3, -1)
+                if word[:cut] in self._places
+            )
         terms.extend((other, _ALIKE) for other in _MEANT.get(word, ()) if other in self._places)
         return terms

@@ -17,11 +17,26 @@ MAX_OPTIONS = 1_000  # of one choice
 Kind = Literal["text", "number", "integer", "boolean", "choice", "choices"]
 FORMATS = ("email", "uri", "date", "date-time")
 
-_KINDS: dict[str, Kind] = {"string": "text", "number": "number", "integer": "integer", "boolean": "boolean"}
+_KINDS: dict[str, Kind] = {
+    "string": "text",
+    "number": "number",
+    "integer": "integer",
+    "boolean": "boolean",
+}
 _YES = frozenset({"y", "yes", "true", "on", "1"})
 _NO = frozenset({"n", "no", "false", "off", "0"})
-_EXAMPLES = {"email": "name@example.com", "uri": "https://example.com/", "date": "2026-12-31", "date-time": "2026-12-31T18:30:00Z"}
-_FORMAT_WORDS = {"email": "an e-mail address", "uri": "an address of the web", "date": "a date", "date-time": "a date with time and zone"}
+_EXAMPLES = {
+    "email": "name@example.com",
+    "uri": "https://example.com/",
+    "date": "2026-12-31",
+    "date-time": "2026-12-31T18:30:00Z",
+}
+_FORMAT_WORDS = {
+    "email": "an e-mail address",
+    "uri": "an address of the web",
+    "date": "a date",
+    "date-time": "a date with time and zone",
+}
 
 
 class BadForm(ValueError):
@@ -64,7 +79,11 @@ def fields(requested_schema: Mapping[str, Any]) -> tuple[Field, ...]:
     if len(properties) > MAX_FIELDS:
         raise BadForm(f"The form has {len(properties)} fields; {MAX_FIELDS} are allowed.")
     required = requested_schema.get("required")
-    needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
+    needed = (
+        {name for name in required if isinstance(name, str)}
+        if isinstance(required, list)
+        else set()
+    )
     if missing := sorted(needed - properties.keys()):
         raise BadForm(f"The form requires {missing[0]!r}, which is no field of it.")
     return tuple(_field(name, node, name in needed) for name, node in properties.items())
@@ -97,7 +116,9 @@ def misfit(field: Field, value: Any) -> str:
         return f"This must be {_wanted(field)}."
     if field.kind in ("choice", "choices"):
         allowed = {option for option, _ in field.options}
-        strangers = [each for each in ([value] if field.kind == "choice" else value) if each not in allowed]
+        strangers = [
+            each for each in ([value] if field.kind == "choice" else value) if each not in allowed
+        ]
         if strangers:
             return f"{strangers[0]!r} is none of the choices: {_listed(field)}."
     if words := _out_of_bounds(field, value):
@@ -134,11 +155,16 @@ def remark(field: Field) -> str:
     """What a field takes, in words for the line beside it."""
     parts = [field.description] if field.description else []
     if field.options:
-        parts.append(("several, with commas between: " if field.kind == "choices" else "one of ") + _listed(field))
+        parts.append(
+            ("several, with commas between: " if field.kind == "choices" else "one of ")
+            + _listed(field)
+        )
     elif field.format in FORMATS:
         parts.append(_FORMAT_WORDS[field.format])
     elif field.kind != "text":
-        parts.append({"integer": "a whole number", "number": "a number", "boolean": "yes or no"}[field.kind])
+        parts.append(
+            {"integer": "a whole number", "number": "a number", "boolean": "yes or no"}[field.kind]
+        )
     if bounds := _bounds(field):
         parts.append(bounds)
     if not field.required:
@@ -158,7 +184,9 @@ def _field(name: str, node: Any, required: bool) -> Field:
         compile(node)
     except SchemaError as bad:
         raise BadForm(f"The schema of the field {name!r} cannot be used: {bad}") from None
-    low, high = {"text": ("minLength", "maxLength"), "choices": ("minItems", "maxItems")}.get(kind, ("minimum", "maximum"))
+    low, high = {"text": ("minLength", "maxLength"), "choices": ("minItems", "maxItems")}.get(
+        kind, ("minimum", "maximum")
+    )
     field = Field(
         name=name,
         title=_text(node, "title") or name,
@@ -174,7 +202,10 @@ def _field(name: str, node: Any, required: bool) -> Field:
     )
     if "default" not in node or misfit(field, node["default"]):
         return field
-    return Field(**{each: getattr(field, each) for each in field.__struct_fields__ if each != "default"}, default=node["default"])
+    return Field(
+        **{each: getattr(field, each) for each in field.__struct_fields__ if each != "default"},
+        default=node["default"],
+    )
 
 
 def _kind(name: str, node: dict[str, Any]) -> tuple[Kind, tuple[tuple[str, str], ...]]:
@@ -183,13 +214,17 @@ def _kind(name: str, node: dict[str, Any]) -> tuple[Kind, tuple[tuple[str, str],
         items = node.get("items")
         options = _choices(name, items) if isinstance(items, Mapping) else ()
         if not options:
-            raise BadForm(f"The field {name!r} is a list, but none of choices (`items` with `enum` or `anyOf`).")
+            raise BadForm(
+                f"The field {name!r} is a list, but none of choices (`items` with `enum` or `anyOf`)."
+            )
         return "choices", options
     if "enum" in node or "oneOf" in node or "anyOf" in node:
         return "choice", _choices(name, node)
     kind = _KINDS.get(node["type"]) if isinstance(node.get("type"), str) else None
     if kind is None:
-        raise BadForm(f"The field {name!r} is of type {json.dumps(node.get('type'))}: fields are texts, numbers, yes or no, and choices.")
+        raise BadForm(
+            f"The field {name!r} is of type {json.dumps(node.get('type'))}: fields are texts, numbers, yes or no, and choices."
+        )
     return kind, ()
 
 
@@ -197,19 +232,29 @@ def _choices(name: str, node: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     pairs: list[tuple[Any, Any]]
     if isinstance(node.get("enum"), list):
         names = node.get("enumNames")
-        titles = names if isinstance(names, list) and len(names) == len(node["enum"]) else node["enum"]
+        titles = (
+            names if isinstance(names, list) and len(names) == len(node["enum"]) else node["enum"]
+        )
         pairs = list(zip(node["enum"], titles, strict=True))
     else:
         listed = node.get("oneOf") or node.get("anyOf")
-        each = [option for option in listed if isinstance(option, Mapping) and "const" in option] if isinstance(listed, list) else []
+        each = (
+            [option for option in listed if isinstance(option, Mapping) and "const" in option]
+            if isinstance(listed, list)
+            else []
+        )
         if isinstance(listed, list) and len(each) != len(listed):
             raise BadForm(f"A choice of the field {name!r} has no `const`.")
         pairs = [(option["const"], option.get("title", option["const"])) for option in each]
     if not pairs or len(pairs) > MAX_OPTIONS:
-        raise BadForm(f"The field {name!r} has {len(pairs)} choices; it must have 1 to {MAX_OPTIONS}.")
+        raise BadForm(
+            f"The field {name!r} has {len(pairs)} choices; it must have 1 to {MAX_OPTIONS}."
+        )
     if not all(isinstance(value, str) for value, _ in pairs):
         raise BadForm(f"A choice of the field {name!r} is no text.")
-    return tuple((value, title if isinstance(title, str) and title else value) for value, title in pairs)
+    return tuple(
+        (value, title if isinstance(title, str) and title else value) for value, title in pairs
+    )
 
 
 def _text(node: Mapping[str, Any], key: str) -> str:
@@ -229,7 +274,9 @@ def _of_kind(field: Field, value: Any) -> bool:
     if field.kind == "boolean":
         return isinstance(value, bool)
     if field.kind in ("number", "integer"):
-        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        number = (
+            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        )
         return number and (field.kind == "number" or value == int(value))
     if field.kind == "choices":
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
@@ -239,11 +286,15 @@ def _of_kind(field: Field, value: Any) -> bool:
 def _wanted(field: Field) -> str:
     if field.kind in ("choice", "choices"):
         return f"{'some' if field.kind == 'choices' else 'one'} of the choices: {_listed(field)}"
-    return {"boolean": "yes or no", "number": "a number", "integer": "a whole number"}.get(field.kind, "a text")
+    return {"boolean": "yes or no", "number": "a number", "integer": "a whole number"}.get(
+        field.kind, "a text"
+    )
 
 
 def _listed(field: Field) -> str:
-    return ", ".join(value if value == title else f"{value} ({title})" for value, title in field.options)
+    return ", ".join(
+        value if value == title else f"{value} ({title})" for value, title in field.options
+    )
 
 
 def _bounds(field: Field) -> str:
@@ -251,14 +302,28 @@ def _bounds(field: Field) -> str:
     low, high = field.least, field.most
     if low is not None and high is not None:
         return f"from {low} to {high}{unit}"
-    return f"at least {low}{unit}" if low is not None else f"at most {high}{unit}" if high is not None else ""
+    return (
+        f"at least {low}{unit}"
+        if low is not None
+        else f"at most {high}{unit}"
+        if high is not None
+        else ""
+    )
 
 
 def _out_of_bounds(field: Field, value: Any) -> str:
-    size = len(value) if field.kind in ("text", "choices") else value if field.kind in ("number", "integer") else None
+    size = (
+        len(value)
+        if field.kind in ("text", "choices")
+        else value
+        if field.kind in ("number", "integer")
+        else None
+    )
     if size is None:
         return ""
-    out = (field.least is not None and size < field.least) or (field.most is not None and size > field.most)
+    out = (field.least is not None and size < field.least) or (
+        field.most is not None and size > field.most
+    )
     return (
         f"This must have {_bounds(field)}."
         if out and field.kind in ("text", "choices")

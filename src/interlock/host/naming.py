@@ -40,5 +40,7 @@ def tool_name(server: str, tool: str) -> str:
 
 def _readable(text: str) -> str:
     """What of a text can stand in a name, at least one character."""
-    bare = "".join(c for c in unicodedata.normalize("NFKD", text[: MOST * 4]) if not unicodedata.combining(c))
+    bare = "".join(
+        c for c in unicodedata.normalize("NFKD", text[: MOST * 4]) if not unicodedata.combining(c)
+    )
     return _FOREIGN.sub("_", bare).strip("_") or "x"

@@ -17,15 +17,31 @@ from .register import Register
 from .toolbox import Item, Toolbox
 
 MOST_INSTRUCTIONS = 4_000  # characters of one server's
-_WORDS, _VALUES = ("title", "description", "$comment"), ("const", "enum", "default")  # keywords of a schema
-_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")  # below these the keys are names
+_WORDS, _VALUES = (
+    ("title", "description", "$comment"),
+    ("const", "enum", "default"),
+)  # keywords of a schema
+_BY_NAME = (
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+)  # below these the keys are names
 
 
 class Offering:
     """Makes the offer for one conversation. Once tools have to be searched for it stays so, that the list is the same in each step."""
 
-    def __init__(self, toolbox: Toolbox, register: Register, fence: Fence, discovery: float) -> None:
-        self._toolbox, self._register, self._fence, self._discovery = toolbox, register, fence, discovery
+    def __init__(
+        self, toolbox: Toolbox, register: Register, fence: Fence, discovery: float
+    ) -> None:
+        self._toolbox, self._register, self._fence, self._discovery = (
+            toolbox,
+            register,
+            fence,
+            discovery,
+        )
         self._version = -1
         self._tools: tuple[Tool, ...] = ()
         self._size = 0
@@ -35,7 +51,11 @@ class Offering:
         """The system prompt and the tools, as they are at this moment."""
         if self._version != self._toolbox.version:
             self._version = self._toolbox.version
-            self._tools = tuple(_for_model(item) for item in self._toolbox.items if item.for_model and not item.blocked)
+            self._tools = tuple(
+                _for_model(item)
+                for item in self._toolbox.items
+                if item.for_model and not item.blocked
+            )
             self._size = tokens.of_tools(self._tools)
         self._searching = self._searching or self._size > self._discovery * facts.context
         own = (builtin.RESULT_TOOL, builtin.RESOURCE_TOOL)
@@ -45,13 +65,21 @@ class Offering:
 
     def search(self, words: str, limit: int) -> list[Tool]:
         """The tools that fit, as the model may see them."""
-        return [_for_model(item) for item in self._toolbox.search(words, limit) if item.for_model and not item.blocked]
+        return [
+            _for_model(item)
+            for item in self._toolbox.search(words, limit)
+            if item.for_model and not item.blocked
+        ]
 
     def _system(self) -> str:
         parts = [self._fence.system]
         for server, text in self._register.instructions.items():
             if text:
-                parts.append(self._fence.around(suspicions.clean(text)[:MOST_INSTRUCTIONS], f"instructions of {server}"))
+                parts.append(
+                    self._fence.around(
+                        suspicions.clean(text)[:MOST_INSTRUCTIONS], f"instructions of {server}"
+                    )
+                )
         return "\n\n".join(parts)
 
 

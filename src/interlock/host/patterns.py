@@ -38,8 +38,14 @@ Pattern = str | int | float | bool | dict[str, Any]
 
 def check_pattern(path: str, pattern: Any) -> None:
     """See that a pattern can be used. Raises BadPattern."""
-    if not path or "".join(found[0] for found in _SEGMENT.finditer(path)) != path or (path.endswith(".") and not path.endswith("\\.")):
-        raise BadPattern(f"{path!r} is no path of an argument: write its name, or names with dots between, as in edits.path")
+    if (
+        not path
+        or "".join(found[0] for found in _SEGMENT.finditer(path)) != path
+        or (path.endswith(".") and not path.endswith("\\."))
+    ):
+        raise BadPattern(
+            f"{path!r} is no path of an argument: write its name, or names with dots between, as in edits.path"
+        )
     if isinstance(pattern, str):
         check_glob(pattern)
     elif isinstance(pattern, Mapping):
@@ -53,13 +59,17 @@ def check_pattern(path: str, pattern: Any) -> None:
 def check_glob(glob: str) -> None:
     """See that a glob is one. Raises BadPattern."""
     if len(glob) > MAX_GLOB or glob.count("*") > MAX_STARS:
-        raise BadPattern(f"the pattern {glob[:40]!r} is too long: {MAX_GLOB} characters and {MAX_STARS} stars are allowed")
+        raise BadPattern(
+            f"the pattern {glob[:40]!r} is too long: {MAX_GLOB} characters and {MAX_STARS} stars are allowed"
+        )
 
 
 def _check_keys(pattern: Mapping[str, Any]) -> None:
     if not pattern or any(key not in KEYS for key in pattern):
         stranger = next((key for key in pattern if key not in KEYS), "")
-        raise BadPattern(f"{stranger!r} is nothing that a pattern knows: write one of {', '.join(KEYS)}")
+        raise BadPattern(
+            f"{stranger!r} is nothing that a pattern knows: write one of {', '.join(KEYS)}"
+        )
     for key in ("matches", "finds"):
         if key in pattern:
             _regex(pattern[key], key == "matches")
@@ -68,18 +78,26 @@ def _check_keys(pattern: Mapping[str, Any]) -> None:
     if "given" in pattern and not isinstance(pattern["given"], bool):
         raise BadPattern("`given` is true or false")
     for key in ("least", "most"):
-        if key in pattern and (isinstance(pattern[key], bool) or not isinstance(pattern[key], int | float) or math.isnan(pattern[key])):
+        if key in pattern and (
+            isinstance(pattern[key], bool)
+            or not isinstance(pattern[key], int | float)
+            or math.isnan(pattern[key])
+        ):
             raise BadPattern(f"`{key}` wants a number")
     if "under" in pattern:
         folders = pattern["under"] if isinstance(pattern["under"], list) else [pattern["under"]]
         for folder in folders:
             if not isinstance(folder, str) or _folder(folder) is None:
-                raise BadPattern(f"`under` wants a whole path without .., such as /home/me/notes or ~/notes, not {folder!r}")
+                raise BadPattern(
+                    f"`under` wants a whole path without .., such as /home/me/notes or ~/notes, not {folder!r}"
+                )
         if not folders:
             raise BadPattern("`under` wants a folder")
 
 
-def matches(path: str, pattern: Pattern, arguments: Mapping[str, Any], *, every: bool) -> bool | None:
+def matches(
+    path: str, pattern: Pattern, arguments: Mapping[str, Any], *, every: bool
+) -> bool | None:
     """Whether what stands at `path` in the arguments fits the pattern; None where that cannot be told.
 
     Where the path leads to several values (lists, `*`), or to one with values inside, `every` says whether all of them have to fit, as for
@@ -118,7 +136,10 @@ def matches(path: str, pattern: Pattern, arguments: Mapping[str, Any], *, every:
 
 def _reach(path: str, arguments: Mapping[str, Any]) -> tuple[list[Any], bool]:
     """The values at a path, and whether it leads into nothing anywhere on the way. A name with dots in it may be written as it is."""
-    steps = [re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL) if "\\" in found[1] else found[1] for found in _SEGMENT.finditer(path)]
+    steps = [
+        re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL) if "\\" in found[1] else found[1]
+        for found in _SEGMENT.finditer(path)
+    ]
     plain = [found[1] == "*" for found in _SEGMENT.finditer(path)]
     values: list[Any] = [arguments]
     missing = False
@@ -194,7 +215,9 @@ def _holds(key: str, wanted: Any, value: Any) -> bool | None:
         text = _as_text(value)
         return None if text is None else _regex(wanted, key == "matches").is_valid(text)
     if key == "under":
-        verdicts = [under(value, folder) for folder in ([wanted] if isinstance(wanted, str) else wanted)]
+        verdicts = [
+            under(value, folder) for folder in ([wanted] if isinstance(wanted, str) else wanted)
+        ]
         return True if True in verdicts else None if None in verdicts else False
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -208,7 +231,9 @@ def _same(value: Any, wanted: Any) -> bool:
     if isinstance(value, list) and isinstance(wanted, list):
         return len(value) == len(wanted) and all(map(_same, value, wanted))
     if isinstance(value, Mapping) and isinstance(wanted, Mapping):
-        return value.keys() == wanted.keys() and all(_same(value[key], wanted[key]) for key in value)
+        return value.keys() == wanted.keys() and all(
+            _same(value[key], wanted[key]) for key in value
+        )
     return bool(value == wanted)
 
 
@@ -291,7 +316,9 @@ class _Path:
                 names = names[:-1]
             elif each not in ("", "."):
                 # Windows drops dots and blanks at the end of a name.
-                names.append(unicodedata.normalize("NFC", each.rstrip(". ") or each if windows else each))
+                names.append(
+                    unicodedata.normalize("NFC", each.rstrip(". ") or each if windows else each)
+                )
         self.names = names
 
 

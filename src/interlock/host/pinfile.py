@@ -48,14 +48,20 @@ class PinFile:
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
             if stamp != self._stamp:
                 if found.st_size > MAX_BYTES:
-                    raise BadPins(f"{self.path} is larger than {MAX_BYTES >> 20} MB: it is no file of pins. Move it away.")
+                    raise BadPins(
+                        f"{self.path} is larger than {MAX_BYTES >> 20} MB: it is no file of pins. Move it away."
+                    )
                 self._pins, self._stamp = _checked(self.path.read_bytes(), self.path), stamp
         except FileNotFoundError:
             if self.path.is_symlink():  # it may have come with a project, and lead to where something is read that was not there before
-                raise BadPins(f"{self.path} is a link that leads to nothing. Remove it, or make the file that it names.") from None
+                raise BadPins(
+                    f"{self.path} is a link that leads to nothing. Remove it, or make the file that it names."
+                ) from None
             self._pins, self._stamp = {"interlock": "pins", "version": VERSION, "servers": {}}, None
         except OSError as bad:
-            raise BadPins(f"{self.path} cannot be read: {bad.strerror}. See that it is a file that you may read.") from None
+            raise BadPins(
+                f"{self.path} cannot be read: {bad.strerror}. See that it is a file that you may read."
+            ) from None
         return self._pins
 
     def edit(self, change: Callable[[dict[str, Any]], object]) -> None:
@@ -66,19 +72,27 @@ class PinFile:
         lock = self.path.with_name(f".{self.path.name}.turn")
         try:
             with turn(lock, patience=PATIENCE):
-                self._stamp = None  # a file that was replaced within one tick of the clock may look the same
+                self._stamp = (
+                    None  # a file that was replaced within one tick of the clock may look the same
+                )
                 pins = copy.deepcopy(self.read())
                 change(pins)
                 put_whole(self.path, _written(pins))
                 self._stamp = None
         except TimeoutError:
-            raise BadPins(f"Another process has held {lock} for {PATIENCE:g} seconds. End it, and try again.") from None
+            raise BadPins(
+                f"Another process has held {lock} for {PATIENCE:g} seconds. End it, and try again."
+            ) from None
         except OSError as bad:
-            raise BadPins(f"{self.path} cannot be written: {bad.strerror}. See that its folder is there and yours to write in.") from None
+            raise BadPins(
+                f"{self.path} cannot be written: {bad.strerror}. See that its folder is there and yours to write in."
+            ) from None
 
 
 def _written(pins: dict[str, Any]) -> bytes:
-    return (json.dumps(pins, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+    return (json.dumps(pins, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode(
+        "utf-8", "replace"
+    )
 
 
 def _checked(data: bytes, path: Path) -> dict[str, Any]:
@@ -90,7 +104,11 @@ def _checked(data: bytes, path: Path) -> dict[str, Any]:
         raise BadPins(f"{path} is nested too deeply to be a file of pins. {remedy}") from None
     except ValueError as bad:
         raise BadPins(f"{path} is no JSON ({bad}). {remedy}") from None
-    if not isinstance(pins, dict) or pins.get("interlock") != "pins" or not isinstance(pins.get("servers"), dict):
+    if (
+        not isinstance(pins, dict)
+        or pins.get("interlock") != "pins"
+        or not isinstance(pins.get("servers"), dict)
+    ):
         raise BadPins(f"{path} is no file of pins. {remedy}")
     if pins.get("version") != VERSION or isinstance(pins["version"], bool):
         raise BadPins(
@@ -106,15 +124,27 @@ def _checked(data: bytes, path: Path) -> dict[str, Any]:
 
 
 def _trouble(entry: Any) -> str:
-    if not isinstance(entry, dict) or not isinstance(entry.get("command", ""), str) or entry.keys() - {"command", "features"}:
+    if (
+        not isinstance(entry, dict)
+        or not isinstance(entry.get("command", ""), str)
+        or entry.keys() - {"command", "features"}
+    ):
         return "is not as it was written"
     features = entry.get("features")
     if features is None:
         return ""
-    if not isinstance(features, dict) or features.keys() != _KINDS or not all(isinstance(kept, dict) for kept in features.values()):
+    if (
+        not isinstance(features, dict)
+        or features.keys() != _KINDS
+        or not all(isinstance(kept, dict) for kept in features.values())
+    ):
         return "is not as it was written"
     for kind, kept in features.items():
         for name, pinned in kept.items():
-            if not isinstance(pinned, dict) or pinned.keys() != {"digest", "form"} or pinned["digest"] != digest_of_form(pinned["form"]):
+            if (
+                not isinstance(pinned, dict)
+                or pinned.keys() != {"digest", "form"}
+                or pinned["digest"] != digest_of_form(pinned["form"])
+            ):
                 return f"has a digest at {kind} {name!r} that does not belong to what stands there"
     return ""

@@ -100,7 +100,9 @@ class Pins:
 
         def change(pins: dict[str, Any]) -> None:
             entry = pins["servers"].setdefault(server, {})
-            kept = entry.setdefault("features", {"tool": {}, "prompt": {}, "instructions": {}})[difference.kind]
+            kept = entry.setdefault("features", {"tool": {}, "prompt": {}, "instructions": {}})[
+                difference.kind
+            ]
             if form is None:
                 kept.pop(difference.name, None)
             else:
@@ -111,7 +113,11 @@ class Pins:
 
     def blocked(self, server: str) -> dict[tuple[Kind, str], str]:
         """What of a server may not be used now, with words that say why. Raises BadPins."""
-        return {(each.kind, each.name): _WORDS[each.how] for each in self._differences(server) if each.how != "gone"}
+        return {
+            (each.kind, each.name): _WORDS[each.how]
+            for each in self._differences(server)
+            if each.how != "gone"
+        }
 
     def forget(self, server: str) -> None:
         """Forget a server; the next time it is seen is the first. Raises BadPins."""
@@ -146,8 +152,15 @@ class Pins:
                 found.append(_difference(kind, name, "changed", pinned["form"], form, digest))
         if server in self._now:
             for kind in ("tool", "prompt", "instructions"):
-                gone = ((name, pinned) for name, pinned in kept.get(kind, {}).items() if (kind, name) not in now)
-                found += [_difference(kind, name, "gone", pinned["form"], None, "") for name, pinned in gone]
+                gone = (
+                    (name, pinned)
+                    for name, pinned in kept.get(kind, {}).items()
+                    if (kind, name) not in now
+                )
+                found += [
+                    _difference(kind, name, "gone", pinned["form"], None, "")
+                    for name, pinned in gone
+                ]
         return found
 
 
@@ -160,7 +173,12 @@ def unified(difference: Difference, *, context: int = 3) -> str:
     """A difference as terminals show it: the lines that went with -, those that came with +; nothing in it is invisible."""
     what = difference.name or difference.kind
     lines = difflib.unified_diff(
-        _lines(difference.was), _lines(difference.now), f"{what} (approved)", f"{what} (now)", n=context, lineterm=""
+        _lines(difference.was),
+        _lines(difference.now),
+        f"{what} (approved)",
+        f"{what} (now)",
+        n=context,
+        lineterm="",
     )
     return visible("\n".join(lines))
 
@@ -171,11 +189,17 @@ def _lines(shown: str) -> list[str]:
 
 
 def _difference(kind: Kind, name: str, how: How, was: Any, now: Any, digest: str) -> Difference:
-    return Difference(kind=kind, name=name, how=how, was=_shown(was), now=_shown(now), digest=digest)
+    return Difference(
+        kind=kind, name=name, how=how, was=_shown(was), now=_shown(now), digest=digest
+    )
 
 
 def _shown(form: Any) -> str:
-    return "" if form is None else visible(json.dumps(form, indent=2, ensure_ascii=False, sort_keys=True))
+    return (
+        ""
+        if form is None
+        else visible(json.dumps(form, indent=2, ensure_ascii=False, sort_keys=True))
+    )
 
 
 # -- canonical forms ----------------------------------------------------------------------------------------------
@@ -205,7 +229,12 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 def _prompt(prompt: Prompt) -> dict[str, Any]:
     arguments = [
-        {"name": each.name, "title": each.title, "description": each.description, "required": bool(each.required)}
+        {
+            "name": each.name,
+            "title": each.title,
+            "description": each.description,
+            "required": bool(each.required),
+        }
         for each in prompt.arguments or ()
     ]
     return _form(
@@ -221,7 +250,9 @@ def _prompt(prompt: Prompt) -> dict[str, Any]:
 
 def _interface(meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Of `_meta` only what decides which page is shown for a tool."""
-    return {key: value for key, value in (meta or {}).items() if key == "ui" or key.startswith("ui/")} or None
+    return {
+        key: value for key, value in (meta or {}).items() if key == "ui" or key.startswith("ui/")
+    } or None
 
 
 def _form(form: dict[str, Any]) -> dict[str, Any]:

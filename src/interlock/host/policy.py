@@ -71,7 +71,12 @@ class Policy:
     """
 
     def __init__(
-        self, rules: Iterable[Rule] = (), *, default: Choice = "ask", trusted_read_only: Choice = "allow", review: Iterable[Rule] = ()
+        self,
+        rules: Iterable[Rule] = (),
+        *,
+        default: Choice = "ask",
+        trusted_read_only: Choice = "allow",
+        review: Iterable[Rule] = (),
     ) -> None:
         self.rules = tuple(rules)
         self.default: Choice = default
@@ -80,7 +85,14 @@ class Policy:
         self._always: list[Rule] = []
         self._session: list[Rule] = []
 
-    def judge(self, server: str, tool: Tool, arguments: Mapping[str, Any] | None, trusted: bool, session: str = "") -> Verdict:
+    def judge(
+        self,
+        server: str,
+        tool: Tool,
+        arguments: Mapping[str, Any] | None,
+        trusted: bool,
+        session: str = "",
+    ) -> Verdict:
         """What is to be done about this call. `trusted` says whether the server's hints are believed. Never raises."""
         given = arguments or {}
 
@@ -98,15 +110,25 @@ class Policy:
                 return Verdict(decision="ask", rule=rule, why=_why("asks", rule), review=review)
         for rule, fit in (*written, *learned):
             if rule.decision == "deny" and fit is None:
-                why = "It cannot be told whether a rule denies this" + (f": {rule.reason}" if rule.reason else ".")
+                why = "It cannot be told whether a rule denies this" + (
+                    f": {rule.reason}" if rule.reason else "."
+                )
                 return Verdict(decision="ask", rule=rule, why=why, review=review)
         for rule, fit in (*written, *learned):
             if rule.decision == "allow" and fit:
                 return Verdict(decision="allow", rule=rule, why=_why("allows", rule), review=review)
         if trusted and hints(tool.annotations)["read_only"] and self.trusted_read_only != "ask":
-            return Verdict(decision=self.trusted_read_only, why="It only reads, says a server that is trusted.", review=review)
+            return Verdict(
+                decision=self.trusted_read_only,
+                why="It only reads, says a server that is trusted.",
+                review=review,
+            )
         asks = self.default == "ask"
-        why = {"ask": "No rule decides this.", "allow": "No rule speaks against this.", "deny": "No rule allows this."}[self.default]
+        why = {
+            "ask": "No rule decides this.",
+            "allow": "No rule speaks against this.",
+            "deny": "No rule allows this.",
+        }[self.default]
         return Verdict(decision=self.default, why=why, review=review, may_remember=asks)
 
     def remember(self, rule: Rule, how: Literal["session", "always"]) -> None:
@@ -141,9 +163,18 @@ class Policy:
         self._session = [rule for rule in self._session if not session or rule.session != session]
 
 
-def rule_for(server: str, tool: Tool, *, decision: Choice = "allow", session: str = "", reason: str = "") -> Rule:
+def rule_for(
+    server: str, tool: Tool, *, decision: Choice = "allow", session: str = "", reason: str = ""
+) -> Rule:
     """The rule that a remembered answer becomes: for exactly this tool of this server, as long as it is what it is now."""
-    return Rule(decision=decision, server=exactly(server), tool=exactly(tool.name), session=session, digest=digest_of(tool), reason=reason)
+    return Rule(
+        decision=decision,
+        server=exactly(server),
+        tool=exactly(tool.name),
+        session=session,
+        digest=digest_of(tool),
+        reason=reason,
+    )
 
 
 def exactly(name: str) -> str:
@@ -163,7 +194,9 @@ def hints(annotations: ToolAnnotations | None) -> dict[str, bool]:
     }
 
 
-def _fits(rule: Rule, server: str, tool: Tool, arguments: Mapping[str, Any], trusted: bool, session: str) -> bool | None:
+def _fits(
+    rule: Rule, server: str, tool: Tool, arguments: Mapping[str, Any], trusted: bool, session: str
+) -> bool | None:
     if rule.session and rule.session != session:
         return False
     if not _named(server, rule.server) or not _named(tool.name, rule.tool):
@@ -173,7 +206,10 @@ def _fits(rule: Rule, server: str, tool: Tool, arguments: Mapping[str, Any], tru
         return False
     if rule.digest and rule.digest != digest_of(tool):
         return False
-    verdicts = [matches(path, pattern, arguments, every=rule.decision == "allow") for path, pattern in rule.arguments.items()]
+    verdicts = [
+        matches(path, pattern, arguments, every=rule.decision == "allow")
+        for path, pattern in rule.arguments.items()
+    ]
     return False if False in verdicts else None if None in verdicts else True
 
 
@@ -184,8 +220,16 @@ def _named(name: str, glob: str) -> bool:
 def _why(does: str, rule: Rule) -> str:
     if rule.reason:
         return f"A rule {does} this: {rule.reason}"
-    parts = [f"{key} {value}" for key, value in (("server", rule.server), ("tool", rule.tool)) if value != "*"]
-    parts += [f"{hint.replace('_', ' ')} {str(getattr(rule, hint)).lower()}" for hint in HINTS if getattr(rule, hint) is not None]
+    parts = [
+        f"{key} {value}"
+        for key, value in (("server", rule.server), ("tool", rule.tool))
+        if value != "*"
+    ]
+    parts += [
+        f"{hint.replace('_', ' ')} {str(getattr(rule, hint)).lower()}"
+        for hint in HINTS
+        if getattr(rule, hint) is not None
+    ]
     parts += sorted(rule.arguments)
     return f"A rule {does} this ({', '.join(parts)})." if parts else f"A rule {does} everything."
 

@@ -6,7 +6,13 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from interlock.types import CallToolResult, CreateMessageRequestParams, CreateMessageResult, JSONObject, ToolAnnotations
+from interlock.types import (
+    CallToolResult,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    JSONObject,
+    ToolAnnotations,
+)
 
 
 class Warned(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -142,7 +148,16 @@ class Filled(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel"
     content: JSONObject | None = None
 
 
-AnyQuestion = StartQuestion | PinQuestion | CallQuestion | ResultQuestion | SampleQuestion | SampledQuestion | FormQuestion | UrlQuestion
+AnyQuestion = (
+    StartQuestion
+    | PinQuestion
+    | CallQuestion
+    | ResultQuestion
+    | SampleQuestion
+    | SampledQuestion
+    | FormQuestion
+    | UrlQuestion
+)
 Answer = Decision | Filled | NotAnswered
 
 

@@ -19,7 +19,9 @@ MOST_NOTICES = 10  # about one server at a time
 class Register:
     """Takes in what servers offer. `instructions` has the approved ones, `blocked` what may not be used, by server, kind and name."""
 
-    def __init__(self, toolbox: Toolbox, pins: Pins, desk: Desk, tell: Callable[[Event], None]) -> None:
+    def __init__(
+        self, toolbox: Toolbox, pins: Pins, desk: Desk, tell: Callable[[Event], None]
+    ) -> None:
         self._toolbox, self._pins, self._desk, self._tell = toolbox, pins, desk, tell
         self.instructions: dict[str, str] = {}
         self.blocked: dict[str, dict[tuple[str, str], str]] = {}
@@ -27,7 +29,9 @@ class Register:
         self._links: dict[str, Link] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._told: dict[str, set[str]] = {}
-        self._refused: dict[str, set[tuple[str, str, str]]] = {}  # differences to which the person has said no
+        self._refused: dict[
+            str, set[tuple[str, str, str]]
+        ] = {}  # differences to which the person has said no
 
     def changed(self, link: Link) -> None:
         """A server's lists are there, or are not as they were."""
@@ -36,7 +40,9 @@ class Register:
             self._toolbox.drop(link.id)
             self.instructions.pop(link.id, None)
             self._refused.pop(link.id, None)  # who starts it again is asked again
-        if link.state != "up":  # what it offers is not known now; its tools keep their place meanwhile
+        if (
+            link.state != "up"
+        ):  # what it offers is not known now; its tools keep their place meanwhile
             self._tell(FeaturesChanged(server=link.id))
             return
         if self._pins.known(link.id):
@@ -57,13 +63,22 @@ class Register:
         self.instructions.pop(link.id, None)
         self.blocked[link.id] = {("prompt", prompt.name): words for prompt in link.prompts}
         self._open.pop(link.id, None)
-        self._tell(Notice(level="error", server=link.id, words=f"Its tools are not offered: {words}"))
+        self._tell(
+            Notice(level="error", server=link.id, words=f"Its tools are not offered: {words}")
+        )
         self._tell(FeaturesChanged(server=link.id))
 
     def gone(self, server: str) -> None:
         """A server is no longer configured."""
         self._toolbox.drop(server)
-        for book in (self._links, self.instructions, self.blocked, self._open, self._told, self._refused):
+        for book in (
+            self._links,
+            self.instructions,
+            self.blocked,
+            self._open,
+            self._told,
+            self._refused,
+        ):
             book.pop(server, None)
         if (asking := self._asking.pop(server, None)) is not None:
             asking.cancel()
@@ -77,13 +92,25 @@ class Register:
         await asyncio.gather(*asking, return_exceptions=True)
 
     def _take(self, link: Link, differences: list[Difference]) -> None:
-        differences = [d for d in differences if d.how != "gone"]  # what is not there can do no harm; it stays approved
+        differences = [
+            d for d in differences if d.how != "gone"
+        ]  # what is not there can do no harm; it stays approved
         new = {(d.kind, d.name) for d in differences} - self.blocked.get(link.id, {}).keys()
         self._open[link.id] = differences
-        self.blocked[link.id] = {(kind, name): why for (kind, name), why in self._pins.blocked(link.id).items()}
-        self.instructions[link.id] = "" if ("instructions", "") in self.blocked[link.id] else (link.instructions or "")
+        self.blocked[link.id] = {
+            (kind, name): why for (kind, name), why in self._pins.blocked(link.id).items()
+        }
+        self.instructions[link.id] = (
+            "" if ("instructions", "") in self.blocked[link.id] else (link.instructions or "")
+        )
         tools = {name: why for (kind, name), why in self.blocked[link.id].items() if kind == "tool"}
-        for refusal in self._toolbox.put(link.id, link.tools, tools_globs=link.entry.tools, without=link.entry.without, blocked=tools):
+        for refusal in self._toolbox.put(
+            link.id,
+            link.tools,
+            tools_globs=link.entry.tools,
+            without=link.entry.without,
+            blocked=tools,
+        ):
             self._once(link.id, f"{refusal.tool}: {refusal.words}")
         for kind, name in sorted(new):
             self._tell(Pinned(server=link.id, kind=kind, name=name, how="blocked"))
@@ -125,14 +152,34 @@ class Register:
                     warnings=suspicions.of_text(difference.now),
                 )
             )  # fmt: skip
-            if isinstance(answer, Decision) and answer.allow and self._pins.approve(server, difference):
-                self._tell(Pinned(server=server, kind=difference.kind, name=difference.name, how="approved", digest=difference.digest))
+            if (
+                isinstance(answer, Decision)
+                and answer.allow
+                and self._pins.approve(server, difference)
+            ):
+                self._tell(
+                    Pinned(
+                        server=server,
+                        kind=difference.kind,
+                        name=difference.name,
+                        how="approved",
+                        digest=difference.digest,
+                    )
+                )
                 link = self._links.get(server)
                 if link is not None and link.state == "up":  # else what it offers is not known now
                     self._take(link, self._pins.seen(server, _features(link)))
             elif isinstance(answer, Decision) and not answer.allow:
                 self._refused.setdefault(server, set()).add(_mark(difference))
-                self._tell(Pinned(server=server, kind=difference.kind, name=difference.name, how="refused", digest=difference.digest))
+                self._tell(
+                    Pinned(
+                        server=server,
+                        kind=difference.kind,
+                        name=difference.name,
+                        how="refused",
+                        digest=difference.digest,
+                    )
+                )
 
 
 def _mark(difference: Difference) -> tuple[str, str, str]:
@@ -140,4 +187,6 @@ def _mark(difference: Difference) -> tuple[str, str, str]:
 
 
 def _features(link: Link) -> Features:
-    return Features(tools=tuple(link.tools), prompts=tuple(link.prompts), instructions=link.instructions)
+    return Features(
+        tools=tuple(link.tools), prompts=tuple(link.prompts), instructions=link.instructions
+    )

@@ -41,12 +41,19 @@ def read_policy(text: str, source: str = "the policy") -> Policy:
     top = _keys(found, _TOP, source)
     for key in ("default", "trusted_read_only"):
         if top.get(key, "ask") not in _CHOICES:
-            raise BadPolicy(f"{source}: {key} is {_shown(top[key])}: write one of {', '.join(_CHOICES)}")
+            raise BadPolicy(
+                f"{source}: {key} is {_shown(top[key])}: write one of {', '.join(_CHOICES)}"
+            )
     default: Choice = top.get("default", "ask")
     reads: Choice = top.get("trusted_read_only", "allow")
     lines = _lines(text, source)
     rules = _rules(top.get("rules", []), "rules", lines, _WRITTEN)
-    return Policy(rules, default=default, trusted_read_only=reads, review=_rules(top.get("review", []), "review", lines, _WRITTEN))
+    return Policy(
+        rules,
+        default=default,
+        trusted_read_only=reads,
+        review=_rules(top.get("review", []), "review", lines, _WRITTEN),
+    )
 
 
 def read_rules(text: str, source: str = "the saved rules") -> list[Rule]:
@@ -68,7 +75,9 @@ def load_policy(path: Path) -> Policy:
             raise BadPolicy(f"{path}: is larger than {MAX_BYTES >> 20} MB: give a file of rules")
         return read_policy(path.read_text(encoding="utf-8"), str(path))
     except OSError as bad:
-        raise BadPolicy(f"{path}: cannot be read ({bad.strerror}): see that it is there and yours to read") from None
+        raise BadPolicy(
+            f"{path}: cannot be read ({bad.strerror}): see that it is there and yours to read"
+        ) from None
     except UnicodeDecodeError:
         raise BadPolicy(f"{path}: is no text in UTF-8: save it as such") from None
 
@@ -99,7 +108,9 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
         raise BadPolicy(f"{source}:{bad.lineno}: this is no JSON ({bad.msg})") from None
     except tomllib.TOMLDecodeError as bad:
         line = re.search(r"at line (\d+)", str(bad))
-        raise BadPolicy(f"{source}{':' + line[1] if line else ''}: this is no TOML ({bad})") from None
+        raise BadPolicy(
+            f"{source}{':' + line[1] if line else ''}: this is no TOML ({bad})"
+        ) from None
     except (RecursionError, ValueError) as bad:
         raise BadPolicy(f"{source}: cannot be read: {bad}") from None
     return dict(found)
@@ -130,13 +141,20 @@ def _keys(found: Mapping[str, Any], known: Iterable[str], place: str) -> dict[st
     return keys
 
 
-def _rules(found: Any, name: str, lines: Mapping[tuple[str, int], str], known: tuple[str, ...]) -> list[Rule]:
+def _rules(
+    found: Any, name: str, lines: Mapping[tuple[str, int], str], known: tuple[str, ...]
+) -> list[Rule]:
     source = lines["", 0]
     if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
         raise BadPolicy(f"{source}: {name} is a list of rules: in TOML write [[{name}]] above each")
     if len(found) > MAX_RULES:
-        raise BadPolicy(f"{source}: there are {len(found)} {name}; {MAX_RULES} are allowed: use patterns")
-    return [_rule(each, f"{lines.get((name, n), source)}: {name}[{n}]", name == "review", known) for n, each in enumerate(found, 1)]
+        raise BadPolicy(
+            f"{source}: there are {len(found)} {name}; {MAX_RULES} are allowed: use patterns"
+        )
+    return [
+        _rule(each, f"{lines.get((name, n), source)}: {name}[{n}]", name == "review", known)
+        for n, each in enumerate(found, 1)
+    ]
 
 
 def _rule(found: Mapping[str, Any], place: str, review: bool, known: tuple[str, ...]) -> Rule:
@@ -156,10 +174,14 @@ def _rule(found: Mapping[str, Any], place: str, review: bool, known: tuple[str, 
         if key in keys and not isinstance(keys[key], bool):
             raise BadPolicy(f"{place}: {key} is {_shown(keys[key])}: write true or false")
     if not isinstance(keys.get("arguments", {}), Mapping):
-        raise BadPolicy(f'{place}: arguments is {_shown(keys["arguments"])}: write {{path = "pattern"}}')
+        raise BadPolicy(
+            f'{place}: arguments is {_shown(keys["arguments"])}: write {{path = "pattern"}}'
+        )
     for path, pattern in keys.get("arguments", {}).items():
         if not _plain(pattern):
-            raise BadPolicy(f"{place}: arguments.{path} holds a value that JSON does not have: write it as a text")
+            raise BadPolicy(
+                f"{place}: arguments.{path} holds a value that JSON does not have: write it as a text"
+            )
     try:
         return Rule(**keys)
     except BadPattern as bad:
@@ -172,7 +194,11 @@ def _plain(value: Any) -> bool:
         return all(_plain(each) for each in value.values())
     if isinstance(value, list):
         return all(_plain(each) for each in value)
-    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
+    return (
+        value is None
+        or isinstance(value, str | bool | int)
+        or (isinstance(value, float) and math.isfinite(value))
+    )
 
 
 def _shown(value: Any) -> str:

@@ -49,7 +49,16 @@ class Busy(InterlockError):
 class Session:
     """One conversation with a model, made by `Host.session`. `messages` is all that was said in it."""
 
-    def __init__(self, host: Host, id: str, model: Model, title: str, messages: Sequence[SamplingMessage] = (), *, calls: int = 0) -> None:
+    def __init__(
+        self,
+        host: Host,
+        id: str,
+        model: Model,
+        title: str,
+        messages: Sequence[SamplingMessage] = (),
+        *,
+        calls: int = 0,
+    ) -> None:
         self.id, self.title, self.model = id, title, model
         self.messages: list[SamplingMessage] = list(messages)
         self._host = host
@@ -77,22 +86,42 @@ class Session:
         Raises Busy while another turn runs, and McpError or Unreachable where a resource cannot be read; nothing was said then.
         """
         self._refuse_if_busy()
-        said = SamplingMessage(role="user", content=[*await self._attachments(attach), TextContent(text=text)])
-        return await self._take_turn(PersonSaid(session=self.id, messages=(said,), attached=tuple(attach)))
+        said = SamplingMessage(
+            role="user", content=[*await self._attachments(attach), TextContent(text=text)]
+        )
+        return await self._take_turn(
+            PersonSaid(session=self.id, messages=(said,), attached=tuple(attach))
+        )
 
-    async def prompt(self, server: str, name: str, arguments: Mapping[str, str], *, attach: Sequence[Attached] = ()) -> TurnEnded:
+    async def prompt(
+        self,
+        server: str,
+        name: str,
+        arguments: Mapping[str, str],
+        *,
+        attach: Sequence[Attached] = (),
+    ) -> TurnEnded:
         """Say what a server's prompt says with these arguments. Raises as `say` does."""
         self._refuse_if_busy()
         got = await self._host.get_prompt(server, name, arguments)
         origin = f"prompt {name} of {server}"
-        messages = [SamplingMessage(role=m.role, content=content) for m in got.messages if (content := self._shown(m.content, origin))]
+        messages = [
+            SamplingMessage(role=m.role, content=content)
+            for m in got.messages
+            if (content := self._shown(m.content, origin))
+        ]
         if not messages:
             raise ProtocolError(f"The prompt {name} says nothing.")
         attached = await self._attachments(attach)
         if attached:
             messages.insert(0, SamplingMessage(role="user", content=list(attached)))
         event = PersonSaid(
-            session=self.id, messages=tuple(messages), attached=tuple(attach), server=server, prompt=name, arguments=dict(arguments)
+            session=self.id,
+            messages=tuple(messages),
+            attached=tuple(attach),
+            server=server,
+            prompt=name,
+            arguments=dict(arguments),
         )
         return await self._take_turn(event)
 
@@ -124,7 +153,9 @@ class Session:
             for contents in read.contents:
                 blocks += self._contents(contents, f"resource {each.uri} of {each.server}")
         for (server, uri), shown in self._shown_by_apps.items():
-            blocks += self._rendering.result("", shown, f"what the app {uri} of {server} shows").content
+            blocks += self._rendering.result(
+                "", shown, f"what the app {uri} of {server} shows"
+            ).content
         return blocks
 
     def _shown(self, content: Any, origin: str) -> list[Any]:
@@ -142,7 +173,10 @@ class Session:
 
     async def _take_turn(self, said: PersonSaid) -> TurnEnded:
         self._refuse_if_busy()
-        apps = (Attached(server=server, uri=uri, title="What its app shows") for server, uri in self._shown_by_apps)
+        apps = (
+            Attached(server=server, uri=uri, title="What its app shows")
+            for server, uri in self._shown_by_apps
+        )
         said = msgspec.structs.replace(said, attached=(*said.attached, *apps))
         self._shown_by_apps.clear()
         self.title = self.title or title_of(said)
@@ -174,7 +208,9 @@ class Session:
         loop = asyncio.get_running_loop()
         began = loop.time() - self._host.desk.asked_seconds(self.id)
         while not work.done():
-            left = self._host.budget.seconds - (loop.time() - began - self._host.desk.asked_seconds(self.id))
+            left = self._host.budget.seconds - (
+                loop.time() - began - self._host.desk.asked_seconds(self.id)
+            )
             if left <= 0 and not self._host.desk.is_asking(self.id):
                 self.cancel("seconds")
                 left = self._host.budget.seconds
@@ -218,7 +254,9 @@ class Session:
 
     def _end(self, steps: Generator[Step, Any, TurnEnded], reason: str) -> None:
         """End the turn before it is done; raises StopIteration with how it ended."""
-        step: Step = steps.throw(Stopped(reason, [result for result in self._results if result is not None]))
+        step: Step = steps.throw(
+            Stopped(reason, [result for result in self._results if result is not None])
+        )
         while True:
             if isinstance(step, Tell):
                 self._host.tell(step.event)
@@ -228,7 +266,9 @@ class Session:
         self._results = []
 
         def hear(piece: Delta) -> None:
-            self._host.tell(ModelSays(session=self.id, kind=piece.kind, text=piece.text, call=piece.call))
+            self._host.tell(
+                ModelSays(session=self.id, kind=piece.kind, text=piece.text, call=piece.call)
+            )
 
         try:
             return await whole(self.model, step.request, hear)
@@ -240,7 +280,14 @@ class Session:
     async def _call(self, uses: Sequence[Use]) -> list[ToolResultContent]:
         """Call the tools, side by side where they may be; their results in the order of the uses."""
         plan = [self._planned(use) for use in uses]
-        rows = lanes.lanes([lanes.Call(each.item.server, _reads(each.item)) if isinstance(each, Wanted) else _HERE for each in plan])
+        rows = lanes.lanes(
+            [
+                lanes.Call(each.item.server, _reads(each.item))
+                if isinstance(each, Wanted)
+                else _HERE
+                for each in plan
+            ]
+        )
         results = self._results = [None] * len(uses)
 
         async def lane(waves: list[list[int]]) -> None:
@@ -251,7 +298,11 @@ class Session:
 
         async def one(index: int) -> None:
             each = plan[index]
-            results[index] = each if isinstance(each, ToolResultContent) else await self._called(uses[index], each)
+            results[index] = (
+                each
+                if isinstance(each, ToolResultContent)
+                else await self._called(uses[index], each)
+            )
 
         async with asyncio.TaskGroup() as group:
             for waves in rows:
@@ -262,7 +313,9 @@ class Session:
         """The call that a use means; what needs no call, or can be none, has its result already."""
         name, arguments = use.name, use.arguments
         if use.unreadable:
-            return self._rendering.refusal(use.id, f"The arguments were no JSON object: {use.unreadable[:500]}")
+            return self._rendering.refusal(
+                use.id, f"The arguments were no JSON object: {use.unreadable[:500]}"
+            )
         if name == builtin.FIND:
             return self._found(use)
         if name == builtin.READ_RESULT:
@@ -274,7 +327,9 @@ class Session:
         self._calls += 1
         call = f"{self.id}.{self._calls}"
         if name == builtin.READ_RESOURCE:
-            item = Item(name=name, server=str(arguments.get("server", "")), tool=builtin.RESOURCE_TOOL)
+            item = Item(
+                name=name, server=str(arguments.get("server", "")), tool=builtin.RESOURCE_TOOL
+            )
             return Wanted(call=call, session=self.id, item=item, arguments=arguments)
         try:
             item = self._host.toolbox.find(name)
@@ -294,27 +349,51 @@ class Session:
             origin = f"result of {item.tool.name} of {item.server}"
             outcome = await self._host.calls.call(wanted)
         if outcome.result is None:
-            return self._rendering.refusal(use.id, suspicions.clean(outcome.words), outcome.said, origin)
+            return self._rendering.refusal(
+                use.id, suspicions.clean(outcome.words), outcome.said, origin
+            )
         return self._rendering.result(use.id, outcome.result, origin)
 
     def _found(self, use: Use) -> ToolResultContent:
         words, limit = str(use.arguments.get("words", "")), use.arguments.get("limit", 8)
-        found = self._offering.search(words, limit if isinstance(limit, int) and 1 <= limit <= 50 else 8)
+        found = self._offering.search(
+            words, limit if isinstance(limit, int) and 1 <= limit <= 50 else 8
+        )
         if not found:
             return self._rendering.refusal(use.id, f"No tool fits “{words}”. Try other words.")
-        data = [{"name": t.name, "title": t.title, "description": t.description, "inputSchema": t.input_schema} for t in found]
+        data = [
+            {
+                "name": t.name,
+                "title": t.title,
+                "description": t.description,
+                "inputSchema": t.input_schema,
+            }
+            for t in found
+        ]
         text = msgspec.json.encode(data).decode()
-        return self._rendering.result(use.id, CallToolResult(content=[TextContent(text=text)]), "tools that were found")
+        return self._rendering.result(
+            use.id, CallToolResult(content=[TextContent(text=text)]), "tools that were found"
+        )
 
     def _read_on(self, use: Use) -> ToolResultContent:
         name, page = str(use.arguments.get("result", "")), use.arguments.get("page")
         text = self._shelf.read(name, page) if isinstance(page, int) else None
         if text is None:
             pages = self._shelf.pages(name)
-            return self._rendering.refusal(use.id, f"{name} has {pages} pages." if pages else f"There is no result {name!r}, or no longer.")
-        return ToolResultContent(tool_use_id=use.id, content=[TextContent(text=self._fence.around(text, f"page {page} of {name}"))])
+            return self._rendering.refusal(
+                use.id,
+                f"{name} has {pages} pages."
+                if pages
+                else f"There is no result {name!r}, or no longer.",
+            )
+        return ToolResultContent(
+            tool_use_id=use.id,
+            content=[TextContent(text=self._fence.around(text, f"page {page} of {name}"))],
+        )
 
-    def _unknown(self, use: Use, call: str, arguments: dict[str, Any], words: str) -> ToolResultContent:
+    def _unknown(
+        self, use: Use, call: str, arguments: dict[str, Any], words: str
+    ) -> ToolResultContent:
         self._host.tell_unknown(self.id, call, use.name, arguments, words)
         return self._rendering.refusal(use.id, words)
 

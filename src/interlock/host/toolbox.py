@@ -45,7 +45,9 @@ class Item(Struct, frozen=True, kw_only=True):
     @property
     def offered(self) -> Tool:
         """The tool as a model gets it: under this name, with a description of at most 8 KB."""
-        return msgspec.structs.replace(self.tool, name=self.name, description=_cut(self.tool.description))
+        return msgspec.structs.replace(
+            self.tool, name=self.name, description=_cut(self.tool.description)
+        )
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
@@ -71,12 +73,18 @@ class Toolbox:
     that goes keeps its place. `servers` are ids in the order in which they are configured.
     """
 
-    def __init__(self, servers: Iterable[str] = (), *, naming: Callable[[str, str], str] = tool_name) -> None:
+    def __init__(
+        self, servers: Iterable[str] = (), *, naming: Callable[[str, str], str] = tool_name
+    ) -> None:
         self._naming = naming
         self._places: list[str] = list(dict.fromkeys(servers))
         self._had: dict[str, list[Item]] = {}  # what each server has, colliding ones too
-        self._own: dict[str, tuple[Refusal, ...]] = {}  # what was refused because of the server's own list
-        self._named: dict[str, list[Item]] = {}  # all that would have a name: more than one, and nobody has it
+        self._own: dict[
+            str, tuple[Refusal, ...]
+        ] = {}  # what was refused because of the server's own list
+        self._named: dict[
+            str, list[Item]
+        ] = {}  # all that would have a name: more than one, and nobody has it
         self._items: tuple[Item, ...] | None = ()
         self._index: Index[tuple[str, str]] = Index()
         self._indexed: dict[tuple[str, str], Tool] = {}
@@ -114,16 +122,24 @@ class Toolbox:
             words = _fault(tool, times[tool.name])
             if not words:
                 name = self._naming(server, tool.name)
-                items.append(Item(name=name, server=server, tool=tool, blocked=blocked.get(tool.name, "")))
+                items.append(
+                    Item(name=name, server=server, tool=tool, blocked=blocked.get(tool.name, ""))
+                )
             else:
                 refused.append(Refusal(server=server, tool=tool.name, words=words))
-        refused = list(dict.fromkeys(refused))  # a name that is there a thousand times is refused in one sentence
+        refused = list(
+            dict.fromkeys(refused)
+        )  # a name that is there a thousand times is refused in one sentence
         if server not in self._places:
             self._places.append(server)
         if items != self._had.get(server, []) or tuple(refused) != self._own.get(server, ()):
             self._replace(server, items)
             self._own[server] = tuple(refused)
-        return list(dict.fromkeys([*refused, *(refusal for item in items for refusal in self._collision(item.name))]))
+        return list(
+            dict.fromkeys(
+                [*refused, *(refusal for item in items for refusal in self._collision(item.name))]
+            )
+        )
 
     def drop(self, server: str) -> None:
         """Forget a server's tools. Its place is kept for when it comes again."""
@@ -159,7 +175,11 @@ class Toolbox:
                 server=item.server,
                 tool=item.tool.name,
                 words=f"Models would know it as {name!r}, and so they would "
-                + " and ".join(f"{_short(other.tool.name)} of {other.server!r}" for other in sharing if other is not item)
+                + " and ".join(
+                    f"{_short(other.tool.name)} of {other.server!r}"
+                    for other in sharing
+                    if other is not item
+                )
                 + ".",
             )
             for item in sharing
@@ -171,7 +191,9 @@ class Toolbox:
     def items(self) -> tuple[Item, ...]:
         """All tools in their order, blocked ones and those that only apps may use included."""
         if self._items is None:
-            all_of_them = itertools.chain.from_iterable(self._had.get(server, ()) for server in self._places)
+            all_of_them = itertools.chain.from_iterable(
+                self._had.get(server, ()) for server in self._places
+            )
             self._items = tuple(item for item in all_of_them if len(self._named[item.name]) == 1)
         return self._items
 
@@ -236,7 +258,9 @@ def _fault(tool: Tool, times: int) -> str:
     if not tool.name:
         return "It has no name."
     if times > 1:
-        return f"The server lists {times} tools of this name, so nobody can know which one is meant."
+        return (
+            f"The server lists {times} tools of this name, so nobody can know which one is meant."
+        )
     kind = tool.input_schema.get("type", "object")
     if kind != "object":
         return f"Its arguments would be no object: the schema says {_short(kind)}."

@@ -13,10 +13,17 @@ from ..wire.codec import decode, encode
 from ..wire.jsonrpc import Frame, Malformed
 from ..wire.revisions import FIELDS, INPUT_METHODS, METHODS, NEWEST, Era, era, has, speaks
 from .calls import Calls
-from .events import ClientEvent, NotificationReceived, QuestionReceived, RequestCancelled, ResponseReceived
+from .events import (
+    ClientEvent,
+    NotificationReceived,
+    QuestionReceived,
+    RequestCancelled,
+    ResponseReceived,
+)
 
 VERSION_KEY, CAPABILITIES_KEY, INFO_KEY, LOG_LEVEL_KEY = (
-    f"io.modelcontextprotocol/{key}" for key in ("protocolVersion", "clientCapabilities", "clientInfo", "logLevel")
+    f"io.modelcontextprotocol/{key}"
+    for key in ("protocolVersion", "clientCapabilities", "clientInfo", "logLevel")
 )
 _QUESTIONS: dict[str, type[Any]] = {
     "elicitation/create": t.ElicitRequest,
@@ -72,7 +79,10 @@ class ClientConnection:
         """Give a request up, and tell the server so; `initialize` is only given up in silence (`LIF-13`)."""
         call = self._calls.close(id)
         if call is not None and call.method != "initialize":
-            self.notify("notifications/cancelled", t.CancelledNotificationParams(request_id=id, reason=reason))
+            self.notify(
+                "notifications/cancelled",
+                t.CancelledNotificationParams(request_id=id, reason=reason),
+            )
 
     def forget(self, id: t.RequestId) -> None:
         """Nobody waits for a request any more, and the server knows, or need not know."""
@@ -122,7 +132,11 @@ class ClientConnection:
         try:
             envelope = jsonrpc.open_envelope(frame)
         except Malformed as bad:
-            return self._receive_batch(frame) if jsonrpc.is_batch(frame) else self._receive_bad_answer(bad)
+            return (
+                self._receive_batch(frame)
+                if jsonrpc.is_batch(frame)
+                else self._receive_bad_answer(bad)
+            )
         if envelope.method is UNSET:
             return self._receive_response(envelope)
         if envelope.id is UNSET:
@@ -144,16 +158,26 @@ class ClientConnection:
         if id is UNSET or self._calls.close(id) is None or id is None:
             return []  # late, doubled or made up: nobody waits for it
         if envelope.error:
-            return [ResponseReceived(id, t.McpError(envelope.error.code, envelope.error.message, envelope.error.data))]
+            return [
+                ResponseReceived(
+                    id, t.McpError(envelope.error.code, envelope.error.message, envelope.error.data)
+                )
+            ]
         if envelope.result is UNSET:
-            return [ResponseReceived(id, t.ProtocolError("The server answered with neither a result nor an error."))]
+            return [
+                ResponseReceived(
+                    id, t.ProtocolError("The server answered with neither a result nor an error.")
+                )
+            ]
         return [ResponseReceived(id, envelope.result)]
 
     def _receive_bad_answer(self, bad: Malformed) -> list[Any]:
         """An answer that cannot be read still ends the wait for it; anything else that is no message is the shell's to log."""
         if bad.id is None or not bad.is_answer or self._calls.close(bad.id) is None:
             raise bad
-        return [ResponseReceived(bad.id, t.ProtocolError(f"The server's answer cannot be read: {bad}"))]
+        return [
+            ResponseReceived(bad.id, t.ProtocolError(f"The server's answer cannot be read: {bad}"))
+        ]
 
     def _receive_notification(self, method: str, raw: Raw) -> list[Any]:
         row = METHODS.get(method)
@@ -165,11 +189,19 @@ class ClientConnection:
         except Malformed:
             return []  # the sender would not hear of it anyway
         if method == "notifications/progress":
-            return [ProgressReceived(params.progress_token, params)] if self._calls.get(params.progress_token) else []
+            return (
+                [ProgressReceived(params.progress_token, params)]
+                if self._calls.get(params.progress_token)
+                else []
+            )
         if method == "notifications/cancelled":
             return self._receive_cancelled(params)
         if subscription is not None:
-            return [SubscriptionReceived(subscription, method, params)] if self._calls.get(subscription) else []
+            return (
+                [SubscriptionReceived(subscription, method, params)]
+                if self._calls.get(subscription)
+                else []
+            )
         return [NotificationReceived(method, params)]
 
     def _receive_cancelled(self, params: t.CancelledNotificationParams) -> list[Any]:
@@ -202,7 +234,11 @@ class ClientConnection:
             self._out.append(jsonrpc.failure(id, t.INVALID_PARAMS, f"Invalid params: {bad}"))
             return []
         if undeclared := _beyond(self.revision, request):
-            self._out.append(jsonrpc.failure(id, t.INVALID_PARAMS, f"Invalid params: {undeclared} was not declared"))
+            self._out.append(
+                jsonrpc.failure(
+                    id, t.INVALID_PARAMS, f"Invalid params: {undeclared} was not declared"
+                )
+            )
             return []
         self._questions[id] = method
         return [QuestionReceived(id, request)]
@@ -212,8 +248,16 @@ def _beyond(revision: str, request: t.InputRequest) -> str | None:
     """The capability that a question needs and that the revision has no words for, so that it was not declared (`ERR-18`, `SAM-13`)."""
     if isinstance(request, t.ElicitRequest):
         by_url = request.params.mode == "url"
-        return "elicitation.url" if by_url and not has(revision, FIELDS[t.ElicitRequestParams, "url"]) else None
+        return (
+            "elicitation.url"
+            if by_url and not has(revision, FIELDS[t.ElicitRequestParams, "url"])
+            else None
+        )
     if isinstance(request, t.CreateMessageRequest):
         with_tools = request.params.tools or request.params.tool_choice
-        return "sampling.tools" if with_tools and not has(revision, FIELDS[t.CreateMessageRequestParams, "tools"]) else None
+        return (
+            "sampling.tools"
+            if with_tools and not has(revision, FIELDS[t.CreateMessageRequestParams, "tools"])
+            else None
+        )
     return None

@@ -10,7 +10,16 @@ from msgspec import Struct
 
 from .. import types as t
 
-CACHEABLE = frozenset({"server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"})
+CACHEABLE = frozenset(
+    {
+        "server/discover",
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+    }
+)
 _OUTDATED_BY = {
     "notifications/tools/list_changed": ("tools/list",),
     "notifications/prompts/list_changed": ("prompts/list",),
@@ -26,7 +35,10 @@ class Entry(Struct, frozen=True):
 
 
 Key = tuple[str, str | None, str, str]
-_EVERYBODY, _NOBODY = "", "\0"  # whose an answer is: for all, and for callers without a principal, who are one context of their own
+_EVERYBODY, _NOBODY = (
+    "",
+    "\0",
+)  # whose an answer is: for all, and for callers without a principal, who are one context of their own
 
 
 class Book:
@@ -34,10 +46,14 @@ class Book:
 
     def __init__(self, most: int = 1000) -> None:
         self.most = most
-        self.changes = 0  # notices so far: an answer asked for before one of them is not to be kept after it
+        self.changes = (
+            0  # notices so far: an answer asked for before one of them is not to be kept after it
+        )
         self._entries: OrderedDict[Key, Entry] = OrderedDict()
 
-    def find(self, method: str, params: Any, revision: str, principal: str, now: float) -> Any | None:
+    def find(
+        self, method: str, params: Any, revision: str, principal: str, now: float
+    ) -> Any | None:
         """The fresh answer to a request, or None. A private answer is only found by the principal that got it (`CAC-03`)."""
         for who in (principal or _NOBODY, _EVERYBODY):
             key = _key(method, params, revision, who)
@@ -49,7 +65,9 @@ class Book:
                 del self._entries[key]
         return None
 
-    def keep(self, method: str, params: Any, revision: str, principal: str, result: Any, now: float) -> None:
+    def keep(
+        self, method: str, params: Any, revision: str, principal: str, result: Any, now: float
+    ) -> None:
         """Note an answer, where its hints allow that; answers to retries with input are never kept (`CAC-11`)."""
         if (
             not isinstance(result, t.CacheableResult)
@@ -58,7 +76,12 @@ class Book:
             or result.result_type not in (None, "complete")
         ):
             return
-        key = _key(method, params, revision, _EVERYBODY if result.cache_scope == "public" else principal or _NOBODY)
+        key = _key(
+            method,
+            params,
+            revision,
+            _EVERYBODY if result.cache_scope == "public" else principal or _NOBODY,
+        )
         if key is None:
             return
         self._entries[key] = Entry(result, now + result.ttl_ms / 1000)
@@ -70,7 +93,11 @@ class Book:
         """A change notice: what it is about is stale at once (`CAC-09`), also where it is still on its way (see `changes`)."""
         if method == "notifications/resources/updated":
             uri = str(getattr(params, "uri", None))
-            self._drop(lambda key: key[0] == "resources/read" and f"{key[1]}/".startswith(f"{uri.rstrip('/')}/"))
+            self._drop(
+                lambda key: (
+                    key[0] == "resources/read" and f"{key[1]}/".startswith(f"{uri.rstrip('/')}/")
+                )
+            )
         elif method in _OUTDATED_BY:
             stale = _OUTDATED_BY[method]
             self._drop(lambda key: key[0] in stale)
@@ -101,5 +128,9 @@ def _key(method: str, params: Any, revision: str, principal: str) -> Key | None:
         or getattr(params, "input_responses", None) is not None
     ):
         return None
-    asked = getattr(params, "uri", None) if method == "resources/read" else getattr(params, "cursor", None)
+    asked = (
+        getattr(params, "uri", None)
+        if method == "resources/read"
+        else getattr(params, "cursor", None)
+    )
     return method, asked, revision, principal  # an empty cursor is not the first page (`PAG-03`)

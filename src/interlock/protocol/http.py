@@ -72,14 +72,18 @@ class Rules(Struct, kw_only=True):
             if len(self._known) >= _MOST_HOSTS:
                 self._known.clear()
             known = self._judge_source(host, origin)
-            if len(host or b"") + len(origin or b"") <= _LONGEST_SOURCE:  # else strangers could fill the memory
+            if (
+                len(host or b"") + len(origin or b"") <= _LONGEST_SOURCE
+            ):  # else strangers could fill the memory
                 self._known[host, origin] = known
         return known
 
     def _judge_source(self, host: bytes | None, origin: bytes | None) -> str:
         asked = (host or b"").decode("latin-1").strip(" \t").lower()
         name = _name(asked)
-        if not name or not (is_numeric(name) or name == "localhost" or {"*", asked, name} & self.hosts):
+        if not name or not (
+            is_numeric(name) or name == "localhost" or {"*", asked, name} & self.hosts
+        ):
             return f"the host {_short(asked)} is not one of this server; if it should be, name it: hosts=[{_short(name)}]"
         if origin is None:
             return ""
@@ -87,7 +91,11 @@ class Rules(Struct, kw_only=True):
         scheme, _, where = page.partition("://")
         if {"*", page} & self.origins:
             return ""
-        if scheme in ("http", "https") and where and (where == asked or (_name(where) in LOOPBACK_NAMES and name in LOOPBACK_NAMES)):
+        if (
+            scheme in ("http", "https")
+            and where
+            and (where == asked or (_name(where) in LOOPBACK_NAMES and name in LOOPBACK_NAMES))
+        ):
             return ""
         return f"the origin {_short(page)} may not use this server; if it should, name it: origins=[{_short(page)}]"
 
@@ -148,10 +156,21 @@ Verdict = Refused | Stateless | Greeting | InSession | Listening | Ending | Take
 
 
 def error(
-    status: int, code: int, message: str, data: Any = None, *, id: t.RequestId | None = None, headers: Sequence[tuple[bytes, bytes]] = ()
+    status: int,
+    code: int,
+    message: str,
+    data: Any = None,
+    *,
+    id: t.RequestId | None = None,
+    headers: Sequence[tuple[bytes, bytes]] = (),
 ) -> Refused:
     """A refusal with a JSON-RPC error as its body."""
-    return Refused(status, jsonrpc.failure(id, code, message, data), ((b"content-type", JSON), *headers), message)
+    return Refused(
+        status,
+        jsonrpc.failure(id, code, message, data),
+        ((b"content-type", JSON), *headers),
+        message,
+    )
 
 
 def status_of(code: int) -> int:
@@ -159,7 +178,14 @@ def status_of(code: int) -> int:
     return _STATUS.get(code, 200)
 
 
-def judge(rules: Rules, identity: Identity, method: str, headers: Headers, twice: Sequence[bytes], body: Frame) -> Verdict:
+def judge(
+    rules: Rules,
+    identity: Identity,
+    method: str,
+    headers: Headers,
+    twice: Sequence[bytes],
+    body: Frame,
+) -> Verdict:
     """What a request to the endpoint is; never raises.
 
     `headers` have lower-case names; `twice` are the names that came more than once.
@@ -167,16 +193,30 @@ def judge(rules: Rules, identity: Identity, method: str, headers: Headers, twice
     if why := rules.stranger(headers.get(b"host"), headers.get(b"origin")):
         return error(403, t.INVALID_REQUEST, f"Forbidden: {why}")
     if twice and (
-        doubled := [n for n in twice if n in _ROUTING or n.startswith(_PARAM) or n in (b"host", b"origin")]
+        doubled := [
+            n for n in twice if n in _ROUTING or n.startswith(_PARAM) or n in (b"host", b"origin")
+        ]
     ):  # `HDR-11`: who reads the first and who reads the last would see different requests
-        return error(400, t.HEADER_MISMATCH, f"Header mismatch: the header {doubled[0].decode('latin-1')} comes more than once")
+        return error(
+            400,
+            t.HEADER_MISMATCH,
+            f"Header mismatch: the header {doubled[0].decode('latin-1')} comes more than once",
+        )
     if method != "POST":
         return _judge_other(rules, identity, method, headers)
     kind = headers.get(b"content-type", b"")
     if kind != JSON and kind.split(b";", 1)[0].strip().lower() != JSON:
-        return error(415, t.INVALID_REQUEST, "Unsupported media type: the body must be sent as application/json")
+        return error(
+            415,
+            t.INVALID_REQUEST,
+            "Unsupported media type: the body must be sent as application/json",
+        )
     if not (accepts(headers, JSON) or accepts(headers, EVENTS)):
-        return error(406, t.INVALID_REQUEST, "Not acceptable: the answer is application/json or text/event-stream; accept both")
+        return error(
+            406,
+            t.INVALID_REQUEST,
+            "Not acceptable: the answer is application/json or text/event-stream; accept both",
+        )
     return _judge_body(rules, identity, headers, body)
 
 
@@ -199,9 +239,17 @@ def _judge_other(rules: Rules, identity: Identity, method: str, headers: Headers
     """GET and DELETE belong to sessions, and to nothing else (`HTM-19`, `HTL-25`)."""
     session, revision = text(headers, SESSION), text(headers, VERSION)
     served = rules.sessions and rules.greets
-    if method not in ("GET", "DELETE") or not served or (revision is not None and revision in STATELESS_REVISIONS):
+    if (
+        method not in ("GET", "DELETE")
+        or not served
+        or (revision is not None and revision in STATELESS_REVISIONS)
+    ):
         allowed = b"GET, POST, DELETE" if served else b"POST"
-        words = f"Method not allowed: {method[:20]}" if revision is None else f"Method not allowed in {revision[:20]}: {method[:20]}"
+        words = (
+            f"Method not allowed: {method[:20]}"
+            if revision is None
+            else f"Method not allowed in {revision[:20]}: {method[:20]}"
+        )
         return error(405, t.INVALID_REQUEST, words, headers=[(b"allow", allowed)])
     if refused := _unserved(identity, headers, revision, None):
         return refused
@@ -209,7 +257,11 @@ def _judge_other(rules: Rules, identity: Identity, method: str, headers: Headers
         return error(406, t.INVALID_REQUEST, "Not acceptable: the answer is text/event-stream")
     if session is None:
         return error(400, t.INVALID_REQUEST, "Bad request: the header Mcp-Session-Id is missing")
-    return Ending(session, revision) if method == "DELETE" else Listening(session, revision, text(headers, LAST_EVENT))
+    return (
+        Ending(session, revision)
+        if method == "DELETE"
+        else Listening(session, revision, text(headers, LAST_EVENT))
+    )
 
 
 def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame) -> Verdict:
@@ -220,7 +272,11 @@ def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame)
     except (Malformed, *READ_ERRORS):
         return _judge_unread(rules, identity, headers, said, body)
     if meta.protocol_version is None and (said is None or said in HANDSHAKE_REVISIONS):
-        return Greeting() if request.method == "initialize" else _in_session(identity, headers, said, request.id, request, meta)
+        return (
+            Greeting()
+            if request.method == "initialize"
+            else _in_session(identity, headers, said, request.id, request, meta)
+        )
     field = _MIRRORED.get(request.method)
     name = None if field is None else getattr(request.params, field)
     if refused := _mirrors(request.id, request.method, name, meta, said, headers):
@@ -228,46 +284,73 @@ def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame)
     return Stateless(request, meta, Params(headers))
 
 
-def _judge_unread(rules: Rules, identity: Identity, headers: Headers, said: str | None, body: Frame) -> Verdict:
+def _judge_unread(
+    rules: Rules, identity: Identity, headers: Headers, said: str | None, body: Frame
+) -> Verdict:
     """A body that is no request that can be read in one pass: a notification, an answer, a batch, an unknown method, or nonsense."""
     stateless = said is not None and said not in HANDSHAKE_REVISIONS
     try:
         envelope = jsonrpc.open_envelope(body)
     except Malformed as bad:
         if jsonrpc.is_batch(body) and bad.code != t.PARSE_ERROR and not stateless:
-            return _in_session(identity, headers, said, None)  # whether its revision has batches, the session says
+            return _in_session(
+                identity, headers, said, None
+            )  # whether its revision has batches, the session says
         return error(400, bad.code, str(bad), id=bad.id)
     if envelope.method is UNSET:
         if stateless:  # `RPC-18`
-            return error(400, t.INVALID_REQUEST, "Invalid request: in this revision a client sends no responses")
+            return error(
+                400,
+                t.INVALID_REQUEST,
+                "Invalid request: in this revision a client sends no responses",
+            )
         return _in_session(identity, headers, said, None)
     if envelope.id is UNSET:
         if stateless:
             return _unserved(identity, headers, said, None) or Taken()
         return _in_session(identity, headers, said, None)
     if envelope.id is None:
-        return error(400, t.INVALID_REQUEST, "Invalid request: the id must be a string or an integer, not null")
+        return error(
+            400,
+            t.INVALID_REQUEST,
+            "Invalid request: the id must be a string or an integer, not null",
+        )
     try:
         meta = decode(decode(envelope.params, t.Params).meta, t.RequestMeta)
     except Malformed:
         meta = t.RequestMeta()
     if meta.protocol_version is None and not stateless:
-        return Greeting() if envelope.method == "initialize" else _in_session(identity, headers, said, envelope.id)
+        return (
+            Greeting()
+            if envelope.method == "initialize"
+            else _in_session(identity, headers, said, envelope.id)
+        )
     if refused := _mirrors(envelope.id, envelope.method, None, meta, said, headers):
         return refused
     return Stateless(None, meta, Params(headers))
 
 
 def _in_session(
-    identity: Identity, headers: Headers, said: str | None, id: t.RequestId | None, request: Any = None, meta: t.RequestMeta = NO_META
+    identity: Identity,
+    headers: Headers,
+    said: str | None,
+    id: t.RequestId | None,
+    request: Any = None,
+    meta: t.RequestMeta = NO_META,
 ) -> Refused | InSession:
-    return _unserved(identity, headers, said, id) or InSession(text(headers, SESSION), said, request, meta)
+    return _unserved(identity, headers, said, id) or InSession(
+        text(headers, SESSION), said, request, meta
+    )
 
 
-def _unserved(identity: Identity, headers: Headers, said: str | None, id: t.RequestId | None) -> Refused | None:
+def _unserved(
+    identity: Identity, headers: Headers, said: str | None, id: t.RequestId | None
+) -> Refused | None:
     """A refusal where the header names a revision that is not served, or none where 2025-03-26 is not (`HTL-49`, `HTL-50`, `ERA-18`)."""
     if said is None:
-        knows = R2 in identity.revisions or (SESSION in headers and any(r in HANDSHAKE_REVISIONS for r in identity.revisions))
+        knows = R2 in identity.revisions or (
+            SESSION in headers and any(r in HANDSHAKE_REVISIONS for r in identity.revisions)
+        )
         return None if knows else _mismatch(id, "MCP-Protocol-Version", None, None)
     if said in identity.revisions:
         return None
@@ -275,11 +358,23 @@ def _unserved(identity: Identity, headers: Headers, said: str | None, id: t.Requ
     return error(400, t.UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data, id=id)
 
 
-def _mirrors(id: t.RequestId, method: str, name: str | None, meta: t.RequestMeta, said: str | None, headers: Headers) -> Refused | None:
+def _mirrors(
+    id: t.RequestId,
+    method: str,
+    name: str | None,
+    meta: t.RequestMeta,
+    said: str | None,
+    headers: Headers,
+) -> Refused | None:
     """The required keys of `_meta`, then whether headers and body say the same (`STA-10`, `HDR-01` to `HDR-10`)."""
     if meta.protocol_version is None or meta.client_capabilities is None:
         lacking = "protocolVersion" if meta.protocol_version is None else "clientCapabilities"
-        return error(400, t.INVALID_PARAMS, f"Invalid params: _meta lacks io.modelcontextprotocol/{lacking}", id=id)
+        return error(
+            400,
+            t.INVALID_PARAMS,
+            f"Invalid params: _meta lacks io.modelcontextprotocol/{lacking}",
+            id=id,
+        )
     if said != meta.protocol_version:
         return _mismatch(id, "MCP-Protocol-Version", said, meta.protocol_version)
     mirrored = text(headers, METHOD)

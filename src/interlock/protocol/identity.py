@@ -12,14 +12,25 @@ from .. import types as t
 from ..exchange import Caller, Principal, RawResult
 from ..wire.codec import encode
 from ..wire.jsonrpc import Frame, encode_json, request_reader, stamped_response
-from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, STATELESS_REVISIONS, Side, speaks
+from ..wire.revisions import (
+    HANDSHAKE_REVISIONS,
+    METHODS,
+    REVISIONS,
+    STATELESS_REVISIONS,
+    Side,
+    speaks,
+)
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 
 def _core_requests() -> dict[str, type[Any]]:
     """The requests of the core protocol that a client sends, with their params types."""
-    return {method: row.params for method, row in METHODS.items() if row.result and row.sender is not Side.SERVER}
+    return {
+        method: row.params
+        for method, row in METHODS.items()
+        if row.result and row.sender is not Side.SERVER
+    }
 
 
 @lru_cache(maxsize=1)
@@ -47,7 +58,10 @@ class Identity:
         self.revisions = tuple(r for r in REVISIONS if r in revisions)
         self.handshakes = any(r in HANDSHAKE_REVISIONS for r in self.revisions)
         self.methods = methods or {}
-        self.stamp = b'"resultType":"complete","_meta":{"%b":%b}' % (SERVER_INFO.encode(), encode_json(info))
+        self.stamp = b'"resultType":"complete","_meta":{"%b":%b}' % (
+            SERVER_INFO.encode(),
+            encode_json(info),
+        )
         self._stateless = frozenset(self.revisions) & frozenset(STATELESS_REVISIONS)
         self.requests = {**_core_requests(), **self.methods}
         self.read_request = _core_reader() if not self.methods else request_reader(self.requests)
@@ -73,10 +87,20 @@ class Identity:
         """Whether there is such a method in a revision."""
         return (speaks(revision, method) and method in self.requests) or method in self.methods
 
-    def stateless_caller(self, method: str, meta: t.RequestMeta, principal: Principal | None, session: str | None = None) -> Caller | None:
+    def stateless_caller(
+        self,
+        method: str,
+        meta: t.RequestMeta,
+        principal: Principal | None,
+        session: str | None = None,
+    ) -> Caller | None:
         """Who asks, by what a request of the stateless era says itself; None where it is to be refused."""
         revision, capabilities = meta.protocol_version, meta.client_capabilities
-        if capabilities is None or revision not in self._stateless or not self.serves(revision, method):
+        if (
+            capabilities is None
+            or revision not in self._stateless
+            or not self.serves(revision, method)
+        ):
             return None
         return Caller(revision, capabilities, meta.client_info, meta.log_level, principal, session)
 
@@ -84,6 +108,10 @@ class Identity:
         """The response of the stateless era to a request whose result says nothing of itself; None for whatever else a handler gave."""
         if isinstance(result, RawResult):
             return stamped_response(id, self.stamp, result.body)
-        if not isinstance(result, t.Result) or result.meta is not None or result.result_type is not None:
+        if (
+            not isinstance(result, t.Result)
+            or result.meta is not None
+            or result.result_type is not None
+        ):
             return None
         return stamped_response(id, self.stamp, encode(result, caller.revision))

@@ -41,5 +41,7 @@ class Journal:
 
     def _claim(self, key: str) -> None:
         if key in self._named:
-            raise ValueError(f"the key {key!r} is used twice in one call; give each question its own")
+            raise ValueError(
+                f"the key {key!r} is used twice in one call; give each question its own"
+            )
         self._named.add(key)

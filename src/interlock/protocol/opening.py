@@ -54,7 +54,10 @@ Outcome = t.DiscoverResult | t.InitializeResult | t.McpError | Silence
 
 
 def opening(
-    revisions: Sequence[str] = REVISIONS, *, known: str | None = None, seconds: float = DEFAULT_PROBE_SECONDS
+    revisions: Sequence[str] = REVISIONS,
+    *,
+    known: str | None = None,
+    seconds: float = DEFAULT_PROBE_SECONDS,
 ) -> Generator[Step, Outcome, Opened]:
     """Agree on a revision among `revisions`; `known` is one that this server was found to speak before.
 
@@ -70,7 +73,9 @@ def opening(
     if not handshake:
         if silent:
             raise t.TimedOut("The server did not answer `server/discover`.")
-        raise Refused(f"The server does not speak {', '.join(stateless)}, and an older revision was not allowed.")
+        raise Refused(
+            f"The server does not speak {', '.join(stateless)}, and an older revision was not allowed."
+        )
     return (yield from _greet(handshake, stateless, probed=not silent))
 
 
@@ -96,7 +101,9 @@ def _probe(
             return None, False
         mutual = [r for r in supported if r in stateless]
         if mutual and len(tried) <= len(stateless):
-            revision = max(mutual)  # also where it is the one just sent: the server may have changed its mind (`CFQ-05`)
+            revision = max(
+                mutual
+            )  # also where it is the one just sent: the server may have changed its mind (`CFQ-05`)
             continue
         _refuse_strangers(supported, handshake)
         return None, False
@@ -105,7 +112,9 @@ def _probe(
 def _refuse_strangers(supported: Sequence[str], handshake: Sequence[str]) -> None:
     """The server is of the stateless era but shares no such revision; an older one it names is greeted, else it is the end."""
     if not any(r in handshake for r in supported):
-        raise Refused(f"The server speaks {', '.join(supported) or 'nothing it would name'}; none of these is allowed here.")
+        raise Refused(
+            f"The server speaks {', '.join(supported) or 'nothing it would name'}; none of these is allowed here."
+        )
 
 
 def _supported(outcome: Outcome) -> list[str] | None:
@@ -118,7 +127,13 @@ def _supported(outcome: Outcome) -> list[str] | None:
 
 def _discovered(revision: str, result: t.DiscoverResult) -> Opened:
     info = (result.meta or {}).get("io.modelcontextprotocol/serverInfo")
-    return Opened(revision, _implementation(info), result.capabilities, result.instructions, tuple(result.supported_versions))
+    return Opened(
+        revision,
+        _implementation(info),
+        result.capabilities,
+        result.instructions,
+        tuple(result.supported_versions),
+    )
 
 
 def _implementation(info: Any) -> t.Implementation | None:
@@ -127,20 +142,35 @@ def _implementation(info: Any) -> t.Implementation | None:
     if not isinstance(info, dict) or not isinstance(info.get("name"), str):
         return None
     title = info.get("title")
-    return t.Implementation(name=info["name"], version=str(info.get("version", "")), title=title if isinstance(title, str) else None)
+    return t.Implementation(
+        name=info["name"],
+        version=str(info.get("version", "")),
+        title=title if isinstance(title, str) else None,
+    )
 
 
-def _greet(handshake: Sequence[str], stateless: Sequence[str], *, probed: bool) -> Generator[Step, Outcome, Opened]:
+def _greet(
+    handshake: Sequence[str], stateless: Sequence[str], *, probed: bool
+) -> Generator[Step, Outcome, Opened]:
     """Open with `initialize`, offering the newest that is allowed (`LIF-02`)."""
     if not handshake:
         raise Refused("No revision is allowed that this server could speak.")
     outcome = yield Initialize(handshake[-1])
     if isinstance(outcome, t.InitializeResult):
         if outcome.protocol_version not in handshake:
-            raise Refused(f"The server wants to speak {outcome.protocol_version}; allowed here are {', '.join(handshake)}.")
-        return Opened(outcome.protocol_version, outcome.server_info, outcome.capabilities, outcome.instructions)
+            raise Refused(
+                f"The server wants to speak {outcome.protocol_version}; allowed here are {', '.join(handshake)}."
+            )
+        return Opened(
+            outcome.protocol_version,
+            outcome.server_info,
+            outcome.capabilities,
+            outcome.instructions,
+        )
     if not probed and _supported(outcome) is not None:
-        opened, _ = yield from _probe(stateless, handshake=(), seconds=None)  # the probe was merely slow to be answered
+        opened, _ = yield from _probe(
+            stateless, handshake=(), seconds=None
+        )  # the probe was merely slow to be answered
         if opened is not None:
             return opened
     if isinstance(outcome, t.McpError):

@@ -33,11 +33,15 @@ class Questions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def ask(self, route: CallId, request: t.InputRequest, method: str, revision: str) -> tuple[t.RequestId, Frame]:
+    def ask(
+        self, route: CallId, request: t.InputRequest, method: str, revision: str
+    ) -> tuple[t.RequestId, Frame]:
         """Note a question; return its id and the frame that puts it."""
         id = self._next_id()
         self._open[id] = Question(route, request)
-        return id, jsonrpc.request(id, method, b"{}" if request.params is None else encode(request.params, revision))
+        return id, jsonrpc.request(
+            id, method, b"{}" if request.params is None else encode(request.params, revision)
+        )
 
     def forget(self, id: t.RequestId) -> Question | None:
         """The question is no longer open."""
@@ -60,15 +64,24 @@ class Questions:
         if question is None or id is None:
             return None
         if envelope.error:
-            return ResponseReceived(id, t.McpError(envelope.error.code, envelope.error.message, envelope.error.data))
+            return ResponseReceived(
+                id, t.McpError(envelope.error.code, envelope.error.message, envelope.error.data)
+            )
         try:
-            answer = decode(b"null" if envelope.result is UNSET else envelope.result, t.RESPONSE_TYPES[type(question.request)])
+            answer = decode(
+                b"null" if envelope.result is UNSET else envelope.result,
+                t.RESPONSE_TYPES[type(question.request)],
+            )
         except Malformed as bad:
-            return ResponseReceived(id, t.McpError(t.INVALID_PARAMS, f"The client's answer is malformed: {bad}"))
+            return ResponseReceived(
+                id, t.McpError(t.INVALID_PARAMS, f"The client's answer is malformed: {bad}")
+            )
         return ResponseReceived(id, answer)
 
     def garbled(self, bad: Malformed) -> ResponseReceived | None:
         """An answer that cannot be read: whoever waits for it hears so; an answer is never answered."""
         if bad.id is None or self._open.pop(bad.id, None) is None:
             return None
-        return ResponseReceived(bad.id, t.McpError(t.INVALID_PARAMS, f"The client's answer is malformed: {bad}"))
+        return ResponseReceived(
+            bad.id, t.McpError(t.INVALID_PARAMS, f"The client's answer is malformed: {bad}")
+        )

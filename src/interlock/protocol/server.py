@@ -17,22 +17,45 @@ from ..exchange import NO_META, AnyResult, Caller, Principal, RawResult
 from ..wire import jsonrpc
 from ..wire.codec import decode, encode
 from ..wire.jsonrpc import READ_ERRORS, Envelope, Frame, Malformed
-from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, R2, STATELESS_REVISIONS, Era, error_code, speaks
-from .events import CallId, NotificationReceived, RequestCancelled, RequestReceived, ResponseReceived, Route, ServerEvent, SessionListen
+from ..wire.revisions import (
+    HANDSHAKE_REVISIONS,
+    METHODS,
+    R2,
+    STATELESS_REVISIONS,
+    Era,
+    error_code,
+    speaks,
+)
+from .events import (
+    CallId,
+    NotificationReceived,
+    RequestCancelled,
+    RequestReceived,
+    ResponseReceived,
+    Route,
+    ServerEvent,
+    SessionListen,
+)
 from .identity import Identity
 from .questions import Questions
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 MOST_SUBSCRIPTIONS = 1000
-_LIST_CHANGES = t.SubscriptionFilter(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True)
-_ANSWERED_HERE = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+_LIST_CHANGES = t.SubscriptionFilter(
+    tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+)
+_ANSWERED_HERE = frozenset(
+    {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
+)
 _STATELESS = frozenset(STATELESS_REVISIONS)
 _NOT_FOR_LISTENERS = frozenset({"notifications/progress", "notifications/message"})  # `LSN-08`
 
 
 class _Subscription(Struct):
     listen: SessionListen
-    waiting: list[t.RequestId] | None  # the calls to answer once it is acknowledged; None after that
+    waiting: (
+        list[t.RequestId] | None
+    )  # the calls to answer once it is acknowledged; None after that
 
 
 class ServerConnection:
@@ -58,10 +81,14 @@ class ServerConnection:
         self._shared = shared  # all requests share one channel, as over stdio
         self._listens: dict[CallId, None] = {}
         self.principal, self.session = principal, session
-        self.remembered = remembered  # what `initialize` said: the whole of the handshake era's memory
+        self.remembered = (
+            remembered  # what `initialize` said: the whole of the handshake era's memory
+        )
         self._open: dict[CallId, Caller] = {}
         self._questions = Questions(next_id)
-        self._subscriptions = {uri: _Subscription(SessionListen(uri), None) for uri in subscriptions}
+        self._subscriptions = {
+            uri: _Subscription(SessionListen(uri), None) for uri in subscriptions
+        }
         self.error = 0  # the code of the last error that was answered
         self._out: list[tuple[Route, Frame]] = []
 
@@ -71,7 +98,12 @@ class ServerConnection:
         """Take in one message; the answers that need no decision are put among the outgoing frames at once."""
         try:
             request = self.identity.read_request(frame)
-            return self._receive_request(request.id, request.method, request.params, decode(request.params.meta, t.RequestMeta))
+            return self._receive_request(
+                request.id,
+                request.method,
+                request.params,
+                decode(request.params.meta, t.RequestMeta),
+            )
         except (Malformed, *READ_ERRORS):
             return self._receive_other(frame)
 
@@ -82,7 +114,9 @@ class ServerConnection:
     @property
     def subscriptions(self) -> tuple[str, ...]:
         """The resources that the peer has subscribed to (handshake era)."""
-        return tuple(uri for uri, subscription in self._subscriptions.items() if subscription.waiting is None)
+        return tuple(
+            uri for uri, subscription in self._subscriptions.items() if subscription.waiting is None
+        )
 
     @property
     def unanswered(self) -> int:
@@ -107,7 +141,11 @@ class ServerConnection:
         if id is UNSET:
             return self._receive_notification(envelope)
         if id is None:
-            self._refuse(None, t.INVALID_REQUEST, "Invalid request: the id must be a string or an integer, not null")
+            self._refuse(
+                None,
+                t.INVALID_REQUEST,
+                "Invalid request: the id must be a string or an integer, not null",
+            )
             return []
         return self._receive_unread_request(id, envelope)
 
@@ -122,8 +160,13 @@ class ServerConnection:
 
     def close(self) -> list[ServerEvent]:
         """The peer has gone: every open request is cancelled, and nothing will be sent."""
-        events: list[ServerEvent] = [RequestCancelled(id, "the connection was closed") for id in self._open]
-        events += [ResponseReceived(id, t.McpError(t.INTERNAL_ERROR, "The client has gone.")) for id in self._questions.clear()]
+        events: list[ServerEvent] = [
+            RequestCancelled(id, "the connection was closed") for id in self._open
+        ]
+        events += [
+            ResponseReceived(id, t.McpError(t.INTERNAL_ERROR, "The client has gone."))
+            for id in self._questions.clear()
+        ]
         self._open.clear()
         self._out.clear()
         return events
@@ -143,7 +186,9 @@ class ServerConnection:
         elif not isinstance(result, t.Result):
             raise TypeError(f"a handler gave {type(result).__name__} in place of a result")
         else:
-            if caller.revision in _STATELESS and (result.meta is not None or result.result_type is not None):
+            if caller.revision in _STATELESS and (
+                result.meta is not None or result.result_type is not None
+            ):
                 result, stamp = self.identity.stamped(result), b""
             else:
                 stamp = self.identity.stamp
@@ -183,14 +228,22 @@ class ServerConnection:
             if id in self._listens:  # `LSN-05`
                 if method in _NOT_FOR_LISTENERS:
                     return
-                params = replace(params, meta=Raw(b'{"%b":%b}' % (SUBSCRIPTION_ID.encode(), jsonrpc.encode_id(id))))
+                params = replace(
+                    params,
+                    meta=Raw(b'{"%b":%b}' % (SUBSCRIPTION_ID.encode(), jsonrpc.encode_id(id))),
+                )
             self._out.append((id, jsonrpc.notification(method, encode(params, caller.revision))))
 
     def ask(self, id: CallId, request: t.InputRequest) -> t.RequestId:
         """Put a question to the peer as a request of our own (handshake era only); its answer comes as ResponseReceived."""
         caller = self._open.get(id)
         method = type(request).__struct_config__.tag
-        if caller is None or caller.era is not Era.HANDSHAKE or not isinstance(method, str) or not speaks(caller.revision, method):
+        if (
+            caller is None
+            or caller.era is not Era.HANDSHAKE
+            or not isinstance(method, str)
+            or not speaks(caller.revision, method)
+        ):
             raise t.ProtocolError(f"{method} cannot be asked on this request")
         asked, frame = self._questions.ask(id, request, method, caller.revision)
         self._out.append((id, frame))
@@ -201,7 +254,14 @@ class ServerConnection:
         question = self._questions.forget(asked)
         if question is not None and self.remembered is not None:
             params = t.CancelledNotificationParams(request_id=asked, reason=reason)
-            self._out.append((question.route, jsonrpc.notification("notifications/cancelled", encode(params, self.remembered.revision))))
+            self._out.append(
+                (
+                    question.route,
+                    jsonrpc.notification(
+                        "notifications/cancelled", encode(params, self.remembered.revision)
+                    ),
+                )
+            )
 
     # -- the three kinds of message ------------------------------------------------------------
 
@@ -215,9 +275,13 @@ class ServerConnection:
             return self._refuse_params(id, method, envelope, str(bad))
         return self._receive_request(id, method, params, meta)
 
-    def _receive_request(self, id: t.RequestId, method: str, params: Any, meta: t.RequestMeta) -> list[ServerEvent]:
+    def _receive_request(
+        self, id: t.RequestId, method: str, params: Any, meta: t.RequestMeta
+    ) -> list[ServerEvent]:
         if id in self._open:
-            self._refuse(id, t.INVALID_REQUEST, "Invalid request: a request with this id is still open")
+            self._refuse(
+                id, t.INVALID_REQUEST, "Invalid request: a request with this id is still open"
+            )
             return []
         if meta.protocol_version is None:
             return self._receive_remembered(id, method, params, meta)
@@ -233,18 +297,36 @@ class ServerConnection:
         """Who asks, by the request's own `_meta`; refused in the order of the specification where something is wrong."""
         revision: str = meta.protocol_version  # type: ignore[assignment]  # only called where it is set
         if meta.client_capabilities is None:
-            self._refuse(id, t.INVALID_PARAMS, "Invalid params: _meta lacks io.modelcontextprotocol/clientCapabilities")
+            self._refuse(
+                id,
+                t.INVALID_PARAMS,
+                "Invalid params: _meta lacks io.modelcontextprotocol/clientCapabilities",
+            )
         elif revision not in _STATELESS or revision not in self.identity.revisions:
             supported = list(reversed(self.identity.revisions))
             data = {"supported": supported, "requested": revision}
-            self._refuse(id, error_code("unsupported_protocol_version", STATELESS_REVISIONS[-1]), "Unsupported protocol version", data)
+            self._refuse(
+                id,
+                error_code("unsupported_protocol_version", STATELESS_REVISIONS[-1]),
+                "Unsupported protocol version",
+                data,
+            )
         elif not self._serves(revision, method):
             self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
         else:
-            return Caller(revision, meta.client_capabilities, meta.client_info, meta.log_level, self.principal, self.session)
+            return Caller(
+                revision,
+                meta.client_capabilities,
+                meta.client_info,
+                meta.log_level,
+                self.principal,
+                self.session,
+            )
         return None
 
-    def _receive_remembered(self, id: t.RequestId, method: str, params: Any, meta: t.RequestMeta) -> list[ServerEvent]:
+    def _receive_remembered(
+        self, id: t.RequestId, method: str, params: Any, meta: t.RequestMeta
+    ) -> list[ServerEvent]:
         """A request of the handshake era."""
         caller = self.remembered
         if method == "initialize":
@@ -254,7 +336,12 @@ class ServerConnection:
                 self._out.append((id, jsonrpc.response(id, b"{}")))
             else:
                 words = "Invalid params: say who you are first: with `initialize`, or with the keys of _meta on each request"
-                self._refuse(id, t.INVALID_PARAMS, words, {"supported": list(reversed(self.identity.revisions))})
+                self._refuse(
+                    id,
+                    t.INVALID_PARAMS,
+                    words,
+                    {"supported": list(reversed(self.identity.revisions))},
+                )
             return []
         if not self._serves(caller.revision, method):
             self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
@@ -286,7 +373,11 @@ class ServerConnection:
     def _receive_response(self, envelope: Envelope) -> list[ServerEvent]:
         if envelope.result is UNSET and envelope.error is UNSET:
             id = envelope.id if isinstance(envelope.id, int | str) else None
-            self._refuse(id, t.INVALID_REQUEST, "Invalid request: neither a method, nor a result, nor an error")
+            self._refuse(
+                id,
+                t.INVALID_REQUEST,
+                "Invalid request: neither a method, nor a result, nor an error",
+            )
             return []
         answer = self._questions.answered(envelope)
         return [] if answer is None else [answer]
@@ -314,14 +405,23 @@ class ServerConnection:
     def _greet(self, id: t.RequestId, hello: t.InitializeRequestParams) -> list[ServerEvent]:
         spoken = [r for r in self.identity.revisions if r in HANDSHAKE_REVISIONS]
         if not spoken:
-            data = {"supported": list(reversed(self.identity.revisions)), "requested": hello.protocol_version}
+            data = {
+                "supported": list(reversed(self.identity.revisions)),
+                "requested": hello.protocol_version,
+            }
             code = error_code("unsupported_protocol_version", STATELESS_REVISIONS[-1])
-            self._refuse(id, code, "Unsupported protocol version: this server knows no `initialize`", data)
+            self._refuse(
+                id, code, "Unsupported protocol version: this server knows no `initialize`", data
+            )
             return []
         revision = hello.protocol_version if hello.protocol_version in spoken else spoken[-1]
         events = self._end_session()
-        declared = decode(encode(hello.capabilities, revision), t.ClientCapabilities)  # what the revision lacks cannot be asked (`LIF-12`)
-        self.remembered = Caller(revision, declared, hello.client_info, "info", self.principal, self.session)
+        declared = decode(
+            encode(hello.capabilities, revision), t.ClientCapabilities
+        )  # what the revision lacks cannot be asked (`LIF-12`)
+        self.remembered = Caller(
+            revision, declared, hello.client_info, "info", self.principal, self.session
+        )
         reply = t.InitializeResult(
             protocol_version=revision,
             capabilities=self.identity.offered(tells=self._shared or self.session is not None),
@@ -335,10 +435,14 @@ class ServerConnection:
         """A second `initialize` starts over: what the first listened to is ended."""
         listens = [id for id in self._open if isinstance(id, SessionListen)]
         for listen in listens:
-            self._end_session_listen(listen, t.INVALID_REQUEST, "Invalid request: the session was opened anew")
+            self._end_session_listen(
+                listen, t.INVALID_REQUEST, "Invalid request: the session was opened anew"
+            )
         return [RequestCancelled(listen) for listen in listens]
 
-    def _answer_here(self, id: t.RequestId, method: str, params: Any, caller: Caller) -> list[ServerEvent]:
+    def _answer_here(
+        self, id: t.RequestId, method: str, params: Any, caller: Caller
+    ) -> list[ServerEvent]:
         match method:
             case "ping":
                 self.respond(id, t.EmptyResult())
@@ -350,7 +454,11 @@ class ServerConnection:
             case "resources/unsubscribe":
                 subscription = self._subscriptions.get(params.uri)
                 if subscription is not None:
-                    self._end_session_listen(subscription.listen, t.INVALID_REQUEST, "Invalid request: unsubscribed meanwhile")
+                    self._end_session_listen(
+                        subscription.listen,
+                        t.INVALID_REQUEST,
+                        "Invalid request: unsubscribed meanwhile",
+                    )
                 self.respond(id, t.EmptyResult())
                 return [] if subscription is None else [RequestCancelled(subscription.listen)]
         return []
@@ -358,7 +466,11 @@ class ServerConnection:
     def _subscribe(self, id: t.RequestId, uri: str) -> list[ServerEvent]:
         resources = self.identity.offered(tells=self._shared or self.session is not None).resources
         if resources is None or not resources.subscribe:
-            self.fail(id, t.METHOD_NOT_FOUND, "Method not found: this server's resources cannot be subscribed to")
+            self.fail(
+                id,
+                t.METHOD_NOT_FOUND,
+                "Method not found: this server's resources cannot be subscribed to",
+            )
         elif (known := self._subscriptions.get(uri)) is not None:
             if known.waiting is None:
                 self.respond(id, t.EmptyResult())
@@ -376,15 +488,21 @@ class ServerConnection:
     def _listen(self, uri: str | None) -> list[ServerEvent]:
         """Open a listen exchange on the peer's behalf: for the lists, or for one resource."""
         caller = self.remembered
-        if caller is None or (uri is None and any(isinstance(i, SessionListen) and i.uri is None for i in self._open)):
+        if caller is None or (
+            uri is None and any(isinstance(i, SessionListen) and i.uri is None for i in self._open)
+        ):
             return []
         listen = SessionListen(uri)
         self._open[listen] = caller
-        wanted = _LIST_CHANGES if uri is None else t.SubscriptionFilter(resource_subscriptions=[uri])
+        wanted = (
+            _LIST_CHANGES if uri is None else t.SubscriptionFilter(resource_subscriptions=[uri])
+        )
         params = t.SubscriptionsListenRequestParams(notifications=wanted)
         return [RequestReceived(listen, "subscriptions/listen", params, caller, NO_META)]
 
-    def _notify_session(self, listen: SessionListen, method: str, params: Any, caller: Caller) -> None:
+    def _notify_session(
+        self, listen: SessionListen, method: str, params: Any, caller: Caller
+    ) -> None:
         """What a listen exchange of ours has to say, in the words of the handshake era."""
         if method != "notifications/subscriptions/acknowledged":
             plain = replace(params, meta=t.NOTHING)
@@ -404,9 +522,13 @@ class ServerConnection:
                 code = error_code("resource_not_found", caller.revision)
                 self.fail(id, code, f"Resource not found: {listen.uri}", {"uri": listen.uri})
 
-    def _end_session_listen(self, listen: SessionListen, code: int, message: str, data: Any = None) -> None:
+    def _end_session_listen(
+        self, listen: SessionListen, code: int, message: str, data: Any = None
+    ) -> None:
         """A listen exchange of ours is over; calls that still wait for it are refused."""
-        self._open.pop(listen, None)  # a session of several connections has listens that were opened by another one
+        self._open.pop(
+            listen, None
+        )  # a session of several connections has listens that were opened by another one
         subscription = self._subscriptions.get(listen.uri) if listen.uri is not None else None
         if subscription is not None and subscription.listen is listen:
             del self._subscriptions[listen.uri or ""]
@@ -418,9 +540,13 @@ class ServerConnection:
         self._out.append((id, jsonrpc.failure(id, code, message, data)))
 
     def _serves(self, revision: str, method: str) -> bool:
-        return (speaks(revision, method) and method in self.identity.requests) or method in self.identity.methods
+        return (
+            speaks(revision, method) and method in self.identity.requests
+        ) or method in self.identity.methods
 
-    def _refuse_params(self, id: t.RequestId, method: str, envelope: Envelope, why: str) -> list[ServerEvent]:
+    def _refuse_params(
+        self, id: t.RequestId, method: str, envelope: Envelope, why: str
+    ) -> list[ServerEvent]:
         """Params that cannot be read; a revision or a method that does not exist is the greater fault and is named first."""
         try:
             meta = decode(decode(envelope.params, t.Params).meta, t.RequestMeta)
@@ -429,11 +555,15 @@ class ServerConnection:
         if meta.protocol_version is not None:
             if self._stateless_caller(id, method, meta) is None:
                 return []  # and has said why
-        elif method not in self.identity.requests or (self.remembered and not self._serves(self.remembered.revision, method)):
+        elif method not in self.identity.requests or (
+            self.remembered and not self._serves(self.remembered.revision, method)
+        ):
             self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
             return []
         strangers = method == "initialize" and not self.identity.handshakes
-        data = {"supported": list(reversed(self.identity.revisions))} if strangers else None  # `ERA-03`
+        data = (
+            {"supported": list(reversed(self.identity.revisions))} if strangers else None
+        )  # `ERA-03`
         self._refuse(id, t.INVALID_PARAMS, f"Invalid params: {why}", data)
         return []
 
@@ -441,7 +571,9 @@ class ServerConnection:
         """A subscription closed from this side; on a shared channel the specification wants a notification besides (`X-01`)."""
         self._listens.pop(id, None)
         if self._shared:
-            params = t.CancelledNotificationParams(request_id=id, reason="the server closed the subscription")
+            params = t.CancelledNotificationParams(
+                request_id=id, reason="the server closed the subscription"
+            )
             self._out.append((id, jsonrpc.notification("notifications/cancelled", encode(params))))
 
     def _withdraw_all(self, id: CallId | None) -> None:

@@ -34,7 +34,14 @@ class Session(Struct, kw_only=True, frozen=True):
 
 def caller_of(session: Session, principal: Principal | None) -> Caller:
     """Who asks, on a request of a session; one without an id stands for requests that have no session."""
-    return Caller(session.revision, session.capabilities, session.info, session.log_level, principal, session.id or None)
+    return Caller(
+        session.revision,
+        session.capabilities,
+        session.info,
+        session.log_level,
+        principal,
+        session.id or None,
+    )
 
 
 class SessionStore(Protocol):

@@ -181,6 +181,12 @@ def orphaned(first: bytes, later: Sequence[bytes] = ()) -> list[Frame]:
         ids = _decode_ids(first)
     except READ_ERRORS:
         ids = []
-    answered = {envelope.id for envelope in map(open_envelope, filter(None, later)) if envelope.method is UNSET}
+    answered = {
+        envelope.id
+        for envelope in map(open_envelope, filter(None, later))
+        if envelope.method is UNSET
+    }
     words = "The worker that ran this request is gone, and the request with it. Whether it took effect is not known."
-    return [failure(id, t.INTERNAL_ERROR, words, {"reason": "lost"}) for id in ids if id not in answered]
+    return [
+        failure(id, t.INTERNAL_ERROR, words, {"reason": "lost"}) for id in ids if id not in answered
+    ]

@@ -6,4 +6,12 @@ from .parameters import defaults, header_parameters
 from .survey import DIALECTS, SchemaError
 from .validator import Validator, Violation, compile
 
-__all__ = ["DIALECTS", "SchemaError", "Validator", "Violation", "compile", "defaults", "header_parameters"]
+__all__ = [
+    "DIALECTS",
+    "SchemaError",
+    "Validator",
+    "Violation",
+    "compile",
+    "defaults",
+    "header_parameters",
+]

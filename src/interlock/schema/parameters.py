@@ -36,21 +36,31 @@ def header_parameters(schema: Mapping[str, Any] | bool) -> dict[str, tuple[str, 
         if _HEADER in node:
             token = _token(node, where, path)
             if token.lower() in taken:
-                raise SchemaError(f"{_HEADER} {token!r} is given twice (upper and lower case are the same); each may appear once.")
+                raise SchemaError(
+                    f"{_HEADER} {token!r} is given twice (upper and lower case are the same); each may appear once."
+                )
             taken.add(token.lower())
             found[token] = path or ()
         stack.extend(reversed(list(_next(node, where, path))))
     return found
 
 
-def _next(node: Mapping[str, Any], where: str, path: tuple[str, ...] | None) -> Iterator[tuple[Any, str, tuple[str, ...] | None]]:
+def _next(
+    node: Mapping[str, Any], where: str, path: tuple[str, ...] | None
+) -> Iterator[tuple[Any, str, tuple[str, ...] | None]]:
     for keyword, value in node.items():
         if keyword in DATA or keyword == _HEADER:
             continue
         if keyword in BY_NAME and isinstance(value, Mapping):
             for name, child in value.items():
                 onward = (*path, name) if keyword == "properties" and path is not None else None
-                yield child, f"the property {'.'.join(onward)!r}" if onward else _aside(where, keyword, path), onward
+                yield (
+                    child,
+                    f"the property {'.'.join(onward)!r}"
+                    if onward
+                    else _aside(where, keyword, path),
+                    onward,
+                )
         else:
             yield value, _aside(where, keyword, path), None
 
@@ -62,15 +72,27 @@ def _aside(where: str, keyword: str, path: tuple[str, ...] | None) -> str:
 def _token(node: Mapping[str, Any], where: str, path: tuple[str, ...] | None) -> str:
     token, kind = node[_HEADER], node.get("type")
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        raise SchemaError(f"{_HEADER} {token!r:.80} on {where} is not a header token: one or more of letters, digits and !#$%&'*+-.^_`|~")
+        raise SchemaError(
+            f"{_HEADER} {token!r:.80} on {where} is not a header token: one or more of letters, digits and !#$%&'*+-.^_`|~"
+        )
     if not path:
-        raise SchemaError(f"{_HEADER} {token!r} stands on {where}; only a property reached through `properties` alone can be a header.")
+        raise SchemaError(
+            f"{_HEADER} {token!r} stands on {where}; only a property reached through `properties` alone can be a header."
+        )
     if kind not in _KINDS:
-        raise SchemaError(f"{_HEADER} {token!r} stands on {where} of type {kind!r:.80}; only integer, string and boolean can be headers.")
+        raise SchemaError(
+            f"{_HEADER} {token!r} stands on {where} of type {kind!r:.80}; only integer, string and boolean can be headers."
+        )
     choices = node.get("enum")
-    for value in (node.get("const"), node.get("default"), *(choices if isinstance(choices, list | tuple) else ())):
+    for value in (
+        node.get("const"),
+        node.get("default"),
+        *(choices if isinstance(choices, list | tuple) else ()),
+    ):
         if isinstance(value, int) and abs(value) > _SAFE_INTEGER:
-            raise SchemaError(f"{_HEADER} {token!r} on {where} allows {value}, which is beyond 2**53 - 1 and would not travel exactly.")
+            raise SchemaError(
+                f"{_HEADER} {token!r} on {where} allows {value}, which is beyond 2**53 - 1 and would not travel exactly."
+            )
     return token
 
 

@@ -24,16 +24,34 @@ MAX_WEIGHT = 1_000_000  # subschemas that may have a say on one path from a valu
 # or not where they stand.
 Role = Literal["here", "each_item", "one_item", "each_property", "one_property", "aside"]
 _ROLES: dict[str, Role] = {
-    **dict.fromkeys(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"), "here"),
+    **dict.fromkeys(
+        (
+            "allOf",
+            "anyOf",
+            "oneOf",
+            "not",
+            "if",
+            "then",
+            "else",
+            "dependentSchemas",
+            "dependencies",
+        ),
+        "here",
+    ),
     **dict.fromkeys(("items", "additionalItems", "unevaluatedItems", "contains"), "each_item"),
-    **dict.fromkeys(("patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"), "each_property"),
+    **dict.fromkeys(
+        ("patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"),
+        "each_property",
+    ),
     **{"prefixItems": "one_item", "properties": "one_property"},
     **dict.fromkeys(("$defs", "definitions", "contentSchema"), "aside"),
 }
 
 # Keywords whose value is subschemas by name; and those whose value is data, and means nothing to a checker even if it looks like a
 # schema.
-BY_NAME = frozenset(("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"))
+BY_NAME = frozenset(
+    ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
+)
 DATA = frozenset(("const", "enum", "default", "examples", "example"))
 
 _METASCHEMA = re.compile(r"https?://json-schema\.org/draft(?:/2020-12|/2019-09|-07)/")
@@ -49,7 +67,16 @@ class SchemaError(ValueError):
 class _Place:
     """One subschema: the URI it stands under, and the subschemas that apply with it."""
 
-    __slots__ = ("aside", "base", "each_item", "each_property", "here", "node", "one_item", "one_property")
+    __slots__ = (
+        "aside",
+        "base",
+        "each_item",
+        "each_property",
+        "here",
+        "node",
+        "one_item",
+        "one_property",
+    )
 
     def __init__(self, node: dict[str, Any], base: str) -> None:
         self.node = node
@@ -99,7 +126,9 @@ class Survey:
         self._places: dict[int, _Place] = {}
         # By URI, with or without the name of an anchor. Where a name is given twice the engine knows which it takes; all count here.
         self._targets: dict[str, list[dict[str, Any]]] = {}
-        self._dynamic: dict[str, list[_Place]] = {}  # by the name of a dynamic anchor, "" for `$recursiveAnchor`
+        self._dynamic: dict[
+            str, list[_Place]
+        ] = {}  # by the name of a dynamic anchor, "" for `$recursiveAnchor`
         self._references: list[tuple[_Place, str]] = []
         self._targets[_key(_NOWHERE)] = [schema]
         self._root = self._visit(schema, _NOWHERE)
@@ -109,14 +138,18 @@ class Survey:
         places, recursive = _order([self._root], _Place.applied)
         self._order, loops = _order(places, lambda place: place.here)
         if loops:
-            raise SchemaError("The schema refers to itself without going into the value, so that checking would never end.")
+            raise SchemaError(
+                "The schema refers to itself without going into the value, so that checking would never end."
+            )
         self.weight = self._weigh(places)
         self.choice = self._first_choice()
         # Without recursion the longest road ends somewhere; with it there is one on each level of the value.
         self._height = max(_longest(self._order, lambda place: place.here).values())
         self._length = 0 if recursive else _longest(places, _Place.applied)[self._root]
         if self.stack(0) > MAX_STACK:
-            raise SchemaError(f"More than {MAX_STACK} subschemas lead to one another in a chain; make it shorter.")
+            raise SchemaError(
+                f"More than {MAX_STACK} subschemas lead to one another in a chain; make it shorter."
+            )
 
     def stack(self, levels: int) -> int:
         """Return how many subschemas may be at work inside one another on a value `levels` deep."""
@@ -140,7 +173,9 @@ class Survey:
             weights[place] = place.cost(weights, weights, 1)
         weight = weights[self._root]
         if weight > MAX_WEIGHT:
-            raise SchemaError(f"More than {MAX_WEIGHT} subschemas apply at once to one value; use fewer alternatives and references.")
+            raise SchemaError(
+                f"More than {MAX_WEIGHT} subschemas apply at once to one value; use fewer alternatives and references."
+            )
         return weight
 
     def _first_choice(self) -> int | None:
@@ -188,7 +223,11 @@ class Survey:
             self._dynamic.setdefault(node["$dynamicAnchor"], []).append(place)
         if node.get("$recursiveAnchor") is True:
             self._dynamic.setdefault("", []).append(place)
-        self._references += [(place, keyword) for keyword in ("$ref", "$dynamicRef", "$recursiveRef") if keyword in node]
+        self._references += [
+            (place, keyword)
+            for keyword in ("$ref", "$dynamicRef", "$recursiveRef")
+            if keyword in node
+        ]
         if "$schema" in node:
             _dialect(node)
         if isinstance(node.get("pattern"), str):
@@ -204,7 +243,11 @@ class Survey:
         uri = _join(place.base, reference)
         resource, _, fragment = uri.partition("#")
         if fragment.startswith("/"):
-            found = [node for root in self._targets.get(_key(resource), ()) if (node := _follow(root, fragment)) is not None]
+            found = [
+                node
+                for root in self._targets.get(_key(resource), ())
+                if (node := _follow(root, fragment)) is not None
+            ]
         else:
             found = self._targets.get(_key(resource, fragment), [])
         if not found and _METASCHEMA.match(resource):
@@ -214,18 +257,28 @@ class Survey:
                 f"{keyword} {reference!r:.200} leads to nothing in the schema, and nothing outside is ever fetched: put what it means"
                 ' under "$defs" and refer to it as "#/$defs/name".'
             )
-        targets = [self._places.get(id(node)) or self._visit(node, resource) for node in found if isinstance(node, dict)]
+        targets = [
+            self._places.get(id(node)) or self._visit(node, resource)
+            for node in found
+            if isinstance(node, dict)
+        ]
         if keyword == "$ref":
             return targets
         # Where it leads depends on the road taken: any place of that name, so all of them count.
-        dynamic = self._dynamic.get(fragment, []) if keyword == "$dynamicRef" or not fragment else []
+        dynamic = (
+            self._dynamic.get(fragment, []) if keyword == "$dynamicRef" or not fragment else []
+        )
         return [*targets, *(other for other in dynamic if other not in targets)]
 
 
 def inside(level: Iterable[Any]) -> list[Any]:
     """Return what stands directly inside the objects and lists among some JSON values."""
     containers = (outer for outer in level if isinstance(outer, dict | list | tuple))
-    return [inner for outer in containers for inner in (outer.values() if isinstance(outer, dict) else outer)]
+    return [
+        inner
+        for outer in containers
+        for inner in (outer.values() if isinstance(outer, dict) else outer)
+    ]
 
 
 def depth(value: Any) -> int:
@@ -239,13 +292,19 @@ def depth(value: Any) -> int:
 def _dialect(node: Mapping[str, Any]) -> str:
     """Return the name of the dialect that a schema declares, and write the declaration as the checker knows it."""
     declared = node.get("$schema", DIALECTS["2020-12"])
-    wanted = re.sub(r"^https?:", "", declared).removesuffix("#") if isinstance(declared, str) else declared
+    wanted = (
+        re.sub(r"^https?:", "", declared).removesuffix("#")
+        if isinstance(declared, str)
+        else declared
+    )
     for name, uri in DIALECTS.items():
         if re.sub(r"^https?:", "", uri).removesuffix("#") == wanted:
             if "$schema" in node and isinstance(node, dict):
                 node["$schema"] = uri
             return name
-    raise SchemaError(f"The dialect {declared!r:.200} is not supported; $schema may be {', '.join(DIALECTS.values())}, or missing.")
+    raise SchemaError(
+        f"The dialect {declared!r:.200} is not supported; $schema may be {', '.join(DIALECTS.values())}, or missing."
+    )
 
 
 def _children(keyword: str, value: Any) -> list[Any]:
@@ -256,7 +315,9 @@ def _children(keyword: str, value: Any) -> list[Any]:
     return [child for child in value if isinstance(child, dict | bool)]
 
 
-def _order(starts: Iterable[_Place], edges: Callable[[_Place], list[_Place]]) -> tuple[list[_Place], bool]:
+def _order(
+    starts: Iterable[_Place], edges: Callable[[_Place], list[_Place]]
+) -> tuple[list[_Place], bool]:
     """Return every place that the edges lead to, each after those it leads to, and whether there is a loop."""
     done: dict[_Place, bool] = {}
     order: list[_Place] = []
@@ -288,7 +349,9 @@ def _longest(order: Iterable[_Place], edges: Callable[[_Place], list[_Place]]) -
 
 def _join(base: str, reference: str) -> str:
     """Resolve a reference (RFC 3986, section 5) against a base of whatever scheme."""
-    from urllib.parse import urljoin  # late: it is slow to load, and most schemas have no references
+    from urllib.parse import (
+        urljoin,
+    )  # late: it is slow to load, and most schemas have no references
 
     if reference.startswith("#") or not reference:
         return base + reference
@@ -297,7 +360,11 @@ def _join(base: str, reference: str) -> str:
     scheme, _, rest = base.partition(":")
     # The standard function joins only under schemes it has heard of. Under one without a hierarchy (urn:) there is nothing to join.
     try:
-        return scheme + urljoin("http:" + rest, reference).removeprefix("http") if rest.startswith("/") else reference
+        return (
+            scheme + urljoin("http:" + rest, reference).removeprefix("http")
+            if rest.startswith("/")
+            else reference
+        )
     except ValueError:
         return reference  # malformed; the engine says how
 
@@ -308,7 +375,9 @@ def _key(uri: str, anchor: str = "") -> str:
 
     scheme, _, rest = unquote(uri).partition(":")
     host, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
-    return f"{scheme.lower()}://{_PORT.sub('', host.lower())}{posixpath.normpath('/' + path)}#{anchor}"
+    return (
+        f"{scheme.lower()}://{_PORT.sub('', host.lower())}{posixpath.normpath('/' + path)}#{anchor}"
+    )
 
 
 def _follow(node: Any, pointer: str) -> Any:

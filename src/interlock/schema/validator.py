@@ -98,8 +98,17 @@ class Validator:
             elif work * size <= MAX_WORK and work * _largest(value, survey.choice) <= MAX_ACCOUNT:
                 self._engine.validate(value)
         except ValueError as error:
-            return [_violation(error) if hasattr(error, "instance_path") else Violation("", f"the value is not JSON: {error}")]
-        return [Violation("", "the value does not match the schema; it is too large, or the schema too entangled, to say where")]
+            return [
+                _violation(error)
+                if hasattr(error, "instance_path")
+                else Violation("", f"the value is not JSON: {error}")
+            ]
+        return [
+            Violation(
+                "",
+                "the value does not match the schema; it is too large, or the schema too entangled, to say where",
+            )
+        ]
 
 
 def compile(schema: Mapping[str, Any] | bool, *, formats: bool = True) -> Validator:
@@ -116,12 +125,20 @@ def compile(schema: Mapping[str, Any] | bool, *, formats: bool = True) -> Valida
     try:
         encoded = msgspec.json.encode(schema, enc_hook=_plain)
         if len(encoded) > MAX_BYTES:
-            raise SchemaError(f"The schema is {len(encoded)} bytes of JSON; {MAX_BYTES} are allowed.")
-        return _compile(encoded, formats) if len(encoded) <= _CACHED_BYTES else _compile.__wrapped__(encoded, formats)
+            raise SchemaError(
+                f"The schema is {len(encoded)} bytes of JSON; {MAX_BYTES} are allowed."
+            )
+        return (
+            _compile(encoded, formats)
+            if len(encoded) <= _CACHED_BYTES
+            else _compile.__wrapped__(encoded, formats)
+        )
     except SchemaError:
         raise
     except RecursionError:
-        raise SchemaError(f"The schema is nested too deeply; {MAX_DEPTH} levels are allowed.") from None
+        raise SchemaError(
+            f"The schema is nested too deeply; {MAX_DEPTH} levels are allowed."
+        ) from None
     except (TypeError, ValueError, OverflowError) as error:
         raise SchemaError(f"The schema is not JSON: {error}") from None
 
@@ -141,11 +158,17 @@ def _compile(encoded: bytes, formats: bool) -> Validator:
     return Validator(_engine(schema, survey, formats), survey)
 
 
-def _engine(schema: dict[str, Any] | bool, survey: Survey, formats: bool) -> jsonschema_rs.Validator:
+def _engine(
+    schema: dict[str, Any] | bool, survey: Survey, formats: bool
+) -> jsonschema_rs.Validator:
     looks = _check_patterns(survey)
     import jsonschema_rs as rs  # late: its loading would be half of the time that `import interlock` may take
 
-    classes = {"2020-12": rs.Draft202012Validator, "2019-09": rs.Draft201909Validator, "draft-07": rs.Draft7Validator}
+    classes = {
+        "2020-12": rs.Draft202012Validator,
+        "2019-09": rs.Draft201909Validator,
+        "draft-07": rs.Draft7Validator,
+    }
     linear = rs.RegexOptions(size_limit=MAX_REGEX_BYTES)
     try:
         return classes[survey.dialect](
@@ -159,11 +182,21 @@ def _engine(schema: dict[str, Any] | bool, survey: Survey, formats: bool) -> jso
     except rs.ValidationError as error:
         where = f" (at {_pointer(error.instance_path)})" if error.instance_path else ""
         if getattr(error.kind, "format", None) == "regex":
-            never = ", or looks around, which only `pattern` may" if "patternProperties" in error.instance_path[-2:] else ""
-            raise SchemaError(f"The pattern {_short(error.instance)} is malformed or too large{never}{where}.") from None
+            never = (
+                ", or looks around, which only `pattern` may"
+                if "patternProperties" in error.instance_path[-2:]
+                else ""
+            )
+            raise SchemaError(
+                f"The pattern {_short(error.instance)} is malformed or too large{never}{where}."
+            ) from None
         if error.kind.name == "$ref":
-            raise SchemaError(f"The schema leads outside itself, where nothing is ever fetched: {_words(error)}.") from None
-        raise SchemaError(f"The schema is not valid {survey.dialect}: {_words(error)}{where}.") from None
+            raise SchemaError(
+                f"The schema leads outside itself, where nothing is ever fetched: {_words(error)}."
+            ) from None
+        raise SchemaError(
+            f"The schema is not valid {survey.dialect}: {_words(error)}{where}."
+        ) from None
 
 
 def _refuse(uri: str) -> Any:
@@ -176,8 +209,13 @@ def _check_patterns(survey: Survey) -> bool:
     Compiling many large patterns cannot, nor can look-around inside look-around, which no limit on backtracking holds: each level
     is another power of the length of the text.
     """
-    if sum(1 for pattern in {**survey.patterns, **survey.name_patterns} if _LARGE.search(pattern)) > MAX_LARGE_REGEXES:
-        raise SchemaError(f"More than {MAX_LARGE_REGEXES} patterns have counts over 99 or Unicode classes; use fewer or smaller ones.")
+    if (
+        sum(1 for pattern in {**survey.patterns, **survey.name_patterns} if _LARGE.search(pattern))
+        > MAX_LARGE_REGEXES
+    ):
+        raise SchemaError(
+            f"More than {MAX_LARGE_REGEXES} patterns have counts over 99 or Unicode classes; use fewer or smaller ones."
+        )
     return any([_looks(pattern) for pattern in survey.patterns])
 
 
@@ -194,11 +232,15 @@ def _looks(pattern: str) -> bool:
         elif part[0] == "(":
             looks = len(part) > 1
             if looks and any(groups):
-                raise SchemaError(f"The pattern {_short(pattern)} has look-around inside look-around; write it flat.")
+                raise SchemaError(
+                    f"The pattern {_short(pattern)} has look-around inside look-around; write it flat."
+                )
             groups.append(looks)
             total += looks
     if total > MAX_LOOK_AROUNDS:
-        raise SchemaError(f"The pattern {_short(pattern)} looks around {total} times; {MAX_LOOK_AROUNDS} times are allowed.")
+        raise SchemaError(
+            f"The pattern {_short(pattern)} looks around {total} times; {MAX_LOOK_AROUNDS} times are allowed."
+        )
     return refers or total > 0
 
 
@@ -210,13 +252,17 @@ def _pattern_keyword(rs: Any, patterns: Iterable[str]) -> type[jsonschema_rs.Key
     for pattern in patterns:
         looks = _looks(pattern)
         try:
-            engine = rs.Draft202012Validator({"pattern": pattern}, pattern_options=backtracking if looks else linear)
+            engine = rs.Draft202012Validator(
+                {"pattern": pattern}, pattern_options=backtracking if looks else linear
+            )
         except rs.ValidationError:
             raise SchemaError(f"The pattern {_short(pattern)} is malformed or too large.") from None
         ready[pattern] = (engine, looks)
 
     class Pattern:
-        def __init__(self, parent_schema: dict[str, Any], value: Any, schema_path: list[str | int]) -> None:
+        def __init__(
+            self, parent_schema: dict[str, Any], value: Any, schema_path: list[str | int]
+        ) -> None:
             self.value = value
             self.engine, self.looks = ready[value]
 
@@ -224,7 +270,9 @@ def _pattern_keyword(rs: Any, patterns: Iterable[str]) -> type[jsonschema_rs.Key
             if not isinstance(instance, str):
                 return
             if self.looks and len(instance) > MAX_LOOKED_AT:
-                raise ValueError(f"{_MASK} is longer than {MAX_LOOKED_AT} characters, the most that {_short(self.value)} is tried on")
+                raise ValueError(
+                    f"{_MASK} is longer than {MAX_LOOKED_AT} characters, the most that {_short(self.value)} is tried on"
+                )
             if not self.engine.is_valid(instance):
                 raise ValueError(f"{_MASK} does not match {_short(self.value)}")
 

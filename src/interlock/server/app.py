@@ -88,8 +88,16 @@ class Server:
         revisions = (revisions,) if isinstance(revisions, str) else revisions
         unknown = [r for r in revisions if r not in REVISIONS]
         if unknown or not revisions:
-            raise ValueError(f"unknown revisions: {', '.join(unknown) or 'none given'}; there are {', '.join(REVISIONS)}")
-        check_numbers(1, page_size=page_size, threads=threads, calls_per_peer=calls_per_peer, concurrency=concurrency)
+            raise ValueError(
+                f"unknown revisions: {', '.join(unknown) or 'none given'}; there are {', '.join(REVISIONS)}"
+            )
+        check_numbers(
+            1,
+            page_size=page_size,
+            threads=threads,
+            calls_per_peer=calls_per_peer,
+            concurrency=concurrency,
+        )
         check_numbers(0, list_ttl_ms=list_ttl_ms, queue=queue)
         self.info = t.Implementation(
             name=name,
@@ -104,21 +112,36 @@ class Server:
         self.timeout, self.calls_per_peer = timeout, calls_per_peer
         self.extensions = tuple(extensions)
         self.tools: Shelf[ToolFeature] = Shelf("tool", lambda: self._changed("tools"))
-        self.resources: Shelf[ResourceFeature] = Shelf("resource", lambda: self._changed("resources"))
-        self.templates: Shelf[TemplateFeature] = Shelf("resource template", lambda: self._changed("resources"))
+        self.resources: Shelf[ResourceFeature] = Shelf(
+            "resource", lambda: self._changed("resources")
+        )
+        self.templates: Shelf[TemplateFeature] = Shelf(
+            "resource template", lambda: self._changed("resources")
+        )
         self.prompts: Shelf[PromptFeature] = Shelf("prompt", lambda: self._changed("prompts"))
         self.listeners: set[Listener] = set()
-        self.rounds = Rounds(Seal(list(state_keys) or [state_key()], seconds=asking_seconds), park=park)
+        self.rounds = Rounds(
+            Seal(list(state_keys) or [state_key()], seconds=asking_seconds), park=park
+        )
         self.completions = Completions(self)
         self._scopes: frozenset[str] | None = None
         self._sorted_templates: list[TemplateFeature] | None = None
-        self._middleware = [*middleware, *(layer for extension in extensions for layer in extension.middleware)]
+        self._middleware = [
+            *middleware,
+            *(layer for extension in extensions for layer in extension.middleware),
+        ]
         self._lifespan = Lifespan((lambda: lifespan(self)) if lifespan is not None else None)
         self._limits = (concurrency, queue)
         self.handlers = Handlers(self)
         self._handler: Handler | None = None
         methods = methods_of(self.extensions)
-        self.identity = Identity(self.info, self.capabilities, instructions=instructions, revisions=tuple(revisions), methods=methods)
+        self.identity = Identity(
+            self.info,
+            self.capabilities,
+            instructions=instructions,
+            revisions=tuple(revisions),
+            methods=methods,
+        )
 
     # -- what there is -----------------------------------------------------------------------------------
 
@@ -140,7 +163,9 @@ class Server:
             logging={},
             completions={} if self.completions else None,
             prompts=listed if len(self.prompts) or "prompts" in self._offered else None,
-            resources=t.ResourcesCapability(subscribe=True, list_changed=True) if resources else None,
+            resources=t.ResourcesCapability(subscribe=True, list_changed=True)
+            if resources
+            else None,
             tools=listed if len(self.tools) or "tools" in self._offered else None,
             extensions={extension.id: extension.settings for extension in self.extensions} or None,
         )
@@ -151,8 +176,15 @@ class Server:
     def scopes(self) -> frozenset[str]:
         """All the scopes that any feature asks for; empty where everything is for everybody."""
         if self._scopes is None:
-            shelves: tuple[Shelf[Any], ...] = (self.tools, self.resources, self.templates, self.prompts)
-            self._scopes = frozenset(scope for shelf in shelves for feature in shelf.all() for scope in feature.scopes)
+            shelves: tuple[Shelf[Any], ...] = (
+                self.tools,
+                self.resources,
+                self.templates,
+                self.prompts,
+            )
+            self._scopes = frozenset(
+                scope for shelf in shelves for feature in shelf.all() for scope in feature.scopes
+            )
         return self._scopes
 
     # -- tools ---------------------------------------------------------------------------------------------
@@ -203,9 +235,13 @@ class Server:
 
         return decorate
 
-    def add_tool(self, function: Callable[..., Any], *, replace: bool = False, **options: Any) -> None:
+    def add_tool(
+        self, function: Callable[..., Any], *, replace: bool = False, **options: Any
+    ) -> None:
         """Add a tool, also while the server runs; options as for `tool`. ValueError where its name is taken, unless `replace`."""
-        self.tools.add(make_tool(function, Context, default_timeout=self.timeout, **options), replace=replace)
+        self.tools.add(
+            make_tool(function, Context, default_timeout=self.timeout, **options), replace=replace
+        )
 
     def remove_tool(self, name: str) -> None:
         """Take a tool away, also while the server runs. Raises KeyError."""
@@ -222,7 +258,9 @@ class Server:
         `ttl_ms` and `cache_scope` (for how long and for whom a client may keep it) (2026-07-28, "Resources").
         """
         if not isinstance(uri, str):
-            raise TypeError("a resource needs a URI: @server.resource('docs://readme') or @server.resource('docs://{name}')")
+            raise TypeError(
+                "a resource needs a URI: @server.resource('docs://readme') or @server.resource('docs://{name}')"
+            )
 
         def decorate(function: Function) -> Function:
             self.add_resource(uri, function, **options)
@@ -231,7 +269,12 @@ class Server:
         return decorate
 
     def add_resource(
-        self, uri: str, content: Callable[..., Any] | str | bytes | Path | t.ResourceContents, *, replace: bool = False, **options: Any
+        self,
+        uri: str,
+        content: Callable[..., Any] | str | bytes | Path | t.ResourceContents,
+        *,
+        replace: bool = False,
+        **options: Any,
     ) -> None:
         """Add a resource, also while the server runs: a function, or its content as text, bytes or the path of a file.
 
@@ -241,11 +284,19 @@ class Server:
 
         template = Template(uri)
         if template.literal:
-            self.resources.add(make_resource(uri, content, Context, default_timeout=self.timeout, **options), replace=replace)
+            self.resources.add(
+                make_resource(uri, content, Context, default_timeout=self.timeout, **options),
+                replace=replace,
+            )
         elif callable(content):
-            self.templates.add(make_template(template, content, Context, default_timeout=self.timeout, **options), replace=replace)
+            self.templates.add(
+                make_template(template, content, Context, default_timeout=self.timeout, **options),
+                replace=replace,
+            )
         else:
-            raise TypeError(f"{uri} is a template: it needs a function that reads what its variables name")
+            raise TypeError(
+                f"{uri} is a template: it needs a function that reads what its variables name"
+            )
 
     def remove_resource(self, uri: str) -> None:
         """Take a resource or a template away, also while the server runs. Raises KeyError."""
@@ -254,18 +305,24 @@ class Server:
     def templates_by_specificity(self) -> list[TemplateFeature]:
         """The templates, those first that say most about a URI."""
         if self._sorted_templates is None:
-            self._sorted_templates = sorted(self.templates.all(), key=lambda feature: feature.template.specificity)
+            self._sorted_templates = sorted(
+                self.templates.all(), key=lambda feature: feature.template.specificity
+            )
         return self._sorted_templates
 
     def may_subscribe(self, uri: str, caller: Caller) -> bool:
         """Whether there is a resource to watch behind a URI."""
-        return self.resources.get(uri) is not None or any(f.template.match(uri) is not None for f in self.templates.all())
+        return self.resources.get(uri) is not None or any(
+            f.template.match(uri) is not None for f in self.templates.all()
+        )
 
     @overload
     def prompt(self, function: Function, /) -> Function: ...
 
     @overload
-    def prompt(self, name: str | None = None, /, **options: Any) -> Callable[[Function], Function]: ...
+    def prompt(
+        self, name: str | None = None, /, **options: Any
+    ) -> Callable[[Function], Function]: ...
 
     def prompt(self, function: Any = None, /, **options: Any) -> Any:
         """Make a function a prompt; with or without parentheses.
@@ -285,9 +342,13 @@ class Server:
 
         return decorate
 
-    def add_prompt(self, function: Callable[..., Any], *, replace: bool = False, **options: Any) -> None:
+    def add_prompt(
+        self, function: Callable[..., Any], *, replace: bool = False, **options: Any
+    ) -> None:
         """Add a prompt, also while the server runs; options as for `prompt`. ValueError where its name is taken, unless `replace`."""
-        self.prompts.add(make_prompt(function, Context, default_timeout=self.timeout, **options), replace=replace)
+        self.prompts.add(
+            make_prompt(function, Context, default_timeout=self.timeout, **options), replace=replace
+        )
 
     def remove_prompt(self, name: str) -> None:
         """Take a prompt away, also while the server runs. Raises KeyError."""
@@ -301,7 +362,9 @@ class Server:
         self, of: str | None = None, argument: str | None = None, /, *, timeout: float | None = None
     ) -> Callable[[Function], Function]: ...
 
-    def completion(self, function: Any = None, argument: str | None = None, /, *, timeout: float | None = None) -> Any:
+    def completion(
+        self, function: Any = None, argument: str | None = None, /, *, timeout: float | None = None
+    ) -> Any:
         """Make a function suggest values: `@server.completion` for every argument, or for one of them with
         `@server.completion("prompt name or URI template", "argument")`.
 
@@ -310,13 +373,17 @@ class Server:
         Enum need no function (2026-07-28, "Completion").
         """
         if callable(function):
-            self.completions.add(completion_of(function, Context, timeout or self.timeout), None, None)
+            self.completions.add(
+                completion_of(function, Context, timeout or self.timeout), None, None
+            )
             return function
         if (function is None) != (argument is None):
             raise TypeError("name both what is completed and its argument, or neither")
 
         def decorate(decorated: Function) -> Function:
-            self.completions.add(completion_of(decorated, Context, timeout or self.timeout), function, argument)
+            self.completions.add(
+                completion_of(decorated, Context, timeout or self.timeout), function, argument
+            )
             return decorated
 
         return decorate
@@ -356,7 +423,11 @@ class Server:
             return stack(self.handlers.handle, *self._middleware)
         from .middleware import limited  # late: only for servers that are limited
 
-        return stack(self.handlers.handle, limited(concurrency, queue, f"The server {self.name}"), *self._middleware)
+        return stack(
+            self.handlers.handle,
+            limited(concurrency, queue, f"The server {self.name}"),
+            *self._middleware,
+        )
 
     @property
     def handler(self) -> Handler:
@@ -369,7 +440,9 @@ class Server:
         """The handler of an extension's method."""
         return next((e.methods[method][1] for e in self.extensions if method in e.methods), None)
 
-    async def serve(self, channel: Channel, *, principal: Principal | None = None, stranger: bool = False) -> None:
+    async def serve(
+        self, channel: Channel, *, principal: Principal | None = None, stranger: bool = False
+    ) -> None:
         """Serve one peer over a channel until it closes; a `stranger` may be anybody, and has no scopes without a principal."""
         try:
             await self._lifespan.enter()
@@ -378,7 +451,9 @@ class Server:
             raise
         try:
             handler = by_strangers(self.handler) if stranger else self.handler
-            await serve(handler, self.identity, channel, principal=principal, most_calls=self.calls_per_peer)
+            await serve(
+                handler, self.identity, channel, principal=principal, most_calls=self.calls_per_peer
+            )
         finally:
             await self.leave()
 
@@ -441,6 +516,8 @@ class Server:
         that share a `store`, `grace` seconds for calls at the end, `proxies` that are believed whom they speak for, and what `http_app`
         takes), "unix" (with `path`) or "tcp" (with `host`, `port`). `limit`: the most bytes of one message ("http" has `limits`).
         """
-        from .running import run  # late: signals and event loops, which a server in memory does not need
+        from .running import (
+            run,
+        )  # late: signals and event loops, which a server in memory does not need
 
         run(self, transport, **options)

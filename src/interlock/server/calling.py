@@ -53,11 +53,15 @@ class Calling:
             if context is not None:
                 context.abandon()
             raise
-        if inspect.isawaitable(value):  # a plain function around an async one, as decorators make them
+        if inspect.isawaitable(
+            value
+        ):  # a plain function around an async one, as decorators make them
             return await value
         return await _last(value, context) if inspect.isasyncgen(value) else value
 
-    async def _run_within_limits(self, call: Call, values: dict[str, Any], context: Context[Any] | None) -> Any:
+    async def _run_within_limits(
+        self, call: Call, values: dict[str, Any], context: Context[Any] | None
+    ) -> Any:
         async with AsyncExitStack() as limits:
             if call.gate is not None:
                 await limits.enter_async_context(call.gate)
@@ -71,7 +75,9 @@ class Calling:
                     return await self._run(call, values, context)
             except TimeoutError:
                 if deadline.expired():
-                    raise t.TimedOut(f"The call took longer than {call.timeout:g} seconds and was stopped.") from None
+                    raise t.TimedOut(
+                        f"The call took longer than {call.timeout:g} seconds and was stopped."
+                    ) from None
                 raise
             finally:
                 if context is not None:
@@ -83,7 +89,9 @@ class Calling:
             self._workers.close()
 
 
-def pausing(deadline: asyncio.Timeout, seconds: float, now: Callable[[], float]) -> Callable[[bool], None]:
+def pausing(
+    deadline: asyncio.Timeout, seconds: float, now: Callable[[], float]
+) -> Callable[[bool], None]:
     """Stop the clock while a person is asked, however many questions are open at once, and go on after."""
     left, open_questions = seconds, 0
 

@@ -56,10 +56,14 @@ class MemoryBus:
     """The bus of one process; `publish` may be called from any thread."""
 
     def __init__(self) -> None:
-        self._listeners: dict[object, tuple[asyncio.AbstractEventLoop, Callable[[Change], None]]] = {}
+        self._listeners: dict[
+            object, tuple[asyncio.AbstractEventLoop, Callable[[Change], None]]
+        ] = {}
         self._past: deque[Change] = deque(maxlen=_MOST_REMEMBERED)
         self._count = 0
-        self._origin = os.urandom(8).hex()  # positions of another bus, or of an earlier process, mean nothing here
+        self._origin = os.urandom(
+            8
+        ).hex()  # positions of another bus, or of an earlier process, mean nothing here
 
     @property
     def position(self) -> str:
@@ -69,12 +73,17 @@ class MemoryBus:
     async def since(self, position: str) -> list[tuple[Change, str]] | None:
         """The changes after a position; None where that is too long ago, or of another bus."""
         origin, _, number = position.partition("-")
-        known = origin == self._origin and number.isascii() and number.isdigit() and len(number) <= 18
+        known = (
+            origin == self._origin and number.isascii() and number.isdigit() and len(number) <= 18
+        )
         missed = self._count - int(number) if known else -1
         if not 0 <= missed <= len(self._past):
             return None
         first = self._count - missed + 1
-        return [(c, f"{self._origin}-{first + n}") for n, c in enumerate(list(self._past)[len(self._past) - missed :])]
+        return [
+            (c, f"{self._origin}-{first + n}")
+            for n, c in enumerate(list(self._past)[len(self._past) - missed :])
+        ]
 
     def publish(self, change: Change) -> None:
         """Tell everyone who listens."""
@@ -134,24 +143,48 @@ _NOTICES: dict[Kind, str] = {
 }
 
 
-_NONE: frozenset[str] = frozenset()  # one for all: Python makes each anew, and there may be thousands
+_NONE: frozenset[str] = (
+    frozenset()
+)  # one for all: Python makes each anew, and there may be thousands
 _LISTS: tuple[Kind, ...] = ("tools", "prompts", "resources")
 
 
 class Listener:
     """What one subscription has yet to be told. A change that waits already is not noted twice, so a slow peer costs little."""
 
-    __slots__ = ("__weakref__", "_bus", "_closed", "_deaf_until", "_kinds", "_meanwhile", "_pending", "_stirred", "_uris")  # there are many
+    __slots__ = (
+        "__weakref__",
+        "_bus",
+        "_closed",
+        "_deaf_until",
+        "_kinds",
+        "_meanwhile",
+        "_pending",
+        "_stirred",
+        "_uris",
+    )  # there are many
 
     def __init__(self, wanted: t.SubscriptionFilter, bus: ChangeBus | None = None) -> None:
         remembers: object = bus
         self._bus = remembers if isinstance(remembers, Remembering) else None
-        lists = (wanted.tools_list_changed, wanted.prompts_list_changed, wanted.resources_list_changed)
-        self._kinds: tuple[Kind, ...] = tuple(kind for kind, told in zip(_LISTS, lists, strict=True) if told)
-        self._uris = frozenset(wanted.resource_subscriptions) if wanted.resource_subscriptions else _NONE
+        lists = (
+            wanted.tools_list_changed,
+            wanted.prompts_list_changed,
+            wanted.resources_list_changed,
+        )
+        self._kinds: tuple[Kind, ...] = tuple(
+            kind for kind, told in zip(_LISTS, lists, strict=True) if told
+        )
+        self._uris = (
+            frozenset(wanted.resource_subscriptions) if wanted.resource_subscriptions else _NONE
+        )
         self._pending: dict[Change, str] = {}  # with the position of each
-        self._meanwhile: list[tuple[Change, str]] | None = None  # what is heard while it is being found out what was missed
-        self._deaf_until = ""  # the place up to which all is noted already, though it has yet to be heard
+        self._meanwhile: list[tuple[Change, str]] | None = (
+            None  # what is heard while it is being found out what was missed
+        )
+        self._deaf_until = (
+            ""  # the place up to which all is noted already, though it has yet to be heard
+        )
         self._stirred = Bell()
         self._closed = False
 
@@ -172,8 +205,12 @@ class Listener:
         if self._deaf_until:
             if place == self._deaf_until:
                 self._deaf_until = ""
-        elif change.kind in self._kinds or (change.kind == "resource" and self._watches(change.uri or "")):
-            self._pending.setdefault(change, place)  # the first of several places: who goes on from there hears the others again
+        elif change.kind in self._kinds or (
+            change.kind == "resource" and self._watches(change.uri or "")
+        ):
+            self._pending.setdefault(
+                change, place
+            )  # the first of several places: who goes on from there hears the others again
             self._stirred.set()
 
     @property
@@ -195,10 +232,14 @@ class Listener:
             if missed is not None:
                 newest = missed[-1][1] if missed else position
                 ahead = await self._bus.since(heard)
-                self._deaf_until = newest if any(place == newest for _, place in ahead or ()) else ""
+                self._deaf_until = (
+                    newest if any(place == newest for _, place in ahead or ()) else ""
+                )
         if missed is None:
             now = self._bus.position if self._bus is not None else ""
-            everything = [Change(kind) for kind in sorted(self._kinds)] + [Change("resource", uri) for uri in sorted(self._uris)]
+            everything = [Change(kind) for kind in sorted(self._kinds)] + [
+                Change("resource", uri) for uri in sorted(self._uris)
+            ]
             missed = [(change, now) for change in everything]
         meanwhile, self._meanwhile = self._meanwhile, None
         deaf_until, self._deaf_until = self._deaf_until, ""
@@ -222,14 +263,19 @@ class Listener:
                 change = next(iter(self._pending))
                 meta = _placed(self._pending.pop(change))
                 if change.kind == "resource":
-                    yield _NOTICES[change.kind], t.ResourceUpdatedNotificationParams(uri=change.uri or "", meta=meta)
+                    yield (
+                        _NOTICES[change.kind],
+                        t.ResourceUpdatedNotificationParams(uri=change.uri or "", meta=meta),
+                    )
                 else:
                     yield _NOTICES[change.kind], t.ListChangedNotificationParams(meta=meta)
             if self._closed:
                 return
 
     def _watches(self, uri: str) -> bool:
-        return uri in self._uris or any(uri.startswith(f"{watched.rstrip('/')}/") for watched in self._uris)
+        return uri in self._uris or any(
+            uri.startswith(f"{watched.rstrip('/')}/") for watched in self._uris
+        )
 
 
 def _placed(position: str) -> Raw:

@@ -24,7 +24,13 @@ class CompletionFeature(Struct, frozen=True):
 
     def values(self, p: t.CompleteRequestParams, given: Mapping[str, str]) -> dict[str, Any]:
         """The arguments to call it with."""
-        all_there_is = {"value": p.argument.value, "ref": p.ref, "argument": p.argument, "arguments": dict(given), "context": p.context}
+        all_there_is = {
+            "value": p.argument.value,
+            "ref": p.ref,
+            "argument": p.argument,
+            "arguments": dict(given),
+            "context": p.context,
+        }
         return {name: all_there_is[name] for name in self.wants}
 
 
@@ -43,14 +49,24 @@ class Completions:
         else:
             self._each[of, argument] = feature
 
-    def get(self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str) -> CompletionFeature | None:
+    def get(
+        self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str
+    ) -> CompletionFeature | None:
         """The function that suggests values for an argument, where there is one."""
         of = ref.name if isinstance(ref, t.PromptReference) else ref.uri
-        return self._each.get((of, argument)) or (self._other if not self._has_choices(ref, argument) else None)
+        return self._each.get((of, argument)) or (
+            self._other if not self._has_choices(ref, argument) else None
+        )
 
-    def _has_choices(self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str) -> bool:
+    def _has_choices(
+        self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str
+    ) -> bool:
         server = self._server
-        feature: Any = server.prompts.get(ref.name) if isinstance(ref, t.PromptReference) else server.templates.get(ref.uri)
+        feature: Any = (
+            server.prompts.get(ref.name)
+            if isinstance(ref, t.PromptReference)
+            else server.templates.get(ref.uri)
+        )
         return feature is not None and argument in feature.strings.choices
 
     def __bool__(self) -> bool:
@@ -58,10 +74,14 @@ class Completions:
         if self._other is not None or self._each:
             return True
         server = self._server
-        return any(f.strings.choices for f in server.prompts.all()) or any(f.strings.choices for f in server.templates.all())
+        return any(f.strings.choices for f in server.prompts.all()) or any(
+            f.strings.choices for f in server.templates.all()
+        )
 
 
-def completion_of(function: Callable[..., Any], context_type: type[Any], timeout: float | None) -> CompletionFeature:
+def completion_of(
+    function: Callable[..., Any], context_type: type[Any], timeout: float | None
+) -> CompletionFeature:
     """Take in a completion function. Raises TypeError for a parameter that it cannot be given.
 
     Parameters are given by their names: `value` (what was typed), `arguments` (the others that are known, by name), `ref`,
@@ -77,6 +97,11 @@ def completion_of(function: Callable[..., Any], context_type: type[Any], timeout
         elif name in ("value", "ref", "argument", "arguments", "context"):
             wants.add(name)
         else:
-            raise TypeError(f"a completion function is given value, arguments, ref, argument, context or a Context, not {name!r}")
+            raise TypeError(
+                f"a completion function is given value, arguments, ref, argument, context or a Context, not {name!r}"
+            )
     name = getattr(function, "__name__", "completion")
-    return CompletionFeature(call_of(function, takes_context, timeout=timeout, concurrency=None, queue=0, name=name), frozenset(wants))
+    return CompletionFeature(
+        call_of(function, takes_context, timeout=timeout, concurrency=None, queue=0, name=name),
+        frozenset(wants),
+    )

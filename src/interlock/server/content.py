@@ -57,12 +57,16 @@ def resource_result(value: Any, uri: str, mime_type: str | None) -> t.ReadResour
     """The result of reading a resource: text, bytes, media, contents, several of them, or data that becomes JSON."""
     if isinstance(value, t.ReadResourceResult):
         return value
-    several: Sequence[Any] = value if isinstance(value, list | tuple) and _is_contents(value) else [value]
+    several: Sequence[Any] = (
+        value if isinstance(value, list | tuple) and _is_contents(value) else [value]
+    )
     return t.ReadResourceResult(contents=[contents(item, uri, mime_type) for item in several])
 
 
 def _is_contents(values: Sequence[Any]) -> bool:
-    return bool(values) and all(isinstance(v, t.ResourceContents | bytes | Image | Audio | File) for v in values)
+    return bool(values) and all(
+        isinstance(v, t.ResourceContents | bytes | Image | Audio | File) for v in values
+    )
 
 
 def contents(value: Any, uri: str, mime_type: str | None) -> t.ResourceContents:
@@ -73,7 +77,9 @@ def contents(value: Any, uri: str, mime_type: str | None) -> t.ResourceContents:
         return value.resource
     if isinstance(value, File):
         made = value.content().resource
-        return made if value.uri else msgspec.structs.replace(made, uri=uri)  # its name alone says nothing to who asked for this one
+        return (
+            made if value.uri else msgspec.structs.replace(made, uri=uri)
+        )  # its name alone says nothing to who asked for this one
     if isinstance(value, Image | Audio):
         media = value.content()
         return t.ResourceContents(uri=uri, mime_type=mime_type or media.mime_type, blob=media.data)
@@ -81,5 +87,9 @@ def contents(value: Any, uri: str, mime_type: str | None) -> t.ResourceContents:
         mime = mime_type or guess_mime(uri) or "application/octet-stream"
         return t.ResourceContents(uri=uri, mime_type=mime, blob=base64.b64encode(value).decode())
     if isinstance(value, str):
-        return t.ResourceContents(uri=uri, mime_type=mime_type or guess_mime(uri) or "text/plain", text=value)
-    return t.ResourceContents(uri=uri, mime_type=mime_type or "application/json", text=msgspec.json.encode(value).decode())
+        return t.ResourceContents(
+            uri=uri, mime_type=mime_type or guess_mime(uri) or "text/plain", text=value
+        )
+    return t.ResourceContents(
+        uri=uri, mime_type=mime_type or "application/json", text=msgspec.json.encode(value).decode()
+    )

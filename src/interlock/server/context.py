@@ -42,7 +42,10 @@ class Log:
         """Send `data` (any JSON value) at a level; `logger` names the part of the server that speaks (2026-07-28, "Logging")."""
         wanted = self._context.caller.log_level
         if wanted is not None and _RANK[level] >= _RANK[wanted]:
-            self._context._notify("notifications/message", t.LoggingMessageNotificationParams(level=level, data=data, logger=logger))
+            self._context._notify(
+                "notifications/message",
+                t.LoggingMessageNotificationParams(level=level, data=data, logger=logger),
+            )
 
     def debug(self, data: Any, logger: str | None = None) -> None:
         """Detail for whoever looks for a fault."""
@@ -98,7 +101,9 @@ class Context(Generic[State]):
         self._pauses: Callable[[bool], None] | None = None
         self._waits: list[asyncio.Task[Any]] = []
         self.server = server
-        self.cancelled = False  # for plain functions to look at: nobody waits for the answer any more
+        self.cancelled = (
+            False  # for plain functions to look at: nobody waits for the answer any more
+        )
         self.log = Log(self)
 
     # -- who and what ------------------------------------------------------------------------------
@@ -137,7 +142,10 @@ class Context(Generic[State]):
     @property
     def input_responses(self) -> dict[str, Any]:
         """For tools that write InputRequiredResult by hand: the answers that came with this round, by key."""
-        return {key: msgspec.json.decode(raw) for key, raw in (self._exchange.params.input_responses or {}).items()}
+        return {
+            key: msgspec.json.decode(raw)
+            for key, raw in (self._exchange.params.input_responses or {}).items()
+        }
 
     @property
     def request_state(self) -> str | None:
@@ -147,13 +155,17 @@ class Context(Generic[State]):
 
     # -- telling ------------------------------------------------------------------------------------
 
-    def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+    def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
         """Say how far the call has come; a value that does not grow is not sent (`PRG-02`)."""
         token = self._exchange.meta.progress_token
         if token is None or (self._last_progress is not None and progress <= self._last_progress):
             return
         self._last_progress = progress
-        params = t.ProgressNotificationParams(progress_token=token, progress=progress, total=total, message=message)
+        params = t.ProgressNotificationParams(
+            progress_token=token, progress=progress, total=total, message=message
+        )
         self._notify("notifications/progress", params)
 
     def updated(self, uri: str) -> None:
@@ -184,7 +196,13 @@ class Context(Generic[State]):
     async def elicit(self, message: str, kind: type[T], *, key: str | None = None) -> T: ...
 
     @overload
-    async def elicit(self, message: str, kind: Mapping[str, Any] | UnionType | _SpecialForm, *, key: str | None = None) -> Any: ...
+    async def elicit(
+        self,
+        message: str,
+        kind: Mapping[str, Any] | UnionType | _SpecialForm,
+        *,
+        key: str | None = None,
+    ) -> Any: ...
 
     async def elicit(self, message: str, kind: Any, *, key: str | None = None) -> Any:
         """Ask the person to fill in a form for `kind` (see Form), and return a value of that type.
@@ -194,16 +212,25 @@ class Context(Generic[State]):
         (2026-07-28, "Elicitation"). `key` names the question on the wire.
         """
         asked = form(kind)
-        answer = await self._ask(t.ElicitRequest(t.ElicitRequestParams(message=message, mode="form", requested_schema=asked.schema)), key)
+        answer = await self._ask(
+            t.ElicitRequest(
+                t.ElicitRequestParams(message=message, mode="form", requested_schema=asked.schema)
+            ),
+            key,
+        )
         return asked.read(_accepted(answer, message).content)
 
-    async def elicit_url(self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None) -> None:
+    async def elicit_url(
+        self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
+    ) -> None:
         """Ask the person to visit a page (to sign in, to pay); returns once they agreed, which is not once they are done.
 
         Never put a secret or a pre-authenticated link into `url`. `elicitation_id` is a name of your own for what they do there, for
         `elicitation_complete`; without it one is made. Raises as `elicit` does (`ELI-17`, `ELI-27`).
         """
-        id = elicitation_id if self.caller.era is Era.HANDSHAKE else None  # the stateless era has none (`ELI-19`)
+        id = (
+            elicitation_id if self.caller.era is Era.HANDSHAKE else None
+        )  # the stateless era has none (`ELI-19`)
         params = t.ElicitRequestParams(message=message, mode="url", url=url, elicitation_id=id)
         _accepted(await self._ask(t.ElicitRequest(params), key), message)
 
@@ -225,8 +252,17 @@ class Context(Generic[State]):
             "properties": {"confirm": {"type": "boolean", "title": "Yes", "default": False}},
             "required": ["confirm"],
         }
-        answer = await self._ask(t.ElicitRequest(t.ElicitRequestParams(message=message, mode="form", requested_schema=schema)), key)
-        return isinstance(answer, t.ElicitResult) and answer.action == "accept" and (answer.content or {}).get("confirm") is True
+        answer = await self._ask(
+            t.ElicitRequest(
+                t.ElicitRequestParams(message=message, mode="form", requested_schema=schema)
+            ),
+            key,
+        )
+        return (
+            isinstance(answer, t.ElicitResult)
+            and answer.action == "accept"
+            and (answer.content or {}).get("confirm") is True
+        )
 
     async def sample(
         self,
@@ -251,13 +287,20 @@ class Context(Generic[State]):
         """
         given = [messages] if isinstance(messages, str) else messages
         params = t.CreateMessageRequestParams(
-            messages=[t.SamplingMessage(role="user", content=t.TextContent(m)) if isinstance(m, str) else m for m in given],
+            messages=[
+                t.SamplingMessage(role="user", content=t.TextContent(m))
+                if isinstance(m, str)
+                else m
+                for m in given
+            ],
             max_tokens=max_tokens,
             system_prompt=system,
             temperature=temperature,
             stop_sequences=list(stop) if stop is not None else None,
             model_preferences=preferences,
-            include_context=include_context if include_context in (None, "none") or self._takes_context else None,
+            include_context=include_context
+            if include_context in (None, "none") or self._takes_context
+            else None,
             tools=list(tools) if tools is not None else None,
             tool_choice=tool_choice,
             metadata=metadata,
@@ -271,7 +314,9 @@ class Context(Generic[State]):
         """The folders that the client lets the server work in (2026-07-28, "Roots"). Raises Unanswerable where it has none to name."""
         answer = await self._ask(t.ListRootsRequest(t.ListRootsRequestParams()), key)
         if not isinstance(answer, t.ListRootsResult):
-            raise t.ProtocolError("The client answered a request for its roots with something else.")
+            raise t.ProtocolError(
+                "The client answered a request for its roots with something else."
+            )
         return answer.roots
 
     async def once(self, name: str, do: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -298,7 +343,9 @@ class Context(Generic[State]):
         """
         if threading.get_ident() == self._thread:
             _drop(awaitable)
-            raise RuntimeError("ctx.wait is for plain functions, which run in a thread; an async function uses await")
+            raise RuntimeError(
+                "ctx.wait is for plain functions, which run in a thread; an async function uses await"
+            )
         if self.cancelled:  # and the loop may have gone by now
             _drop(awaitable)
             raise asyncio.CancelledError
@@ -334,7 +381,10 @@ class Context(Generic[State]):
     async def _ask(self, request: t.InputRequest, key: str | None) -> t.InputResponse:
         lacking = required_capability(request, self.caller.capabilities)
         if lacking is not None:
-            raise t.Unanswerable(f"This tool needs to ask something that this client cannot be asked ({lacking[0]}).", lacking[0])
+            raise t.Unanswerable(
+                f"This tool needs to ask something that this client cannot be asked ({lacking[0]}).",
+                lacking[0],
+            )
         if self._pauses is not None:
             self._pauses(True)
         try:

@@ -57,12 +57,19 @@ class Foreign:
         try:
             return self._write(value, mode="json", by_alias=True, warnings="error")
         except ValueError:
-            return self._write(self._checked(self._adapter.validate_python, value), mode="json", by_alias=True, warnings=False)
+            return self._write(
+                self._checked(self._adapter.validate_python, value),
+                mode="json",
+                by_alias=True,
+                warnings=False,
+            )
 
     def schema(self, *, out: bool) -> JSONObject:
         """The JSON Schema of what is read or, with `out`, of what is written. Raises TypeError where there is none."""
         try:
-            drawn: JSONObject = self._adapter.json_schema(mode="serialization" if out else "validation")
+            drawn: JSONObject = self._adapter.json_schema(
+                mode="serialization" if out else "validation"
+            )
         except self._unwritable as bad:
             raise TypeError(str(bad).partition("\n")[0]) from None
         return drawn
@@ -72,7 +79,12 @@ class Foreign:
             return read(value)
         except self._invalid as bad:
             found: Any = bad
-            raise Misfit([(error["loc"], error["msg"]) for error in found.errors(include_url=False, include_context=False)]) from None
+            raise Misfit(
+                [
+                    (error["loc"], error["msg"])
+                    for error in found.errors(include_url=False, include_context=False)
+                ]
+            ) from None
 
 
 _foreign: dict[Any, Foreign] = {}
@@ -88,7 +100,10 @@ def foreign_of(kind: Any) -> Foreign:
 def is_model(kind: Any) -> bool:
     """Whether this is a class that pydantic made: a model, a dataclass of its own, one of its types."""
     own = ("__pydantic_fields__", "__pydantic_validator__", "__pydantic_serializer__")
-    return any(hasattr(kind, mark) for mark in own) or str(getattr(kind, "__module__", "")).partition(".")[0] == "pydantic"
+    return (
+        any(hasattr(kind, mark) for mark in own)
+        or str(getattr(kind, "__module__", "")).partition(".")[0] == "pydantic"
+    )
 
 
 class _Anything(type):
@@ -122,7 +137,9 @@ class Choice(metaclass=_Anything):
             if best is None or strange < best[0]:
                 best = strange, value
         if best is None:
-            raise ValueError("Expected one of: " + ", ".join(_name(member) for member in cls.members))
+            raise ValueError(
+                "Expected one of: " + ", ".join(_name(member) for member in cls.members)
+            )
         return best[1]
 
 
@@ -143,13 +160,19 @@ class Exact(metaclass=_Anything):
 def choice_of(members: Sequence[Any]) -> type[Choice]:
     """A choice among types, each of which msgspec takes."""
     keys = tuple(_keys(member) for member in members)
-    return cast(type[Choice], _Anything("Choice", (Choice,), {"members": tuple(members), "keys": keys}))
+    return cast(
+        type[Choice], _Anything("Choice", (Choice,), {"members": tuple(members), "keys": keys})
+    )
 
 
 def exact_of(kind: Any) -> type[Exact]:
     """The values of a Literal or of an Enum."""
     values = get_args(kind) if get_origin(kind) is Literal else tuple(kind)
-    if odd := [value for value in values if not isinstance(value.value if isinstance(value, Enum) else value, _SCALARS)]:
+    if odd := [
+        value
+        for value in values
+        if not isinstance(value.value if isinstance(value, Enum) else value, _SCALARS)
+    ]:
         raise TypeError(f"{odd[0]!r} has no value that JSON can write")
     pairs = tuple((value.value if isinstance(value, Enum) else value, value) for value in values)
     return cast(type[Exact], _Anything("Exact", (Exact,), {"values": pairs}))
@@ -159,7 +182,10 @@ def _keys(member: Any) -> frozenset[str] | None:
     info = msgspec.inspect.type_info(member)
     while isinstance(info, msgspec.inspect.Metadata):
         info = info.type
-    if isinstance(info, msgspec.inspect.StructType | msgspec.inspect.DataclassType | msgspec.inspect.TypedDictType):
+    if isinstance(
+        info,
+        msgspec.inspect.StructType | msgspec.inspect.DataclassType | msgspec.inspect.TypedDictType,
+    ):
         return frozenset(field.encode_name for field in info.fields)
     return None
 
@@ -174,7 +200,9 @@ def scalar_of(kind: Any) -> type[Any] | None:
         return None
     if _is_path(kind) or kind.__module__ == "ipaddress":
         return str
-    return next((base for base in (str, int, float) if issubclass(kind, base) and kind is not base), None)
+    return next(
+        (base for base in (str, int, float) if issubclass(kind, base) and kind is not base), None
+    )
 
 
 def dec_hook(kind: Any, data: Any) -> Any:

@@ -9,7 +9,16 @@ from inspect import cleandoc
 from msgspec import Struct, field
 
 _PARAMETERS = frozenset(
-    {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters", "attributes"},
+    {
+        "args",
+        "arguments",
+        "parameters",
+        "params",
+        "keyword args",
+        "keyword arguments",
+        "other parameters",
+        "attributes",
+    },
 )
 _RETURNS = frozenset({"returns", "return", "yields", "yield"})
 
@@ -68,7 +77,11 @@ def parse(doc: str | None) -> Docstring:
         else:
             text.append(lines[at])
             at += 1
-    return Docstring(re.sub(r"\n{3,}", "\n\n", "\n".join(text)).strip(), {name: words for name, words in params.items() if words}, returns)
+    return Docstring(
+        re.sub(r"\n{3,}", "\n\n", "\n".join(text)).strip(),
+        {name: words for name, words in params.items() if words},
+        returns,
+    )
 
 
 def _header(lines: list[str], at: int) -> tuple[str, int]:
@@ -77,13 +90,22 @@ def _header(lines: list[str], at: int) -> tuple[str, int]:
     if _underlined(lines, at):
         return line.strip().rstrip(":").lower(), at + 2
     first = at + 2 if at + 1 < len(lines) and not lines[at + 1] else at + 1
-    if line.endswith(":") and first < len(lines) and lines[first] and _indent(lines[first]) > _indent(line):
+    if (
+        line.endswith(":")
+        and first < len(lines)
+        and lines[first]
+        and _indent(lines[first]) > _indent(line)
+    ):
         return line.strip()[:-1].lower(), first
     return "", at
 
 
 def _underlined(lines: list[str], at: int) -> bool:
-    return bool(lines[at].strip()) and at + 1 < len(lines) and _UNDERLINE.fullmatch(lines[at + 1].strip()) is not None
+    return (
+        bool(lines[at].strip())
+        and at + 1 < len(lines)
+        and _UNDERLINE.fullmatch(lines[at + 1].strip()) is not None
+    )
 
 
 def _end(lines: list[str], at: int, first: int) -> int:

@@ -35,11 +35,33 @@ _SIMPLE: dict[Any, JSONObject] = {
     mi.TimeType: {"type": "string"},
     mi.TimeDeltaType: {"type": "string"},
 }
-_OWN = (mi.AnyType, mi.NoneType, mi.BoolType, mi.IntType, mi.FloatType, mi.StrType, mi.ListType, mi.DictType, mi.UnionType, mi.LiteralType)
+_OWN = (
+    mi.AnyType,
+    mi.NoneType,
+    mi.BoolType,
+    mi.IntType,
+    mi.FloatType,
+    mi.StrType,
+    mi.ListType,
+    mi.DictType,
+    mi.UnionType,
+    mi.LiteralType,
+)
 _ASKED_FOR = {mi.DateTimeType: "date-time", mi.TimeType: "time", mi.TimeDeltaType: "duration"}
-_LEAVES: dict[Any, JSONObject] = {str: {"type": "string"}, int: {"type": "integer"}, float: {"type": "number"}, bool: {"type": "boolean"}}
+_LEAVES: dict[Any, JSONObject] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+}
 
-_NUMBERS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum", "multiple_of": "multipleOf"}
+_NUMBERS = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+}
 _STRINGS = {"min_length": "minLength", "max_length": "maxLength", "pattern": "pattern"}
 _ARRAYS = {"min_length": "minItems", "max_length": "maxItems"}
 _OBJECTS = {"min_length": "minProperties", "max_length": "maxProperties"}
@@ -48,7 +70,16 @@ _SCALAR_NAMES = {str: "string", int: "integer", float: "number"}
 # Where schemas are in a schema; a walk that looked elsewhere would take an author's data for schemas.
 _NAMED = ("properties", "$defs", "patternProperties", "dependentSchemas")
 _LISTED = ("anyOf", "allOf", "oneOf", "prefixItems")
-_SINGLE = ("items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else")
+_SINGLE = (
+    "items",
+    "additionalProperties",
+    "propertyNames",
+    "contains",
+    "not",
+    "if",
+    "then",
+    "else",
+)
 
 # Keywords that say something to a reader and may stand beside a reference.
 _ABOUT = frozenset({"title", "description", "default", "examples"})
@@ -102,12 +133,17 @@ class Sheet:
             reached |= new
             for name in new:
                 uses.update(_references(self._defs[name]))
-        once = {name for name, times in uses.items() if times == 1 and not self._contains_itself(name)}
+        once = {
+            name for name, times in uses.items() if times == 1 and not self._contains_itself(name)
+        }
 
         def inline(schema: JSONObject) -> JSONObject:
             name = str(schema.get("$ref", "")).removeprefix(_REF)
             if name in once and not (self._defs[name].keys() & schema.keys() - _ABOUT):
-                schema = {**self._defs[name], **{key: value for key, value in schema.items() if key != "$ref"}}
+                schema = {
+                    **self._defs[name],
+                    **{key: value for key, value in schema.items() if key != "$ref"},
+                }
             return _rebuilt(schema, inline)
 
         root = inline(root)
@@ -148,19 +184,43 @@ class Sheet:
                 return self._array(info)
             case mi.TupleType():
                 size = len(info.item_types)
-                parts = {"prefixItems": [self._draw(part) for part in info.item_types], "items": False} if size else {}
+                parts = (
+                    {"prefixItems": [self._draw(part) for part in info.item_types], "items": False}
+                    if size
+                    else {}
+                )
                 return {"type": "array", **parts, "minItems": size, "maxItems": size}
             case mi.DictType():
                 return self._object(info)
-            case mi.EnumType() | mi.StructType() | mi.TypedDictType() | mi.DataclassType() | mi.NamedTupleType():
+            case (
+                mi.EnumType()
+                | mi.StructType()
+                | mi.TypedDictType()
+                | mi.DataclassType()
+                | mi.NamedTupleType()
+            ):
                 return self._named(info)
             case mi.DecimalType():
-                return {"type": "string"} if self._out else {"anyOf": [{"type": "number"}, {"type": "string"}]}
+                return (
+                    {"type": "string"}
+                    if self._out
+                    else {"anyOf": [{"type": "number"}, {"type": "string"}]}
+                )
             case mi.CustomType():
                 return self._custom(info.cls)
         drawn = dict(_SIMPLE[type(info)])
-        _limit(drawn, info, _NUMBERS if isinstance(info, mi.IntType | mi.FloatType) else {} if "contentEncoding" in drawn else _STRINGS)
-        if type(info) in _ASKED_FOR and (getattr(info, "tz", None) if self._out else getattr(info, "tz", True) is not False):
+        _limit(
+            drawn,
+            info,
+            _NUMBERS
+            if isinstance(info, mi.IntType | mi.FloatType)
+            else {}
+            if "contentEncoding" in drawn
+            else _STRINGS,
+        )
+        if type(info) in _ASKED_FOR and (
+            getattr(info, "tz", None) if self._out else getattr(info, "tz", True) is not False
+        ):
             drawn["format"] = _ASKED_FOR[type(info)]
         return drawn
 
@@ -196,9 +256,15 @@ class Sheet:
         name = self._names.get(info.cls)
         if name is None:
             kind = get_origin(info.cls) or info.cls
-            name = self._names[info.cls] = self._free(kind.__name__ if kind is info.cls else str(info.cls).rpartition(".")[2])
+            name = self._names[info.cls] = self._free(
+                kind.__name__ if kind is info.cls else str(info.cls).rpartition(".")[2]
+            )
             self._defs[name] = {}  # its place is kept while it is drawn, for it may contain itself
-            self._defs[name] = self._enumerated(info.cls) if isinstance(info, mi.EnumType) else self._fields(info, kind)
+            self._defs[name] = (
+                self._enumerated(info.cls)
+                if isinstance(info, mi.EnumType)
+                else self._fields(info, kind)
+            )
         return {"$ref": _REF + name}
 
     def _free(self, name: str) -> str:
@@ -221,7 +287,11 @@ class Sheet:
         if (tag := getattr(info, "tag_field", None)) is not None:
             properties[tag] = {"const": info.tag}
             required.append(tag)
-        fields = info.fields if not isinstance(info, mi.TypedDictType) else sorted(info.fields, key=lambda field: order.get(field.name, 0))
+        fields = (
+            info.fields
+            if not isinstance(info, mi.TypedDictType)
+            else sorted(info.fields, key=lambda field: order.get(field.name, 0))
+        )
         for field in fields:
             drawn = self._draw(field.type)
             words = {**_described(doc.params.get(field.name)), **words_of(hints.get(field.name))}
@@ -230,12 +300,30 @@ class Sheet:
                 required.append(field.encode_name)
         about = _described(doc.summary_and_text)
         if isinstance(info, mi.NamedTupleType) or getattr(info, "array_like", False):
-            bounded = {"maxItems": len(properties)} if isinstance(info, mi.NamedTupleType) or info.forbid_unknown_fields else {}
+            bounded = (
+                {"maxItems": len(properties)}
+                if isinstance(info, mi.NamedTupleType) or info.forbid_unknown_fields
+                else {}
+            )
             # Here the names are the titles, for an array has no other place for them.
             items = [{"title": name, **drawn} for name, drawn in properties.items()]
-            return {**about, "type": "array", "prefixItems": items, "minItems": len(required), **bounded}
-        closed = {"additionalProperties": False} if getattr(info, "forbid_unknown_fields", False) else {}
-        return {**about, "type": "object", "properties": properties, **({"required": required} if required else {}), **closed}
+            return {
+                **about,
+                "type": "array",
+                "prefixItems": items,
+                "minItems": len(required),
+                **bounded,
+            }
+        closed = (
+            {"additionalProperties": False} if getattr(info, "forbid_unknown_fields", False) else {}
+        )
+        return {
+            **about,
+            "type": "object",
+            "properties": properties,
+            **({"required": required} if required else {}),
+            **closed,
+        }
 
     def _custom(self, kind: Any) -> JSONObject:
         if isinstance(kind, type):
@@ -253,7 +341,9 @@ class Sheet:
     def _foreign(self, guise: Foreign) -> JSONObject:
         """What pydantic draws, with its definitions among ours and without its titles."""
         drawn = guise.schema(out=self._out)
-        new: dict[str, JSONObject] = {name: _untitled(body, name) for name, body in drawn.pop("$defs", {}).items()}
+        new: dict[str, JSONObject] = {
+            name: _untitled(body, name) for name, body in drawn.pop("$defs", {}).items()
+        }
         drawn = _untitled(drawn, guise.name)
         if guise.name is not None and drawn.get("type") == "object":
             # So that a class which is used again is one definition, however it is used.
@@ -330,7 +420,10 @@ def _rebuilt(schema: JSONObject, change: Callable[[JSONObject], JSONObject]) -> 
     after = dict(schema)
     for key in _NAMED:
         if isinstance(inner := schema.get(key), dict):
-            after[key] = {name: change(part) if isinstance(part, dict) else part for name, part in inner.items()}
+            after[key] = {
+                name: change(part) if isinstance(part, dict) else part
+                for name, part in inner.items()
+            }
     for key in _LISTED:
         if isinstance(inner := schema.get(key), list):
             after[key] = [change(part) if isinstance(part, dict) else part for part in inner]
@@ -358,8 +451,14 @@ def _untitled(schema: JSONObject, name: str | None) -> JSONObject:
     def strip(part: JSONObject) -> JSONObject:
         part = {key: value for key, value in part.items() if key != "discriminator"}
         for field, inner in part.get("properties", {}).items():
-            if isinstance(inner, dict) and inner.get("title") == field.title().replace("_", " ").strip():
-                part["properties"] = {**part["properties"], field: {key: value for key, value in inner.items() if key != "title"}}
+            if (
+                isinstance(inner, dict)
+                and inner.get("title") == field.title().replace("_", " ").strip()
+            ):
+                part["properties"] = {
+                    **part["properties"],
+                    field: {key: value for key, value in inner.items() if key != "title"},
+                }
         return _rebuilt(part, strip)
 
     schema = strip(schema)

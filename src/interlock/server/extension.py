@@ -30,7 +30,9 @@ class Extension:
         middleware: Sequence[Middleware] = (),
     ) -> None:
         if not _ID.fullmatch(id):
-            raise ValueError(f"{id!r} is no extension id: it needs a prefix and a name, as in 'com.example/name'")
+            raise ValueError(
+                f"{id!r} is no extension id: it needs a prefix and a name, as in 'com.example/name'"
+            )
         self.id = id
         self.settings: t.JSONObject = dict(settings or {})
         self.methods = dict(methods or {})
@@ -47,6 +49,8 @@ def methods_of(extensions: Iterable[Extension]) -> dict[str, type[t.Params]]:
         ids.add(extension.id)
         for method, (params, _) in extension.methods.items():
             if method in METHODS or method in methods:
-                raise ValueError(f"the extension {extension.id} cannot have the method {method}, which is taken already")
+                raise ValueError(
+                    f"the extension {extension.id} cannot have the method {method}, which is taken already"
+                )
             methods[method] = params
     return methods

@@ -36,7 +36,13 @@ class Call(Struct, frozen=True):
 
 
 def call_of(
-    function: Callable[..., Any], context: str | None, *, timeout: float | None, concurrency: int | None, queue: int, name: str
+    function: Callable[..., Any],
+    context: str | None,
+    *,
+    timeout: float | None,
+    concurrency: int | None,
+    queue: int,
+    name: str,
 ) -> Call:
     """How `function` is to be run; `concurrency` calls at once and `queue` more waiting, where that is limited."""
     if timeout is not None and timeout <= 0:
@@ -153,7 +159,9 @@ class Shelf(Generic[F]):
     def add(self, feature: F, *, replace: bool = False) -> None:
         """Put a feature up. Raises ValueError where its name is taken, unless `replace`."""
         if feature.key in self._features and not replace:
-            raise ValueError(f"there is a {self.what} {feature.key!r} already; pass replace=True to put another in its place")
+            raise ValueError(
+                f"there is a {self.what} {feature.key!r} already; pass replace=True to put another in its place"
+            )
         self._features[feature.key] = feature
         known = self._places.get(feature.key)
         if known is None:

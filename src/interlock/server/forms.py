@@ -30,7 +30,11 @@ class Form:
     def __init__(self, kind: Any) -> None:
         self.kind = kind
         self._wrapped = False
-        self._tuple = kind if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields") else None
+        self._tuple = (
+            kind
+            if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+            else None
+        )
         self._guise: Guise | Foreign | None = None
         if isinstance(kind, Mapping):
             schema: t.JSONObject = {"type": "object", **kind}
@@ -40,7 +44,11 @@ class Form:
             schema = _inline(sheet.finish(sheet.draw(self._guise)))
             if schema.get("type") != "object":
                 self._wrapped = True
-                schema = {"type": "object", "properties": {_WRAPPED: schema}, "required": [_WRAPPED]}
+                schema = {
+                    "type": "object",
+                    "properties": {_WRAPPED: schema},
+                    "required": [_WRAPPED],
+                }
         self.schema = _flattened(schema, kind)
 
     def read(self, content: t.JSONObject | None) -> Any:
@@ -51,7 +59,9 @@ class Form:
         if self._wrapped and _WRAPPED not in data:
             raise t.McpError(t.INVALID_PARAMS, "The answer to the form is empty.")
         try:
-            value = self._guise.decode(msgspec.json.encode(data[_WRAPPED] if self._wrapped else data))
+            value = self._guise.decode(
+                msgspec.json.encode(data[_WRAPPED] if self._wrapped else data)
+            )
             return value if self._tuple is None else self._tuple(**asdict(value))
         except (*READ_ERRORS, Misfit) as bad:
             raise t.McpError(t.INVALID_PARAMS, f"The answer does not fit the form: {bad}") from None
@@ -70,7 +80,10 @@ def _by_name(kind: Any) -> Any:
     """A Struct with the fields of a NamedTuple, for a form has names and no order."""
     hints = get_type_hints(kind, include_extras=True)
     defaults = kind._field_defaults
-    fields: list[Any] = [(name, hints[name], *([defaults[name]] if name in defaults else [])) for name in kind._fields]
+    fields: list[Any] = [
+        (name, hints[name], *([defaults[name]] if name in defaults else []))
+        for name in kind._fields
+    ]
     return defstruct(kind.__name__, fields, kw_only=True)
 
 
@@ -110,7 +123,9 @@ def _inline(schema: t.JSONObject) -> t.JSONObject:
 def _flattened(schema: t.JSONObject, kind: Any) -> t.JSONObject:
     if not schema.get("properties") and schema.get("additionalProperties"):
         raise TypeError(f"a form cannot ask for {kind!r}: its fields have no names")
-    properties = {name: _property(name, node, kind) for name, node in schema.get("properties", {}).items()}
+    properties = {
+        name: _property(name, node, kind) for name, node in schema.get("properties", {}).items()
+    }
     flat: t.JSONObject = {"type": "object", "properties": properties}
     if required := [name for name in schema.get("required", ()) if name in properties]:
         flat["required"] = required
@@ -124,7 +139,9 @@ def _property(name: str, node: t.JSONObject, kind: Any) -> t.JSONObject:
         options = [option for option in node.get(union, ()) if option.get("type") != "null"]
         if options and not all("const" in option for option in options):
             if len(options) != 1:
-                raise TypeError(f"a form cannot ask for {name!r} of {kind!r}: a field has one primitive type")
+                raise TypeError(
+                    f"a form cannot ask for {name!r} of {kind!r}: a field has one primitive type"
+                )
             del node[union]
             node = {**options[0], **node}
             if node.get("default", ...) is None:
@@ -139,11 +156,21 @@ def _property(name: str, node: t.JSONObject, kind: Any) -> t.JSONObject:
         node["type"] = next((k for k in kinds if k != "null"), None)
         if node.get("default", ...) is None:
             del node["default"]
-    choice = node.get("type") == "array" and ("enum" in node.get("items", {}) or "anyOf" in node.get("items", {}))
+    choice = node.get("type") == "array" and (
+        "enum" in node.get("items", {}) or "anyOf" in node.get("items", {})
+    )
     if node.get("type") not in _PRIMITIVES and not choice:
-        raise TypeError(f"a form cannot ask for {name!r} of {kind!r}: fields are strings, numbers, booleans and choices of strings")
+        raise TypeError(
+            f"a form cannot ask for {name!r} of {kind!r}: fields are strings, numbers, booleans and choices of strings"
+        )
     if choice:
         node["items"].setdefault("type", "string") if "enum" in node["items"] else None
-    if node.get("type") == "string" and node.get("format") not in (None, "email", "uri", "date", "date-time"):
+    if node.get("type") == "string" and node.get("format") not in (
+        None,
+        "email",
+        "uri",
+        "date",
+        "date-time",
+    ):
         del node["format"]
     return node

@@ -15,7 +15,9 @@ class Gate:
 
     def __init__(self, most: int, waiting: int, what: str) -> None:
         if most < 1 or waiting < 0:
-            raise ValueError("a limit lets at least one in, and a queue is not shorter than nothing")
+            raise ValueError(
+                "a limit lets at least one in, and a queue is not shorter than nothing"
+            )
         self.most, self.waiting, self.what = most, waiting, what
         self.inside = 0
         self._queue: deque[asyncio.Future[None]] = deque()
@@ -35,11 +37,18 @@ class Gate:
             if turn.done() and not turn.cancelled():
                 self._leave()
             else:
-                with contextlib.suppress(ValueError):  # whoever left in the same turn of the loop has passed it over already
+                with contextlib.suppress(
+                    ValueError
+                ):  # whoever left in the same turn of the loop has passed it over already
                     self._queue.remove(turn)
             raise
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._leave()
 
     def _leave(self) -> None:

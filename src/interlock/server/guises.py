@@ -8,7 +8,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 from msgspec import Meta, Raw
@@ -31,7 +41,9 @@ class Guise:
 
     def __init__(self, kind: Any) -> None:
         self.type = kind
-        self.decode: Callable[[bytes | Raw], Any] = msgspec.json.Decoder(kind, dec_hook=dec_hook).decode
+        self.decode: Callable[[bytes | Raw], Any] = msgspec.json.Decoder(
+            kind, dec_hook=dec_hook
+        ).decode
 
 
 def guise_of(annotation: Any) -> Guise | Foreign:
@@ -41,7 +53,9 @@ def guise_of(annotation: Any) -> Guise | Foreign:
     try:
         found = _survey(annotation, inside=False, seen=set())
     except RecursionError:
-        raise TypeError("the type is made of itself by a `type` statement; write a class for it") from None
+        raise TypeError(
+            "the type is made of itself by a `type` statement; write a class for it"
+        ) from None
     if "metadata" in found or ("model" in found and "msgspec" not in found):
         try:
             return _foreign(annotation)
@@ -49,13 +63,17 @@ def guise_of(annotation: Any) -> Guise | Foreign:
             if "metadata" in found:
                 raise
     if "limits" in found:
-        raise TypeError("inside a class limits are written as msgspec.Meta(...); those of annotated_types would not be looked at there")
+        raise TypeError(
+            "inside a class limits are written as msgspec.Meta(...); those of annotated_types would not be looked at there"
+        )
     try:
         return Guise(adapt(annotation))
     except OnlyPydantic:
         return _foreign(annotation)
     except NameError as bad:
-        raise TypeError(f"{bad} (classes that name each other must stand at the top of a module)") from None
+        raise TypeError(
+            f"{bad} (classes that name each other must stand at the top of a module)"
+        ) from None
     except TypeError:
         if "pydantic" in found:  # pydantic may limit what msgspec cannot: Field(ge=0) on a Decimal
             return _foreign(annotation)
@@ -78,11 +96,16 @@ def adapt(annotation: Any) -> Any:
     if annotation is object:
         return Any
     if isinstance(annotation, TypeVar):
-        return adapt(annotation.__bound__ or (one_of(annotation.__constraints__) if annotation.__constraints__ else Any))
+        return adapt(
+            annotation.__bound__
+            or (one_of(annotation.__constraints__) if annotation.__constraints__ else Any)
+        )
     if origin is Literal:
         if any(type(value) not in _PLAIN for value in parts):
             return exact_of(annotation)
-        return marked(annotation, Meta(extra_json_schema={"enum": list(parts)}))  # for msgspec forgets their order
+        return marked(
+            annotation, Meta(extra_json_schema={"enum": list(parts)})
+        )  # for msgspec forgets their order
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         kinds = {type(member.value) for member in annotation}
         return annotation if kinds in ({str}, {int}) else exact_of(annotation)
@@ -102,7 +125,9 @@ def _union(members: list[Any]) -> Any:
         msgspec.json.Decoder(union, dec_hook=dec_hook)
     except TypeError:
         for member in members:
-            msgspec.json.Decoder(member, dec_hook=dec_hook)  # a member that is wrong by itself says so here
+            msgspec.json.Decoder(
+                member, dec_hook=dec_hook
+            )  # a member that is wrong by itself says so here
         return choice_of(members)
     return union
 
@@ -122,7 +147,9 @@ def _limited(annotation: Any, limits: dict[str, Any]) -> Any:
             members.append(member)
         else:
             members.append(limited)
-    if all(limited is member for limited, member in zip(members, get_args(annotation), strict=True)):
+    if all(
+        limited is member for limited, member in zip(members, get_args(annotation), strict=True)
+    ):
         raise TypeError(f"{', '.join(limits)} cannot be set on any member of {annotation}")
     return one_of(members)
 
@@ -154,7 +181,11 @@ def is_union(annotation: Any) -> bool:
 def unwrapped(annotation: Any) -> Any:
     """An annotation without Annotated, NewType and `type X = ...` around it."""
     while get_origin(annotation) is Annotated or _named_type(annotation) is not annotation:
-        annotation = annotation.__origin__ if get_origin(annotation) is Annotated else _named_type(annotation)
+        annotation = (
+            annotation.__origin__
+            if get_origin(annotation) is Annotated
+            else _named_type(annotation)
+        )
     return annotation
 
 
@@ -225,7 +256,9 @@ def _metadata(metadata: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _gather(item: Any, limits: dict[str, Any], words: dict[str, Any]) -> None:
     for into, names in ((limits, LIMITS), (words, _WORDS)):
-        into.update({name: value for name in names if (value := getattr(item, name, None)) is not None})
+        into.update(
+            {name: value for name in names if (value := getattr(item, name, None)) is not None}
+        )
 
 
 def _gather_limit(item: Any, limits: dict[str, Any]) -> None:
@@ -245,7 +278,9 @@ def _gather_field(item: Any, limits: dict[str, Any], words: dict[str, Any]) -> N
     for limit in item.metadata:
         if type(limit).__module__ == "annotated_types":
             _gather_limit(limit, limits)
-        elif isinstance(pattern := getattr(limit, "pattern", None), str) and vars(limit).keys() == {"pattern"}:
+        elif isinstance(pattern := getattr(limit, "pattern", None), str) and vars(limit).keys() == {
+            "pattern"
+        }:
             limits["pattern"] = pattern
         else:
             raise OnlyPydantic(f"{limit!r} needs pydantic")
@@ -302,7 +337,11 @@ def _is_foreign(kind: type[Any]) -> bool:
     """Whether pydantic is to read a class: its own, or one that says how pydantic reads it while pydantic is there."""
     if is_model(kind):
         return True
-    return hasattr(kind, "__get_pydantic_core_schema__") and not issubclass(kind, msgspec.Struct) and "pydantic" in sys.modules
+    return (
+        hasattr(kind, "__get_pydantic_core_schema__")
+        and not issubclass(kind, msgspec.Struct)
+        and "pydantic" in sys.modules
+    )
 
 
 def is_class_with_fields(kind: type[Any]) -> bool:

@@ -93,12 +93,16 @@ class Handlers:
             values = tool.signature.decode(p.arguments)
         except ArgumentsError as bad:
             if x.caller.revision <= R3:  # `TOL-16`
-                raise t.McpError(t.INVALID_PARAMS, f"Invalid arguments for tool {p.name}: {bad}") from None
+                raise t.McpError(
+                    t.INVALID_PARAMS, f"Invalid arguments for tool {p.name}: {bad}"
+                ) from None
             return _failed(f"Invalid arguments for tool {p.name}: {bad}")
         if tool.call.context is None:
             return await self._run_tool(tool, values, x)
         try:
-            return await self._server.rounds.carry(x, lambda inner: self._run_tool(tool, dict(values), inner))
+            return await self._server.rounds.carry(
+                x, lambda inner: self._run_tool(tool, dict(values), inner)
+            )
         except t.Unanswerable as bad:  # a question written by hand
             return _failed(str(bad))
 
@@ -107,7 +111,9 @@ class Handlers:
             value = await self._run(tool.call, values, x)
             result = tool.output.result(value, structured=x.caller.revision >= R3)
             if tool.call.context is None and isinstance(result, t.InputRequiredResult):
-                raise OutputError("it asks for input, but takes no Context, by which alone it could read the answers")
+                raise OutputError(
+                    "it asks for input, but takes no Context, by which alone it could read the answers"
+                )
             return result
         except BaseExceptionGroup as group:
             return self._misfortune(tool.key, _meant(group, x), x)
@@ -123,7 +129,9 @@ class Handlers:
         if isinstance(bad, t.ToolError | t.TimedOut):
             return _failed(str(bad))
         if isinstance(bad, OutputError):
-            return self._broke(name, bad, f"The tool {name} gave a result that does not fit what it declares")
+            return self._broke(
+                name, bad, f"The tool {name} gave a result that does not fit what it declares"
+            )
         return self._broke(name, bad, f"The tool {name} failed")
 
     def _broke(self, name: str, bad: BaseException, words: str) -> t.CallToolResult:
@@ -136,7 +144,9 @@ class Handlers:
         if call.waits and call.context is None and call.gate is None and call.timeout is None:
             return await call.function(**values)
         calling = self._calling
-        if calling is None or calling.loop is not asyncio.get_running_loop():  # a server may outlive its loop, from test to test
+        if (
+            calling is None or calling.loop is not asyncio.get_running_loop()
+        ):  # a server may outlive its loop, from test to test
             self.close()
             calling = self._calling = Calling(self._server)
         return await calling.run(call, values, x)
@@ -154,22 +164,47 @@ class Handlers:
             if resource.content is not None:
                 return _kept(t.ReadResourceResult(contents=[resource.content]), resource)
             if resource.call is not None:
-                return await self._read(resource, resource.call, {}, resource.listing.mime_type, x, carried)
+                return await self._read(
+                    resource, resource.call, {}, resource.listing.mime_type, x, carried
+                )
         for template in self._server.templates_by_specificity():
             found = template.template.match(uri)
-            if found is not None and template.strings.required <= found.keys():  # a variable may be absent, a parameter may not
+            if (
+                found is not None and template.strings.required <= found.keys()
+            ):  # a variable may be absent, a parameter may not
                 if template.scopes:
                     check(x.caller, template.scopes)
-                return await self._read(template, template.call, template.strings.read(found), template.listing.mime_type, x, carried)
-        raise t.McpError(error_code("resource_not_found", x.caller.revision), f"Resource not found: {uri}", {"uri": uri})
+                return await self._read(
+                    template,
+                    template.call,
+                    template.strings.read(found),
+                    template.listing.mime_type,
+                    x,
+                    carried,
+                )
+        raise t.McpError(
+            error_code("resource_not_found", x.caller.revision),
+            f"Resource not found: {uri}",
+            {"uri": uri},
+        )
 
     async def read_for(self, uri: str, exchange: Exchange) -> t.ReadResourceResult:
         """Read a resource on behalf of an exchange that runs. Raises McpError."""
-        meta = replace(exchange.meta, progress_token=None)  # the progress of the request is another's to tell
-        x = replace(exchange, method="resources/read", params=t.ReadResourceRequestParams(uri=uri), meta=meta)
+        meta = replace(
+            exchange.meta, progress_token=None
+        )  # the progress of the request is another's to tell
+        x = replace(
+            exchange,
+            method="resources/read",
+            params=t.ReadResourceRequestParams(uri=uri),
+            meta=meta,
+        )
         result = await self.read_resource(x, carried=True)
         if not isinstance(result, t.ReadResourceResult):
-            raise t.McpError(t.INTERNAL_ERROR, f"The resource {uri} asks for input by hand, which another feature cannot give it.")
+            raise t.McpError(
+                t.INTERNAL_ERROR,
+                f"The resource {uri} asks for input by hand, which another feature cannot give it.",
+            )
         return result
 
     async def _read(
@@ -182,7 +217,9 @@ class Handlers:
         carried: bool,
     ) -> AnyResult:
         async def run(inner: Exchange) -> AnyResult:
-            value = await self._guarded(f"the resource {x.params.uri}", self._run(call, dict(values), inner), inner)
+            value = await self._guarded(
+                f"the resource {x.params.uri}", self._run(call, dict(values), inner), inner
+            )
             if isinstance(value, t.InputRequiredResult):
                 return value
             if value is None:
@@ -207,8 +244,14 @@ class Handlers:
         call = prompt.call
 
         async def run(inner: Exchange) -> AnyResult:
-            value = await self._guarded(f"the prompt {p.name}", self._run(call, dict(values), inner), inner)
-            return value if isinstance(value, t.InputRequiredResult) else prompt_result(value, prompt.listing.description)
+            value = await self._guarded(
+                f"the prompt {p.name}", self._run(call, dict(values), inner), inner
+            )
+            return (
+                value
+                if isinstance(value, t.InputRequiredResult)
+                else prompt_result(value, prompt.listing.description)
+            )
 
         return await self._carried(call, run, x)
 
@@ -216,7 +259,10 @@ class Handlers:
         if call.context is None:
             result = await run(x)
             if isinstance(result, t.InputRequiredResult):
-                log.error("%s asks for input, but takes no Context, by which alone it could read the answers", x.method)
+                log.error(
+                    "%s asks for input, but takes no Context, by which alone it could read the answers",
+                    x.method,
+                )
                 raise t.McpError(t.INTERNAL_ERROR, "Internal error")
             return result
         try:
@@ -238,7 +284,9 @@ class Handlers:
         self._offered("completions", x)
         p: t.CompleteRequestParams = x.params
         choices = self._choices(p, x.caller)
-        given = p.context.arguments if p.context is not None and p.context.arguments is not None else {}
+        given = (
+            p.context.arguments if p.context is not None and p.context.arguments is not None else {}
+        )
         call = self._server.completions.get(p.ref, p.argument.name)
         if call is not None:
             values = call.values(p, given)
@@ -275,7 +323,10 @@ class Handlers:
     def _offered(self, capability: str, x: Exchange) -> None:
         """A method whose capability is not offered does not exist (`ERR-10`)."""
         if getattr(self._server.capabilities(), capability) is None:
-            raise t.McpError(t.METHOD_NOT_FOUND, f"Method not found: {x.method} (this server has no {capability})")
+            raise t.McpError(
+                t.METHOD_NOT_FOUND,
+                f"Method not found: {x.method} (this server has no {capability})",
+            )
 
     def _hides(self, uri: str, caller: Caller) -> bool:
         """Whether a caller may not know of a resource."""
@@ -294,22 +345,43 @@ class Handlers:
 
     async def listen(self, x: Exchange) -> AnyResult:
         """`subscriptions/listen`: stays open until the client or the server ends it."""
-        if x.caller.era is not Era.HANDSHAKE and len(x.params.notifications.resource_subscriptions or ()) > MOST_SUBSCRIPTIONS:
-            raise t.McpError(t.INVALID_PARAMS, f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once")
-        again = x.caller.era is Era.HANDSHAKE and x.params.notifications.tools_list_changed is True  # the stream of a session
-        wanted = watchable(honoured(x.params.notifications, self._server, x.caller), self._server, x.caller, again=again)
+        if (
+            x.caller.era is not Era.HANDSHAKE
+            and len(x.params.notifications.resource_subscriptions or ()) > MOST_SUBSCRIPTIONS
+        ):
+            raise t.McpError(
+                t.INVALID_PARAMS,
+                f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once",
+            )
+        again = (
+            x.caller.era is Era.HANDSHAKE and x.params.notifications.tools_list_changed is True
+        )  # the stream of a session
+        wanted = watchable(
+            honoured(x.params.notifications, self._server, x.caller),
+            self._server,
+            x.caller,
+            again=again,
+        )
         listener = Listener(wanted, self._server.bus)
         stop = self._server.bus.listen(listener.hear)
         self._server.listeners.add(listener)
         try:
-            if x.caller.era is Era.HANDSHAKE and (since := _since(x.params.meta)):  # a stream that goes on after a break
+            if x.caller.era is Era.HANDSHAKE and (
+                since := _since(x.params.meta)
+            ):  # a stream that goes on after a break
                 await listener.catch_up(since)
-            said = t.SubscriptionsAcknowledgedNotificationParams(notifications=wanted, meta=listener.meta)
+            said = t.SubscriptionsAcknowledgedNotificationParams(
+                notifications=wanted, meta=listener.meta
+            )
             x.notify("notifications/subscriptions/acknowledged", said)
             if x.caller.era is Era.HANDSHAKE and not listener.wants_anything:
-                return t.SubscriptionsListenResult()  # opened on the peer's behalf, and nobody will ever end it
+                return (
+                    t.SubscriptionsListenResult()
+                )  # opened on the peer's behalf, and nobody will ever end it
             async for method, params in listener.notices():
-                if isinstance(params, t.ResourceUpdatedNotificationParams) and self._hides(params.uri, x.caller):
+                if isinstance(params, t.ResourceUpdatedNotificationParams) and self._hides(
+                    params.uri, x.caller
+                ):
                     continue  # a part of what is watched may ask for more than the whole
                 x.notify(method, params)
                 await x.drain()
@@ -331,15 +403,22 @@ def honoured(wanted: t.SubscriptionFilter, server: Server, caller: Caller) -> t.
     uris = wanted.resource_subscriptions if resources is not None and resources.subscribe else None
     return t.SubscriptionFilter(
         tools_list_changed=(wanted.tools_list_changed and capabilities.tools is not None) or None,
-        prompts_list_changed=(wanted.prompts_list_changed and capabilities.prompts is not None) or None,
+        prompts_list_changed=(wanted.prompts_list_changed and capabilities.prompts is not None)
+        or None,
         resources_list_changed=(wanted.resources_list_changed and resources is not None) or None,
-        resource_subscriptions=[uri for uri in uris if server.may_subscribe(uri, caller)] if uris is not None else None,
+        resource_subscriptions=[uri for uri in uris if server.may_subscribe(uri, caller)]
+        if uris is not None
+        else None,
     )
 
 
-def _kept(result: t.ReadResourceResult, feature: ResourceFeature | TemplateFeature) -> t.ReadResourceResult:
+def _kept(
+    result: t.ReadResourceResult, feature: ResourceFeature | TemplateFeature
+) -> t.ReadResourceResult:
     """The result with the feature's caching hints, where the author gave none of his own (`CAC-01`)."""
-    scope = "private" if feature.scopes else result.cache_scope or feature.cache_scope  # what some may not read is for nobody else
+    scope = (
+        "private" if feature.scopes else result.cache_scope or feature.cache_scope
+    )  # what some may not read is for nobody else
     if result.ttl_ms is not None and result.cache_scope == scope:
         return result
     return t.ReadResourceResult(
@@ -360,7 +439,9 @@ def _error(what: str, bad: BaseException, x: Exchange) -> Exception:
         return bad
     reference = os.urandom(4).hex()
     log.error("%s failed (reference %s)", what, reference, exc_info=bad)
-    return t.McpError(t.INTERNAL_ERROR, f"{what[0].upper()}{what[1:]} failed (reference {reference}).")
+    return t.McpError(
+        t.INTERNAL_ERROR, f"{what[0].upper()}{what[1:]} failed (reference {reference})."
+    )
 
 
 def _failed(words: str) -> t.CallToolResult:
@@ -376,22 +457,32 @@ def _meant(group: BaseExceptionGroup[Any], x: Exchange) -> BaseException:
     for leaf in leaves:
         if isinstance(leaf, t.Unanswerable) and unanswerable(leaf, x) is not None:
             return leaf
-    if refused := [scope for leaf in leaves if isinstance(leaf, t.Forbidden) for scope in leaf.scopes]:
-        return t.Forbidden(*refused)  # all in one, so that the client need not come back for each (`AUS-08`)
+    if refused := [
+        scope for leaf in leaves if isinstance(leaf, t.Forbidden) for scope in leaf.scopes
+    ]:
+        return t.Forbidden(
+            *refused
+        )  # all in one, so that the client need not come back for each (`AUS-08`)
     if all(isinstance(leaf, t.ToolError) for leaf in leaves):
         return t.ToolError("\n".join(dict.fromkeys(map(str, leaves))))
     return next((leaf for leaf in leaves if isinstance(leaf, t.McpError)), group)
 
 
 def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
-    return [leaf for e in group.exceptions for leaf in (_leaves(e) if isinstance(e, BaseExceptionGroup) else [e])]
+    return [
+        leaf
+        for e in group.exceptions
+        for leaf in (_leaves(e) if isinstance(e, BaseExceptionGroup) else [e])
+    ]
 
 
 def _matching(choices: list[str], typed: str) -> list[str]:
     """Choices that begin with what was typed, then those that hold it, without regard to case (`CMP-05`)."""
     low = typed.casefold()
     first = [choice for choice in choices if choice.casefold().startswith(low)]
-    return first + [choice for choice in choices if choice not in first and low in choice.casefold()]
+    return first + [
+        choice for choice in choices if choice not in first and low in choice.casefold()
+    ]
 
 
 def _completion(found: Any) -> t.Completion:
@@ -399,6 +490,12 @@ def _completion(found: Any) -> t.Completion:
     if isinstance(found, t.Completion):
         if len(found.values) <= MOST_COMPLETIONS:
             return found
-        return t.Completion(values=found.values[:MOST_COMPLETIONS], total=found.total or len(found.values), has_more=True)
+        return t.Completion(
+            values=found.values[:MOST_COMPLETIONS],
+            total=found.total or len(found.values),
+            has_more=True,
+        )
     values = [found] if isinstance(found, str) else [str(value) for value in found or ()]
-    return t.Completion(values=values[:MOST_COMPLETIONS], total=len(values), has_more=len(values) > MOST_COMPLETIONS)
+    return t.Completion(
+        values=values[:MOST_COMPLETIONS], total=len(values), has_more=len(values) > MOST_COMPLETIONS
+    )

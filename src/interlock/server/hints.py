@@ -43,17 +43,25 @@ def signature_with_text(function: Callable[..., Any]) -> inspect.Signature:
     """`inspect.signature`, which from Python 3.14 on must be told that a name may be unknown. Raises TypeError where there is none."""
     options: dict[str, Any] = {}
     if sys.version_info >= (3, 14):
-        options["annotation_format"] = import_module("annotationlib").Format.FORWARDREF  # a module that is new in 3.14
+        options["annotation_format"] = import_module(
+            "annotationlib"
+        ).Format.FORWARDREF  # a module that is new in 3.14
     try:
         return inspect.signature(function, **options)
     except (TypeError, ValueError) as bad:
-        raise TypeError(f"{named(function)} cannot be called with arguments by name: {bad}") from None
+        raise TypeError(
+            f"{named(function)} cannot be called with arguments by name: {bad}"
+        ) from None
 
 
 def named(function: Any) -> str:
     """What to call a function in a sentence."""
     plain = bare(function)
-    return str(getattr(plain, "__qualname__", None) or getattr(function, "__name__", None) or repr(function))
+    return str(
+        getattr(plain, "__qualname__", None)
+        or getattr(function, "__name__", None)
+        or repr(function)
+    )
 
 
 def doc_of(function: Any) -> str | None:
@@ -65,14 +73,18 @@ def doc_of(function: Any) -> str | None:
     return inspect.getdoc(bare(function)) or inspect.getdoc(type(function))
 
 
-def hints_of(function: Callable[..., Any], extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def hints_of(
+    function: Callable[..., Any], extra: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The annotations of the parameters and, as "return", of the result; Unresolved where one cannot be read.
 
     Names are looked up in the function's module, then in the functions around it while they run, then in `extra`
     (for what a module imports only for type checkers).
     """
     signature = signature_with_text(function)
-    written = {p.name: p.annotation for p in signature.parameters.values() if p.annotation is not p.empty}
+    written = {
+        p.name: p.annotation for p in signature.parameters.values() if p.annotation is not p.empty
+    }
     if signature.return_annotation is not signature.empty:
         written["return"] = signature.return_annotation
     plain = bare(function)
@@ -84,12 +96,19 @@ def hints_of(function: Callable[..., Any], extra: Mapping[str, Any] | None = Non
     for name, annotation in written.items():
         try:
             hints.update(_read(plain, {name: annotation}, near, far))
-        except Exception as bad:  # the text of an annotation may raise anything, and is the author's to mend
-            hints[name] = Unresolved(getattr(annotation, "__forward_arg__", None) or str(annotation), str(bad) or type(bad).__name__)
+        except (
+            Exception
+        ) as bad:  # the text of an annotation may raise anything, and is the author's to mend
+            hints[name] = Unresolved(
+                getattr(annotation, "__forward_arg__", None) or str(annotation),
+                str(bad) or type(bad).__name__,
+            )
     return hints
 
 
-def _read(plain: Any, annotations: Mapping[str, Any], near: dict[str, Any], far: dict[str, Any]) -> dict[str, Any]:
+def _read(
+    plain: Any, annotations: Mapping[str, Any], near: dict[str, Any], far: dict[str, Any]
+) -> dict[str, Any]:
     """Annotations evaluated where the function was written; `near` hides the names of its module, which hide `far`."""
 
     def holder() -> None: ...
@@ -98,7 +117,9 @@ def _read(plain: Any, annotations: Mapping[str, Any], near: dict[str, Any], far:
     if hasattr(plain, "__type_params__"):
         holder.__type_params__ = plain.__type_params__  # type: ignore[attr-defined, unused-ignore] # from Python 3.12 on
     module = getattr(plain, "__globals__", {})
-    return typing.get_type_hints(holder, {**far, **module} if far else module, near, include_extras=True)
+    return typing.get_type_hints(
+        holder, {**far, **module} if far else module, near, include_extras=True
+    )
 
 
 def _around(plain: Any) -> dict[str, Any]:

@@ -13,4 +13,6 @@ def state_key() -> bytes:
     try:
         return bytes.fromhex(given) if given else os.urandom(32)
     except ValueError:
-        raise ValueError(f"the variable {STATE_KEY_VARIABLE} does not hold a hexadecimal key") from None
+        raise ValueError(
+            f"the variable {STATE_KEY_VARIABLE} does not hold a hexadecimal key"
+        ) from None

@@ -31,10 +31,15 @@ class Lifespan:
         if self._make is None:
             return
         try:
-            while self._leaving is not None and not self._leaving.done():  # whoever was last before us is still on the way out
+            while (
+                self._leaving is not None and not self._leaving.done()
+            ):  # whoever was last before us is still on the way out
                 await asyncio.wait({self._leaving})
             if self._task is None:
-                self._ready, self._over = asyncio.get_running_loop().create_future(), asyncio.Event()
+                self._ready, self._over = (
+                    asyncio.get_running_loop().create_future(),
+                    asyncio.Event(),
+                )
                 self._task = asyncio.create_task(self._live(self._make, self._ready, self._over))
             if self._ready is not None:
                 self.state = await asyncio.shield(self._ready)
@@ -51,7 +56,12 @@ class Lifespan:
         self._over.set()
         await self._leaving
 
-    async def _live(self, make: Callable[[], AbstractAsyncContextManager[Any]], ready: asyncio.Future[Any], over: asyncio.Event) -> None:
+    async def _live(
+        self,
+        make: Callable[[], AbstractAsyncContextManager[Any]],
+        ready: asyncio.Future[Any],
+        over: asyncio.Event,
+    ) -> None:
         try:
             async with make() as state:
                 ready.set_result(state)

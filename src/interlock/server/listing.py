@@ -33,7 +33,9 @@ class Catalogue:
         self._server = server
         self.clear()
 
-    def page(self, what: str, cursor: str | None, revision: str, have: frozenset[str] | None = None) -> bytes:
+    def page(
+        self, what: str, cursor: str | None, revision: str, have: frozenset[str] | None = None
+    ) -> bytes:
         """One page, encoded for a revision, of what may be seen by whoever has the scopes `have`; None stands for everything.
 
         Raises McpError (-32602) for a cursor that is not ours (`PAG-05`).
@@ -48,7 +50,9 @@ class Catalogue:
             body = encode(self._page(what, cursor), revision)
             if len(kept) >= _MOST_KEPT:
                 kept.clear()
-            kept[key] = body  # in vain where a thread has changed something meanwhile: then `kept` is thrown away already
+            kept[key] = (
+                body  # in vain where a thread has changed something meanwhile: then `kept` is thrown away already
+            )
         return body
 
     def clear(self) -> None:
@@ -58,7 +62,9 @@ class Catalogue:
         self._scopes: dict[str, frozenset[str]] = {}
 
     def _part(
-        self, kept: dict[tuple[str, str | None, str, frozenset[str]], bytes], key: tuple[str, str | None, str, frozenset[str]]
+        self,
+        kept: dict[tuple[str, str | None, str, frozenset[str]], bytes],
+        key: tuple[str, str | None, str, frozenset[str]],
     ) -> bytes:
         """One page of what some may see: kept for all of whom the same is true, the latest of these first."""
         body = kept.pop(key, None)
@@ -75,7 +81,9 @@ class Catalogue:
         known = self._scopes
         asked = known.get(what)
         if asked is None:
-            asked = known[what] = NONE.union(*(feature.scopes for feature in self._shelf(what).all()))
+            asked = known[what] = NONE.union(
+                *(feature.scopes for feature in self._shelf(what).all())
+            )
         return asked
 
     def _shelf(self, what: str) -> Any:
@@ -87,7 +95,9 @@ class Catalogue:
             "resource_templates": server.templates,
         }[what]
 
-    def _page(self, what: str, cursor: str | None, seen: frozenset[str] | None = None) -> t.PaginatedResult:
+    def _page(
+        self, what: str, cursor: str | None, seen: frozenset[str] | None = None
+    ) -> t.PaginatedResult:
         server = self._server
         found = self._shelf(what).after(_place(cursor))
         if seen is not None:
@@ -97,7 +107,9 @@ class Catalogue:
             **{what: [feature.listing for _, feature in page]},
             next_cursor=_cursor(page[-1][0]) if len(page) < len(found) else None,
             ttl_ms=server.list_ttl_ms,
-            cache_scope="private" if self._asked(what) else "public",  # what depends on who asks is nobody else's
+            cache_scope="private"
+            if self._asked(what)
+            else "public",  # what depends on who asks is nobody else's
         )
 
 
@@ -113,7 +125,12 @@ def _place(cursor: str | None) -> int:
     if cursor is None:
         return 0
     try:
-        place: int = msgspec.json.decode(base64.b64decode(cursor, altchars=b"-_", validate=True), type=Annotated[int, msgspec.Meta(ge=1)])
+        place: int = msgspec.json.decode(
+            base64.b64decode(cursor, altchars=b"-_", validate=True),
+            type=Annotated[int, msgspec.Meta(ge=1)],
+        )
     except (binascii.Error, ValueError):
-        raise t.McpError(t.INVALID_PARAMS, "Invalid cursor: it is not one that this server gave") from None
+        raise t.McpError(
+            t.INVALID_PARAMS, "Invalid cursor: it is not one that this server gave"
+        ) from None
     return place

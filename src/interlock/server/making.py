@@ -13,7 +13,15 @@ from .. import types as t
 from ..schema import SchemaError, header_parameters
 from .content import contents
 from .docstrings import parse
-from .features import Call, PromptFeature, ResourceFeature, TemplateFeature, ToolFeature, call_of, with_tags
+from .features import (
+    Call,
+    PromptFeature,
+    ResourceFeature,
+    TemplateFeature,
+    ToolFeature,
+    call_of,
+    with_tags,
+)
 from .hints import doc_of
 from .media import File, guess_mime
 from .output import output_of
@@ -54,9 +62,14 @@ def make_tool(
     """A tool. Raises TypeError or ValueError that says what is wrong with the function, its name or its schemas."""
     name = _named(function, name)
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name for a tool: 1 to 128 of the characters A-Z a-z 0-9 _ - . /")
+        raise ValueError(
+            f"{name!r} is no name for a tool: 1 to 128 of the characters A-Z a-z 0-9 _ - . /"
+        )
     if not _PORTABLE_NAME.fullmatch(name):
-        log.warning("the tool name %r is legal, but some models and clients take only 64 of A-Z a-z 0-9 _ - .", name)
+        log.warning(
+            "the tool name %r is legal, but some models and clients take only 64 of A-Z a-z 0-9 _ - .",
+            name,
+        )
     words = parse(doc_of(function))
     signature: Signature | RawSignature
     if input_schema is not None:
@@ -86,7 +99,9 @@ def make_tool(
         queue=queue,
         name=f"The tool {name}",
     )
-    return ToolFeature(listing, call, signature, output, mirrors, scopes_of(scopes, f"the tool {name}"))
+    return ToolFeature(
+        listing, call, signature, output, mirrors, scopes_of(scopes, f"the tool {name}")
+    )
 
 
 def make_resource(
@@ -124,9 +139,17 @@ def make_resource(
     if callable(content):
         strings = Strings(content, context_type)
         if strings.names:
-            raise TypeError(f"the function for {uri} wants {', '.join(strings.names)}, but the URI has no variables for that")
-        description = description if description is not None else parse(doc_of(content)).summary_and_text or None
-        call = _call(content, strings, f"The resource {uri}", timeout, default_timeout, concurrency, queue)
+            raise TypeError(
+                f"the function for {uri} wants {', '.join(strings.names)}, but the URI has no variables for that"
+            )
+        description = (
+            description
+            if description is not None
+            else parse(doc_of(content)).summary_and_text or None
+        )
+        call = _call(
+            content, strings, f"The resource {uri}", timeout, default_timeout, concurrency, queue
+        )
         mime_type = mime_type or guess_mime(uri)
         name = name or _function_name(content)
     else:
@@ -144,7 +167,9 @@ def make_resource(
         icons=list(icons) if icons else None,
         meta=with_tags(dict(meta) if meta else None, tags),
     )
-    return ResourceFeature(listing, call, data, ttl_ms, cache_scope, scopes_of(scopes, f"the resource {uri}"))
+    return ResourceFeature(
+        listing, call, data, ttl_ms, cache_scope, scopes_of(scopes, f"the resource {uri}")
+    )
 
 
 def make_template(
@@ -173,7 +198,9 @@ def make_template(
     strings = Strings(function, context_type)
     if not (strings.required <= set(template.names) and set(template.names) <= strings.names):
         wants, has = ", ".join(sorted(strings.names)) or "nothing", ", ".join(template.names)
-        raise TypeError(f"the function for {template.text} takes {wants}, but the template's variables are {has}")
+        raise TypeError(
+            f"the function for {template.text} takes {wants}, but the template's variables are {has}"
+        )
     words = parse(doc_of(function)).summary_and_text
     listing = t.ResourceTemplate(
         uri_template=template.text,
@@ -185,7 +212,15 @@ def make_template(
         icons=list(icons) if icons else None,
         meta=with_tags(dict(meta) if meta else None, tags),
     )
-    call = _call(function, strings, f"The resource {template.text}", timeout, default_timeout, concurrency, queue)
+    call = _call(
+        function,
+        strings,
+        f"The resource {template.text}",
+        timeout,
+        default_timeout,
+        concurrency,
+        queue,
+    )
     asked = scopes_of(scopes, f"the resource {template.text}")
     return TemplateFeature(listing, template, call, strings, ttl_ms, cache_scope, asked)
 
@@ -218,7 +253,9 @@ def make_prompt(
         icons=list(icons) if icons else None,
         meta=with_tags(dict(meta) if meta else None, tags),
     )
-    call = _call(function, strings, f"The prompt {name}", timeout, default_timeout, concurrency, queue)
+    call = _call(
+        function, strings, f"The prompt {name}", timeout, default_timeout, concurrency, queue
+    )
     return PromptFeature(listing, call, strings, scopes_of(scopes, f"the prompt {name}"))
 
 
@@ -269,7 +306,11 @@ def _check_uri(uri: str) -> None:
 
 
 def _size(data: t.ResourceContents) -> int:
-    return len(data.text.encode()) if data.text is not None else len(data.blob or "") * 3 // 4 - (data.blob or "").count("=")
+    return (
+        len(data.text.encode())
+        if data.text is not None
+        else len(data.blob or "") * 3 // 4 - (data.blob or "").count("=")
+    )
 
 
 def check_numbers(least: int, **numbers: int | None) -> None:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
-from ..types import Annotations, AudioContent, EmbeddedResource, ImageContent, JSONObject, ResourceContents
+from ..types import (
+    Annotations,
+    AudioContent,
+    EmbeddedResource,
+    ImageContent,
+    JSONObject,
+    ResourceContents,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +50,10 @@ _BY_SUFFIX = {
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     "mp4": "video/mp4", "webm": "video/webm",
 }  # fmt: skip
-_BY_NAME = dict.fromkeys(("readme", "license", "licence", "notice", "changelog", "makefile", "dockerfile", ".gitignore"), "text/plain")
+_BY_NAME = dict.fromkeys(
+    ("readme", "license", "licence", "notice", "changelog", "makefile", "dockerfile", ".gitignore"),
+    "text/plain",
+)
 
 _TEXT_BESIDE_TEXT = frozenset(
     {"application/json", "application/yaml", "application/toml", "application/xml", "application/sql", "application/jsonl",
@@ -76,13 +86,20 @@ def guess_mime(name_or_uri: str) -> str | None:
         return name_or_uri[5:].partition(",")[0].partition(";")[0] or "text/plain"
     path = name_or_uri
     if "://" in path:
-        from urllib.parse import unquote, urlsplit  # late: a server without resources starts the quicker
+        from urllib.parse import (
+            unquote,
+            urlsplit,
+        )  # late: a server without resources starts the quicker
 
         try:
             parts = urlsplit(path)
             # In docs://readme.md the name stands where other URIs have a host, and those of the web have nothing else there.
-            path = unquote(parts.path or ("" if parts.scheme in ("http", "https") else parts.netloc))
-        except ValueError:  # a host that is none, as in "x://[" - the name is to be read, not to be judged
+            path = unquote(
+                parts.path or ("" if parts.scheme in ("http", "https") else parts.netloc)
+            )
+        except (
+            ValueError
+        ):  # a host that is none, as in "x://[" - the name is to be read, not to be judged
             path = path.partition("?")[0].partition("#")[0]
     name = path.replace("\\", "/").rpartition("/")[2].lower()
     stem, dot, suffix = name.rpartition(".")
@@ -110,7 +127,11 @@ def sniff(data: bytes) -> str | None:
 def is_text(mime_type: str) -> bool:
     """Whether content of this type is text, and so is sent as text."""
     kind = mime_type.partition(";")[0].strip().lower()
-    return kind.startswith("text/") or kind in _TEXT_BESIDE_TEXT or kind.endswith(("+json", "+xml", "+yaml"))
+    return (
+        kind.startswith("text/")
+        or kind in _TEXT_BESIDE_TEXT
+        or kind.endswith(("+json", "+xml", "+yaml"))
+    )
 
 
 class _Medium(Struct, frozen=True):
@@ -134,13 +155,17 @@ class _Medium(Struct, frozen=True):
 
     def _fitting(self, mime_type: str) -> str:
         if not mime_type.startswith(f"{self.family}/"):
-            raise ValueError(f"{_called(self)} cannot be {mime_type}: its MIME type starts with {self.family}/")
+            raise ValueError(
+                f"{_called(self)} cannot be {mime_type}: its MIME type starts with {self.family}/"
+            )
         return mime_type
 
     def _read(self) -> tuple[str, str]:
         """The base64 of the bytes, and their MIME type."""
         data = _bytes(self)
-        mime_type = self.mime_type or (self.format and self._of_format(self.format)) or self._guessed(data)
+        mime_type = (
+            self.mime_type or (self.format and self._of_format(self.format)) or self._guessed(data)
+        )
         return b64encode(data).decode("ascii"), mime_type
 
     def _of_format(self, format: str) -> str:
@@ -151,7 +176,9 @@ class _Medium(Struct, frozen=True):
     def _guessed(self, data: bytes) -> str:
         mime_type = (guess_mime(str(self.path)) if self.path is not None else None) or sniff(data)
         if mime_type is None:
-            raise ValueError(f"{_called(self)}: neither the name nor the first bytes tell the type; say mime_type=")
+            raise ValueError(
+                f"{_called(self)}: neither the name nor the first bytes tell the type; say mime_type="
+            )
         return self._fitting(mime_type)
 
 
@@ -168,7 +195,9 @@ class Image(_Medium, frozen=True):
     def content(self) -> ImageContent:
         """The content block. Raises FileNotFoundError, or ValueError where the type is not known or is no picture's."""
         data, mime_type = self._read()
-        return ImageContent(data=data, mime_type=mime_type, annotations=self.annotations, meta=self.meta)
+        return ImageContent(
+            data=data, mime_type=mime_type, annotations=self.annotations, meta=self.meta
+        )
 
 
 class Audio(_Medium, frozen=True):
@@ -182,7 +211,9 @@ class Audio(_Medium, frozen=True):
     def content(self) -> AudioContent:
         """The content block. Raises FileNotFoundError, or ValueError where the type is not known or is no sound's."""
         data, mime_type = self._read()
-        return AudioContent(data=data, mime_type=mime_type, annotations=self.annotations, meta=self.meta)
+        return AudioContent(
+            data=data, mime_type=mime_type, annotations=self.annotations, meta=self.meta
+        )
 
 
 class File(Struct, frozen=True):
@@ -208,7 +239,9 @@ class File(Struct, frozen=True):
     def content(self) -> EmbeddedResource:
         """The content block. Raises FileNotFoundError where there is no such file."""
         data = _bytes(self)
-        name = self.name or (os.path.basename(os.fspath(self.path)) if self.path is not None else None)
+        name = self.name or (
+            os.path.basename(os.fspath(self.path)) if self.path is not None else None
+        )
         mime_type = self.mime_type or guess_mime(name or self.uri or "") or sniff(data)
         text = _text(data) if mime_type is None or is_text(mime_type) else None
         resource = ResourceContents(
@@ -222,15 +255,25 @@ class File(Struct, frozen=True):
 
 def _one_source(medium: _Medium | File, kinds: Any) -> None:
     if (medium.data is None) == (medium.path is None):
-        raise ValueError(f"{_called(medium)} takes data= or path=, {'one of them' if medium.data is None else 'not both'}")
+        raise ValueError(
+            f"{_called(medium)} takes data= or path=, {'one of them' if medium.data is None else 'not both'}"
+        )
     if medium.data is not None and not isinstance(medium.data, kinds):
-        raise TypeError(f"{_called(medium)} takes its data as bytes, not {type(medium.data).__name__}; a file is named with path=")
+        raise TypeError(
+            f"{_called(medium)} takes its data as bytes, not {type(medium.data).__name__}; a file is named with path="
+        )
     if medium.path is not None and not isinstance(medium.path, str | os.PathLike):
-        raise TypeError(f"{_called(medium)} takes its path as str or Path, not {type(medium.path).__name__}")
+        raise TypeError(
+            f"{_called(medium)} takes its path as str or Path, not {type(medium.path).__name__}"
+        )
 
 
 def _called(medium: _Medium | File) -> str:
-    return type(medium).__name__ if medium.path is None else f"{type(medium).__name__} of {medium.path}"
+    return (
+        type(medium).__name__
+        if medium.path is None
+        else f"{type(medium).__name__} of {medium.path}"
+    )
 
 
 def _bytes(medium: _Medium | File) -> bytes:
@@ -266,4 +309,6 @@ def _file_uri(name: str) -> str:
 def _named_by_hash(data: bytes) -> str:
     import hashlib  # late, as above
 
-    return "ni:///sha-256;" + urlsafe_b64encode(hashlib.sha256(data).digest()).decode("ascii").rstrip("=")
+    return "ni:///sha-256;" + urlsafe_b64encode(hashlib.sha256(data).digest()).decode(
+        "ascii"
+    ).rstrip("=")

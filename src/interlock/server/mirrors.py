@@ -16,7 +16,9 @@ from ..wire.http import BadValue, decode_value
 _WHOLE = re.compile(r"(-?[0-9]{1,40})(?:\.0{1,40})?")
 
 
-def check_mirrors(mirrors: Mapping[str, tuple[str, ...]], headers: Mapping[str, str], arguments: Raw) -> None:
+def check_mirrors(
+    mirrors: Mapping[str, tuple[str, ...]], headers: Mapping[str, str], arguments: Raw
+) -> None:
     """Compare each mirrored argument with its header; `headers` have lower-case names. Raises McpError (-32020) (`XMH-19`)."""
     try:
         values = msgspec.json.decode(arguments)

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+)
 from typing import Any, Generic, Literal, Never, NoReturn, TypeVar, get_args, get_origin
 
 import msgspec
@@ -21,7 +30,14 @@ from .guises import Guise, guise_of, is_class_with_fields, is_union, one_of, unw
 from .hints import Unresolved, doc_of, hints_of, named
 from .media import Audio, File, Image, sniff
 
-_BLOCKS = (t.TextContent, t.ImageContent, t.AudioContent, t.ResourceLink, t.EmbeddedResource, t.UnknownContent)
+_BLOCKS = (
+    t.TextContent,
+    t.ImageContent,
+    t.AudioContent,
+    t.ResourceLink,
+    t.EmbeddedResource,
+    t.UnknownContent,
+)
 _MEDIA = (Image, Audio, File)
 _BYTES = (bytes, bytearray, memoryview)
 _RICH = (*_BLOCKS, *_MEDIA, *_BYTES, t.ResourceContents)
@@ -76,12 +92,18 @@ class Output:
         if not isinstance(value, _RESULTS):
             return self._made(value)
         given: AnyResult = value
-        return self._checked(given) if isinstance(given, t.CallToolResult) and not given.is_error else given
+        return (
+            self._checked(given)
+            if isinstance(given, t.CallToolResult) and not given.is_error
+            else given
+        )
 
     def _both(self, value: ToolResult[Any], structured: bool) -> t.CallToolResult:
         made = self._made(value.data)
         if made.structured_content is msgspec.UNSET:
-            raise OutputError("its data are no object, and it declares no other type: annotate it with the ToolResult[...] that it returns")
+            raise OutputError(
+                "its data are no object, and it declares no other type: annotate it with the ToolResult[...] that it returns"
+            )
         content = [_block(each) for each in value.content]
         if not content or not structured:
             content += made.content  # the data as text
@@ -91,26 +113,39 @@ class Output:
         """The author's own result; its structured content becomes plain data where it is a model or the like."""
         if given.structured_content is msgspec.UNSET:
             if self.schema is not None:
-                raise OutputError("the result has no structured content, and the tool declares an output schema")
+                raise OutputError(
+                    "the result has no structured content, and the tool declares an output schema"
+                )
             return given
         plain = _decode(_encoded(given.structured_content))
         if self.schema is not None:
             self._conforming(plain)
-        return given if plain == given.structured_content else replace(given, structured_content=plain)
+        return (
+            given if plain == given.structured_content else replace(given, structured_content=plain)
+        )
 
     def _made(self, value: Any) -> t.CallToolResult:
         if (content := _content(value)) is not None:
             return t.CallToolResult(content=content)
         data = _encoded(value)
         plain = _decode(data)
-        return _structured(data, plain, plain) if isinstance(plain, dict) else t.CallToolResult(content=[_text(data, plain)])
+        return (
+            _structured(data, plain, plain)
+            if isinstance(plain, dict)
+            else t.CallToolResult(content=[_text(data, plain)])
+        )
 
     def _conforming(self, structured: Any) -> Any:
         if self._validator is None:
             self._validator = compile(self.schema or {})
         if not self._validator.is_valid(structured):
-            problems = (f"${v.path.replace('/', '.')}: {v.message}" for v in self._validator.check(structured))
-            raise OutputError("the result does not conform to the output schema: " + "; ".join(problems))
+            problems = (
+                f"${v.path.replace('/', '.')}: {v.message}"
+                for v in self._validator.check(structured)
+            )
+            raise OutputError(
+                "the result does not conform to the output schema: " + "; ".join(problems)
+            )
         return structured
 
 
@@ -147,7 +182,9 @@ class Typed(Output):
             # Python lets a float stand in an int's field, and a string in the place of a date; the schema has promised otherwise.
             read = self._guise.decode(data)
         except (*READ_ERRORS, Misfit) as bad:
-            raise OutputError(f"a result of type {type(value).__name__} does not fit the type that the tool declares: {bad}") from None
+            raise OutputError(
+                f"a result of type {type(value).__name__} does not fit the type that the tool declares: {bad}"
+            ) from None
         if not self._bare:
             data = _encode(read)
         plain = _decode(data)
@@ -160,12 +197,16 @@ class Number(Typed):
     def __init__(self, kind: type[Any], guise: Guise, schema: t.JSONObject) -> None:
         super().__init__(guise, schema, wrapped=True, bare=True)
         self._kind = kind
-        self._write: Callable[[Any], str] = {int: int.__repr__, float: _written, bool: _yes_or_no}[kind]
+        self._write: Callable[[Any], str] = {int: int.__repr__, float: _written, bool: _yes_or_no}[
+            kind
+        ]
 
     def result(self, value: Any, *, structured: bool = True) -> AnyResult:
         """The result to send."""
         if type(value) is self._kind:
-            return t.CallToolResult(content=[t.TextContent(self._write(value))], structured_content={"result": value})
+            return t.CallToolResult(
+                content=[t.TextContent(self._write(value))], structured_content={"result": value}
+            )
         return super().result(value, structured=structured)
 
 
@@ -181,8 +222,12 @@ class Modelled(Output):
         try:
             plain = self._guise.dump(value)
         except ValueError as bad:
-            raise OutputError(f"a result of type {type(value).__name__} does not fit the model that the tool declares: {bad}") from None
-        return _structured(_encoded(plain), plain, self._conforming({"result": plain} if self._wrapped else plain))
+            raise OutputError(
+                f"a result of type {type(value).__name__} does not fit the model that the tool declares: {bad}"
+            ) from None
+        return _structured(
+            _encoded(plain), plain, self._conforming({"result": plain} if self._wrapped else plain)
+        )
 
 
 class Declared(Output):
@@ -201,7 +246,9 @@ class Declared(Output):
         return _structured(data, plain, self._conforming(plain))
 
 
-def output_of(function: Callable[..., Any], *, output_schema: Mapping[str, Any] | None = None) -> Output:
+def output_of(
+    function: Callable[..., Any], *, output_schema: Mapping[str, Any] | None = None
+) -> Output:
     """What becomes of the values that a function returns, by its annotation or under the schema that is given.
 
     Raises TypeError for an annotation that cannot be described, ValueError for a schema that cannot be used.
@@ -210,11 +257,15 @@ def output_of(function: Callable[..., Any], *, output_schema: Mapping[str, Any] 
         return Declared(output_schema)
     annotation = hints_of(function).get("return", Any)
     if isinstance(annotation, Unresolved):
-        raise TypeError(f"{named(function)} returns {annotation.text!r}, which cannot be read here: {annotation.reason}")
+        raise TypeError(
+            f"{named(function)} returns {annotation.text!r}, which cannot be read here: {annotation.reason}"
+        )
     whole, annotation = annotation, _of_values(annotation)
     manner = _manner(annotation)
     if manner == "content" and get_origin(whole) is ToolResult:
-        raise TypeError(f"{named(function)} returns {whole}, where no data stand beside the content: return the content itself")
+        raise TypeError(
+            f"{named(function)} returns {whole}, where no data stand beside the content: return the content itself"
+        )
     if manner != "data":
         return Prose() if manner == "content" else Output()
     sheet = Sheet(out=True)
@@ -222,11 +273,17 @@ def output_of(function: Callable[..., Any], *, output_schema: Mapping[str, Any] 
         guise = guise_of(annotation)
         drawn = sheet.draw(guise)
     except TypeError as bad:
-        raise TypeError(f"{named(function)}: what it returns cannot be described: {bad}; where that is meant, annotate Any") from None
+        raise TypeError(
+            f"{named(function)}: what it returns cannot be described: {bad}; where that is meant, annotate Any"
+        ) from None
     words = parse(doc_of(function)).returns
     drawn = {**({"description": words} if words else {}), **drawn}
     wrapped = not sheet.is_object(drawn)
-    schema = sheet.finish({"type": "object", "properties": {"result": drawn}, "required": ["result"]} if wrapped else drawn)
+    schema = sheet.finish(
+        {"type": "object", "properties": {"result": drawn}, "required": ["result"]}
+        if wrapped
+        else drawn
+    )
     if isinstance(guise, Foreign):
         return Modelled(guise, schema, wrapped=wrapped)
     if annotation in (int, float, bool):
@@ -245,7 +302,11 @@ def _of_values(annotation: Any) -> Any:
     if (origin in _LATER or origin is ToolResult) and parts:
         return _of_values(parts[0])
     members = parts if is_union(annotation) else (annotation,)
-    data = [_of_values(member) if get_origin(member) is ToolResult else member for member in members if not _is_a(member, _FINISHED)]
+    data = [
+        _of_values(member) if get_origin(member) is ToolResult else member
+        for member in members
+        if not _is_a(member, _FINISHED)
+    ]
     if data == list(members):
         return annotation
     return one_of(data) if data else Any
@@ -273,8 +334,18 @@ def _manner_of_one(kind: Any) -> Literal["content", "text", "data", "either"]:
         return "content"
     if kind in (Any, object, list, tuple) or isinstance(kind, TypeVar):
         return "either"
-    if isinstance(origin, type) and issubclass(origin, Collection) and not issubclass(origin, Mapping) and not is_class_with_fields(origin):
-        inner = {_manner_of_one(unwrapped(part)) for whole in parts if whole is not ... for part in _members(whole)}
+    if (
+        isinstance(origin, type)
+        and issubclass(origin, Collection)
+        and not issubclass(origin, Mapping)
+        and not is_class_with_fields(origin)
+    ):
+        inner = {
+            _manner_of_one(unwrapped(part))
+            for whole in parts
+            if whole is not ...
+            for part in _members(whole)
+        }
         if "content" in inner and inner <= {"content", "text"}:
             return "content"
         return "either" if inner & {"content", "either"} else "data"
@@ -284,7 +355,11 @@ def _manner_of_one(kind: Any) -> Literal["content", "text", "data", "either"]:
 def _is_vague(kind: Any) -> bool:
     """Whether this is an object of which nothing is known: a dict of anything, for which a schema would say nothing."""
     origin, parts = get_origin(kind) or kind, get_args(kind)
-    return _is_a(origin, (dict, Mapping)) and not is_class_with_fields(origin) and (not parts or unwrapped(parts[-1]) in (Any, object))
+    return (
+        _is_a(origin, (dict, Mapping))
+        and not is_class_with_fields(origin)
+        and (not parts or unwrapped(parts[-1]) in (Any, object))
+    )
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
@@ -352,11 +427,17 @@ def _encoded(value: Any) -> bytes:
         if b"null" in data:  # as msgspec writes what is not finite
             import json  # late: for this rare look only
 
-            json.dumps(msgspec.to_builtins(value, enc_hook=enc_hook, str_keys=True), allow_nan=False, check_circular=False)
+            json.dumps(
+                msgspec.to_builtins(value, enc_hook=enc_hook, str_keys=True),
+                allow_nan=False,
+                check_circular=False,
+            )
     except (TypeError, ValueError, RecursionError) as bad:
         finite = "Out of range float values" not in str(bad)
         reason = bad if finite else "it holds NaN or infinity, which JSON does not have"
-        raise OutputError(f"a result of type {type(value).__name__} cannot be written as JSON: {reason}") from None
+        raise OutputError(
+            f"a result of type {type(value).__name__} cannot be written as JSON: {reason}"
+        ) from None
     return data
 
 

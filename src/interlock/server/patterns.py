@@ -6,7 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["OPERATORS", "RESERVED", "UNRESERVED", "Expression", "Matched", "Operator", "Pattern", "Variable", "flatten"]
+__all__ = [
+    "OPERATORS",
+    "RESERVED",
+    "UNRESERVED",
+    "Expression",
+    "Matched",
+    "Operator",
+    "Pattern",
+    "Variable",
+    "flatten",
+]
 
 # What a variable may have been: a str, or for an exploded one a list, or a dict of the names it brought along.
 Matched = str | list[str] | dict[str, str]
@@ -203,7 +213,10 @@ def flatten(uri: str) -> str | None:
 
 def _decode(found: re.Match[str]) -> str:
     text = bytes.fromhex(found.group().replace("%", "")).decode()
-    return "".join(char if char in UNRESERVED or ord(char) > 127 else chr(_STAND_IN + ord(char)) for char in text)
+    return "".join(
+        char if char in UNRESERVED or ord(char) > 127 else chr(_STAND_IN + ord(char))
+        for char in text
+    )
 
 
 def _merged(parts: Sequence[str | Expression]) -> list[str | Expression]:
@@ -211,7 +224,11 @@ def _merged(parts: Sequence[str | Expression]) -> list[str | Expression]:
     merged: list[str | Expression] = []
     for part in parts:
         last = merged[-1] if merged else ""
-        if isinstance(part, Expression) and part.sign in ("&", ";") and isinstance(last, Expression):
+        if (
+            isinstance(part, Expression)
+            and part.sign in ("&", ";")
+            and isinstance(last, Expression)
+        ):
             operator, before = OPERATORS[part.sign], OPERATORS[last.sign]
             if before.named and before.separator == operator.separator:
                 merged[-1] = Expression(last.sign, last.variables + part.variables)
@@ -250,7 +267,14 @@ def _compile(expression: Expression, start: int, rooted: bool) -> Iterator[_Step
             yield _Maybe(start + len(variables) * 3)
         if index or optional:
             yield _Literal(operator.separator if index else operator.first)
-        yield _Run(alphabet, 0 if optional else 1, variable.prefix, sign, (variable,), rooted and sign == "+" and not index)
+        yield _Run(
+            alphabet,
+            0 if optional else 1,
+            variable.prefix,
+            sign,
+            (variable,),
+            rooted and sign == "+" and not index,
+        )
 
 
 def _walk(steps: Sequence[_Step], flat: str) -> list[tuple[_Run, int, int]] | None:
@@ -269,7 +293,12 @@ def _walk(steps: Sequence[_Step], flat: str) -> list[tuple[_Run, int, int]] | No
             reach[index] = (after >> len(step.text)) & _places(flat, step.text)
         else:
             mask = int(flat.translate(step.alphabet)[::-1] or "0", 2)
-            reach[index] = _before(after, mask, step.least, len(flat) if step.most is None else min(step.most, len(flat)))
+            reach[index] = _before(
+                after,
+                mask,
+                step.least,
+                len(flat) if step.most is None else min(step.most, len(flat)),
+            )
     if not reach[0] & 1:
         return None
     spans: list[tuple[_Run, int, int]] = []
@@ -322,7 +351,9 @@ def _gather(harvest: _Harvest, run: _Run, flat: str) -> bool:
     operator = OPERATORS[run.sign]
     variables = list(run.variables)
     if not any(variable.explode for variable in variables):
-        return harvest.keep(variables[0], harvest.restore(flat, spans=operator.reserved, rooted=run.rooted))
+        return harvest.keep(
+            variables[0], harvest.restore(flat, spans=operator.reserved, rooted=run.rooted)
+        )
     items: list[str] = []
     for item in flat.split(operator.separator):
         text = harvest.restore(item, spans=operator.reserved, rooted=run.rooted and not items)

@@ -21,21 +21,32 @@ class RawSignature:
     ValueError for a schema that cannot be used.
     """
 
-    def __init__(self, function: Callable[..., Any], schema: Mapping[str, Any], context_type: type[Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], schema: Mapping[str, Any], context_type: type[Any]
+    ) -> None:
         self.schema: t.JSONObject = dict(schema)
         if self.schema.get("type") != "object":
-            raise ValueError('an input schema describes an object: it needs "type": "object" at its root')
+            raise ValueError(
+                'an input schema describes an object: it needs "type": "object" at its root'
+            )
         try:
             self._validator = compile(self.schema)
         except SchemaError as bad:
             raise ValueError(f"the input schema cannot be used: {bad}") from None
         hints = hints_of(function, {context_type.__name__: context_type})
         parameters = signature_with_text(function).parameters
-        self.context = next((name for name in parameters if is_context(hints.get(name), context_type)), None)
+        self.context = next(
+            (name for name in parameters if is_context(hints.get(name), context_type)), None
+        )
         rest = [parameter for name, parameter in parameters.items() if name != self.context]
-        if len(rest) != 1 or rest[0].kind not in (rest[0].POSITIONAL_OR_KEYWORD, rest[0].KEYWORD_ONLY):
+        if len(rest) != 1 or rest[0].kind not in (
+            rest[0].POSITIONAL_OR_KEYWORD,
+            rest[0].KEYWORD_ONLY,
+        ):
             taken = ", ".join(map(str, rest)) or "nothing"
-            raise TypeError(f"a function with an input schema takes the arguments as one dict, in one plain parameter, not {taken}")
+            raise TypeError(
+                f"a function with an input schema takes the arguments as one dict, in one plain parameter, not {taken}"
+            )
         self._parameter = rest[0].name
 
     def decode(self, raw: bytes | Raw) -> dict[str, Any]:
@@ -46,5 +57,7 @@ class RawSignature:
             raise ArgumentsError("the arguments are not valid JSON") from None
         violations = self._validator.check(arguments)
         if violations:
-            raise ArgumentsError("; ".join(f"${v.path.replace('/', '.')}: {v.message}" for v in violations))
+            raise ArgumentsError(
+                "; ".join(f"${v.path.replace('/', '.')}: {v.message}" for v in violations)
+            )
         return {self._parameter: arguments}

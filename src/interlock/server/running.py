@@ -48,7 +48,11 @@ def run(server: Server, transport: str, **options: Any) -> None:
         try:
             runner.run(_until_told(server, work))
         finally:
-            _close(runner, must_end=transport == "stdio" and threading.current_thread() is threading.main_thread())
+            _close(
+                runner,
+                must_end=transport == "stdio"
+                and threading.current_thread() is threading.main_thread(),
+            )
 
 
 def _http(server: Server, *, workers: int = 1, **options: Any) -> None:
@@ -61,7 +65,10 @@ def _http(server: Server, *, workers: int = 1, **options: Any) -> None:
         raise SystemExit(words)  # one line, and no traceback: nothing is wrong with the program
 
     def serve(work: Coroutine[Any, Any, None]) -> None:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner, contextlib.suppress(KeyboardInterrupt):
+        with (
+            asyncio.Runner(loop_factory=_loop_factory()) as runner,
+            contextlib.suppress(KeyboardInterrupt),
+        ):
             runner.run(_until_told(server, work))
 
     if workers > 1:
@@ -94,7 +101,9 @@ def _leave() -> None:
 
 def _needed(name: str, transport: str, options: dict[str, Any]) -> Any:
     if name not in options:
-        raise ValueError(f"the transport {transport} needs to be told the {name}: server.run({transport!r}, {name}=...)")
+        raise ValueError(
+            f"the transport {transport} needs to be told the {name}: server.run({transport!r}, {name}=...)"
+        )
     return options.pop(name)
 
 
@@ -153,7 +162,9 @@ async def _stdio(server: Server, *, limit: int) -> None:
         await server.serve(channel)
 
 
-async def _sockets(server: Server, *, address: Any, limit: int, on_ready: Callable[[Any], None] | None = None) -> None:
+async def _sockets(
+    server: Server, *, address: Any, limit: int, on_ready: Callable[[Any], None] | None = None
+) -> None:
     from ..transport.sockets import listen  # late: only for servers that listen
 
     _settle_memory()

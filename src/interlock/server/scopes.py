@@ -31,12 +31,18 @@ def scopes_of(given: str | Iterable[str] | None, what: str) -> frozenset[str]:
     scopes = frozenset(given.split() if isinstance(given, str) else given)
     for scope in sorted(scopes):
         if not _TOKEN.fullmatch(scope):
-            raise ValueError(f"{scope!r} is no scope for {what}: printable ASCII characters, without spaces, quotes and backslashes")
+            raise ValueError(
+                f"{scope!r} is no scope for {what}: printable ASCII characters, without spaces, quotes and backslashes"
+            )
         if scope == "offline_access":  # `AUS-14`
-            raise ValueError(f"{what} cannot ask for offline_access: that is between a client and its authorization server")
+            raise ValueError(
+                f"{what} cannot ask for offline_access: that is between a client and its authorization server"
+            )
         if scope in _OMNIBUS:  # `SEC-25`
             log.warning(
-                "%s asks for the scope %r, which says nothing of what it allows; a narrow one limits the harm of a lost token", what, scope
+                "%s asks for the scope %r, which says nothing of what it allows; a narrow one limits the harm of a lost token",
+                what,
+                scope,
             )
     return scopes
 
@@ -66,7 +72,9 @@ def forbidden(scopes: frozenset[str], caller: Caller) -> t.Forbidden:
     refusal = t.Forbidden(*sorted(scopes))
     if caller.principal is not None:
         return refusal
-    return t.Forbidden(*refusal.scopes, message=f"{refusal.message}, and nothing here says who asks")
+    return t.Forbidden(
+        *refusal.scopes, message=f"{refusal.message}, and nothing here says who asks"
+    )
 
 
 def by_strangers(handler: Handler) -> Handler:
@@ -75,7 +83,9 @@ def by_strangers(handler: Handler) -> Handler:
     def handle(x: Exchange) -> Awaitable[AnyResult]:
         c = x.caller
         if c.principal is None:
-            x.caller = Caller(c.revision, c.capabilities, c.info, c.log_level, None, c.session, True)  # `replace` costs three times as much
+            x.caller = Caller(
+                c.revision, c.capabilities, c.info, c.log_level, None, c.session, True
+            )  # `replace` costs three times as much
         return handler(x)
 
     return handle
@@ -93,7 +103,9 @@ def behind(server: Server, uri: str) -> frozenset[str]:
     return NONE
 
 
-def watchable(wanted: t.SubscriptionFilter, server: Server, caller: Caller, *, again: bool) -> t.SubscriptionFilter:
+def watchable(
+    wanted: t.SubscriptionFilter, server: Server, caller: Caller, *, again: bool
+) -> t.SubscriptionFilter:
     """A filter whose resources a caller may all read. Raises Forbidden.
 
     With `again` it is for what a session subscribed to before, with other scopes perhaps: what may not be heard any more is left out.

@@ -25,9 +25,13 @@ _decode_slices = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _ERRORS = (*READ_ERRORS, Misfit)
 _IMMUTABLE = (type(None), bool, int, float, str, bytes)
-_MOST_PROBLEMS = 20  # to tell at once: a model needs no more, and arguments may be made to have thousands
+_MOST_PROBLEMS = (
+    20  # to tell at once: a model needs no more, and arguments may be made to have thousands
+)
 _LONGEST_PROBLEM = 1000  # characters
-_MOST_MENDED = 256 * 1024  # bytes of arguments; to look at more of them again and again would hold up everybody else for seconds
+_MOST_MENDED = (
+    256 * 1024
+)  # bytes of arguments; to look at more of them again and again would hold up everybody else for seconds
 _WHOLE = 2.0**53  # beyond it not every whole number is a float
 
 
@@ -64,12 +68,22 @@ class Signature:
     arguments in their order, `context` the parameter that takes the Context, which no caller sets.
     """
 
-    def __init__(self, parameters: list[Parameter], schema: JSONObject, context: str | None, rest: Rest | None) -> None:
+    def __init__(
+        self,
+        parameters: list[Parameter],
+        schema: JSONObject,
+        context: str | None,
+        rest: Rest | None,
+    ) -> None:
         self.schema = schema
         self.context = context
         self.names = tuple(parameter.wire_name for parameter in parameters)
         self._parameters = {parameter.wire_name: parameter for parameter in parameters}
-        self._late = [(parameter.name, parameter) for parameter in parameters if isinstance(parameter.guise, Foreign)]
+        self._late = [
+            (parameter.name, parameter)
+            for parameter in parameters
+            if isinstance(parameter.guise, Foreign)
+        ]
         self._rest = rest
         self._plain = not self._late and rest is None
         self._read = _reader(parameters, strict=rest is None)
@@ -89,7 +103,9 @@ class Signature:
             return self._finished(values, raw)
         except _ERRORS as bad:
             if len(bytes(raw)) > _MOST_MENDED:
-                raise ArgumentsError(f"$: the arguments do not fit: {str(bad)[:_LONGEST_PROBLEM]}") from None
+                raise ArgumentsError(
+                    f"$: the arguments do not fit: {str(bad)[:_LONGEST_PROBLEM]}"
+                ) from None
             return self._second_look(raw)
 
     def _finished(self, values: dict[str, Any], raw: bytes | Raw) -> dict[str, Any]:
@@ -143,18 +159,24 @@ class Signature:
         parameter = self._parameters.get(name)
         if parameter is not None:
             return parameter.guise
-        return self._rest.guise if self._rest is not None and name not in self._rest.reserved else None
+        return (
+            self._rest.guise if self._rest is not None and name not in self._rest.reserved else None
+        )
 
     def _problems(self, pieces: Mapping[str, Raw]) -> list[str]:
         """All that is wrong: arguments that are unknown or missing, and what the schema and the types say of each of the others."""
         problems = []
         unknown = [name for name in pieces if self._guise(name) is None]
         if unknown:
-            known = f"the arguments are: {', '.join(self.names)}" if self.names else "there are none"
+            known = (
+                f"the arguments are: {', '.join(self.names)}" if self.names else "there are none"
+            )
             places = [_place((name,))[:-1] for name in unknown[:_MOST_PROBLEMS]]
             problems.append(f"{', '.join(places)}: unknown; {known}")
         problems += [
-            f"{_place((p.wire_name,))} required, but missing" for p in self._parameters.values() if p.required and p.wire_name not in pieces
+            f"{_place((p.wire_name,))} required, but missing"
+            for p in self._parameters.values()
+            if p.required and p.wire_name not in pieces
         ]
         wrong: dict[str, list[str]] = {}
         for name, piece in pieces.items():
@@ -165,7 +187,10 @@ class Signature:
             if not isinstance(self._guise(name), Foreign):  # pydantic tells all by itself
                 wrong[name] = by_schema
         problems += [problem for found in wrong.values() for problem in found]
-        problems = [problem if len(problem) <= _LONGEST_PROBLEM else problem[:_LONGEST_PROBLEM] + "..." for problem in problems]
+        problems = [
+            problem if len(problem) <= _LONGEST_PROBLEM else problem[:_LONGEST_PROBLEM] + "..."
+            for problem in problems
+        ]
         more = len(problems) - _MOST_PROBLEMS
         return problems if more <= 0 else [*problems[:_MOST_PROBLEMS], f"and {more} more"]
 
@@ -180,7 +205,9 @@ class Signature:
         found: dict[str, list[str]] = {}
         vague = set()
         for violation in violations:
-            path = tuple(step.replace("~1", "/").replace("~0", "~") for step in violation.path.split("/")[1:])
+            path = tuple(
+                step.replace("~1", "/").replace("~0", "~") for step in violation.path.split("/")[1:]
+            )
             if path and path[0] in pieces:
                 found.setdefault(path[0], []).append(f"{_place(path)} {violation.message}")
                 if "anyOf" in violation.message:
@@ -195,7 +222,12 @@ class Rest(Struct, frozen=True):
     reserved: frozenset[str]
 
 
-def signature_of(function: Callable[..., Any], *, context_type: type[Any], description_of: Mapping[str, str] | None = None) -> Signature:
+def signature_of(
+    function: Callable[..., Any],
+    *,
+    context_type: type[Any],
+    description_of: Mapping[str, str] | None = None,
+) -> Signature:
     """The signature of a function, method, partial or callable object.
 
     A parameter annotated with `context_type` (or a type of it, or it and None) takes the Context. `description_of` has the
@@ -236,11 +268,22 @@ def signature_of(function: Callable[..., Any], *, context_type: type[Any], descr
         **({"required": required} if required else {}),
         "additionalProperties": closing,
     }
-    reserved = _bound(function) | {parameter.name for parameter in parameters} | ({context} if context else set())
-    return Signature(parameters, sheet.finish(root), context, Rest(rest, frozenset(reserved)) if rest is not None else None)
+    reserved = (
+        _bound(function)
+        | {parameter.name for parameter in parameters}
+        | ({context} if context else set())
+    )
+    return Signature(
+        parameters,
+        sheet.finish(root),
+        context,
+        Rest(rest, frozenset(reserved)) if rest is not None else None,
+    )
 
 
-def _annotated(function: Callable[..., Any], context_type: type[Any]) -> Iterator[tuple[str, inspect.Parameter, Any]]:
+def _annotated(
+    function: Callable[..., Any], context_type: type[Any]
+) -> Iterator[tuple[str, inspect.Parameter, Any]]:
     """The parameters that the author has not bound, each with its annotation and with the words to begin a complaint with."""
     hints = hints_of(function, {context_type.__name__: context_type})
     bound = _bound(function)
@@ -248,21 +291,30 @@ def _annotated(function: Callable[..., Any], context_type: type[Any]) -> Iterato
         where = f"{named(function)}: the parameter {name!r}"
         annotation = hints.get(name, Any)
         if isinstance(annotation, Unresolved):
-            raise TypeError(f"{where} is annotated {annotation.text!r}, which cannot be read here: {annotation.reason}")
+            raise TypeError(
+                f"{where} is annotated {annotation.text!r}, which cannot be read here: {annotation.reason}"
+            )
         if name in ("self", "cls") and name not in hints and _in_class(function):
-            raise TypeError(f"{where} is that of a method which is not bound; register the method of an object")
+            raise TypeError(
+                f"{where} is that of a method which is not bound; register the method of an object"
+            )
         if name not in bound:
             yield where, parameter, annotation
 
 
 def _in_class(function: Any) -> bool:
     """Whether this is a plain function written in a class."""
-    return isinstance(function, FunctionType) and "." in function.__qualname__.rpartition("<locals>.")[2]
+    return (
+        isinstance(function, FunctionType)
+        and "." in function.__qualname__.rpartition("<locals>.")[2]
+    )
 
 
 def _check_kind(parameter: inspect.Parameter) -> None:
     if parameter.kind is parameter.VAR_POSITIONAL:
-        raise TypeError("it collects positional arguments, and callers give arguments by name; take a list")
+        raise TypeError(
+            "it collects positional arguments, and callers give arguments by name; take a list"
+        )
     if parameter.kind is parameter.POSITIONAL_ONLY:
         raise TypeError("it is positional only, and callers give arguments by name")
 
@@ -295,7 +347,11 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
         alias = info.validation_alias if isinstance(info.validation_alias, str) else info.alias
         wire_name = alias or wire_name
         if default is NODEFAULT and not info.is_required():
-            default, make_default = (info.default, None) if info.default_factory is None else (NODEFAULT, info.default_factory)
+            default, make_default = (
+                (info.default, None)
+                if info.default_factory is None
+                else (NODEFAULT, info.default_factory)
+            )
     if default is None and not _takes_none(annotation):
         annotation = one_of((annotation, None))  # `x: int = None` means what it says
     return Parameter(parameter.name, wire_name, guise_of(annotation), default, make_default)
@@ -312,7 +368,9 @@ def _completed(drawn: JSONObject, parameter: Parameter, words: str | None) -> JS
     """A property with the docstring's words where it has none of its own, and with its default."""
     drawn.pop("default", None)
     about = {"description": words} if words and "description" not in drawn else {}
-    fits, default = jsonable(parameter.default) if parameter.default is not NODEFAULT else (False, None)
+    fits, default = (
+        jsonable(parameter.default) if parameter.default is not NODEFAULT else (False, None)
+    )
     return {**about, **drawn, **({"default": default} if fits else {})}
 
 
@@ -321,15 +379,29 @@ def _reader(parameters: list[Parameter], *, strict: bool) -> Callable[[bytes | R
     fields: list[Any] = []
     for parameter in parameters:
         if parameter.make_default is not None:
-            fields.append((parameter.name, parameter.guise.type, field(default_factory=parameter.make_default)))
+            fields.append(
+                (
+                    parameter.name,
+                    parameter.guise.type,
+                    field(default_factory=parameter.make_default),
+                )
+            )
         elif parameter.default is NODEFAULT:
             fields.append((parameter.name, parameter.guise.type))
         elif isinstance(parameter.default, _IMMUTABLE):
             fields.append((parameter.name, parameter.guise.type, parameter.default))
         else:  # msgspec would copy it or refuse it; the function is to get the default itself
-            fields.append((parameter.name, parameter.guise.type, field(default_factory=partial(_itself, parameter.default))))
+            fields.append(
+                (
+                    parameter.name,
+                    parameter.guise.type,
+                    field(default_factory=partial(_itself, parameter.default)),
+                )
+            )
     rename = {parameter.name: parameter.wire_name for parameter in parameters}
-    kind = msgspec.defstruct("Arguments", fields, kw_only=True, rename=rename, forbid_unknown_fields=strict, gc=False)
+    kind = msgspec.defstruct(
+        "Arguments", fields, kw_only=True, rename=rename, forbid_unknown_fields=strict, gc=False
+    )
     return msgspec.json.Decoder(kind, dec_hook=dec_hook).decode
 
 
@@ -337,7 +409,9 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _complaint(guise: Guise | Foreign, piece: Raw) -> list[tuple[tuple[str | int, ...], str]] | None:
+def _complaint(
+    guise: Guise | Foreign, piece: Raw
+) -> list[tuple[tuple[str | int, ...], str]] | None:
     """What a type says against a piece of JSON: places below it, and what is wrong there. None where it fits."""
     try:
         guise.decode(piece)
@@ -375,4 +449,8 @@ def _place(path: tuple[str | int, ...]) -> str:
 def _not_an_object(bad: Exception) -> str:
     if isinstance(bad, msgspec.ValidationError):
         return f"$: the arguments must be a JSON object ({str(bad)[:1].lower()}{str(bad)[1:]})"
-    return "$: the arguments are nested too deeply" if isinstance(bad, RecursionError) else f"$: the arguments are not valid JSON ({bad})"
+    return (
+        "$: the arguments are nested too deeply"
+        if isinstance(bad, RecursionError)
+        else f"$: the arguments are not valid JSON ({bad})"
+    )

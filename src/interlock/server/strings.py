@@ -37,22 +37,36 @@ class Strings:
         described = parse(doc_of(function)).params
         hints = hints_of(function, {context_type.__name__: context_type})
         for name, parameter in signature_with_text(function).parameters.items():
-            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise TypeError(f"parameter {name!r} of {function!r} cannot be given by name; use plain parameters")
+            if parameter.kind in (
+                parameter.POSITIONAL_ONLY,
+                parameter.VAR_POSITIONAL,
+                parameter.VAR_KEYWORD,
+            ):
+                raise TypeError(
+                    f"parameter {name!r} of {function!r} cannot be given by name; use plain parameters"
+                )
             hint = hints.get(name, str)
             if isinstance(hint, Unresolved):
-                raise TypeError(f"parameter {name!r} of {named(function)} is annotated {hint.text!r}, which cannot be read: {hint.reason}")
+                raise TypeError(
+                    f"parameter {name!r} of {named(function)} is annotated {hint.text!r}, which cannot be read: {hint.reason}"
+                )
             if is_context(hint, context_type):
                 self.context = name
                 continue
             try:
                 self._guises[name] = _guise(hint)
             except TypeError as bad:
-                raise TypeError(f"parameter {name!r} of {named(function)} cannot be used: {bad}") from None
+                raise TypeError(
+                    f"parameter {name!r} of {named(function)} cannot be used: {bad}"
+                ) from None
             told = words_of(hint)
             words = told.get("description") or described.get(name)
             required = parameter.default is parameter.empty
-            self.arguments.append(t.PromptArgument(name=name, title=told.get("title"), description=words, required=required))
+            self.arguments.append(
+                t.PromptArgument(
+                    name=name, title=told.get("title"), description=words, required=required
+                )
+            )
             if choices := _choices(hint):
                 self.choices[name] = choices
 
@@ -68,13 +82,21 @@ class Strings:
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The values to call the function with. Raises McpError (-32602) naming what is missing, unknown or unfit (`PRM-02`)."""
-        missing = [a.name for a in self.arguments if a.required and a.name not in given]  # in the function's order
+        missing = [
+            a.name for a in self.arguments if a.required and a.name not in given
+        ]  # in the function's order
         if missing:
-            raise t.McpError(t.INVALID_PARAMS, f"Missing required argument{'s' * (len(missing) > 1)}: {', '.join(missing)}")
+            raise t.McpError(
+                t.INVALID_PARAMS,
+                f"Missing required argument{'s' * (len(missing) > 1)}: {', '.join(missing)}",
+            )
         unknown = [name for name in given if name not in self._guises]
         if unknown:
             known = ", ".join(self._guises) or "none"
-            raise t.McpError(t.INVALID_PARAMS, f"Unknown argument{'s' * (len(unknown) > 1)}: {', '.join(unknown)} (known: {known})")
+            raise t.McpError(
+                t.INVALID_PARAMS,
+                f"Unknown argument{'s' * (len(unknown) > 1)}: {', '.join(unknown)} (known: {known})",
+            )
         return {name: self._value(name, value) for name, value in given.items()}
 
     def _value(self, name: str, value: Any) -> Any:
@@ -89,7 +111,9 @@ class Strings:
             try:
                 return guise.decode(value.encode())
             except _ERRORS as bad:
-                why = str(bad) if value.lstrip()[:1] in ("{", "[") else why  # what is wrong within JSON tells more
+                why = (
+                    str(bad) if value.lstrip()[:1] in ("{", "[") else why
+                )  # what is wrong within JSON tells more
         raise t.McpError(t.INVALID_PARAMS, f"Argument {name} does not fit: {why}")
 
 

@@ -22,11 +22,16 @@ from ..protocol.sessions import StoreError
 
 log = logging.getLogger("interlock.server")
 
-_PAUSE, _LONGEST_PAUSE = 0.5, 10.0  # seconds before a worker is replaced, where those before it died soon too
+_PAUSE, _LONGEST_PAUSE = (
+    0.5,
+    10.0,
+)  # seconds before a worker is replaced, where those before it died soon too
 _STEADY = 30.0  # seconds after which a worker is no longer one that died soon
 _STUBBORN = 10.0  # seconds beyond the grace of its calls, after which a worker that was told to end is killed
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_KINDS: dict[str, type[Exception]] = {kind.__name__: kind for kind in (StoreError, OSError, ImportError, ValueError)}
+_KINDS: dict[str, type[Exception]] = {
+    kind.__name__: kind for kind in (StoreError, OSError, ImportError, ValueError)
+}
 _MOST_WORDS = 1000  # characters: a report is written in one piece
 
 Work = Callable[[Callable[[], None]], None]
@@ -68,7 +73,9 @@ class Supervisor:
     `grace` is what its calls have at the end, in seconds; `on_ready` is called once the first process serves.
     """
 
-    def __init__(self, count: int, work: Work, *, grace: float, on_ready: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, count: int, work: Work, *, grace: float, on_ready: Callable[[], None] | None = None
+    ) -> None:
         self._count, self._work, self._grace, self._on_ready = count, work, grace, on_ready
         self._born: dict[int, float] = {}
         self._due: list[float] = []  # when workers are to be started
@@ -87,7 +94,9 @@ class Supervisor:
         gc.freeze()  # what exists now is shared with the workers for as long as nobody touches it
         self._woken, self._reports, self._life = _Pipe(), _Pipe(), _Pipe()
         before = {number: signal.signal(number, self._stop) for number in _SIGNALS}
-        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda number, frame: None)  # so that it wakes us
+        before[signal.SIGCHLD] = signal.signal(
+            signal.SIGCHLD, lambda number, frame: None
+        )  # so that it wakes us
         old_wakeup = signal.set_wakeup_fd(self._woken.into, warn_on_full_buffer=False)
         try:
             self._due = [0.0] * self._count
@@ -112,7 +121,9 @@ class Supervisor:
         wait: float | None = min(self._due) - now if self._due else None
         if self._told_at is not None:
             wait = self._end(now - self._told_at)
-        select.select([self._woken.out, self._reports.out], [], [], None if wait is None else max(wait, 0.0))
+        select.select(
+            [self._woken.out, self._reports.out], [], [], None if wait is None else max(wait, 0.0)
+        )
         self._woken.drain()
         self._hear()
         for pid in list(self._born):
@@ -140,15 +151,30 @@ class Supervisor:
             return
         if not self._serves:
             if all(report.pid != pid for report in self._failed):
-                self._failed.append(_Report(pid, "Exception", f"a worker ended before it could serve ({_ending(status)})"))
+                self._failed.append(
+                    _Report(
+                        pid,
+                        "Exception",
+                        f"a worker ended before it could serve ({_ending(status)})",
+                    )
+                )
             if len(self._failed) >= self._count:
                 self._told_at = now  # not one can start
                 return
         self._soon = 0 if lived > _STEADY else self._soon + 1
-        pause = 0.0 if self._soon < 2 and self._serves else min(_PAUSE * 2 ** max(self._soon - 2, 0), _LONGEST_PAUSE)
+        pause = (
+            0.0
+            if self._soon < 2 and self._serves
+            else min(_PAUSE * 2 ** max(self._soon - 2, 0), _LONGEST_PAUSE)
+        )
         self._due.append(now + pause)
         if self._serves:
-            log.error("worker %d ended (%s); another one takes its place%s", pid, _ending(status), f" in {pause:g} s" if pause else "")
+            log.error(
+                "worker %d ended (%s); another one takes its place%s",
+                pid,
+                _ending(status),
+                f" in {pause:g} s" if pause else "",
+            )
 
     def _why(self) -> Exception:
         first = self._failed[0]
@@ -220,4 +246,8 @@ class Supervisor:
 
 
 def _ending(status: int) -> str:
-    return f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
+    return (
+        f"signal {os.WTERMSIG(status)}"
+        if os.WIFSIGNALED(status)
+        else f"exit code {os.WEXITSTATUS(status)}"
+    )

@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 
-from .patterns import OPERATORS, RESERVED, UNRESERVED, Expression, Matched, Operator, Pattern, Variable
+from .patterns import (
+    OPERATORS,
+    RESERVED,
+    UNRESERVED,
+    Expression,
+    Matched,
+    Operator,
+    Pattern,
+    Variable,
+)
 
 __all__ = ["Matched", "Template", "TemplateError", "Value"]
 
@@ -39,7 +48,12 @@ class Template:
         """Parse `text`; raises TemplateError when it is malformed."""
         self._text = text
         self._parts = tuple(_parse(text))
-        names = [variable.name for part in self._parts if isinstance(part, Expression) for variable in part.variables]
+        names = [
+            variable.name
+            for part in self._parts
+            if isinstance(part, Expression)
+            for variable in part.variables
+        ]
         self._names = tuple(dict.fromkeys(names))
         try:
             self._pattern = Pattern(self._parts, self._names)
@@ -68,7 +82,11 @@ class Template:
         More literal characters win, then fewer variables, then fewer variables that may span `/`; the text settles the rest.
         """
         literal = sum(len(part) for part in self._parts if isinstance(part, str))
-        wide = sum(len(p.variables) for p in self._parts if isinstance(p, Expression) and OPERATORS[p.sign].reserved)
+        wide = sum(
+            len(p.variables)
+            for p in self._parts
+            if isinstance(p, Expression) and OPERATORS[p.sign].reserved
+        )
         return (-literal, len(self._names), wide, self._text)
 
     def __repr__(self) -> str:
@@ -86,7 +104,10 @@ class Template:
         A name that is missing, None, or an empty list or mapping is undefined and leaves nothing behind. Raises TemplateError
         when a value does not fit its place (a prefix of a list, text that is not Unicode), TypeError when it is of no usable type.
         """
-        return "".join(_encode(part, reserved=True) if isinstance(part, str) else _expand(part, values) for part in self._parts)
+        return "".join(
+            _encode(part, reserved=True) if isinstance(part, str) else _expand(part, values)
+            for part in self._parts
+        )
 
     def match(self, uri: str, *, safe: bool = True) -> dict[str, Matched] | None:
         """Return the values from which the template would make `uri`, or None when it does not match.
@@ -118,8 +139,13 @@ def _parse(text: str) -> Iterator[str | Expression]:
             return
         close = text.find("}", brace)
         if close < 0:
-            raise TemplateError(f"{text!r}: the expression that begins at character {brace} is never closed with }}")
-        yield _expression(f"{text!r}: the expression {text[brace : close + 1]} at character {brace}", text[brace + 1 : close])
+            raise TemplateError(
+                f"{text!r}: the expression that begins at character {brace} is never closed with }}"
+            )
+        yield _expression(
+            f"{text!r}: the expression {text[brace : close + 1]} at character {brace}",
+            text[brace + 1 : close],
+        )
         position = close + 1
 
 
@@ -131,8 +157,12 @@ def _check_literal(text: str, literal: str, position: int) -> None:
     if char == "}":
         raise TemplateError(f"{text!r}: the }} at character {where} closes nothing")
     if char == "%":
-        raise TemplateError(f"{text!r}: the % at character {where} is not followed by two hexadecimal digits; a percent sign is %25")
-    raise TemplateError(f"{text!r}: {char!r} at character {where} may not stand in a URI; percent-encode it")
+        raise TemplateError(
+            f"{text!r}: the % at character {where} is not followed by two hexadecimal digits; a percent sign is %25"
+        )
+    raise TemplateError(
+        f"{text!r}: {char!r} at character {where} may not stand in a URI; percent-encode it"
+    )
 
 
 def _expression(where: str, body: str) -> Expression:
@@ -158,9 +188,15 @@ def _expand(expression: Expression, values: Mapping[str, Value]) -> str:
     for variable in expression.variables:
         name, value = variable.name, values.get(variable.name)
         if isinstance(value, Mapping):
-            pieces += _expand_many(operator, variable, [(key, item) for key, item in value.items() if item is not None])
-        elif isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
-            pieces += _expand_many(operator, variable, [(None, item) for item in value if item is not None])
+            pieces += _expand_many(
+                operator, variable, [(key, item) for key, item in value.items() if item is not None]
+            )
+        elif isinstance(value, Sequence) and not isinstance(
+            value, str | bytes | bytearray | memoryview
+        ):
+            pieces += _expand_many(
+                operator, variable, [(None, item) for item in value if item is not None]
+            )
         elif value is not None:
             text = _scalar(name, value)
             if variable.prefix is not None:
@@ -172,20 +208,33 @@ def _expand(expression: Expression, values: Mapping[str, Value]) -> str:
     return operator.first + operator.separator.join(pieces) if pieces else ""
 
 
-def _expand_many(operator: Operator, variable: Variable, items: Sequence[tuple[str | None, object]]) -> list[str]:
+def _expand_many(
+    operator: Operator, variable: Variable, items: Sequence[tuple[str | None, object]]
+) -> list[str]:
     if variable.prefix is not None:
-        raise TemplateError(f"{variable.name}:{variable.prefix} takes the beginning of a string; a list or mapping has none")
+        raise TemplateError(
+            f"{variable.name}:{variable.prefix} takes the beginning of a string; a list or mapping has none"
+        )
     pairs: list[tuple[str | None, str]] = []
     for key, item in items:
         text = _encode(_scalar(variable.name, item), reserved=operator.reserved)
-        pairs.append((None if key is None else _encode(_scalar(variable.name, key), reserved=operator.reserved), text))
+        pairs.append(
+            (
+                None
+                if key is None
+                else _encode(_scalar(variable.name, key), reserved=operator.reserved),
+                text,
+            )
+        )
     if not pairs:
         return []
     if not variable.explode:
         joined = ",".join(part for pair in pairs for part in pair if part is not None)
         return [_named(operator, variable.name, joined) if operator.named else joined]
     if operator.named:
-        return [_named(operator, variable.name if key is None else key, text) for key, text in pairs]
+        return [
+            _named(operator, variable.name if key is None else key, text) for key, text in pairs
+        ]
     return [text if key is None else f"{key}={text}" for key, text in pairs]
 
 
@@ -202,7 +251,9 @@ def _scalar(name: str, value: object) -> str:
         return str(value)
     if isinstance(value, float):
         raise TemplateError(f"{name}: {value} is not a number that a URI can hold")
-    raise TypeError(f"{name}: a value, or an item of a list or mapping, must be str, int, float or bool, not {type(value).__name__}")
+    raise TypeError(
+        f"{name}: a value, or an item of a list or mapping, must be str, int, float or bool, not {type(value).__name__}"
+    )
 
 
 def _encode(text: str, *, reserved: bool) -> str:
@@ -210,6 +261,11 @@ def _encode(text: str, *, reserved: bool) -> str:
     plain = _PLAIN_OR_RESERVED if reserved else _PLAIN
     units = _TRIPLET_OR_CHARACTER.findall(text) if reserved else text
     try:
-        return "".join(unit if unit in plain or len(unit) == 3 else "".join(f"%{byte:02X}" for byte in unit.encode()) for unit in units)
+        return "".join(
+            unit
+            if unit in plain or len(unit) == 3
+            else "".join(f"%{byte:02X}" for byte in unit.encode())
+            for unit in units
+        )
     except UnicodeEncodeError as error:
         raise TemplateError(f"{text!r} is not Unicode text: {error.reason}") from None

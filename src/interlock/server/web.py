@@ -48,7 +48,13 @@ def http_app(
         raise ValueError(f"a path begins with a slash; {path!r} does not")
     if not isinstance(limits, Limits | None):
         raise TypeError(f"limits are Limits(...), not {limits!r}")
-    kept = open_store(store) if isinstance(store, str) else store if store is not None else open_store("memory:")
+    kept = (
+        open_store(store)
+        if isinstance(store, str)
+        else store
+        if store is not None
+        else open_store("memory:")
+    )
     if kept.shared and isinstance(server.bus, MemoryBus):
         server.bus = BoardBus(kept.changes)
     if isinstance(guard, Learning):
@@ -101,7 +107,10 @@ async def serve_web(
 
     `proxies` are addresses or networks whose `X-Forwarded-For` is believed; without them nobody's is.
     """
-    from ..transport.webserver import listening_socket, serve_http  # late: only for programs that serve HTTP themselves
+    from ..transport.webserver import (
+        listening_socket,
+        serve_http,
+    )  # late: only for programs that serve HTTP themselves
 
     app = http_app(server, hosts=(*_several(hosts), *_own_name(host)), **options)
 
@@ -113,7 +122,14 @@ async def serve_web(
 
     made = sock or listening_socket(host, port)
     try:
-        await serve_http(app, made, grace=grace, proxies=_several(proxies), on_ready=ready, on_large=cache(keep_freed_memory))
+        await serve_http(
+            app,
+            made,
+            grace=grace,
+            proxies=_several(proxies),
+            on_ready=ready,
+            on_large=cache(keep_freed_memory),
+        )
     finally:
         close = getattr(options.get("guard"), "aclose", None)
         if close is not None:  # what it has opened to look at tokens
@@ -125,13 +141,17 @@ def _own_name(host: str) -> tuple[str, ...]:
     return () if host in ("", "0.0.0.0", "::") else (host,)
 
 
-def run_workers(server: Server, count: int, serve: Callable[[Any], None], options: dict[str, Any]) -> None:
+def run_workers(
+    server: Server, count: int, serve: Callable[[Any], None], options: dict[str, Any]
+) -> None:
     """Serve with `count` processes. Without a store of its own they share an SQLite file that is gone at the end."""
     from ..transport.webserver import listening_socket  # late: as where it is served
     from .supervisor import Supervisor  # late: only for several workers
 
     if not hasattr(os, "fork"):
-        raise ValueError("several workers need a system that can fork; start several servers behind a balancer, with one store")
+        raise ValueError(
+            "several workers need a system that can fork; start several servers behind a balancer, with one store"
+        )
     if options.get("store") in (None, "memory:"):
         folder = tempfile.TemporaryDirectory(prefix="interlock-")
         options["store"] = f"sqlite:///{Path(folder.name).resolve()}/store.db"

@@ -17,13 +17,17 @@ from typing import Any
 
 DEFAULT_THREADS = 64
 _PATIENCE = 0.002  # seconds that work may lie waiting before another thread is brought in
-_HOLD_BACK = 0.0005  # seconds that answers of a burst are held back, so that one wake-up serves them all
+_HOLD_BACK = (
+    0.0005  # seconds that answers of a burst are held back, so that one wake-up serves them all
+)
 
 
 class _Job:
     __slots__ = ("error", "future", "result", "variables", "work")
 
-    def __init__(self, work: Callable[[], Any], future: asyncio.Future[Any], variables: Variables) -> None:
+    def __init__(
+        self, work: Callable[[], Any], future: asyncio.Future[Any], variables: Variables
+    ) -> None:
         self.work, self.future, self.variables = work, future, variables
         self.result: Any = None
         self.error: BaseException | None = None
@@ -71,7 +75,9 @@ class Workers:
         self._collect()  # what is done while its thread is blocked by the next job
         if self._jobs:
             self._wake(count)
-            self._nudge = self._loop.call_later(_PATIENCE, self._bring_more, min(count * 2, self.threads))
+            self._nudge = self._loop.call_later(
+                _PATIENCE, self._bring_more, min(count * 2, self.threads)
+            )
 
     def _wake(self, count: int) -> None:
         for _ in range(count):
@@ -84,7 +90,9 @@ class Workers:
             if bell is not None:
                 bell.release()
             else:
-                threading.Thread(target=self._work, name=f"interlock-worker-{self._started}", daemon=True).start()
+                threading.Thread(
+                    target=self._work, name=f"interlock-worker-{self._started}", daemon=True
+                ).start()
 
     def _work(self) -> None:
         bell = threading.Semaphore(0)
@@ -103,7 +111,9 @@ class Workers:
                 continue
             try:
                 job.result = job.variables.run(job.work)
-            except BaseException as bad:  # everything that a function raises belongs to whoever waits for it
+            except (
+                BaseException
+            ) as bad:  # everything that a function raises belongs to whoever waits for it
                 job.error = bad
             now = monotonic()
             since = since if self._done else now

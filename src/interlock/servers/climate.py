@@ -61,7 +61,11 @@ def cities_like(start: str) -> list[str]:
     """The cities that begin so, and then those of which a later word does."""
     wanted = folded(start)
     first = [name for name in climates() if folded(name).startswith(wanted)]
-    later = [name for name in climates() if any(word.startswith(wanted) for word in folded(name).split()[1:])]
+    later = [
+        name
+        for name in climates()
+        if any(word.startswith(wanted) for word in folded(name).split()[1:])
+    ]
     return list(dict.fromkeys([*first, *later]))
 
 
@@ -73,5 +77,7 @@ def month_of(climate: Climate, day: date) -> tuple[int, int, int]:
 
 def folded(text: str) -> str:
     """A name without case, accents and needless space."""
-    plain = "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
+    plain = "".join(
+        sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign)
+    )
     return " ".join(plain.casefold().split())

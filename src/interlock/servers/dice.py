@@ -25,13 +25,25 @@ def _roll(count: int) -> ToolResult[dict[str, Any]]:
 def offer(server: Server) -> None:
     """Give a server a tool with an app, a tool for that app alone, and the app's page."""
 
-    @server.tool(title="Roll dice", annotations=SAFE, output_schema=SCHEMA, meta={"ui": {"resourceUri": TABLE}})
+    @server.tool(
+        title="Roll dice",
+        annotations=SAFE,
+        output_schema=SCHEMA,
+        meta={"ui": {"resourceUri": TABLE}},
+    )
     async def roll_dice(count: Annotated[int, Meta(ge=1, le=10)] = 2) -> ToolResult[dict[str, Any]]:
         """Roll dice; hosts that have apps show them on a table."""
         return _roll(count)
 
-    @server.tool(title="Roll again", annotations=SAFE, output_schema=SCHEMA, meta={"ui": {"resourceUri": TABLE, "visibility": ["app"]}})
-    async def roll_again(count: Annotated[int, Meta(ge=1, le=10)] = 2) -> ToolResult[dict[str, Any]]:
+    @server.tool(
+        title="Roll again",
+        annotations=SAFE,
+        output_schema=SCHEMA,
+        meta={"ui": {"resourceUri": TABLE, "visibility": ["app"]}},
+    )
+    async def roll_again(
+        count: Annotated[int, Meta(ge=1, le=10)] = 2,
+    ) -> ToolResult[dict[str, Any]]:
         """Roll once more, as the button on the table wants it."""
         return _roll(count)
 
@@ -43,6 +55,9 @@ def offer(server: Server) -> None:
 
 SCHEMA = {
     "type": "object",
-    "properties": {"dice": {"type": "array", "items": {"type": "integer"}}, "total": {"type": "integer"}},
+    "properties": {
+        "dice": {"type": "array", "items": {"type": "integer"}},
+        "total": {"type": "integer"},
+    },
     "required": ["dice", "total"],
 }

@@ -16,7 +16,16 @@ from urllib.parse import quote
 
 from msgspec import Meta, Struct
 
-from interlock import Context, McpError, ResourceLink, Server, ToolAnnotations, ToolError, ToolResult, types
+from interlock import (
+    Context,
+    McpError,
+    ResourceLink,
+    Server,
+    ToolAnnotations,
+    ToolError,
+    ToolResult,
+    types,
+)
 
 ROOT_VARIABLE = "INTERLOCK_FILES_ROOT"
 MOST_BYTES = 256 * 1024  # of one file
@@ -57,7 +66,11 @@ class Folder:
             for name in sorted(names):
                 whole = Path(where, name)
                 path = whole.relative_to(self.root).as_posix()
-                if not _unseen(name) and (fnmatchcase(name, pattern) or fnmatchcase(path, pattern)) and not whole.is_symlink():
+                if (
+                    not _unseen(name)
+                    and (fnmatchcase(name, pattern) or fnmatchcase(path, pattern))
+                    and not whole.is_symlink()
+                ):
                     yield path
                     left -= 1
                     if not left:
@@ -117,10 +130,17 @@ def _add_tools(made: Server, folder: Folder) -> None:
             pattern: of the name, like "*.md", or of the whole path, like "src/*.py"; `*` spans folders too.
         """
         found = folder.paths(pattern)
-        return [ResourceLink(uri=_uri(path), name=path, size=(folder.root / path).stat().st_size) for path in islice(found, MOST_HITS)]
+        return [
+            ResourceLink(uri=_uri(path), name=path, size=(folder.root / path).stat().st_size)
+            for path in islice(found, MOST_HITS)
+        ]
 
     @made.tool(title="Search files", annotations=only_reads, timeout=20.0)
-    def search_files(text: Annotated[str, Meta(min_length=1, max_length=200)], ctx: Context, pattern: Pattern = "*") -> ToolResult[Found]:
+    def search_files(
+        text: Annotated[str, Meta(min_length=1, max_length=200)],
+        ctx: Context,
+        pattern: Pattern = "*",
+    ) -> ToolResult[Found]:
         """The lines that hold a text, whatever its case.
 
         Args:
@@ -136,8 +156,12 @@ def _add_tools(made: Server, folder: Folder) -> None:
                 ctx.progress(number, len(paths), path)
             hits += _hits(folder, path, wanted)
         found = Found(hits[:MOST_HITS], complete=len(hits) <= MOST_HITS)
-        lines = [f"{hit.path}:{hit.line}: {hit.text}" for hit in found.hits] or ["No line holds it."]
-        return ToolResult(found, "\n".join([*lines, *([] if found.complete else ["There are more."])]))
+        lines = [f"{hit.path}:{hit.line}: {hit.text}" for hit in found.hits] or [
+            "No line holds it."
+        ]
+        return ToolResult(
+            found, "\n".join([*lines, *([] if found.complete else ["There are more."])])
+        )
 
 
 def _add_reading(made: Server, folder: Folder) -> None:
@@ -160,7 +184,9 @@ def _add_reading(made: Server, folder: Folder) -> None:
             text = folder.read(path)
         except FileNotFoundError:
             raise McpError(types.INVALID_PARAMS, f"There is no file {path}") from None
-        return f"Explain what this file is for, and how its parts work together.\n\n# {path}\n\n{text}"
+        return (
+            f"Explain what this file is for, and how its parts work together.\n\n# {path}\n\n{text}"
+        )
 
     @made.completion("explain_file", "path")
     def complete_prompt(value: str) -> list[str]:
@@ -176,7 +202,11 @@ def _hits(folder: Folder, path: str, wanted: str) -> list[Hit]:
         lines = folder.read(path).splitlines()
     except (ToolError, OSError):
         return []  # no text, too large, or gone since it was listed
-    return [Hit(path, number, line.strip()[:200]) for number, line in enumerate(lines, 1) if wanted in line.casefold()]
+    return [
+        Hit(path, number, line.strip()[:200])
+        for number, line in enumerate(lines, 1)
+        if wanted in line.casefold()
+    ]
 
 
 server: Server  # made when it is asked for, so that importing this module looks at no folder

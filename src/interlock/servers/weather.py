@@ -18,7 +18,16 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct, field
 
-from interlock import Context, McpError, Server, ToolAnnotations, ToolError, ToolResult, settings_of, types
+from interlock import (
+    Context,
+    McpError,
+    Server,
+    ToolAnnotations,
+    ToolError,
+    ToolResult,
+    settings_of,
+    types,
+)
 
 from .climate import Unheard, cities_like, climates, find_city, month_of
 
@@ -181,7 +190,9 @@ class WeatherService:
         if status == 429:
             raise ToolError("The weather service gets too many requests. Try again in a minute.")
         if status >= 500:
-            raise ToolError(f"The weather service has trouble of its own (HTTP {status}). Try again later.")
+            raise ToolError(
+                f"The weather service has trouble of its own (HTTP {status}). Try again later."
+            )
         if status != 200:
             raise ToolError(f"The weather service refused the request (HTTP {status}).")
         return self._read(body, kind)
@@ -203,19 +214,27 @@ class WeatherService:
                 async for chunk in response.aiter_bytes():
                     body += chunk
                     if len(body) > MOST_BYTES:
-                        raise ToolError(f"The weather service sent more than {MOST_BYTES} bytes, which is more than a forecast has.")
+                        raise ToolError(
+                            f"The weather service sent more than {MOST_BYTES} bytes, which is more than a forecast has."
+                        )
                 return response.status_code, body
         except httpx2.TimeoutException:
-            raise ToolError(f"The weather service at {host} did not answer within {self.seconds:g} seconds. Try again later.") from None
+            raise ToolError(
+                f"The weather service at {host} did not answer within {self.seconds:g} seconds. Try again later."
+            ) from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as bad:
             why = str(bad) or type(bad).__name__
-            raise ToolError(f"The weather service at {host} cannot be reached ({why}). Is there a connection to the network?") from None
+            raise ToolError(
+                f"The weather service at {host} cannot be reached ({why}). Is there a connection to the network?"
+            ) from None
 
     def _opened(self) -> AsyncClient:
         try:
             import httpx2  # at the first call: it takes longer to load than all the rest
         except ImportError:
-            raise ToolError("The weather server needs an HTTP client. Install it with: pip install 'interlock[servers]'") from None
+            raise ToolError(
+                "The weather server needs an HTTP client. Install it with: pip install 'interlock[servers]'"
+            ) from None
         return httpx2.AsyncClient(
             headers={"User-Agent": "interlock-weather/1.0", "Accept": "application/geo+json"},
             timeout=self.seconds,
@@ -228,7 +247,9 @@ class WeatherService:
         try:
             return msgspec.json.decode(body, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as bad:
-            raise ToolError(f"The weather service sent an answer that cannot be read ({bad}).") from None
+            raise ToolError(
+                f"The weather service sent an answer that cannot be read ({bad})."
+            ) from None
 
 
 # -- the tools -----------------------------------------------------------------------------------------------------
@@ -249,12 +270,16 @@ async def get_alerts(state: State, ctx: Context[WeatherService]) -> str:
     try:
         answer = await ctx.state.get(f"/alerts/active/area/{state}", _Alerts)
     except _Absent as bad:
-        raise ToolError(f"The National Weather Service knows no state {state}. {bad.words}".strip()) from None
+        raise ToolError(
+            f"The National Weather Service knows no state {state}. {bad.words}".strip()
+        ) from None
     alerts = [_alert(feature.properties) for feature in answer.features]
     return "\n\n---\n\n".join(alerts) if alerts else NO_ALERTS.format(state=state)
 
 
-async def get_forecast(latitude: Latitude, longitude: Longitude, ctx: Context[WeatherService]) -> ToolResult[Forecast]:
+async def get_forecast(
+    latitude: Latitude, longitude: Longitude, ctx: Context[WeatherService]
+) -> ToolResult[Forecast]:
     """The weather of the next days at a place in the USA.
 
     Args:
@@ -266,14 +291,19 @@ async def get_forecast(latitude: Latitude, longitude: Longitude, ctx: Context[We
         point = (await ctx.state.get(f"/points/{where}", _PointAnswer)).properties
         # Only the path is taken from the answer: whatever it says, the request goes to the service that we were told to ask.
         found = urlsplit(point.forecast)
-        answer = await ctx.state.get(found.path + (f"?{found.query}" if found.query else ""), _ForecastAnswer)
+        answer = await ctx.state.get(
+            found.path + (f"?{found.query}" if found.query else ""), _ForecastAnswer
+        )
     except _Absent as bad:
         words = f"There is no forecast for {where}: the National Weather Service covers the USA and its territories only. {bad.words}"
         raise ToolError(words.strip()) from None
     city = point.relative_location.properties if point.relative_location is not None else None
     place = f"{city.city}, {city.state}" if city is not None else None
     periods = [_period(period) for period in answer.properties.periods[:MOST_PERIODS]]
-    return ToolResult(Forecast(place, latitude, longitude, periods), "\n".join([f"{place or where}:", *map(_words, periods)]))
+    return ToolResult(
+        Forecast(place, latitude, longitude, periods),
+        "\n".join([f"{place or where}:", *map(_words, periods)]),
+    )
 
 
 async def check_weather(city: City, date: datetime.date) -> ToolResult[Normals]:
@@ -297,19 +327,27 @@ def _normals(city: str, day: datetime.date, *, dated: bool = True) -> Normals:
     try:
         name = find_city(city)
     except Unheard as bad:
-        hint = f"Did you mean {' or '.join(bad.near)}?" if bad.near else f"There are {len(climates())} cities, such as Barcelona."
+        hint = (
+            f"Did you mean {' or '.join(bad.near)}?"
+            if bad.near
+            else f"There are {len(climates())} cities, such as Barcelona."
+        )
         raise ToolError(f"There are no climate normals for {city!r}. {hint}") from None
     climate = climates()[name]
     high, low, rain = month_of(climate, day)
     fahrenheit = round(high * 9 / 5 + 32), round(low * 9 / 5 + 32)
     when = day if dated else None
-    return Normals(name, climate.country, month_name[day.month], high, low, *fahrenheit, rain, date=when)
+    return Normals(
+        name, climate.country, month_name[day.month], high, low, *fahrenheit, rain, date=when
+    )
 
 
 def _add_climate(made: Server) -> None:
     """Add the tool, the templates and the completions that need no network."""
     made.add_tool(
-        check_weather, title="What the weather is mostly like", annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        check_weather,
+        title="What the weather is mostly like",
+        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
     )
 
     @made.resource(
@@ -325,11 +363,15 @@ def _add_climate(made: Server) -> None:
         except ToolError as bad:
             raise McpError(types.INVALID_PARAMS, str(bad)) from None
 
-    @made.resource(YEAR, name="weather-year", title="Weather of a year", mime_type="application/json")
+    @made.resource(
+        YEAR, name="weather-year", title="Weather of a year", mime_type="application/json"
+    )
     async def year(city: str) -> list[Normals]:
         """What the weather of each month is mostly like in a city: climate normals, no forecast."""
         try:
-            return [_normals(city, datetime.date(2024, month, 1), dated=False) for month in range(1, 13)]
+            return [
+                _normals(city, datetime.date(2024, month, 1), dated=False) for month in range(1, 13)
+            ]
         except ToolError as bad:
             raise McpError(types.INVALID_PARAMS, str(bad)) from None
 
@@ -353,7 +395,9 @@ def _dates_like(start: str, today: datetime.date) -> list[str]:
         spans.append(datetime.date(int(start[:4]), 1, 1).toordinal())
     last = datetime.date.max.toordinal()
     numbers = (n for first in spans for n in range(first, min(first + 366, last + 1)))
-    days = dict.fromkeys(day for n in numbers if (day := datetime.date.fromordinal(n).isoformat()).startswith(start))
+    days = dict.fromkeys(
+        day for n in numbers if (day := datetime.date.fromordinal(n).isoformat()).startswith(start)
+    )
     return list(days)[: MOST_DATES if start else 10]
 
 
@@ -364,9 +408,16 @@ def _degrees(value: float) -> str:
 
 
 def _alert(alert: _Alert) -> str:
-    facts = [("Area", alert.area_desc), ("Severity", alert.severity), ("Urgency", alert.urgency), ("Until", alert.expires)]
+    facts = [
+        ("Area", alert.area_desc),
+        ("Severity", alert.severity),
+        ("Urgency", alert.urgency),
+        ("Until", alert.expires),
+    ]
     lines = [alert.headline or alert.event, *(f"{name}: {value}" for name, value in facts if value)]
-    return "\n".join([*lines, *(f"\n{text.strip()}" for text in (alert.description, alert.instruction) if text)])
+    return "\n".join(
+        [*lines, *(f"\n{text.strip()}" for text in (alert.description, alert.instruction) if text)]
+    )
 
 
 def _words(period: Period) -> str:
@@ -424,7 +475,9 @@ def weather_server(address: str | None = None, seconds: float | None = None) -> 
 def server_of(*arguments: str) -> Server:
     """The server for the command line. Raises ValueError for arguments, of which it takes none, and for settings that are none."""
     if arguments:
-        raise ValueError(f"weather takes no arguments; {PREFIX}URL and {PREFIX}SECONDS configure it.")
+        raise ValueError(
+            f"weather takes no arguments; {PREFIX}URL and {PREFIX}SECONDS configure it."
+        )
     settings_of(Settings, PREFIX)
     return server
 

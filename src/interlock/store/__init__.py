@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING
 from ..lazily import lazily
 
 if TYPE_CHECKING:
-    from ..protocol.sessions import Board, EventLog, RateStore, Replay, Session, SessionStore, Store, StoreError, WorkerStore
+    from ..protocol.sessions import (
+        Board,
+        EventLog,
+        RateStore,
+        Replay,
+        Session,
+        SessionStore,
+        Store,
+        StoreError,
+        WorkerStore,
+    )
     from .files import lock, put_whole, turn, write_new
     from .folders import own_path
     from .memory import MemoryStore

@@ -13,7 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_HELD = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}  # how systems say that somebody else has the lock
+_HELD = {
+    errno.EACCES,
+    errno.EAGAIN,
+    errno.EWOULDBLOCK,
+    errno.EDEADLK,
+}  # how systems say that somebody else has the lock
 _SHORTEST, _LONGEST = 0.0005, 0.02  # seconds between two attempts to have the lock
 _PATIENCE = 2.0  # seconds to wait for readers, where what is being read cannot be replaced
 
@@ -59,7 +64,11 @@ def turn(path: Path, *, patience: float) -> Iterator[None]:
         end, pause = time.monotonic() + patience, _SHORTEST
         while not lock(descriptor):
             if time.monotonic() > end:
-                raise TimeoutError(errno.ETIMEDOUT, f"somebody else has held it for {patience:g} seconds", str(path))
+                raise TimeoutError(
+                    errno.ETIMEDOUT,
+                    f"somebody else has held it for {patience:g} seconds",
+                    str(path),
+                )
             time.sleep(random.uniform(0.5, 1.0) * pause)
             pause = min(2 * pause, _LONGEST)
         yield

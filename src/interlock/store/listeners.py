@@ -34,7 +34,11 @@ class Listeners:
 
         def stop() -> None:
             with self._lock:
-                if room.hears.pop(ticket, None) and not room.hears and self._rooms.get(loop) is room:
+                if (
+                    room.hears.pop(ticket, None)
+                    and not room.hears
+                    and self._rooms.get(loop) is room
+                ):
                     del self._rooms[loop]
 
         return stop

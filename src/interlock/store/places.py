@@ -6,9 +6,7 @@ from urllib.parse import urlsplit
 
 from ..protocol.sessions import Store
 
-_WHAT_THERE_IS = (
-    "there are memory:, sqlite:///absolute/path, sqlite:relative/path, redis://host:port/db, rediss:// and unix:///path/of/socket"
-)
+_WHAT_THERE_IS = "there are memory:, sqlite:///absolute/path, sqlite:relative/path, redis://host:port/db, rediss:// and unix:///path/of/socket"
 
 
 def open_store(url: str) -> Store:
@@ -21,7 +19,9 @@ def open_store(url: str) -> Store:
     scheme, colon, rest = url.partition(":")
     match scheme.lower():
         case "memory" if colon and not rest:
-            from .memory import MemoryStore  # late: each kind of store loads what it needs, and only that
+            from .memory import (
+                MemoryStore,
+            )  # late: each kind of store loads what it needs, and only that
 
             return MemoryStore()
         case "sqlite" if path := _path(rest):
@@ -47,6 +47,10 @@ def place_of(url: str) -> str:
     """Where the Redis or Valkey server of a URL is, without its password."""
     try:
         parts = urlsplit(url)
-        return parts.path if parts.scheme == "unix" else f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
+        return (
+            parts.path
+            if parts.scheme == "unix"
+            else f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
+        )
     except ValueError:
         return "?"

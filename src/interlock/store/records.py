@@ -26,14 +26,18 @@ def decode(data: bytes, until: float) -> Session | None:
     try:
         session = _decoder.decode(data)
     except msgspec.DecodeError:
-        log.warning("a session in the store cannot be read and counts as gone; was it written by another version?")
+        log.warning(
+            "a session in the store cannot be read and counts as gone; was it written by another version?"
+        )
         return None
     return session if session.until == until else msgspec.structs.replace(session, until=until)
 
 
 def follows(was: Session, known: Session) -> bool:
     """Whether a session is still as it was, its end aside."""
-    return known == (was if was.until == known.until else msgspec.structs.replace(was, until=known.until))
+    return known == (
+        was if was.until == known.until else msgspec.structs.replace(was, until=known.until)
+    )
 
 
 def known(after: int) -> int:
@@ -44,4 +48,6 @@ def known(after: int) -> int:
 def number(position: str) -> int | None:
     """The number in a position; None where it is no position."""
     # Python's own idea of digits takes those of other scripts too, and a client may send anything.
-    return int(position) if position.isascii() and position.isdigit() and len(position) <= 18 else None
+    return (
+        int(position) if position.isascii() and position.isdigit() and len(position) <= 18 else None
+    )

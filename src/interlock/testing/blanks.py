@@ -28,10 +28,14 @@ class Blanks:
         """Where two JSON values differ, one line each; blanks of `expected` take what `actual` has. `at` is the path so far."""
         if isinstance(expected, dict) and isinstance(actual, dict):
             for key in [*expected, *(key for key in actual if key not in expected)]:
-                yield from self.differences(expected.get(key, _MISSING), actual.get(key, _MISSING), f"{at}/{key}")
+                yield from self.differences(
+                    expected.get(key, _MISSING), actual.get(key, _MISSING), f"{at}/{key}"
+                )
         elif isinstance(expected, list) and isinstance(actual, list):
             for index in range(max(len(expected), len(actual))):
-                yield from self.differences(_item(expected, index), _item(actual, index), f"{at}/{index}")
+                yield from self.differences(
+                    _item(expected, index), _item(actual, index), f"{at}/{index}"
+                )
         elif isinstance(expected, str) and actual is not _MISSING and _BLANK.search(expected):
             if not self._fits(expected, actual):
                 yield f"{at or '/'}: expected {_shown(expected)}{self._filled(expected)}, got {_shown(actual)}"
@@ -61,10 +65,19 @@ class Blanks:
         whole = _BLANK.fullmatch(expected)
         if whole is not None:
             return whole[1] == _ANYTHING or _same(self.values.setdefault(whole[1], actual), actual)
-        found = re.fullmatch(self._pattern(expected), actual, re.DOTALL) if isinstance(actual, str) else None
+        found = (
+            re.fullmatch(self._pattern(expected), actual, re.DOTALL)
+            if isinstance(actual, str)
+            else None
+        )
         if found is None:
             return False
-        self.values.update({name: text for name, text in zip(self._open_names(expected), found.groups(), strict=True)})
+        self.values.update(
+            {
+                name: text
+                for name, text in zip(self._open_names(expected), found.groups(), strict=True)
+            }
+        )
         return True
 
     def _pattern(self, expected: str) -> str:
@@ -92,7 +105,11 @@ class Blanks:
 
     def _filled(self, expected: str) -> str:
         filled = {b[1]: self.values[b[1]] for b in _BLANK.finditer(expected) if b[1] in self.values}
-        return f" (with {', '.join(f'{name} = {_shown(value)}' for name, value in filled.items())})" if filled else ""
+        return (
+            f" (with {', '.join(f'{name} = {_shown(value)}' for name, value in filled.items())})"
+            if filled
+            else ""
+        )
 
 
 def _item(items: list[Any], index: int) -> Any:
@@ -104,7 +121,9 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict | list):
-        return type(one) is type(other) and msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
+        return type(one) is type(other) and msgspec.json.encode(
+            one, order="sorted"
+        ) == msgspec.json.encode(other, order="sorted")
     return bool(one == other) and one is not _MISSING
 
 

@@ -23,13 +23,22 @@ async def check_change_bus(make_bus: MakeBus, *, patience: float = 5.0) -> None:
 
 
 async def _everyone_hears_everything_in_order(bus: ChangeBus, patience: float) -> None:
-    changes = [Change("tools"), Change("resource", "note://1"), Change("prompts"), Change("resource", "note://2"), Change("resources")]
+    changes = [
+        Change("tools"),
+        Change("resource", "note://1"),
+        Change("prompts"),
+        Change("resource", "note://2"),
+        Change("resources"),
+    ]
     ears = [_Ear(bus), _Ear(bus)]
     for change in changes:
         bus.publish(change)
     for ear in ears:
         heard = await ear.hear(len(changes), patience)
-        _require(heard == changes, f"all who listen hear all changes in order: {changes} were published, {heard} were heard")
+        _require(
+            heard == changes,
+            f"all who listen hear all changes in order: {changes} were published, {heard} were heard",
+        )
         ear.stop()
 
 
@@ -39,8 +48,13 @@ async def _who_stopped_hears_no_more(bus: ChangeBus, patience: float) -> None:
     gone.stop()
     bus.publish(Change("tools"))
     heard = await there.hear(1, patience)
-    _require(heard == [Change("tools")], f"the others still hear once one has stopped listening, but heard {heard}")
-    _require(gone.heard == [], f"who has stopped listening hears nothing more, but heard {gone.heard}")
+    _require(
+        heard == [Change("tools")],
+        f"the others still hear once one has stopped listening, but heard {heard}",
+    )
+    _require(
+        gone.heard == [], f"who has stopped listening hears nothing more, but heard {gone.heard}"
+    )
     there.stop()
 
 
@@ -50,8 +64,14 @@ async def _any_thread_may_publish(bus: ChangeBus, patience: float) -> None:
     thread.start()
     heard = await ear.hear(1, patience)
     thread.join()
-    _require(heard == [Change("resource", "note://1")], f"a change that another thread publishes is heard, but {heard} was")
-    _require(ear.threads == {threading.get_ident()}, "a listener is called in the thread of its own loop, not in that of the publisher")
+    _require(
+        heard == [Change("resource", "note://1")],
+        f"a change that another thread publishes is heard, but {heard} was",
+    )
+    _require(
+        ear.threads == {threading.get_ident()},
+        "a listener is called in the thread of its own loop, not in that of the publisher",
+    )
     ear.stop()
 
 
@@ -59,7 +79,9 @@ def _nobody_need_listen(bus: ChangeBus) -> None:
     try:
         bus.publish(Change("tools"))
     except Exception as bad:
-        raise AssertionError(f"a change bus promises that a change that nobody listens for is no fault, but raised {bad!r}") from bad
+        raise AssertionError(
+            f"a change bus promises that a change that nobody listens for is no fault, but raised {bad!r}"
+        ) from bad
 
 
 class _Ear:

@@ -29,13 +29,17 @@ async def take_catalogue(target: Server | Client) -> Catalogue:
     templates = await target.list_resource_templates() if offers.resources is not None else []
     return {
         "tools": {tool.name: _said(tool, _TOOL) for tool in tools},
-        "prompts": {prompt.name: _said(prompt, ("title", "description", "arguments")) for prompt in prompts},
+        "prompts": {
+            prompt.name: _said(prompt, ("title", "description", "arguments")) for prompt in prompts
+        },
         "resources": {resource.uri: _said(resource, _RESOURCE) for resource in resources},
         "templates": {template.uri_template: _said(template, _RESOURCE) for template in templates},
     }
 
 
-async def check_catalogue(target: Server | Client, path: str | Path, *, update: bool = False) -> Drift:
+async def check_catalogue(
+    target: Server | Client, path: str | Path, *, update: bool = False
+) -> Drift:
     """Compare what a server offers with the snapshot at `path`; return what has changed without breaking anybody.
 
     Raises AssertionError for a change that breaks callers: a tool, prompt, resource or template that is gone, an argument that
@@ -45,7 +49,9 @@ async def check_catalogue(target: Server | Client, path: str | Path, *, update: 
     now = await take_catalogue(target)
     if not path.is_file():
         if not update:
-            raise AssertionError(f"there is no catalogue {path} to compare with; run pytest with --interlock-update to save one")
+            raise AssertionError(
+                f"there is no catalogue {path} to compare with; run pytest with --interlock-update to save one"
+            )
         _save(now, path)
         return Drift()
     found = drift(json.loads(path.read_text(encoding="utf-8")), now)
@@ -54,7 +60,9 @@ async def check_catalogue(target: Server | Client, path: str | Path, *, update: 
             _save(now, path)
     elif found.breaking:
         words = "\n".join(f"  {change}" for change in found.breaking)
-        raise AssertionError(f"this breaks those who rely on {path.name}:\n{words}\nIf it is meant, run pytest with --interlock-update.")
+        raise AssertionError(
+            f"this breaks those who rely on {path.name}:\n{words}\nIf it is meant, run pytest with --interlock-update."
+        )
     return found
 
 
@@ -64,4 +72,6 @@ def _said(item: Any, members: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _save(catalogue: Catalogue, path: Path) -> None:
-    path.write_text(json.dumps(catalogue, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps(catalogue, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8"
+    )

@@ -33,11 +33,20 @@ async def check_channel(make_pair: MakePair, *, patience: float = 10.0) -> None:
 async def _carries(one: Channel, other: Channel) -> None:
     """frames arrive as they were sent, in both directions"""
     for sender, receiver in ((one, other), (other, one)):
-        for frame in (b'{"jsonrpc":"2.0"}', '{"städte":"Ürümqi 東京 \\u0000"}'.encode(), b" ", b"[]", bytes(range(32, 256))):
+        for frame in (
+            b'{"jsonrpc":"2.0"}',
+            '{"städte":"Ürümqi 東京 \\u0000"}'.encode(),
+            b" ",
+            b"[]",
+            bytes(range(32, 256)),
+        ):
             sender.send([frame])
             got = await _next(receiver)
             _require(got == [frame], f"{frame!r} was sent and {got!r} arrived")
-    _require(one.lost == "" and other.lost == "", f"nothing was lost, yet `lost` says {one.lost or other.lost!r}")
+    _require(
+        one.lost == "" and other.lost == "",
+        f"nothing was lost, yet `lost` says {one.lost or other.lost!r}",
+    )
 
 
 async def _keeps_order(one: Channel, other: Channel) -> None:
@@ -56,7 +65,10 @@ async def _carries_large(one: Channel, other: Channel) -> None:
     large = b'"' + b"x" * _LARGE + b'"'
     one.send([large, b"after"])
     got = await _take(other, 2)
-    _require(got == [large, b"after"], f"frames of {_LARGE + 2} and 5 bytes were sent, frames of {[len(f) for f in got]} arrived")
+    _require(
+        got == [large, b"after"],
+        f"frames of {_LARGE + 2} and 5 bytes were sent, frames of {[len(f) for f in got]} arrived",
+    )
 
 
 async def _survives_cancelling(one: Channel, other: Channel) -> None:
@@ -68,7 +80,10 @@ async def _survives_cancelling(one: Channel, other: Channel) -> None:
     one.send([b"1"])
     one.send([b"2"])
     got = await _take(other, 2)
-    _require(got == [b"1", b"2"], f"1 and 2 were sent after a `receive` was cancelled, and {got!r} arrived")
+    _require(
+        got == [b"1", b"2"],
+        f"1 and 2 were sent after a `receive` was cancelled, and {got!r} arrived",
+    )
 
 
 async def _pushes_back(one: Channel, other: Channel) -> None:
@@ -77,14 +92,23 @@ async def _pushes_back(one: Channel, other: Channel) -> None:
     count = _MUCH // _BLOCK
     for _ in range(count):
         one.send([block])
-    _require(one.queued > 0, f"{_MUCH} bytes were sent to a peer that does not read, yet nothing is `queued`")
+    _require(
+        one.queued > 0,
+        f"{_MUCH} bytes were sent to a peer that does not read, yet nothing is `queued`",
+    )
     draining = asyncio.create_task(_drained(one))
     await asyncio.sleep(0)
     _require(not draining.done(), f"`drain` did not wait although {one.queued} bytes are queued")
     got = await _take(other, count)
-    _require(len(got) == count and all(frame == block for frame in got), "what was sent while the peer did not read arrived changed")
+    _require(
+        len(got) == count and all(frame == block for frame in got),
+        "what was sent while the peer did not read arrived changed",
+    )
     await draining
-    _require(one.queued < len(block), f"the peer has taken everything, yet {one.queued} bytes are `queued`")
+    _require(
+        one.queued < len(block),
+        f"the peer has taken everything, yet {one.queued} bytes are `queued`",
+    )
 
 
 async def _ends(one: Channel, other: Channel) -> None:
@@ -95,7 +119,10 @@ async def _ends(one: Channel, other: Channel) -> None:
     await one.aclose()
     await one.aclose()
     got = await reading
-    _require(got == frames, f"frames of {[len(f) for f in frames]} bytes were sent before closing, of {[len(f) for f in got]} arrived")
+    _require(
+        got == frames,
+        f"frames of {[len(f) for f in frames]} bytes were sent before closing, of {[len(f) for f in got]} arrived",
+    )
     for _ in range(2):
         end = await other.receive()
         _require(end == [], f"the peer has closed, yet `receive` gave {end!r}")
@@ -124,7 +151,10 @@ async def _pushes(one: Channel, other: Channel) -> None:
     heard = _Heard(other, patient=False)
     one.send(late)
     got = await heard.frames(len(early) + len(late))
-    _require(got == early + late, f"{len(early) + len(late)} frames were sent and {len(got)} were pushed, or in another order")
+    _require(
+        got == early + late,
+        f"{len(early) + len(late)} frames were sent and {len(got)} were pushed, or in another order",
+    )
     await one.aclose()
     await heard.end()
     await _turns()
@@ -136,7 +166,11 @@ async def _pushes_patiently(one: Channel, other: Channel) -> None:
     if not isinstance(other, Pushing):
         return
     count = _MUCH // _BLOCK
-    heard = _Heard(other, patient=True, on_frame=lambda frame: other.send([b"y" * _BLOCK] * count if frame == b"much" else []))
+    heard = _Heard(
+        other,
+        patient=True,
+        on_frame=lambda frame: other.send([b"y" * _BLOCK] * count if frame == b"much" else []),
+    )
     one.send([b"much"])
     await heard.frames(1)
     one.send([b"more"])
@@ -144,7 +178,10 @@ async def _pushes_patiently(one: Channel, other: Channel) -> None:
     _require(len(heard.got) == 1, f"{other.queued} bytes are queued, yet more was taken in")
     await _take(one, count)
     got = await heard.frames(2)
-    _require(got == [b"much", b"more"], "what was left lying while much was queued was not taken in after")
+    _require(
+        got == [b"much", b"more"],
+        "what was left lying while much was queued was not taken in after",
+    )
     one.send([b"much"])
     await heard.frames(3)
     await one.aclose()
@@ -166,7 +203,9 @@ async def _within(patience: float, what: str) -> AsyncIterator[None]:
     except TimeoutError as bad:
         if not limit.expired():
             raise AssertionError(f"a channel promises that {what}: it raised {bad!r}") from bad
-        raise AssertionError(f"a channel promises that {what}: it still waits after {patience:g} seconds") from None
+        raise AssertionError(
+            f"a channel promises that {what}: it still waits after {patience:g} seconds"
+        ) from None
     except Exception as bad:
         raise AssertionError(f"a channel promises that {what}: it raised {bad!r}") from bad
 
@@ -174,7 +213,13 @@ async def _within(patience: float, what: str) -> AsyncIterator[None]:
 class _Heard:
     """What a channel pushes."""
 
-    def __init__(self, channel: Pushing, *, patient: bool, on_frame: Callable[[Frame], None] = lambda frame: None) -> None:
+    def __init__(
+        self,
+        channel: Pushing,
+        *,
+        patient: bool,
+        on_frame: Callable[[Frame], None] = lambda frame: None,
+    ) -> None:
         self.got: list[Frame] = []
         self.ends = 0
         self._on_frame = on_frame
@@ -211,7 +256,10 @@ async def _turns() -> None:
 
 async def _next(channel: Channel) -> list[Frame]:
     frames = await channel.receive()
-    _require(frames != [], "`receive` gave an empty list, which is the end, although the peer has not closed")
+    _require(
+        frames != [],
+        "`receive` gave an empty list, which is the end, although the peer has not closed",
+    )
     return frames
 
 

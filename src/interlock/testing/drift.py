@@ -36,7 +36,12 @@ class Drift(Struct):
 def drift(before: Catalogue, after: Catalogue) -> Drift:
     """Compare two catalogues (see `interlock.testing.catalogue`)."""
     found = Drift()
-    for kind, compare in (("tool", _tool), ("prompt", _prompt), ("resource", _listed), ("template", _listed)):
+    for kind, compare in (
+        ("tool", _tool),
+        ("prompt", _prompt),
+        ("resource", _listed),
+        ("template", _listed),
+    ):
         old, new = before.get(f"{kind}s", {}), after.get(f"{kind}s", {})
         found.breaking += [f"{kind} {name}: it is gone" for name in old if name not in new]
         found.compatible += [f"{kind} {name}: it is new" for name in new if name not in old]
@@ -64,7 +69,9 @@ def _tool(what: str, old: Any, new: Any, found: Drift) -> None:
 def _prompt(what: str, old: Any, new: Any, found: Drift) -> None:
     before = {a["name"]: a for a in old.get("arguments", ())}
     after = {a["name"]: a for a in new.get("arguments", ())}
-    found.breaking += [f"{what}: the argument {name} is gone" for name in before if name not in after]
+    found.breaking += [
+        f"{what}: the argument {name} is gone" for name in before if name not in after
+    ]
     for name, argument in after.items():
         if argument.get("required") and not before.get(name, {}).get("required"):
             found.breaking.append(f"{what}: the argument {name} is required now")
@@ -106,7 +113,10 @@ class _Pair:
         alternatives, choices = _alternatives(old), _alternatives(new)
         if len(alternatives) > 1 or len(choices) > 1:
             for alternative in alternatives:
-                if all(any(True for _ in self.narrowed(alternative, choice, at, depth + 1)) for choice in choices):
+                if all(
+                    any(True for _ in self.narrowed(alternative, choice, at, depth + 1))
+                    for choice in choices
+                ):
                     yield f"{_named(at)} no longer takes {_described(_resolved(alternative, self._old_root))}"
             return
         if gone := _types(old) - _types(new):
@@ -123,8 +133,15 @@ class _Pair:
             else:
                 yield f"{_named(f'{at}.{name}')} is gone"
         required = set(_list(old, "required"))
-        yield from (f"{_named(f'{at}.{name}')} is required now" for name in _list(new, "required") if name not in required)
-        rest, now = _member(old, "additionalProperties", True), _member(new, "additionalProperties", True)
+        yield from (
+            f"{_named(f'{at}.{name}')} is required now"
+            for name in _list(new, "required")
+            if name not in required
+        )
+        rest, now = (
+            _member(old, "additionalProperties", True),
+            _member(new, "additionalProperties", True),
+        )
         if now is False and rest is not False:
             yield f"{_named(at)} no longer takes members that it does not name"
         elif isinstance(rest, dict) and isinstance(now, dict):
@@ -141,7 +158,10 @@ class _Pair:
         alternatives, choices = _alternatives(old), _alternatives(new)
         if len(alternatives) > 1 or len(choices) > 1:
             for choice in choices:
-                if all(any(True for _ in self.weakened(alternative, choice, at, depth + 1)) for alternative in alternatives):
+                if all(
+                    any(True for _ in self.weakened(alternative, choice, at, depth + 1))
+                    for alternative in alternatives
+                ):
                     yield f"{_given(at)} may now be {_described(_resolved(choice, self._new_root))}"
             return
         if more := _types(new) - _types(old):
@@ -157,7 +177,9 @@ class _Pair:
             if name in _list(old, "required") and name not in required:
                 yield f"{_given(path)} may now be missing"
             yield from self.weakened(schema, after[name], path, depth + 1)
-        yield from self.weakened(_member(old, "items", True), _member(new, "items", True), f"{at}[]", depth + 1)
+        yield from self.weakened(
+            _member(old, "items", True), _member(new, "items", True), f"{at}[]", depth + 1
+        )
 
 
 # -- small things ------------------------------------------------------------------------------------------------
@@ -176,7 +198,9 @@ def _limits(old: Schema, new: Schema, at: str) -> Iterator[str]:
         for keyword in keywords:
             was, now = _member(old, keyword), _member(new, keyword)
             if now is not None and (was is None or tighter(now, was)):
-                yield f"{_named(at)} has a tighter {keyword}: {now}" + (f" (it was {was})" if was is not None else "")
+                yield f"{_named(at)} has a tighter {keyword}: {now}" + (
+                    f" (it was {was})" if was is not None else ""
+                )
     for keyword in _ANY_CHANGE:
         was, now = _member(old, keyword), _member(new, keyword)
         if now not in (None, False) and now != was:
@@ -191,7 +215,11 @@ def _resolved(schema: Schema, root: Schema) -> Schema:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         target = root
         for step in reference.removeprefix("#").split("/")[1:]:
-            target = target.get(step.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, Mapping) else {}
+            target = (
+                target.get(step.replace("~1", "/").replace("~0", "~"), {})
+                if isinstance(target, Mapping)
+                else {}
+            )
         schema = {**target, **rest} if isinstance(target, Mapping) else target
     return schema
 
@@ -216,7 +244,15 @@ def _types(schema: Schema) -> frozenset[str]:
 
 
 def _type_of(value: Any) -> str:
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object", type(None): "null"}
+    names = {
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        str: "string",
+        list: "array",
+        dict: "object",
+        type(None): "null",
+    }
     return names[type(value)]
 
 

@@ -13,10 +13,14 @@ from ..fetch import Fetch, Lost, Request, Response
 MakeFetch = Callable[[], Awaitable[Fetch]]
 
 _LIMIT = 1 << 24
-_CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+_CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
 
 
-async def check_fetch(make_fetch: MakeFetch, *, patience: float = 20.0, refuses_redirects: bool = False) -> None:
+async def check_fetch(
+    make_fetch: MakeFetch, *, patience: float = 20.0, refuses_redirects: bool = False
+) -> None:
     """Check that HTTP clients do what `interlock.fetch.Fetch` promises; `make_fetch` gives a fresh one.
 
     It must reach servers on 127.0.0.1 without a proxy. Each step waits `patience` seconds at the most. One that `refuses_redirects`
@@ -33,9 +37,13 @@ async def check_fetch(make_fetch: MakeFetch, *, patience: float = 20.0, refuses_
         except AssertionError as bad:
             raise AssertionError(f"an HTTP client promises that {step.__doc__}: {bad}") from None
         except TimeoutError:
-            raise AssertionError(f"an HTTP client promises that {step.__doc__}: it still waits after {patience:g} seconds") from None
+            raise AssertionError(
+                f"an HTTP client promises that {step.__doc__}: it still waits after {patience:g} seconds"
+            ) from None
         except Exception as bad:
-            raise AssertionError(f"an HTTP client promises that {step.__doc__}: it raised {bad!r}") from bad
+            raise AssertionError(
+                f"an HTTP client promises that {step.__doc__}: it raised {bad!r}"
+            ) from bad
         finally:
             await fetch.aclose()
 
@@ -73,9 +81,15 @@ class _Server:
         self.asked.set()
         match first.split(" ")[1].partition("?")[0]:
             case "/echo":
-                writer.write(b"HTTP/1.1 201 Made\r\nX-Two: a\r\nx-tWO: b\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                writer.write(
+                    b"HTTP/1.1 201 Made\r\nX-Two: a\r\nx-tWO: b\r\nContent-Length: %d\r\n\r\n"
+                    % len(body)
+                    + body
+                )
             case "/moved":
-                writer.write(b"HTTP/1.1 307 Moved\r\nLocation: /echo\r\nContent-Length: 4\r\n\r\ngone")
+                writer.write(
+                    b"HTTP/1.1 307 Moved\r\nLocation: /echo\r\nContent-Length: 4\r\n\r\ngone"
+                )
             case "/none":
                 writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
             case "/pieces":
@@ -142,17 +156,30 @@ async def _serving() -> AsyncIterator[_Server]:
 
 async def _sends(fetch: Fetch, server: _Server) -> None:
     """a request goes out as it was given, in method, path, headers and body"""
-    headers = (("Content-Type", "application/json"), ("Mcp-Name", "=?base64?w7w=?="), ("X-Two", "1"), ("X-Two", "2"))
+    headers = (
+        ("Content-Type", "application/json"),
+        ("Mcp-Name", "=?base64?w7w=?="),
+        ("X-Two", "1"),
+        ("X-Two", "2"),
+    )
     for method, body in (("POST", b'{"a":1}'), ("GET", b""), ("DELETE", b""), ("POST", b"")):
         response = await fetch(Request(method, f"{server.url}/echo?q=%C3%BC", headers, body))
         await response.aclose()
         (first, seen, came) = server.seen[-1]
-        _require(first.startswith(f"{method} /echo?q=%C3%BC HTTP/1."), f"the first line is {first!r}")
+        _require(
+            first.startswith(f"{method} /echo?q=%C3%BC HTTP/1."), f"the first line is {first!r}"
+        )
         _require(came == body, f"the body {body!r} came as {came!r}")
         for name in ("Content-Type", "Mcp-Name"):
             given = [value for own, value in headers if own == name]
-            _require(seen.get(name.lower()) == given, f"the header {name} came as {seen.get(name.lower())}, not as {given}")
-        _require(", ".join(seen.get("x-two", [])) == "1, 2", f"two headers of one name came as {seen.get('x-two')}")
+            _require(
+                seen.get(name.lower()) == given,
+                f"the header {name} came as {seen.get(name.lower())}, not as {given}",
+            )
+        _require(
+            ", ".join(seen.get("x-two", [])) == "1, 2",
+            f"two headers of one name came as {seen.get('x-two')}",
+        )
         _require(len(seen.get("host", [])) == 1, f"there is one Host, not {seen.get('host')}")
 
 
@@ -160,7 +187,10 @@ async def _gives(fetch: Fetch, server: _Server) -> None:
     """an answer has its status, its headers by names in lower case, joined where they came twice, and its body"""
     response = await fetch(Request("POST", f"{server.url}/echo", (), b"body"))
     _require(response.status == 201, f"the status was 201, not {response.status}")
-    _require(response.headers.get("x-two") == "a, b", f"two headers of one name are {response.headers.get('x-two')!r}")
+    _require(
+        response.headers.get("x-two") == "a, b",
+        f"two headers of one name are {response.headers.get('x-two')!r}",
+    )
     _require((got := await response.read(_LIMIT)) == b"body", f"the body is {got!r}")
     response = await fetch(Request("POST", f"{server.url}/none"))
     _require((response.status, await response.read(0)) == (204, b""), "a 204 has no body")
@@ -170,14 +200,20 @@ async def _follows_nothing(fetch: Fetch, server: _Server) -> None:
     """a redirect is an answer like any other"""
     response = await fetch(Request("POST", f"{server.url}/moved"))
     await response.aclose()
-    _require(response.status == 307 and response.headers.get("location") == "/echo", f"the status is {response.status}")
+    _require(
+        response.status == 307 and response.headers.get("location") == "/echo",
+        f"the status is {response.status}",
+    )
     _require(len(server.seen) == 1, "it asked again by itself")
 
 
 async def _refuses_redirects(fetch: Fetch, server: _Server) -> None:
     """a redirect that is refused raises Unreachable with its status, and is not followed"""
     bad = await _raises(t.Unreachable, fetch(Request("POST", f"{server.url}/moved")), "a redirect")
-    _require(isinstance(bad, t.Unreachable) and bad.status == 307, f"what it raised has not the status 307: {bad!r}")
+    _require(
+        isinstance(bad, t.Unreachable) and bad.status == 307,
+        f"what it raised has not the status 307: {bad!r}",
+    )
     _require(len(server.seen) == 1, "it asked again by itself")
 
 
@@ -188,7 +224,9 @@ async def _reads_large(fetch: Fetch, server: _Server) -> None:
     _require(got == body, f"{len(got)} bytes came, or others")
 
     async def one(n: int) -> bytes:
-        return await (await fetch(Request("POST", f"{server.url}/echo", (), b"%d" % n))).read(_LIMIT)
+        return await (await fetch(Request("POST", f"{server.url}/echo", (), b"%d" % n))).read(
+            _LIMIT
+        )
 
     answers = await asyncio.gather(*(one(n) for n in range(32)))
     _require(answers == [b"%d" % n for n in range(32)], f"the answers were {answers}")
@@ -210,8 +248,15 @@ async def _bounds(fetch: Fetch, server: _Server) -> None:
     """a body of the limit is read, and one of a byte more raises ProtocolError"""
     for size in (1000, 300_000):
         request = Request("POST", f"{server.url}/echo", (), bytes(size))
-        _require(len(await (await fetch(request)).read(size)) == size, f"{size} bytes of {size} are within the limit")
-        await _raises(t.ProtocolError, (await fetch(request)).read(size - 1), f"{size} bytes where {size - 1} are allowed")
+        _require(
+            len(await (await fetch(request)).read(size)) == size,
+            f"{size} bytes of {size} are within the limit",
+        )
+        await _raises(
+            t.ProtocolError,
+            (await fetch(request)).read(size - 1),
+            f"{size} bytes where {size - 1} are allowed",
+        )
 
 
 async def _says_breaks(fetch: Fetch, server: _Server) -> None:
@@ -227,7 +272,11 @@ async def _says_breaks(fetch: Fetch, server: _Server) -> None:
 
 async def _says_nonsense(fetch: Fetch, server: _Server) -> None:
     """what is no HTTP raises Unreachable"""
-    await _raises(t.Unreachable, fetch(Request("POST", f"{server.url}/nonsense")), "the greeting of a mail server")
+    await _raises(
+        t.Unreachable,
+        fetch(Request("POST", f"{server.url}/nonsense")),
+        "the greeting of a mail server",
+    )
 
 
 async def _says_nobody(fetch: Fetch, server: _Server) -> None:
@@ -236,7 +285,11 @@ async def _says_nobody(fetch: Fetch, server: _Server) -> None:
     port = closed.sockets[0].getsockname()[1]
     closed.close()
     await closed.wait_closed()
-    bad = await _raises(t.Unreachable, fetch(Request("POST", f"http://127.0.0.1:{port}/")), "a port where nobody listens")
+    bad = await _raises(
+        t.Unreachable,
+        fetch(Request("POST", f"http://127.0.0.1:{port}/")),
+        "a port where nobody listens",
+    )
     _require(not isinstance(bad, Lost), "it says that the request was lost")
     _require(bool(str(bad).strip()), "it has no words")
 
@@ -253,15 +306,28 @@ async def _sends_once(fetch: Fetch, server: _Server) -> None:
     """what may not come twice is Lost where the server closes without an answer, kept connection or not, and is not sent again"""
     for _ in range(2):
         await (await fetch(Request("POST", f"{server.url}/echo"))).read(_LIMIT)
-        await _raises(Lost, fetch(Request("POST", f"{server.url}/nothing")), "a request that the server swallowed")
+        await _raises(
+            Lost,
+            fetch(Request("POST", f"{server.url}/nothing")),
+            "a request that the server swallowed",
+        )
     came = [first.split(" ")[1] for first, _, _ in server.seen]
     _require(came == ["/echo", "/nothing"] * 2, f"the server has seen {came}")
 
 
 async def _refuses(fetch: Fetch, server: _Server) -> None:
     """a header with a line's end in it raises ValueError, and nothing is sent"""
-    for name, value in (("A", "b\r\nC: d"), ("A", "b\nC: d"), ("A\r\nC: d\r\nE", "f"), ("A", "b\0")):
-        await _raises(ValueError, fetch(Request("POST", f"{server.url}/echo", ((name, value),))), f"the header {name!r}: {value!r}")
+    for name, value in (
+        ("A", "b\r\nC: d"),
+        ("A", "b\nC: d"),
+        ("A\r\nC: d\r\nE", "f"),
+        ("A", "b\0"),
+    ):
+        await _raises(
+            ValueError,
+            fetch(Request("POST", f"{server.url}/echo", ((name, value),))),
+            f"the header {name!r}: {value!r}",
+        )
     _require(not server.seen, f"a request came: {server.seen}")
 
 
@@ -285,7 +351,10 @@ async def _cancels(fetch: Fetch, server: _Server) -> None:
         await asyncio.wait([task])
         _require(task.cancelled(), "the task is not cancelled")
         await server.gone.wait()
-    _require(await _read(fetch, Request("POST", f"{server.url}/echo", (), b"on")) == b"on", "it goes on working")
+    _require(
+        await _read(fetch, Request("POST", f"{server.url}/echo", (), b"on")) == b"on",
+        "it goes on working",
+    )
 
 
 async def _ends(fetch: Fetch, server: _Server) -> None:

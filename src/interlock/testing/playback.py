@@ -30,7 +30,9 @@ class Playback:
         self.troubles: list[str] = []
         self._next = 0
         self._matched: set[int] = set()  # lines that came before their turn, as notices may
-        self._blanks = Blanks(inventing=part == "server")  # what a server makes up, a client takes as it is
+        self._blanks = Blanks(
+            inventing=part == "server"
+        )  # what a server makes up, a client takes as it is
         self._heard: deque[Frame] = deque()  # what the peer said before it was its turn
         self._stirred = asyncio.Event()
         self._closed = False
@@ -78,13 +80,24 @@ class Playback:
 
     def check(self) -> None:
         """Raise AssertionError where the peer did not do as the tape has it, or the tape was not played to its end."""
-        troubles = [*self.troubles, *(f"beyond the end of the tape the peer sent {_text(frame)}" for frame in self._heard)]
-        left = [line for at, line in enumerate(self.tape.lines) if at >= self._next and at not in self._matched]
+        troubles = [
+            *self.troubles,
+            *(f"beyond the end of the tape the peer sent {_text(frame)}" for frame in self._heard),
+        ]
+        left = [
+            line
+            for at, line in enumerate(self.tape.lines)
+            if at >= self._next and at not in self._matched
+        ]
         if left and not self.troubles:
-            troubles.append(f"{len(left)} messages of the tape were not played, the first of them:\n  {left[0]}")
+            troubles.append(
+                f"{len(left)} messages of the tape were not played, the first of them:\n  {left[0]}"
+            )
         if troubles:
             title = self.tape.about.get("title", "the tape")
-            raise AssertionError(f"{title}: the {self._peer} does not do as the tape has it:\n" + "\n".join(troubles))
+            raise AssertionError(
+                f"{title}: the {self._peer} does not do as the tape has it:\n" + "\n".join(troubles)
+            )
 
     @property
     def _peer(self) -> Sender:
@@ -109,7 +122,9 @@ class Playback:
             found = differences(self._blanks, line.frame, frame)
             self.troubles += [f"message {at + 1}{difference}" for difference in found]
             if found:
-                self.troubles.append(f"  expected {line.frame.decode('utf-8', 'replace')}\n  got      {_text(frame)}")
+                self.troubles.append(
+                    f"  expected {line.frame.decode('utf-8', 'replace')}\n  got      {_text(frame)}"
+                )
 
     def _place_of(self, heard: Line) -> int:
         """Which of the lines that may come now this is: the next one, or the next of its sort, for notices have a time of their own."""
@@ -128,7 +143,9 @@ class Playback:
             async with asyncio.timeout(self.patience if line is not None else None):
                 await self._stirred.wait()
         except TimeoutError:
-            self.troubles.append(f"message {self._next + 1} did not come within {self.patience:g} seconds:\n  {line}")
+            self.troubles.append(
+                f"message {self._next + 1} did not come within {self.patience:g} seconds:\n  {line}"
+            )
             self._closed = True
 
 
@@ -140,7 +157,9 @@ async def replay_to_server(tape: Tape, server: Server, *, patience: float = PATI
 
 
 @asynccontextmanager
-async def replay_to_client(tape: Tape, *, patience: float = PATIENCE, **options: Any) -> AsyncIterator[Client]:
+async def replay_to_client(
+    tape: Tape, *, patience: float = PATIENCE, **options: Any
+) -> AsyncIterator[Client]:
     """A client (with the options of Client) to which a tape plays the server's part while the block makes the calls.
 
     Raises AssertionError at the end of the block where the client did not say what the tape has. What the block itself raises

@@ -34,14 +34,22 @@ if TYPE_CHECKING:
     Connect = Callable[..., AbstractAsyncContextManager[Client]]
     CheckCatalogue = Callable[..., Awaitable[Drift]]
 
-_WAY_NAMES = ("2025-11-25", "2026-07-28-parked", "2026-07-28-replayed")  # those of WAYS, which would have to be imported
+_WAY_NAMES = (
+    "2025-11-25",
+    "2026-07-28-parked",
+    "2026-07-28-replayed",
+)  # those of WAYS, which would have to be imported
 _REPORTED = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that saves snapshots."""
     group = parser.getgroup("interlock")
-    group.addoption("--interlock-update", action="store_true", help="save catalogues and tapes anew instead of comparing with them")
+    group.addoption(
+        "--interlock-update",
+        action="store_true",
+        help="save catalogues and tapes anew instead of comparing with them",
+    )
 
 
 @pytest.fixture
@@ -53,7 +61,9 @@ def interlock_update(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(params=_WAY_NAMES)
 def interlock_way(request: pytest.FixtureRequest) -> Way:
     """One way of talking to a server after the other: a revision, and how questions are asked."""
-    from .ways import way  # late: the plugin is loaded in runs that have nothing to do with Interlock
+    from .ways import (
+        way,
+    )  # late: the plugin is loaded in runs that have nothing to do with Interlock
 
     return way(str(request.param))
 
@@ -61,7 +71,9 @@ def interlock_way(request: pytest.FixtureRequest) -> Way:
 @pytest.fixture
 def interlock_tape() -> Tape:
     """An empty tape."""
-    from .tape import Tape  # late: the plugin is loaded in runs that have nothing to do with Interlock
+    from .tape import (
+        Tape,
+    )  # late: the plugin is loaded in runs that have nothing to do with Interlock
 
     return Tape()
 
@@ -69,7 +81,9 @@ def interlock_tape() -> Tape:
 @pytest.fixture
 def interlock_client(request: pytest.FixtureRequest) -> Connect:
     """Opens clients of servers in this process."""
-    from .ways import connect  # late: the plugin is loaded in runs that have nothing to do with Interlock
+    from .ways import (
+        connect,
+    )  # late: the plugin is loaded in runs that have nothing to do with Interlock
 
     given: dict[str, Any] = {}
     if "interlock_way" in request.fixturenames:
@@ -87,14 +101,20 @@ def interlock_client(request: pytest.FixtureRequest) -> Connect:
 @pytest.fixture
 def interlock_catalogue(request: pytest.FixtureRequest, interlock_update: bool) -> CheckCatalogue:
     """Compares what a server offers with a snapshot."""
-    from .catalogue import check_catalogue  # late: the plugin is loaded in runs that have nothing to do with Interlock
+    from .catalogue import (
+        check_catalogue,
+    )  # late: the plugin is loaded in runs that have nothing to do with Interlock
 
     async def check(target: Server | Client, name: str | Path = "catalogue.json") -> Drift:
         path = request.path.parent / name
         found = await check_catalogue(target, path, update=interlock_update)
         changes = [*found.breaking, *found.compatible]
         if changes:
-            verb = "saved" if interlock_update else "not in the snapshot yet (--interlock-update saves them)"
+            verb = (
+                "saved"
+                if interlock_update
+                else "not in the snapshot yet (--interlock-update saves them)"
+            )
             reported = request.config.stash.setdefault(_REPORTED, [])
             reported.append(f"{path.name}: {len(changes)} changes {verb}")
             reported += [f"  {change}" for change in changes]
@@ -104,7 +124,9 @@ def interlock_catalogue(request: pytest.FixtureRequest, interlock_update: bool) 
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show the tape of a test that failed."""
     report = yield
     tape = getattr(item, "funcargs", {}).get("interlock_tape")
@@ -113,7 +135,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Report the changes that break nobody."""
     if lines := config.stash.get(_REPORTED, []):
         terminalreporter.section("interlock catalogues")

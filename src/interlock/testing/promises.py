@@ -30,7 +30,9 @@ async def within(patience: float, who: str, what: str) -> AsyncIterator[None]:
     except TimeoutError as bad:
         if not limit.expired():
             raise AssertionError(f"{who} promises that {what}: it raised {bad!r}") from bad
-        raise AssertionError(f"{who} promises that {what}: it still waits after {patience:g} seconds") from None
+        raise AssertionError(
+            f"{who} promises that {what}: it still waits after {patience:g} seconds"
+        ) from None
     except Exception as bad:
         raise AssertionError(f"{who} promises that {what}: it raised {bad!r}") from bad
 

@@ -48,7 +48,9 @@ class ScriptedAnswers(Answers):
     @property
     def messages(self) -> list[str]:
         """The words of the elicitations that were asked, in order."""
-        return [request.params.message for request in self.asked if isinstance(request, t.ElicitRequest)]
+        return [
+            request.params.message for request in self.asked if isinstance(request, t.ElicitRequest)
+        ]
 
     def check(self) -> None:
         """Raise AssertionError where answers of a list are left over."""
@@ -65,7 +67,10 @@ class ScriptedAnswers(Answers):
 
         def next_one(params: Any) -> Any:
             if not left:
-                raise t.McpError(t.INTERNAL_ERROR, f"The script has no answer left for this {what}: {_words(params)}")
+                raise t.McpError(
+                    t.INTERNAL_ERROR,
+                    f"The script has no answer left for this {what}: {_words(params)}",
+                )
             return _given(left.pop(0), params)
 
         return next_one
@@ -89,5 +94,9 @@ def _words(params: t.ElicitRequestParams | t.CreateMessageRequestParams) -> str:
     """What a question says, for matching and for error messages."""
     if isinstance(params, t.ElicitRequestParams):
         return params.message
-    blocks = [block for m in params.messages for block in (m.content if isinstance(m.content, list) else [m.content])]
+    blocks = [
+        block
+        for m in params.messages
+        for block in (m.content if isinstance(m.content, list) else [m.content])
+    ]
     return "\n".join(block.text for block in blocks if isinstance(block, t.TextContent))

@@ -38,15 +38,27 @@ def session(id: str, *, created: float | None = None) -> Session:
 async def _keeps_sessions(one: Store, other: Store) -> None:
     """a session is found by every worker as it was kept, and nothing else is"""
     kept = session("s")
-    bare = Session(id="bare", revision="2025-03-26", capabilities=t.ClientCapabilities(), created=kept.created, until=kept.until)
+    bare = Session(
+        id="bare",
+        revision="2025-03-26",
+        capabilities=t.ClientCapabilities(),
+        created=kept.created,
+        until=kept.until,
+    )
     now = kept.created
     for each in (kept, bare):
-        require(await one.sessions.create(each, most=9, now=now), "there was room, yet a session was not kept")
+        require(
+            await one.sessions.create(each, most=9, now=now),
+            "there was room, yet a session was not kept",
+        )
     for store in (one, other):
         for each in (kept, bare):
             found = await store.sessions.load(each.id, now=now)
             require(found == each, f"{each} was kept, {found} was found")
-        require(await store.sessions.load("other", now=now) is None, "a session was found that nobody has kept")
+        require(
+            await store.sessions.load("other", now=now) is None,
+            "a session was found that nobody has kept",
+        )
         count = await store.sessions.count(now=now)
         require(count == 2, f"2 sessions were kept and {count} counted")
 
@@ -55,16 +67,35 @@ async def _keeps_no_more_than_it_may(one: Store, other: Store) -> None:
     """no more sessions are kept than may be, whoever creates them; one that has ended makes room"""
     now = time.time()
     sessions = [session(f"s{n}", created=now) for n in range(20)]
-    made = await asyncio.gather(*((one, other)[n % 2].sessions.create(each, most=10, now=now) for n, each in enumerate(sessions)))
-    require(sum(made) == 10, f"20 were created at once where 10 may be, and {sum(made)} were said to be kept")
+    made = await asyncio.gather(
+        *(
+            (one, other)[n % 2].sessions.create(each, most=10, now=now)
+            for n, each in enumerate(sessions)
+        )
+    )
+    require(
+        sum(made) == 10,
+        f"20 were created at once where 10 may be, and {sum(made)} were said to be kept",
+    )
     for each, kept in zip(sessions, made, strict=True):
         found = await other.sessions.load(each.id, now=now)
-        require((found is not None) == kept, f"create said {kept} of a session, and load found {found}")
+        require(
+            (found is not None) == kept, f"create said {kept} of a session, and load found {found}"
+        )
     known = next(each for each, kept in zip(sessions, made, strict=True) if kept)
-    require(await one.sessions.create(known, most=10, now=now), "a session that is kept already was refused for want of room")
+    require(
+        await one.sessions.create(known, most=10, now=now),
+        "a session that is kept already was refused for want of room",
+    )
     require(await one.sessions.end(known.id), "a session that is there could not be ended")
-    require(await other.sessions.create(session("new", created=now), most=10, now=now), "a session had ended, yet there was no room")
-    require(not await one.sessions.create(session("newer", created=now), most=10, now=now), "there was room for one too many")
+    require(
+        await other.sessions.create(session("new", created=now), most=10, now=now),
+        "a session had ended, yet there was no room",
+    )
+    require(
+        not await one.sessions.create(session("newer", created=now), most=10, now=now),
+        "there was room for one too many",
+    )
 
 
 async def _forgets_what_is_over(one: Store, other: Store) -> None:
@@ -72,18 +103,36 @@ async def _forgets_what_is_over(one: Store, other: Store) -> None:
     kept = session("s")
     now, later = kept.created, kept.until + 1.0
     await one.sessions.create(kept, most=1, now=now)
-    require(await other.sessions.load("s", now=kept.until - 1.0) == kept, "a session was gone before its end")
-    require(not await one.sessions.create(session("t"), most=1, now=now), "a second session was kept where one may be")
+    require(
+        await other.sessions.load("s", now=kept.until - 1.0) == kept,
+        "a session was gone before its end",
+    )
+    require(
+        not await one.sessions.create(session("t"), most=1, now=now),
+        "a second session was kept where one may be",
+    )
     require(await other.sessions.count(now=later) == 0, "a session was counted after its end")
     await one.sessions.create(kept, most=1, now=now)
     require(await other.sessions.load("s", now=later) is None, "a session was found after its end")
     await one.sessions.prolong("s", later + _AGE)
-    require(not await one.sessions.save(kept, was=kept), "a session could be saved that was seen to be over")
-    require(await one.sessions.load("s", now=later) is None, "a session came back that was seen to be over")
+    require(
+        not await one.sessions.save(kept, was=kept),
+        "a session could be saved that was seen to be over",
+    )
+    require(
+        await one.sessions.load("s", now=later) is None,
+        "a session came back that was seen to be over",
+    )
     await one.sessions.create(kept, most=1, now=now)
-    require(not await one.sessions.create(kept, most=0, now=later), "a session that is over was taken for one that needs no new room")
+    require(
+        not await one.sessions.create(kept, most=0, now=later),
+        "a session that is over was taken for one that needs no new room",
+    )
     await one.sessions.create(kept, most=1, now=now)
-    require(await other.sessions.create(session("t", created=later), most=1, now=later), "a session that is over took room")
+    require(
+        await other.sessions.create(session("t", created=later), most=1, now=later),
+        "a session that is over took room",
+    )
 
 
 async def _saves_what_nobody_changed(one: Store, other: Store) -> None:
@@ -93,18 +142,37 @@ async def _saves_what_nobody_changed(one: Store, other: Store) -> None:
     third = msgspec.structs.replace(first, subscriptions=("note://3",))
     now = first.created
     await one.sessions.create(first, most=9, now=now)
-    require(await other.sessions.save(second, was=first), "a session could not be saved although it was as it had been")
-    require(await one.sessions.load("s", now=now) == second, "a session was not found as it was saved")
-    require(not await one.sessions.save(third, was=first), "a session was saved over a change that its writer had not seen")
+    require(
+        await other.sessions.save(second, was=first),
+        "a session could not be saved although it was as it had been",
+    )
+    require(
+        await one.sessions.load("s", now=now) == second, "a session was not found as it was saved"
+    )
+    require(
+        not await one.sessions.save(third, was=first),
+        "a session was saved over a change that its writer had not seen",
+    )
     require(await other.sessions.load("s", now=now) == second, "what was not to be saved was")
     rivals = [msgspec.structs.replace(second, principal=str(n)) for n in range(10)]
-    won = await asyncio.gather(*((one, other)[n % 2].sessions.save(each, was=second) for n, each in enumerate(rivals)))
+    won = await asyncio.gather(
+        *((one, other)[n % 2].sessions.save(each, was=second) for n, each in enumerate(rivals))
+    )
     require(sum(won) == 1, f"10 changed a session at once, and {sum(won)} were told that they had")
     found = await other.sessions.load("s", now=now)
-    require(found == rivals[won.index(True)], "the change that was said to be kept is not the one that was")
+    require(
+        found == rivals[won.index(True)],
+        "the change that was said to be kept is not the one that was",
+    )
     await one.sessions.end("s")
-    require(not await other.sessions.save(first, was=rivals[won.index(True)]), "a session was saved that had ended")
-    require(await one.sessions.load("s", now=now) is None, "a session that had ended came back with a save")
+    require(
+        not await other.sessions.save(first, was=rivals[won.index(True)]),
+        "a session was saved that had ended",
+    )
+    require(
+        await one.sessions.load("s", now=now) is None,
+        "a session that had ended came back with a save",
+    )
 
 
 async def _prolongs(one: Store, other: Store) -> None:
@@ -114,15 +182,29 @@ async def _prolongs(one: Store, other: Store) -> None:
     await one.sessions.create(kept, most=9, now=now)
     await other.sessions.prolong("s", longer)
     found = await one.sessions.load("s", now=kept.until + 1.0)
-    require(found == msgspec.structs.replace(kept, until=longer), f"the end was moved to {longer}, and {found} was found")
+    require(
+        found == msgspec.structs.replace(kept, until=longer),
+        f"the end was moved to {longer}, and {found} was found",
+    )
     changed = msgspec.structs.replace(kept, log_level="error")
-    require(await one.sessions.save(changed, was=kept), "a session could not be saved because its end had been moved")
+    require(
+        await one.sessions.save(changed, was=kept),
+        "a session could not be saved because its end had been moved",
+    )
     found = await other.sessions.load("s", now=now)
-    require(found == msgspec.structs.replace(changed, until=longer), "a save took back what had been added to a session's time")
+    require(
+        found == msgspec.structs.replace(changed, until=longer),
+        "a save took back what had been added to a session's time",
+    )
     await one.sessions.prolong("s", kept.until)
-    require(await other.sessions.load("s", now=kept.until + 1.0) is None, "the end was moved nearer, yet the session was found after it")
+    require(
+        await other.sessions.load("s", now=kept.until + 1.0) is None,
+        "the end was moved nearer, yet the session was found after it",
+    )
     await one.sessions.prolong("other", longer)
-    require(await one.sessions.load("other", now=now) is None, "moving the end of no session made one")
+    require(
+        await one.sessions.load("other", now=now) is None, "moving the end of no session made one"
+    )
 
 
 async def _ends_sessions_with_their_events(one: Store, other: Store) -> None:
@@ -132,13 +214,22 @@ async def _ends_sessions_with_their_events(one: Store, other: Store) -> None:
         await one.sessions.create(session(id, created=now), most=9, now=now)
         for stream in ("a", "1:a", "b"):
             one.events.append(id, stream, 0, b"x", last=stream == "b")
-            require(await one.events.read(id, stream, -1) is not None, "events are not known to the one who noted them")
+            require(
+                await one.events.read(id, stream, -1) is not None,
+                "events are not known to the one who noted them",
+            )
     require(await one.sessions.end("s"), "a session that is there could not be ended")
     require(not await other.sessions.end("s"), "a session was ended twice")
     require(await other.sessions.load("s", now=now) is None, "a session was found that had ended")
     for stream in ("a", "1:a", "b"):
-        require(await other.events.read("s", stream, -1) is None, "events were found whose session had ended")
-        require(await other.events.read("s:1", stream, -1) is not None, "events went with a session that is not theirs")
+        require(
+            await other.events.read("s", stream, -1) is None,
+            "events were found whose session had ended",
+        )
+        require(
+            await other.events.read("s:1", stream, -1) is not None,
+            "events went with a session that is not theirs",
+        )
 
 
 async def _replays(one: Store, other: Store) -> None:
@@ -151,16 +242,29 @@ async def _replays(one: Store, other: Store) -> None:
     for after in (-1, 0, 3, 4):
         expected = Replay(tuple(enumerate(data))[after + 1 :], False)
         found = await one.events.read("s", "t", after)
-        require(found == expected, f"after event {after} of 5 the one who wrote them found {_brief(found)}")
+        require(
+            found == expected,
+            f"after event {after} of 5 the one who wrote them found {_brief(found)}",
+        )
     await eventually(lambda: other.events.read("s", "u", 4), Replay((), True))
     require(
-        await other.events.read("s", "u", 2) == Replay(((3, data[3] * 2), (4, data[4] * 2)), True), "the other worker found other events"
+        await other.events.read("s", "u", 2) == Replay(((3, data[3] * 2), (4, data[4] * 2)), True),
+        "the other worker found other events",
     )
     for after in (5, 10**30, -5):
-        found, everything = await one.events.read("s", "t", after), Replay(tuple(enumerate(data)) if after < 0 else (), False)
-        require(found == everything, f"after event {after} of 5 the one who wrote them found {_brief(found)}")
+        found, everything = (
+            await one.events.read("s", "t", after),
+            Replay(tuple(enumerate(data)) if after < 0 else (), False),
+        )
+        require(
+            found == everything,
+            f"after event {after} of 5 the one who wrote them found {_brief(found)}",
+        )
     for id, stream in (("s", "v"), ("q", "t"), ("", "")):
-        require(await one.events.read(id, stream, -1) is None, "a stream was found that nobody has written")
+        require(
+            await one.events.read(id, stream, -1) is None,
+            "a stream was found that nobody has written",
+        )
 
 
 async def _notes_events_once(one: Store, other: Store) -> None:
@@ -169,12 +273,20 @@ async def _notes_events_once(one: Store, other: Store) -> None:
         one.events.append("s", "t", number, b"%d" % number, last=number == 2)
     one.events.append("s", "t", 3, b"3", last=False)
     found = await one.events.read("s", "t", -1)
-    require(found == Replay(((0, b"0"), (1, b"1"), (2, b"2")), True), f"0, 1 and 2 were noted, and {_brief(found)} found")
+    require(
+        found == Replay(((0, b"0"), (1, b"1"), (2, b"2")), True),
+        f"0, 1 and 2 were noted, and {_brief(found)} found",
+    )
     for number in (0, 1, 5, 6):
         one.events.append("s", "u", number, b"%d" % number, last=False)
-    require(await one.events.read("s", "u", 1) is None, "events were replayed as if none were missing between them")
+    require(
+        await one.events.read("s", "u", 1) is None,
+        "events were replayed as if none were missing between them",
+    )
     found = await one.events.read("s", "u", 4)
-    require(found == Replay(((5, b"5"), (6, b"6")), False), f"after the gap {_brief(found)} was found")
+    require(
+        found == Replay(((5, b"5"), (6, b"6")), False), f"after the gap {_brief(found)} was found"
+    )
 
 
 async def _bounds_what_a_session_keeps(one: Store, other: Store) -> None:
@@ -190,7 +302,10 @@ async def _bounds_what_a_session_keeps(one: Store, other: Store) -> None:
     require(kept[-1] == whole, "the stream that has ended last is not kept")
     require(kept[0] is None, "256 ended streams of 128 KiB each were all kept for one session")
     first = next(n for n, replay in enumerate(kept) if replay is not None)
-    require(all(replay == whole for replay in kept[first:]), "a stream was forgotten before an older one, or in part")
+    require(
+        all(replay == whole for replay in kept[first:]),
+        "a stream was forgotten before an older one, or in part",
+    )
 
 
 async def _bounds_what_a_stream_keeps(one: Store, other: Store) -> None:
@@ -198,13 +313,27 @@ async def _bounds_what_a_stream_keeps(one: Store, other: Store) -> None:
     for number in range(20_000):
         one.events.append("s", "t", number, b"%d" % number, last=False)
         if number % 1000 == 999:
-            require(await one.events.read("s", "t", number - 1) == Replay(((number, b"%d" % number),), False), "an event is missing")
-    require(await one.events.read("s", "t", -1) is None, "20,000 events of a stream were kept, or replayed with some of them missing")
-    require(await one.events.read("s", "t", 19_000) is not None, "the last 1,000 events of a stream are not kept")
+            require(
+                await one.events.read("s", "t", number - 1)
+                == Replay(((number, b"%d" % number),), False),
+                "an event is missing",
+            )
+    require(
+        await one.events.read("s", "t", -1) is None,
+        "20,000 events of a stream were kept, or replayed with some of them missing",
+    )
+    require(
+        await one.events.read("s", "t", 19_000) is not None,
+        "the last 1,000 events of a stream are not kept",
+    )
 
 
 def _brief(replay: Replay | None) -> str:
-    return "nothing" if replay is None else f"{[(n, data[:20]) for n, data in replay.events]}, ended: {replay.ended}"
+    return (
+        "nothing"
+        if replay is None
+        else f"{[(n, data[:20]) for n, data in replay.events]}, ended: {replay.ended}"
+    )
 
 
 STEPS = (

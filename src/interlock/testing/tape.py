@@ -24,7 +24,13 @@ Sender = Literal["client", "server"]
 VOLATILE = ("requestState", "elicitationId")
 """The members that are different in every run: what `blanked` blanks unless it is told otherwise."""
 
-_NOTICES = {f"notifications/{what}" for what in ("resources/updated", *(f"{s}/list_changed" for s in ("tools", "prompts", "resources")))}
+_NOTICES = {
+    f"notifications/{what}"
+    for what in (
+        "resources/updated",
+        *(f"{s}/list_changed" for s in ("tools", "prompts", "resources")),
+    )
+}
 _REFERENCE = re.compile(r"\(reference [0-9a-f]+\)")
 _json = msgspec.json.Decoder().decode
 
@@ -62,7 +68,11 @@ class Tape:
     """
 
     def __init__(
-        self, lines: Iterable[Line] = (), *, about: Mapping[str, Any] | None = None, now: Callable[[], float] = time.monotonic
+        self,
+        lines: Iterable[Line] = (),
+        *,
+        about: Mapping[str, Any] | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.lines = list(lines)
         self.about = dict(about or {})
@@ -70,7 +80,13 @@ class Tape:
 
     def hear(self, sender: str, frame: Frame) -> None:
         """Take a message down."""
-        self.lines.append(Line("client" if sender == "client" else "server", bytes(frame), round(self._now() - self._began, 6)))
+        self.lines.append(
+            Line(
+                "client" if sender == "client" else "server",
+                bytes(frame),
+                round(self._now() - self._began, 6),
+            )
+        )
 
     def __iter__(self) -> Iterator[Line]:
         return iter(self.lines)
@@ -92,7 +108,9 @@ class Tape:
     def blanked(self, names: Sequence[str] = VOLATILE) -> Tape:
         """The same tape with blanks (see `interlock.testing.blanks`) for the members of these names and for error references."""
         blanking = _Blanking(frozenset(names))
-        return Tape([replace(line, frame=blanking.frame(line)) for line in self.lines], about=self.about)
+        return Tape(
+            [replace(line, frame=blanking.frame(line)) for line in self.lines], about=self.about
+        )
 
     def differences(self, actual: Tape, *, ids: bool = True) -> list[str]:
         """Where another tape is not as this one expects it, one line each; without `ids` JSON-RPC ids may be others.
@@ -100,13 +118,26 @@ class Tape:
         Notices of changes may come before or after the answers beside them.
         """
         blanks, found = Blanks(), []
-        for number, (ours, theirs) in enumerate(zip(_settled(self.lines), _settled(actual.lines), strict=False), 1):
+        for number, (ours, theirs) in enumerate(
+            zip(_settled(self.lines), _settled(actual.lines), strict=False), 1
+        ):
             if ours.sender != theirs.sender:
-                found.append(f"message {number}: expected one of the {ours.sender}, got one of the {theirs.sender}: {theirs}")
+                found.append(
+                    f"message {number}: expected one of the {ours.sender}, got one of the {theirs.sender}: {theirs}"
+                )
             else:
-                found += [f"message {number} of the {ours.sender}{d}" for d in differences(blanks, ours.frame, theirs.frame, ids=ids)]
-        found += [f"message {n}: expected {line}, got nothing" for n, line in _beyond(self.lines, len(actual.lines))]
-        found += [f"message {n}: expected nothing, got {line}" for n, line in _beyond(actual.lines, len(self.lines))]
+                found += [
+                    f"message {number} of the {ours.sender}{d}"
+                    for d in differences(blanks, ours.frame, theirs.frame, ids=ids)
+                ]
+        found += [
+            f"message {n}: expected {line}, got nothing"
+            for n, line in _beyond(self.lines, len(actual.lines))
+        ]
+        found += [
+            f"message {n}: expected nothing, got {line}"
+            for n, line in _beyond(actual.lines, len(self.lines))
+        ]
         return found
 
     def check(self, path: str | Path, *, update: bool = False, ids: bool = True) -> None:
@@ -116,7 +147,9 @@ class Tape:
             self.blanked().save(path)
             return
         if not path.is_file():
-            raise AssertionError(f"there is no tape {path} to compare with; run pytest with --interlock-update to save one")
+            raise AssertionError(
+                f"there is no tape {path} to compare with; run pytest with --interlock-update to save one"
+            )
         if found := Tape.load(path).differences(self, ids=ids):
             raise AssertionError(f"the conversation is not as {path} has it:\n" + "\n".join(found))
 
@@ -129,7 +162,9 @@ class Tape:
     def to_bytes(self, *, times: bool = False) -> bytes:
         """The tape as `save` writes it."""
         head = [msgspec.json.encode({"about": self.about})] if self.about else []
-        return b"".join(line + b"\n" for line in [*head, *(_written(line, times) for line in self.lines)])
+        return b"".join(
+            line + b"\n" for line in [*head, *(_written(line, times) for line in self.lines)]
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> Tape:
@@ -222,7 +257,12 @@ def _written(line: Line, times: bool) -> bytes:
         kind, text = "text", line.frame.decode()
     except UnicodeDecodeError:
         kind, text = "base64", base64.b64encode(line.frame).decode()
-    return b'{%b"%b":{"%b":%b}}' % (time_, f"{line.sender} bytes".encode(), kind.encode(), msgspec.json.encode(text))
+    return b'{%b"%b":{"%b":%b}}' % (
+        time_,
+        f"{line.sender} bytes".encode(),
+        kind.encode(),
+        msgspec.json.encode(text),
+    )
 
 
 def _read(fields: dict[str, Raw], tape: Tape) -> None:
@@ -234,11 +274,15 @@ def _read(fields: dict[str, Raw], tape: Tape) -> None:
         return
     for sender in ("client", "server"):
         if sender in fields:
-            tape.lines.append(Line("client" if sender == "client" else "server", bytes(fields[sender]), at))
+            tape.lines.append(
+                Line("client" if sender == "client" else "server", bytes(fields[sender]), at)
+            )
             return
         if f"{sender} bytes" in fields:
             given = msgspec.json.decode(fields[f"{sender} bytes"], type=dict[str, str])
-            frame = base64.b64decode(given["base64"]) if "base64" in given else given["text"].encode()
+            frame = (
+                base64.b64decode(given["base64"]) if "base64" in given else given["text"].encode()
+            )
             tape.lines.append(Line("client" if sender == "client" else "server", frame, at))
             return
     raise ValueError('a line of a tape has a "client", a "server", an "about" or a "remark"')
@@ -261,7 +305,10 @@ class _Blanking:
 
     def _walk(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {k: self._blank(k, v) if k in self._names and isinstance(v, str) else self._walk(v) for k, v in value.items()}
+            return {
+                k: self._blank(k, v) if k in self._names and isinstance(v, str) else self._walk(v)
+                for k, v in value.items()
+            }
         if isinstance(value, list):
             return [self._walk(item) for item in value]
         return _REFERENCE.sub("(reference ${_})", value) if isinstance(value, str) else value

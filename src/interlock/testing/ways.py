@@ -30,7 +30,9 @@ EVERY_WAY: tuple[Way, ...] = (
 )
 """All there are."""
 
-WAYS: tuple[Way, ...] = tuple(way for way in EVERY_WAY if way.revision in (HANDSHAKE_REVISIONS[-1], NEWEST))
+WAYS: tuple[Way, ...] = tuple(
+    way for way in EVERY_WAY if way.revision in (HANDSHAKE_REVISIONS[-1], NEWEST)
+)
 """One for each era and manner of asking: enough for the tests of most servers."""
 
 
@@ -39,7 +41,9 @@ def way(name: str) -> Way:
     for known in EVERY_WAY:
         if name in (str(known), known.revision):
             return known
-    raise ValueError(f"{name!r} is no way; there are {', '.join(map(str, EVERY_WAY))} and the revisions {', '.join(REVISIONS)}")
+    raise ValueError(
+        f"{name!r} is no way; there are {', '.join(map(str, EVERY_WAY))} and the revisions {', '.join(REVISIONS)}"
+    )
 
 
 @asynccontextmanager

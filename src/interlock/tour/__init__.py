@@ -19,16 +19,33 @@ def main(arguments: Sequence[str] = ()) -> int:
 
     `--folder PATH` is the folder to show (the current one), `--interactive` lets the person at the terminal answer the questions.
     """
-    parser = argparse.ArgumentParser(prog="interlock tour", description="Watch the protocol at work.")
-    parser.add_argument("--folder", type=Path, default=Path(), help="the folder whose files are shown; nothing is written")
-    parser.add_argument("--interactive", action="store_true", help="answer the servers' questions yourself")
+    parser = argparse.ArgumentParser(
+        prog="interlock tour", description="Watch the protocol at work."
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path(),
+        help="the folder whose files are shown; nothing is written",
+    )
+    parser.add_argument(
+        "--interactive", action="store_true", help="answer the servers' questions yourself"
+    )
     options = parser.parse_args(list(arguments))
     if not options.folder.is_dir():
         parser.error(f"there is no folder {options.folder}")
     stage = Stage()
     interactive = options.interactive and sys.stdin.isatty()
-    stage.line((f"Interlock {VERSION}", "bold"), "  three servers, both eras of the protocol, and one client")
-    stage.line(("A line is a message: → from the client, ← from the server, each with its revision.", "dim"))
+    stage.line(
+        (f"Interlock {VERSION}", "bold"),
+        "  three servers, both eras of the protocol, and one client",
+    )
+    stage.line(
+        (
+            "A line is a message: → from the client, ← from the server, each with its revision.",
+            "dim",
+        )
+    )
     if options.interactive and not interactive:
         stage.remark("There is no terminal to answer at, so the tour answers by itself.")
     tour = Tour(stage, options.folder.resolve(), interactive=interactive)
@@ -45,11 +62,15 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 def _summary(stage: Stage, tour: Tour, seconds: float) -> None:
     stage.heading(PARTS + 1, "Summary", f"{seconds:.1f} s")
-    stage.line((f"{'':36}{'revision':14}{'sent':>6}{'received':>10}{'bytes':>10}{'time':>10}", "dim"), indent=3)
+    stage.line(
+        (f"{'':36}{'revision':14}{'sent':>6}{'received':>10}{'bytes':>10}{'time':>10}", "dim"),
+        indent=3,
+    )
     for part in tour.parts:
         counts = part.messages.counts
         stage.line(
-            f"{part.title:36}{part.revision:14}{counts.sent:>6}{counts.received:>10}{counts.bytes:>10}{part.seconds:>8.2f} s", indent=3
+            f"{part.title:36}{part.revision:14}{counts.sent:>6}{counts.received:>10}{counts.bytes:>10}{part.seconds:>8.2f} s",
+            indent=3,
         )
     total = sum(part.messages.counts.sent + part.messages.counts.received for part in tour.parts)
     stage.line()

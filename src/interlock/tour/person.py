@@ -35,7 +35,9 @@ class AtTerminal:
 
     async def elicit(self, params: t.ElicitRequestParams) -> t.ElicitResult:
         """The person's answers; an empty one takes the default, a dash declines."""
-        self._stage.asked(f"the server asks: {params.message}   (Enter takes what stands in brackets, - declines)")
+        self._stage.asked(
+            f"the server asks: {params.message}   (Enter takes what stands in brackets, - declines)"
+        )
         content: dict[str, Any] = {}
         required = (params.requested_schema or {}).get("required", ())
         for name, field in _fields(params).items():

@@ -14,8 +14,26 @@ from msgspec import Struct
 
 from ..wire.jsonrpc import Frame
 
-_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "magenta": "35"}
-_ASCII = {"→": ">", "←": "<", "✓": "ok", "✗": "failed:", "!": "!", "·": "-", "─": "-", "…": "...", "?": "?"}
+_STYLES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "cyan": "36",
+    "magenta": "35",
+}
+_ASCII = {
+    "→": ">",
+    "←": "<",
+    "✓": "ok",
+    "✗": "failed:",
+    "!": "!",
+    "·": "-",
+    "─": "-",
+    "…": "...",
+    "?": "?",
+}
 _HEAVY = ("data", "blob", "requestState")  # members that say little to a person and take much room
 _HOUSEKEEPING = ("resultType", "ttlMs", "cacheScope", "_meta")  # told last
 _NARROWEST, _WIDEST, _USUAL = 60, 160, 120
@@ -37,7 +55,10 @@ class Stage:
         tty = self._out.isatty() and os.environ.get("TERM") != "dumb"
         self._colours = tty and not os.environ.get("NO_COLOR")
         self._plain = "utf" not in (getattr(self._out, "encoding", None) or "utf-8").lower()
-        self.width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_USUAL, 24)).columns if tty else _USUAL))
+        self.width = max(
+            _NARROWEST,
+            min(_WIDEST, shutil.get_terminal_size((_USUAL, 24)).columns if tty else _USUAL),
+        )
 
     def line(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
         """One line of text; a part is plain, or text and its style."""
@@ -118,7 +139,13 @@ class Messages:
         arrow, style = ("→", "cyan") if sender == "client" else ("←", "yellow")
         self.revision = self.revision or _announced(message)
         label, body = self._read(sender, message)
-        self._stage.line((f"{self.revision:10} ", "dim"), (f"{arrow} ", style), (f"{label:27} ", "bold"), body, indent=3)
+        self._stage.line(
+            (f"{self.revision:10} ", "dim"),
+            (f"{arrow} ", style),
+            (f"{label:27} ", "bold"),
+            body,
+            indent=3,
+        )
 
     def _read(self, sender: str, message: dict[str, Any]) -> tuple[str, str]:
         """What to call a message, with its id and how long its answer took, and its short JSON."""
@@ -127,7 +154,9 @@ class Messages:
             if id:
                 self._asked[sender, message["id"]] = (message["method"], time.perf_counter())
             # Who asks, and under which revision, stands in the `_meta` of every request: it is shown once.
-            return message["method"] + id, short(message.get("params", {}), meta=message["method"] == "server/discover")
+            return message["method"] + id, short(
+                message.get("params", {}), meta=message["method"] == "server/discover"
+            )
         other = "server" if sender == "client" else "client"
         _, since = self._asked.pop((other, message.get("id")), ("", time.perf_counter()))
         took = f"{(time.perf_counter() - since) * 1000:.1f} ms"
@@ -155,7 +184,10 @@ def short(value: Any, *, meta: bool = False) -> str:
 
 def _lightened(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: "…" if key in _HEAVY and isinstance(item, str) else _lightened(item) for key, item in value.items()}
+        return {
+            key: "…" if key in _HEAVY and isinstance(item, str) else _lightened(item)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return [_lightened(item) for item in value[:3]] + (["…"] if len(value) > 3 else [])
     return f"{value[:60]}..." if isinstance(value, str) and len(value) > 63 else value
@@ -166,7 +198,11 @@ def _announced(message: dict[str, Any]) -> str:
     params = message.get("params") or {}
     meta = params.get("_meta") or {}
     result = message.get("result") or {}
-    found = meta.get("io.modelcontextprotocol/protocolVersion") or params.get("protocolVersion") or result.get("protocolVersion")
+    found = (
+        meta.get("io.modelcontextprotocol/protocolVersion")
+        or params.get("protocolVersion")
+        or result.get("protocolVersion")
+    )
     return found if isinstance(found, str) else ""
 
 

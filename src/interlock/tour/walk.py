@@ -71,19 +71,41 @@ class Tour:
     async def walk(self) -> None:
         """All parts, one after the other; a part that fails does not keep the next from being shown."""
         parts: list[tuple[str, list[str], str, Callable[[Client], Any]]] = [
-            ("The files of a folder", ["interlock.servers.files", str(self.folder)], NEWEST, self._files),
+            (
+                "The files of a folder",
+                ["interlock.servers.files", str(self.folder)],
+                NEWEST,
+                self._files,
+            ),
             ("The weather", ["interlock.servers.weather"], NEWEST, self._weather),
-            ("Everything, in the stateless era", ["interlock.servers.everything"], NEWEST, self._everything_stateless),
-            ("Everything, in the handshake era", ["interlock.servers.everything"], R4, self._everything_handshake),
+            (
+                "Everything, in the stateless era",
+                ["interlock.servers.everything"],
+                NEWEST,
+                self._everything_stateless,
+            ),
+            (
+                "Everything, in the handshake era",
+                ["interlock.servers.everything"],
+                R4,
+                self._everything_handshake,
+            ),
         ]
         for number, (title, module, revision, show) in enumerate(parts, 1):
             self.stage.heading(number, title, f"{revision} · {era(revision).value}")
             try:
-                command = [sys.executable, "-P", "-m", *module]  # -P: what lies in the current folder is no module of ours
+                command = [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    *module,
+                ]  # -P: what lies in the current folder is no module of ours
                 # The weather server may need the proxies that the environment names.
                 env = {**os.environ, "INTERLOCK_WEATHER_SECONDS": WEATHER_SECONDS}
                 self.stage.line(("$ python -m " + " ".join(module), "dim"), indent=3)
-                async with self._talk(title, revision, partial(Stdio, command, env=env, on_stderr=self._stderr)) as client:
+                async with self._talk(
+                    title, revision, partial(Stdio, command, env=env, on_stderr=self._stderr)
+                ) as client:
                     await show(client)
             except t.InterlockError as bad:
                 self._fault(f"This part ended early: {bad}")
@@ -93,21 +115,31 @@ class Tour:
         """The last server again, at one address for both eras."""
         self.stage.heading(number, "The same over HTTP", f"{NEWEST}, then {R4}")
         if not all(map(importlib.util.find_spec, ("uvicorn", "httptools"))):
-            self._remark("HTTP is not shown: it needs the extra `http` (pip install 'interlock[http]').")
+            self._remark(
+                "HTTP is not shown: it needs the extra `http` (pip install 'interlock[http]')."
+            )
             return
         self.stage.line(("$ interlock serve everything --http :0", "dim"), indent=3)
         try:
             async with serving("everything") as url:
                 self.stage.heard(f"the server's stderr: Serving at {url}")
-                for title, revision in (("Over HTTP, in the stateless era", NEWEST), ("Over HTTP, in a session", R4)):
+                for title, revision in (
+                    ("Over HTTP, in the stateless era", NEWEST),
+                    ("Over HTTP, in a session", R4),
+                ):
                     async with self._talk(title, revision, partial(Http, url)) as client:
                         await self._book(client, "The tool that needs a person, once more.")
-                        await self._watch(client, "The subscription: what changes comes on a stream that stays open beside the calls.")
+                        await self._watch(
+                            client,
+                            "The subscription: what changes comes on a stream that stays open beside the calls.",
+                        )
         except (t.InterlockError, OSError) as bad:
             self._fault(f"This part ended early: {bad}")
 
     @contextlib.asynccontextmanager
-    async def _talk(self, title: str, revision: str, reach: Callable[..., ClientTransport]) -> AsyncIterator[Client]:
+    async def _talk(
+        self, title: str, revision: str, reach: Callable[..., ClientTransport]
+    ) -> AsyncIterator[Client]:
         """A client of what can be reached there, its messages shown."""
         messages = Messages(self.stage)
         part = Part(title, revision, messages)
@@ -126,7 +158,12 @@ class Tour:
         try:
             async with client:
                 info = client.server_info
-                self._check(info is not None, f"{info.title or info.name} {info.version}" if info else "A server without a name")
+                self._check(
+                    info is not None,
+                    f"{info.title or info.name} {info.version}"
+                    if info
+                    else "A server without a name",
+                )
                 yield client
         finally:
             part.seconds = time.perf_counter() - began
@@ -136,12 +173,22 @@ class Tour:
     async def _files(self, client: Client) -> None:
         """Tools with progress, a resource, a template with completion, a prompt."""
         tools = await self._tools(client)
-        self._check({"list_files", "search_files"} <= set(tools), f"{len(tools)} tools: {', '.join(tools)}")
+        self._check(
+            {"list_files", "search_files"} <= set(tools), f"{len(tools)} tools: {', '.join(tools)}"
+        )
 
         self.stage.aim("Call a tool: which Markdown files are there?")
-        links = [b for b in (await client.call_tool("list_files", {"pattern": "*.md"})).content if isinstance(b, t.ResourceLink)]
+        links = [
+            b
+            for b in (await client.call_tool("list_files", {"pattern": "*.md"})).content
+            if isinstance(b, t.ResourceLink)
+        ]
         if not links:
-            links = [b for b in (await client.call_tool("list_files")).content if isinstance(b, t.ResourceLink)]
+            links = [
+                b
+                for b in (await client.call_tool("list_files")).content
+                if isinstance(b, t.ResourceLink)
+            ]
         if not links:
             self._remark(f"There are no files in {self.folder}, so there is nothing to read here.")
             return
@@ -152,22 +199,35 @@ class Tour:
         (contents,) = (await client.read_resource(first.uri)).contents
         text = contents.text or ""
         opening = text.partition("\n")[0]
-        self._check(bool(text), f"{first.name}: {len(text)} characters of {contents.mime_type}, and the first line is: {opening}")
+        self._check(
+            bool(text),
+            f"{first.name}: {len(text)} characters of {contents.mime_type}, and the first line is: {opening}",
+        )
 
         word = Path(first.name).stem
         self.stage.aim(f"Search all files for {word!r}, and hear how far it has come.")
         heard: list[float] = []
-        found = await client.call_tool("search_files", {"text": word}, on_progress=lambda p: heard.append(p.progress))
+        found = await client.call_tool(
+            "search_files", {"text": word}, on_progress=lambda p: heard.append(p.progress)
+        )
         hits = found.value()["hits"]
         files = len({hit["path"] for hit in hits})
-        self._check(not found.is_error, f"{len(hits)} lines, in {files} files, told of {len(heard)} times on the way")
+        self._check(
+            not found.is_error,
+            f"{len(hits)} lines, in {files} files, told of {len(heard)} times on the way",
+        )
 
         self.stage.aim("Complete a variable of the resource template, and get a prompt.")
         template = (await client.list_resource_templates())[0].uri_template
         completion = await client.complete(template, "path", first.name[:2])
-        self._check(first.name in completion.values, f"{first.name[:2]}: {', '.join(completion.values[:5])}")
+        self._check(
+            first.name in completion.values, f"{first.name[:2]}: {', '.join(completion.values[:5])}"
+        )
         prompt = await client.get_prompt("explain_file", {"path": first.name})
-        self._check(len(prompt.messages) == 1, f"one message of the {prompt.messages[0].role}, for a model to answer")
+        self._check(
+            len(prompt.messages) == 1,
+            f"one message of the {prompt.messages[0].role}, for a model to answer",
+        )
 
         self.stage.aim("Ask for what must not be had: a file outside of the folder.")
         await self._refused(client.read_resource("file:///../../etc/passwd"))
@@ -181,17 +241,24 @@ class Tour:
         alerts = await client.call_tool("get_alerts", {"state": "CA"})
         if alerts.is_error:
             self._remark(alerts.text)
-            self._remark("So there is no weather today. That is no fault of the protocol; the rest goes on.")
+            self._remark(
+                "So there is no weather today. That is no fault of the protocol; the rest goes on."
+            )
             return
         self._check(True, alerts.text.partition("\n")[0])
 
-        self.stage.aim("And the forecast for Sacramento? It comes as data, checked against the tool's output schema.")
+        self.stage.aim(
+            "And the forecast for Sacramento? It comes as data, checked against the tool's output schema."
+        )
         forecast = await client.call_tool("get_forecast", {"latitude": 38.58, "longitude": -121.49})
         if forecast.is_error:
             self._remark(forecast.text)
             return
         period = forecast.value()["periods"][0]
-        self._check(True, f"{period['name']}: {period['temperature']:g} °{period['unit']}, {period['words']}")
+        self._check(
+            True,
+            f"{period['name']}: {period['temperature']:g} °{period['unit']}, {period['words']}",
+        )
 
     async def _everything_stateless(self, client: Client) -> None:
         """A list in pages, a question inside a result, a subscription, a tool that comes and goes, a limit."""
@@ -199,13 +266,18 @@ class Tour:
         tools = await client.list_tools()
         self._check(len(tools) > 30, f"{len(tools)} tools")
 
-        await self._book(client, "The tool needs a person. The question travels inside the result, the answer with the next request.")
+        await self._book(
+            client,
+            "The tool needs a person. The question travels inside the result, the answer with the next request.",
+        )
 
         self.stage.aim("A mistake is a sentence for the model, so that it can do better.")
         result = await client.call_tool("add", {"a": "one", "b": 2})
         self._check(bool(result.is_error), result.text)
 
-        await self._watch(client, "Subscribe to a resource and to the list of tools: one request that stays open.")
+        await self._watch(
+            client, "Subscribe to a resource and to the list of tools: one request that stays open."
+        )
 
         self.stage.aim("A tool that takes too long is stopped by its own limit.")
         slow = await client.call_tool("too_slow")
@@ -213,12 +285,19 @@ class Tour:
 
     async def _everything_handshake(self, client: Client) -> None:
         """The same server and the same tools under the revision before: they know nothing of the difference."""
-        await self._book(client, "The same tool, untouched. Here the question is a request of the server's own.")
-        await self._watch(client, "The same subscription: here one request for each resource, while lists tell unasked.")
+        await self._book(
+            client, "The same tool, untouched. Here the question is a request of the server's own."
+        )
+        await self._watch(
+            client,
+            "The same subscription: here one request for each resource, while lists tell unasked.",
+        )
 
         self.stage.aim("Progress and log messages, on the way of one call.")
         heard: list[float] = []
-        worked = await client.call_tool("work", {"steps": 2}, on_progress=lambda p: heard.append(p.progress))
+        worked = await client.call_tool(
+            "work", {"steps": 2}, on_progress=lambda p: heard.append(p.progress)
+        )
         self._check(heard == [1, 2], worked.text)
 
         self.stage.aim("Completion: cities, in the light of the country.")
@@ -245,7 +324,10 @@ class Tour:
             contents = (await client.read_resource(COUNTER)).contents[0].text
             self._check(change.uri == COUNTER, f"{COUNTER} changed, and is now {contents}")
             grown = (await client.call_tool("grow")).text
-            self._check((await self._next(changes)).kind == "tools", f"the list of tools changed: {grown} is new")
+            self._check(
+                (await self._next(changes)).kind == "tools",
+                f"the list of tools changed: {grown} is new",
+            )
             said = await client.call_tool(grown)
             self._check(not said.is_error, f"{grown} says: {said.text}")
 

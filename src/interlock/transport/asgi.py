@@ -71,13 +71,21 @@ class HttpApp:
         grace: float = 0.0,
         guard: Guarding | None = None,
     ) -> None:
-        self.handler, self.identity, self.store, self.rules, self.limits = handler, identity, store, rules, limits
+        self.handler, self.identity, self.store, self.rules, self.limits = (
+            handler,
+            identity,
+            store,
+            rules,
+            limits,
+        )
         self.path, self.health = path, "/health"
         self.chronicle = Chronicle()
         self.pulse = Pulse(limits.keep_alive, self._look_around)
         self.running: set[Serving] = set()  # stateless calls that are more than light (`Errand`)
         self._listening: set[Serving] = set()  # stateless streams that listen
-        self.ended: set[Serving] = set()  # those that were answered in place of their handlers, when the server was shut down
+        self.ended: set[Serving] = (
+            set()
+        )  # those that were answered in place of their handlers, when the server was shut down
         self._draining = False
         self._grace = grace
         self._ending: asyncio.Task[None] | None = None  # because the server around us is
@@ -86,7 +94,9 @@ class HttpApp:
         self._entered = False
         self._entering = asyncio.Lock()
         self.read_body = Bodies(limits, self.pulse, self.refuse, self.chronicle.refused).read
-        self.sessions = Sessions(self, stream=stream, retry_ms=retry_ms, most_calls=calls_per_session)
+        self.sessions = Sessions(
+            self, stream=stream, retry_ms=retry_ms, most_calls=calls_per_session
+        )
         self._twoends = TwoEndpoints(self) if legacy_sse else None
         self._guarded = guard(self._front()) if guard is not None else None
 
@@ -113,7 +123,9 @@ class HttpApp:
             await self._guarded(scope, receive, send)
         elif self._entered and scope["path"] == self.path and not scope.get("root_path"):
             try:
-                await self._serve(scope, receive, send)  # what nearly all requests are, by the shortest way
+                await self._serve(
+                    scope, receive, send
+                )  # what nearly all requests are, by the shortest way
             except StoreError:
                 await self._tell_trouble(send)
         else:
@@ -135,7 +147,12 @@ class HttpApp:
     async def _tell_trouble(self, send: Send) -> None:
         """The store is away, which shows before anything is sent, and of which the store has told its operators."""
         words = "The server cannot reach its store. Try again later."
-        await self.refuse(send, error(503, t.INTERNAL_ERROR, words, {"reason": "store"}, headers=[(b"retry-after", b"5")]))
+        await self.refuse(
+            send,
+            error(
+                503, t.INTERNAL_ERROR, words, {"reason": "store"}, headers=[(b"retry-after", b"5")]
+            ),
+        )
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._entered:
@@ -150,7 +167,12 @@ class HttpApp:
         elif self._twoends is not None and path in self._twoends.paths:
             await self._twoends.serve(path, scope, receive, send)
         else:
-            await send_body(send, 404, b"Not found: the MCP endpoint of this server is %b\n" % self.path.encode(), b"text/plain")
+            await send_body(
+                send,
+                404,
+                b"Not found: the MCP endpoint of this server is %b\n" % self.path.encode(),
+                b"text/plain",
+            )
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """The ASGI lifespan: the server's own is entered before the first request."""
@@ -212,7 +234,10 @@ class HttpApp:
 
     def _end_listening(self, serving: Serving) -> None:
         """End a subscription of the stateless era in good order."""
-        self._answer_all(serving, lambda serving, id: serving.connection.respond(id, t.SubscriptionsListenResult()))
+        self._answer_all(
+            serving,
+            lambda serving, id: serving.connection.respond(id, t.SubscriptionsListenResult()),
+        )
 
     def _answer_all(self, serving: Serving, answer: Callable[[Serving, CallId], None]) -> None:
         """Answer what runs in place of its handlers, which are cancelled."""
@@ -220,14 +245,21 @@ class HttpApp:
         for id in running:
             answer(serving, id)
         serving.flush()
-        if serving in self.running or serving in self._listening:  # else whoever holds it cancels what is left
+        if (
+            serving in self.running or serving in self._listening
+        ):  # else whoever holds it cancels what is left
             self.ended.add(serving)
             for task in running.values():
                 task.cancel()
 
     def _calls(self) -> list[asyncio.Task[None]]:
         """The calls that run; what sessions listen to is none."""
-        return [task for serving in self._servings() for id, task in serving.running.items() if not isinstance(id, SessionListen)]
+        return [
+            task
+            for serving in self._servings()
+            for id, task in serving.running.items()
+            if not isinstance(id, SessionListen)
+        ]
 
     async def aclose(self) -> None:
         """End everything: streams, calls, the store, the server's lifespan. May be called twice."""
@@ -242,12 +274,18 @@ class HttpApp:
     def _servings(self) -> list[Serving]:
         for errand in list(self.pulse.errands):
             errand.grow()
-        return [*self.running, *self.sessions.servings(), *(() if self._twoends is None else self._twoends.servings())]
+        return [
+            *self.running,
+            *self.sessions.servings(),
+            *(() if self._twoends is None else self._twoends.servings()),
+        ]
 
     @property
     def is_full(self) -> bool:
         """Whether as many requests run as may."""
-        return len(self.pulse.errands) + len(self.running) + self.sessions.calls >= self.limits.calls
+        return (
+            len(self.pulse.errands) + len(self.running) + self.sessions.calls >= self.limits.calls
+        )
 
     # -- one request -------------------------------------------------------------------------------------
 
@@ -258,11 +296,22 @@ class HttpApp:
         twice = [] if len(headers) == len(pairs) else _doubled(pairs)
         if b"accept" in twice:  # a list on several lines is one list
             headers[b"accept"] = b", ".join(value for name, value in pairs if name == b"accept")
-        if why := self.rules.stranger(headers.get(b"host"), headers.get(b"origin")):  # before a stranger's body is waited for
+        if why := self.rules.stranger(
+            headers.get(b"host"), headers.get(b"origin")
+        ):  # before a stranger's body is waited for
             await self.refuse(send, error(403, t.INVALID_REQUEST, f"Forbidden: {why}"))
             return
         if self._draining and self.draining:
-            await self.refuse(send, error(503, t.INTERNAL_ERROR, "The server is shutting down.", {"reason": "shutdown"}, headers=CLOSE))
+            await self.refuse(
+                send,
+                error(
+                    503,
+                    t.INTERNAL_ERROR,
+                    "The server is shutting down.",
+                    {"reason": "shutdown"},
+                    headers=CLOSE,
+                ),
+            )
             return
         if self.limits.rate is not None and (late := await self.late(scope)):
             await self.refuse(send, late)
@@ -309,15 +358,29 @@ class HttpApp:
     ) -> None:
         """A request of the stateless era."""
         request, connection = verdict.request, None
-        caller = None if request is None else self.identity.stateless_caller(request.method, verdict.meta, principal)
+        caller = (
+            None
+            if request is None
+            else self.identity.stateless_caller(request.method, verdict.meta, principal)
+        )
         if caller is not None and request.method != "subscriptions/listen":
-            event = RequestReceived(request.id, request.method, request.params, caller, verdict.meta)
+            event = RequestReceived(
+                request.id, request.method, request.params, caller, verdict.meta
+            )
         else:
             connection = ServerConnection(self.identity, principal=principal, shared=False)
-            events = connection.receive_read(request, verdict.meta) if request is not None else connection.receive(body)
+            events = (
+                connection.receive_read(request, verdict.meta)
+                if request is not None
+                else connection.receive(body)
+            )
             if not events or type(events[0]) is not RequestReceived:
                 code = connection.error
-                await send_body(send, 404 if code == t.METHOD_NOT_FOUND else 400, b"".join(frame for _, frame in connection.outgoing()))
+                await send_body(
+                    send,
+                    404 if code == t.METHOD_NOT_FOUND else 400,
+                    b"".join(frame for _, frame in connection.outgoing()),
+                )
                 return
             event = events[0]
             if event.method == "subscriptions/listen":
@@ -347,7 +410,9 @@ class HttpApp:
             await self.refuse(send, busy(id))
             return
         reply = Reply(Answer(ids=(id,)), send, connection, cancels=False)
-        serving = Serving(self.handler, connection, reply.transmit, drain=reply.drain, queued=lambda: reply.queued)
+        serving = Serving(
+            self.handler, connection, reply.transmit, drain=reply.drain, queued=lambda: reply.queued
+        )
         loop = asyncio.get_running_loop()
         reply.first = loop.create_future()
         task = serving.running[event.id] = loop.create_task(serving.run(event))
@@ -386,24 +451,36 @@ class HttpApp:
             return None
         principal: Principal | None = scope.get(PRINCIPAL)
         key = principal.key if principal is not None else f"address:{_network(scope.get('client'))}"
-        wait = await self.store.rates.take(key, rate=rate.per_second, burst=rate.burst, now=time.time())
+        wait = await self.store.rates.take(
+            key, rate=rate.per_second, burst=rate.burst, now=time.time()
+        )
         if wait <= 0:
             return None
         seconds = int(wait) + 1
         words = f"Too many requests: try again in {seconds} s"
-        return error(429, t.INTERNAL_ERROR, words, {"reason": "rate", "retryAfter": seconds}, headers=[(b"retry-after", b"%d" % seconds)])
+        return error(
+            429,
+            t.INTERNAL_ERROR,
+            words,
+            {"reason": "rate", "retryAfter": seconds},
+            headers=[(b"retry-after", b"%d" % seconds)],
+        )
 
     async def refuse(self, send: Send, refused: Refused) -> None:
         """Send a refusal, and note it where it concerns the safety of the server."""
         self.chronicle.refused(refused)
         await send_body(send, refused.status, refused.body, headers=refused.headers[1:])
 
-    def verdict(self, scope: Scope, serving: Serving, answers: int, status: int = 200) -> tuple[int, Pairs]:
+    def verdict(
+        self, scope: Scope, serving: Serving, answers: int, status: int = 200
+    ) -> tuple[int, Pairs]:
         """The status and the headers of a response that is JSON: `status` where nobody lacked a scope (`AUS-04`, `AUT-06`)."""
         if not serving.denied or len(serving.denied) < answers:
             return status, ()
         scopes, headers = challenge(scope, serving.denied)
-        self.chronicle.refused(Refused(403, why=f"insufficient scope: this needs {' '.join(scopes)}"))
+        self.chronicle.refused(
+            Refused(403, why=f"insufficient scope: this needs {' '.join(scopes)}")
+        )
         return 403, headers
 
     def hear_old(self, session: str, note: str) -> None:
@@ -422,12 +499,16 @@ class HttpApp:
         return set() if self._twoends is None else self._twoends.sessions
 
     async def _tell_health(self, scope: Scope, send: Send) -> None:
-        status, body = (503, b'{"status":"draining"}') if self.draining else (200, b'{"status":"ok"}')
+        status, body = (
+            (503, b'{"status":"draining"}') if self.draining else (200, b'{"status":"ok"}')
+        )
         await send_body(send, status, b"" if scope["method"] == "HEAD" else body)
 
 
 def _shut_down(serving: Serving, id: CallId) -> None:
-    serving.connection.fail(id, t.INTERNAL_ERROR, "The server is shutting down.", {"reason": "shutdown"})
+    serving.connection.fail(
+        id, t.INTERNAL_ERROR, "The server is shutting down.", {"reason": "shutdown"}
+    )
 
 
 def _doubled(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:

@@ -60,7 +60,13 @@ class Term:
 
     __slots__ = ("_clock", "_end", "_expires", "_timer")
 
-    def __init__(self, principal: Principal | None, end: Callable[[], object], *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        principal: Principal | None,
+        end: Callable[[], object],
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         """`end` is called when it is over; `clock` gives the seconds of the wall clock."""
         self._end, self._clock = end, clock
         self._timer: asyncio.TimerHandle | None = None
@@ -73,7 +79,9 @@ class Term:
             self._timer = asyncio.get_running_loop().call_later(left, self._look)
 
     def _look(self) -> None:
-        if self._expires is not None and self._clock() < self._expires:  # the clock of the wall is not that of the loop
+        if (
+            self._expires is not None and self._clock() < self._expires
+        ):  # the clock of the wall is not that of the loop
             self._wait()
         else:
             self._timer = None

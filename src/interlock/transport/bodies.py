@@ -22,7 +22,14 @@ _LINGER = 2.0  # seconds for which a body that was refused may go on
 def busy(id: t.RequestId | None, headers: Sequence[tuple[bytes, bytes]] = ()) -> Refused:
     """The refusal of one request too many."""
     words = "The server is busy. Try again later."
-    return error(503, t.INTERNAL_ERROR, words, {"reason": "busy"}, id=id, headers=[(b"retry-after", b"1"), *headers])
+    return error(
+        503,
+        t.INTERNAL_ERROR,
+        words,
+        {"reason": "busy"},
+        id=id,
+        headers=[(b"retry-after", b"1"), *headers],
+    )
 
 
 def asked(body: bytes) -> t.RequestId | None:
@@ -38,7 +45,11 @@ class Bodies:
     """Reads the bodies of one endpoint; `refuse` sends a refusal, `note` only notes it."""
 
     def __init__(
-        self, limits: Limits, pulse: Pulse, refuse: Callable[[Send, Refused], Awaitable[None]], note: Callable[[Refused], None]
+        self,
+        limits: Limits,
+        pulse: Pulse,
+        refuse: Callable[[Send, Refused], Awaitable[None]],
+        note: Callable[[Refused], None],
     ) -> None:
         self._limits, self._pulse, self._refuse, self._note = limits, pulse, refuse, note
         self._arriving = 0  # bytes of bodies that have not come whole
@@ -46,7 +57,9 @@ class Bodies:
     async def read(self, headers: dict[bytes, bytes], receive: Receive, send: Send) -> bytes | None:
         """The body of a request; None where it was refused, as too large or too slow, or where the client has gone."""
         length = headers.get(b"content-length")
-        if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > self._limits.body):
+        if length is not None and (
+            not length.isdigit() or len(length) > 18 or int(length) > self._limits.body
+        ):
             await self._turn_away(self._too_large(), receive, send)
             return None
         me = asyncio.current_task()

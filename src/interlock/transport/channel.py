@@ -16,7 +16,9 @@ Tap = Callable[[str, Frame], None]
 class Pushing(Protocol):
     """What a channel may offer besides: frames handed over in the turn of the loop in which they came, which spares a wake-up."""
 
-    def push(self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool) -> None:
+    def push(
+        self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool
+    ) -> None:
         """Instead of `receive`: call `take` with frames as they come ([] where some were lost), and `ended` once at the end.
 
         With `patient`, no more is taken in while much is queued for writing.

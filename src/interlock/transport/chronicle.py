@@ -61,7 +61,11 @@ class Chronicle:
                     "bytes": sent,
                     "ms": round((time.perf_counter() - began) * 1000, 1),
                 }
-                for header, name in ((b"mcp-method", "rpc"), (b"mcp-name", "name"), (b"mcp-protocol-version", "revision")):
+                for header, name in (
+                    (b"mcp-method", "rpc"),
+                    (b"mcp-name", "name"),
+                    (b"mcp-protocol-version", "revision"),
+                ):
                     if header in headers:
                         line[name] = headers[header][:_LONGEST].decode("latin-1")
                 if b"mcp-session-id" in headers:
@@ -73,17 +77,34 @@ class Chronicle:
     def refused(self, refused: Refused) -> None:
         """A request was refused."""
         if refused.status in _TELLING:
-            security.warning("%s", _one_line({"event": "refused", "status": refused.status, "why": refused.why[: 2 * _LONGEST]}))
+            security.warning(
+                "%s",
+                _one_line(
+                    {
+                        "event": "refused",
+                        "status": refused.status,
+                        "why": refused.why[: 2 * _LONGEST],
+                    }
+                ),
+            )
 
     def session(self, what: str, session: str, scope: dict[str, Any]) -> None:
         """A session was opened or ended."""
         if security.isEnabledFor(logging.INFO):
-            line = {"event": f"session {what}", "session": digest(session), "address": _address(scope)}
+            line = {
+                "event": f"session {what}",
+                "session": digest(session),
+                "address": _address(scope),
+            }
             security.info("%s", _one_line(line))
 
     def stolen(self, session: str, scope: dict[str, Any]) -> None:
         """Somebody used a session that belongs to another principal."""
-        line = {"event": "session of another principal", "session": digest(session), "address": _address(scope)}
+        line = {
+            "event": "session of another principal",
+            "session": digest(session),
+            "address": _address(scope),
+        }
         security.warning("%s", _one_line(line))
 
 

@@ -12,7 +12,9 @@ from typing import Any
 try:
     import httptools
 except ImportError as missing:
-    raise ImportError("Talking HTTP needs httptools, which comes with the extra `http`: pip install 'interlock[http]'") from missing
+    raise ImportError(
+        "Talking HTTP needs httptools, which comes with the extra `http`: pip install 'interlock[http]'"
+    ) from missing
 
 from .. import types as t
 from ..fetch import Lost
@@ -20,8 +22,14 @@ from .inflating import Inflater
 
 _ROOM = 1 << 20  # bytes of a body that wait for their reader before the server is told to wait
 _MOST_TALK = 256 * 1024  # bytes of head, or between pieces of a body, that say nothing of it
-_JOIN = 64 * 1024  # a body up to this is joined with its head: one copy is cheaper than a second write
-_KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}  # seconds, seconds, times: a dead peer is noticed after 2 minutes
+_JOIN = (
+    64 * 1024
+)  # a body up to this is joined with its head: one copy is cheaper than a second write
+_KEEP_ALIVE = {
+    "TCP_KEEPIDLE": 60,
+    "TCP_KEEPINTVL": 15,
+    "TCP_KEEPCNT": 4,
+}  # seconds, seconds, times: a dead peer is noticed after 2 minutes
 _MOST_NAMES = 1000
 _poll: Callable[[], Any] | None = getattr(select, "poll", None)  # Windows has none
 
@@ -40,7 +48,12 @@ class Connection(asyncio.Protocol):
         "answer", "gone", "kept", "lost", "on_free", "on_lost", "turn", "where",
     )  # fmt: skip
 
-    def __init__(self, where: str, on_free: Callable[[Connection], None], on_lost: Callable[[Connection], None]) -> None:
+    def __init__(
+        self,
+        where: str,
+        on_free: Callable[[Connection], None],
+        on_lost: Callable[[Connection], None],
+    ) -> None:
         self.where, self.on_free, self.on_lost = where, on_free, on_lost
         self.answer: Answer | None = None  # that is under way
         self.kept = False  # has carried a request before
@@ -136,13 +149,19 @@ class Connection(asyncio.Protocol):
             self._feed(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as bad:
             if not self._complete:
-                self.fail(t.Unreachable(f"What {self.where} answered is not HTTP/1.1: {_words(bad)}."))
+                self.fail(
+                    t.Unreachable(f"What {self.where} answered is not HTTP/1.1: {_words(bad)}.")
+                )
                 return
             self._excess = True
         if self._complete:
             self._finish(answer)
         elif self._silent > _MOST_TALK:
-            self.fail(t.Unreachable(f"{self.where} answered with more than {_MOST_TALK} bytes of headers."))
+            self.fail(
+                t.Unreachable(
+                    f"{self.where} answered with more than {_MOST_TALK} bytes of headers."
+                )
+            )
         elif answer.status:
             answer.stir()
 
@@ -150,7 +169,9 @@ class Connection(asyncio.Protocol):
         """The connection is no more."""
         self.lost = True
         answer, self.answer = self.answer, None
-        self._parser = self._feed = None  # it holds our methods: a ring that only the collector would find
+        self._parser = self._feed = (
+            None  # it holds our methods: a ring that only the collector would find
+        )
         if answer is not None:
             if answer.status and not self._sized and exc is None:
                 answer.end(None)  # a body without a length ends with the connection
@@ -186,7 +207,11 @@ class Connection(asyncio.Protocol):
         answer, headers = self.answer, self._headers
         self._headers = {}
         self._keep = self._parser.should_keep_alive()
-        self._sized = "content-length" in headers or "chunked" in headers.get("transfer-encoding", "").lower() or status in (204, 304)
+        self._sized = (
+            "content-length" in headers
+            or "chunked" in headers.get("transfer-encoding", "").lower()
+            or status in (204, 304)
+        )
         if answer is not None:
             answer.headers, answer.status = headers, status
         if self._skip:
@@ -224,7 +249,18 @@ class Connection(asyncio.Protocol):
 class Answer:
     """The `Response` to one request; it fulfils that seam."""
 
-    __slots__ = ("_connection", "_error", "_parts", "_room", "_size", "_taken", "_waiter", "ended", "headers", "status")
+    __slots__ = (
+        "_connection",
+        "_error",
+        "_parts",
+        "_room",
+        "_size",
+        "_taken",
+        "_waiter",
+        "ended",
+        "headers",
+        "status",
+    )
 
     def __init__(self, connection: Connection, waiter: asyncio.Future[None]) -> None:
         self.status = 0

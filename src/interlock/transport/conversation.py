@@ -22,8 +22,21 @@ from ..protocol.client import (
     ProgressReceived,
     SubscriptionReceived,
 )
-from ..protocol.events import NotificationReceived, QuestionReceived, RequestCancelled, ResponseReceived
-from ..protocol.opening import DEFAULT_PROBE_SECONDS, Discover, Opened, Outcome, Silence, Step, opening
+from ..protocol.events import (
+    NotificationReceived,
+    QuestionReceived,
+    RequestCancelled,
+    ResponseReceived,
+)
+from ..protocol.opening import (
+    DEFAULT_PROBE_SECONDS,
+    Discover,
+    Opened,
+    Outcome,
+    Silence,
+    Step,
+    opening,
+)
 from ..wire.codec import decode, encode
 from ..wire.jsonrpc import Frame, Malformed, encode_id, encode_json
 from ..wire.revisions import METHODS, REVISIONS, Era, era
@@ -92,11 +105,15 @@ class Conversation:
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[t.RequestId, _Waiting] = {}
         self._answering: dict[t.RequestId, asyncio.Task[None]] = {}
-        self._asked_for: dict[t.RequestId, list[t.RequestId]] = {}  # by request: the questions that came on its way
+        self._asked_for: dict[
+            t.RequestId, list[t.RequestId]
+        ] = {}  # by request: the questions that came on its way
         self._flush_is_due = False
         self._still: contextlib.ExitStack | None = None  # ends what `unhurried` has begun
         self._garbage = 0
-        self._heads: dict[int, tuple[Caller, bytes]] = {}  # by identity: a caller is said once for many requests
+        self._heads: dict[
+            int, tuple[Caller, bytes]
+        ] = {}  # by identity: a caller is said once for many requests
 
     # -- requests ------------------------------------------------------------------------------------
 
@@ -109,12 +126,20 @@ class Conversation:
     def begin(self, x: Exchange) -> tuple[t.RequestId, asyncio.Future[Any]]:
         """Put a request among the outgoing frames; return its id and what will hold the raw answer."""
         if self.broken is not None:
-            raise self.broken.with_traceback(None)  # else it would grow with each call that fails, and keep what that held
+            raise self.broken.with_traceback(
+                None
+            )  # else it would grow with each call that fails, and keep what that held
         own = x.params.meta
-        params = encode(x.params if own is t.NOTHING else replace(x.params, meta=t.NOTHING), x.caller.revision)
+        params = encode(
+            x.params if own is t.NOTHING else replace(x.params, meta=t.NOTHING), x.caller.revision
+        )
         meta = self._meta(x, own)
         if meta:
-            params = b'{"_meta":{%b}}' % meta if params == b"{}" else b"".join((b'{"_meta":{', meta, b"},", memoryview(params)[1:]))
+            params = (
+                b'{"_meta":{%b}}' % meta
+                if params == b"{}"
+                else b"".join((b'{"_meta":{', meta, b"},", memoryview(params)[1:]))
+            )
         id = self.connection.request(x.method, params)
         future = self._loop.create_future()
         self._waiting[id] = _Waiting(future, x)
@@ -165,7 +190,9 @@ class Conversation:
 
     # -- what comes in ---------------------------------------------------------------------------------
 
-    def receive(self, frame: Frame, asker: Asker | None = None, call: t.RequestId | None = None) -> None:
+    def receive(
+        self, frame: Frame, asker: Asker | None = None, call: t.RequestId | None = None
+    ) -> None:
         """Take in one frame of the server; a frame that is no message is logged and passed over.
 
         `asker` answers a question where the way it came says to which request (`call`) it belongs.
@@ -175,8 +202,17 @@ class Conversation:
         except Malformed as bad:
             self._garbage += 1
             if self._garbage <= _MOST_WARNINGS:
-                last = "" if self._garbage < _MOST_WARNINGS else "; more of it will be passed over in silence"
-                log.warning("the server sent something that is no message (%s): %.200r%s", bad, bytes(frame[:200]), last)
+                last = (
+                    ""
+                    if self._garbage < _MOST_WARNINGS
+                    else "; more of it will be passed over in silence"
+                )
+                log.warning(
+                    "the server sent something that is no message (%s): %.200r%s",
+                    bad,
+                    bytes(frame[:200]),
+                    last,
+                )
             return
         for event in events:
             self._take(event, asker, call)
@@ -203,8 +239,16 @@ class Conversation:
             case QuestionReceived(id, request):
                 x = self._asked_by(call)
                 unhurried = x.unhurried if x is not None else contextlib.nullcontext
-                chosen = asker or (x.asker if x is not None else self.hello.asker if self.hello is not None else MUTE)
-                self._answering[id] = self._loop.create_task(self._answer(id, request, chosen, unhurried))
+                chosen = asker or (
+                    x.asker
+                    if x is not None
+                    else self.hello.asker
+                    if self.hello is not None
+                    else MUTE
+                )
+                self._answering[id] = self._loop.create_task(
+                    self._answer(id, request, chosen, unhurried)
+                )
                 if call is not None:
                     self._asked_for.setdefault(call, []).append(id)
             case RequestCancelled(id) if id in self._answering:
@@ -219,7 +263,9 @@ class Conversation:
         except Exception:
             log.exception("a listener for %s failed", method)
 
-    async def _answer(self, id: t.RequestId, request: t.InputRequest, asker: Asker, unhurried: Unhurried) -> None:
+    async def _answer(
+        self, id: t.RequestId, request: t.InputRequest, asker: Asker, unhurried: Unhurried
+    ) -> None:
         try:
             with unhurried():
                 answer = await asker.ask(request)
@@ -240,7 +286,11 @@ class Conversation:
         """The exchange that a question belongs to. On a shared channel it does not say so: then the only one that runs, if it is one."""
         if call is not None:
             return self._waiting[call].exchange if call in self._waiting else None
-        running = [w.exchange for w in self._waiting.values() if w.exchange.method in ("tools/call", "prompts/get", "resources/read")]
+        running = [
+            w.exchange
+            for w in self._waiting.values()
+            if w.exchange.method in ("tools/call", "prompts/get", "resources/read")
+        ]
         return running[0] if len(running) == 1 else None
 
     @contextlib.contextmanager
@@ -324,7 +374,9 @@ def unhurried(bound: asyncio.Timeout) -> Iterator[None]:
             bound.reschedule(loop.time() + left)
 
 
-async def agree(hello: Hello, connection: ClientConnection, carry: Callable[[Exchange], Awaitable[AnyResult]]) -> Opened:
+async def agree(
+    hello: Hello, connection: ClientConnection, carry: Callable[[Exchange], Awaitable[AnyResult]]
+) -> Opened:
     """Agree on a revision: take the steps of `opening`, each exchange by `carry`, and leave the revision with the connection.
 
     Raises what `opening` and `carry` raise.
@@ -342,12 +394,19 @@ async def agree(hello: Hello, connection: ClientConnection, carry: Callable[[Exc
             return opened
 
 
-async def _take_step(step: Step, hello: Hello, carry: Callable[[Exchange], Awaitable[AnyResult]]) -> Outcome:
+async def _take_step(
+    step: Step, hello: Hello, carry: Callable[[Exchange], Awaitable[AnyResult]]
+) -> Outcome:
     caller = Caller(step.revision, hello.capabilities, hello.info)
     if isinstance(step, Discover):
-        x, seconds = Exchange("server/discover", t.DiscoverRequestParams(), caller), step.seconds or hello.open_seconds
+        x, seconds = (
+            Exchange("server/discover", t.DiscoverRequestParams(), caller),
+            step.seconds or hello.open_seconds,
+        )
     else:
-        params = t.InitializeRequestParams(protocol_version=step.revision, capabilities=hello.capabilities, client_info=hello.info)
+        params = t.InitializeRequestParams(
+            protocol_version=step.revision, capabilities=hello.capabilities, client_info=hello.info
+        )
         x, seconds = Exchange("initialize", params, caller), hello.open_seconds
     try:
         async with asyncio.timeout(seconds) as bound:

@@ -13,9 +13,23 @@ LARGE = 64 * 1024
 class Corked:
     """Stands before a transport of asyncio; all but writing and closing goes straight to it."""
 
-    __slots__ = ("_due", "_held", "_loop", "_on_large", "_transport", "is_closing", "pause_reading", "resume_reading")
+    __slots__ = (
+        "_due",
+        "_held",
+        "_loop",
+        "_on_large",
+        "_transport",
+        "is_closing",
+        "pause_reading",
+        "resume_reading",
+    )
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, on_large: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        on_large: Callable[[], object],
+    ) -> None:
         self._transport, self._loop, self._on_large = transport, loop, on_large
         self._held: list[bytes] = []
         self._due = False

@@ -21,17 +21,28 @@ class Cross:
 
     def is_preflight(self, scope: dict[str, Any]) -> bool:
         """Whether a browser asks what it may ask."""
-        return scope["method"] == "OPTIONS" and any(name == b"access-control-request-method" for name, _ in scope["headers"])
+        return scope["method"] == "OPTIONS" and any(
+            name == b"access-control-request-method" for name, _ in scope["headers"]
+        )
 
     async def answer(self, scope: dict[str, Any], send: Send) -> None:
         """Answer a preflight: 204 where the page is welcome, else 403."""
         headers = dict(scope["headers"])
         origin = headers.get(b"origin", b"")
         if not self._welcomes(origin):
-            await send({"type": "http.response.start", "status": 403, "headers": [(b"content-length", b"0"), (b"vary", b"origin")]})
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": 403,
+                    "headers": [(b"content-length", b"0"), (b"vary", b"origin")],
+                }
+            )
             await send({"type": "http.response.body", "body": b""})
             return
-        wanted = [name.strip().lower() for name in headers.get(b"access-control-request-headers", b"").split(b",")]
+        wanted = [
+            name.strip().lower()
+            for name in headers.get(b"access-control-request-headers", b"").split(b",")
+        ]
         params = [name for name in wanted if name.startswith(_PARAM)]
         grant = [
             (b"access-control-allow-origin", origin),
@@ -46,14 +57,21 @@ class Cross:
     def marking(self, scope: dict[str, Any], send: Send) -> Send:
         """A `send` that lets the page read what is sent, where it is welcome."""
         origin = next((value for name, value in scope["headers"] if name == b"origin"), b"")
-        marks = [(b"vary", b"origin")]  # also where it may not: a cache is not to give the answer for one page to another
+        marks = [
+            (b"vary", b"origin")
+        ]  # also where it may not: a cache is not to give the answer for one page to another
         if self._welcomes(origin):
-            marks += [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _EXPOSED)]
+            marks += [
+                (b"access-control-allow-origin", origin),
+                (b"access-control-expose-headers", _EXPOSED),
+            ]
 
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = list(message.get("headers", ()))
-                if not any(name == b"access-control-allow-origin" for name, _ in headers):  # else a guard lets all pages read it
+                if not any(
+                    name == b"access-control-allow-origin" for name, _ in headers
+                ):  # else a guard lets all pages read it
                     headers += marks
                 message["headers"] = headers
             await send(message)

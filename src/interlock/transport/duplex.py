@@ -25,7 +25,9 @@ class Duplex:
 
     async def open(self, hello: Hello) -> Opened:
         """Agree on a revision with the server at the other end."""
-        self._conversation = Conversation(self.channel.send if self._tap is None else self._send_tapped)
+        self._conversation = Conversation(
+            self.channel.send if self._tap is None else self._send_tapped
+        )
         self._pump = asyncio.create_task(self._receive(self._conversation))
         return await self._conversation.open(hello)
 
@@ -42,7 +44,11 @@ class Duplex:
 
     def unhurried(self) -> contextlib.AbstractContextManager[None]:
         """Let the time of all who wait for an answer stand still."""
-        return contextlib.nullcontext() if self._conversation is None else self._conversation.unhurried()
+        return (
+            contextlib.nullcontext()
+            if self._conversation is None
+            else self._conversation.unhurried()
+        )
 
     def hang_up(self, why: t.Unreachable) -> None:
         """No answer can come any more, though the channel has not ended: whoever waits is told why."""
@@ -76,7 +82,9 @@ class Duplex:
                 if self._tap is not None:
                     self._tap("server", frame)
                 conversation.receive(frame)
-            if lost := self.channel.lost:  # whose answer it was is not known, so no one may go on waiting
+            if (
+                lost := self.channel.lost
+            ):  # whose answer it was is not known, so no one may go on waiting
                 why = t.Unreachable(f"A message of the server was lost: {lost}.")
                 conversation.fail_all(why)
 

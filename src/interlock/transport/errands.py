@@ -55,7 +55,13 @@ class Errand:
         connection: ServerConnection | None,
     ) -> None:
         """`connection` is the one that has read the request, where one has."""
-        self._app, self._event, self._headers, self._mirrored, self._connection = app, event, headers, mirrored, connection
+        self._app, self._event, self._headers, self._mirrored, self._connection = (
+            app,
+            event,
+            headers,
+            mirrored,
+            connection,
+        )
         self._scope, self._receive, self._send = scope, receive, send
         self._id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
         self._task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # it is made in a task
@@ -66,11 +72,24 @@ class Errand:
     async def run(self) -> None:
         """Carry it out, and answer."""
         app, event = self._app, self._event
-        exchange = Exchange(event.method, event.params, event.caller, event.meta, self._notify, MUTE, self._mirrored, self._drain)
+        exchange = Exchange(
+            event.method,
+            event.params,
+            event.caller,
+            event.meta,
+            self._notify,
+            MUTE,
+            self._mirrored,
+            self._drain,
+        )
         app.pulse.begin(self)
         try:
             result = await app.handler(exchange)
-            frame = app.identity.plain_answer(self._id, event.caller, result) if self._grown is None else None
+            frame = (
+                app.identity.plain_answer(self._id, event.caller, result)
+                if self._grown is None
+                else None
+            )
         except BaseException as bad:  # whatever it is, it is told or passed on as everywhere
             await self._finish(None, bad)
             return
@@ -94,10 +113,17 @@ class Errand:
         app, event = self._app, self._event
         connection = self._connection
         if connection is None:
-            connection = ServerConnection(app.identity, principal=event.caller.principal, shared=False)
+            connection = ServerConnection(
+                app.identity, principal=event.caller.principal, shared=False
+            )
             connection.receive_read(event, event.meta)
         id = self._id
-        reply = Reply(Answer(ids=(id,), events=accepts(self._headers, EVENTS)), self._send, connection, cancels=True)
+        reply = Reply(
+            Answer(ids=(id,), events=accepts(self._headers, EVENTS)),
+            self._send,
+            connection,
+            cancels=True,
+        )
         reply.age = self.age
         serving = Serving(
             app.handler, connection, reply.transmit, drain=reply.drain, queued=lambda: reply.queued, headers=self._mirrored
@@ -117,7 +143,9 @@ class Errand:
         try:
             await serving.finish(self._event, _outcome(result, bad))
             if reply.answer.ended:
-                await reply.finish(*app.verdict(self._scope, serving, 1, status_of(connection.error)))
+                await reply.finish(
+                    *app.verdict(self._scope, serving, 1, status_of(connection.error))
+                )
         except asyncio.CancelledError:
             if serving in app.ended:
                 self._task.uncancel()

@@ -55,7 +55,9 @@ class EventStream:
 
 def is_events(response: Response) -> bool:
     """Whether an answer is an event stream."""
-    return response.status == 200 and response.headers.get("content-type", "").lower().startswith("text/event-stream")
+    return response.status == 200 and response.headers.get("content-type", "").lower().startswith(
+        "text/event-stream"
+    )
 
 
 def backoff(failed: int) -> float:

@@ -41,16 +41,39 @@ _LOOK = 0.5  # seconds after which a stream of another worker is looked at again
 class Feed:
     """One stream of change notices: the exchange that listens, begun anew whenever the session's subscriptions change."""
 
-    __slots__ = ("_feeds", "_primed", "_principal", "_since", "_task", "_term", "announced", "heard", "reply", "session", "token")
+    __slots__ = (
+        "_feeds",
+        "_primed",
+        "_principal",
+        "_since",
+        "_task",
+        "_term",
+        "announced",
+        "heard",
+        "reply",
+        "session",
+        "token",
+    )
 
-    def __init__(self, feeds: Feeds, session: Session, principal: Principal | None, reply: Reply, since: str | None) -> None:
+    def __init__(
+        self,
+        feeds: Feeds,
+        session: Session,
+        principal: Principal | None,
+        reply: Reply,
+        since: str | None,
+    ) -> None:
         self.session, self.reply, self.token = session, reply, os.urandom(8).hex()
         self._feeds, self._principal, self._since = feeds, principal, since
         self._task: asyncio.Task[None] | None = None
         self._term = Term(principal, self.end)
         self._primed = False
-        self.announced = False  # the other workers know of this stream, and what they say of theirs is later
-        self.heard: asyncio.Future[None] | None = None  # done once this worker has heard of it itself
+        self.announced = (
+            False  # the other workers know of this stream, and what they say of theirs is later
+        )
+        self.heard: asyncio.Future[None] | None = (
+            None  # done once this worker has heard of it itself
+        )
 
     def start(self, session: Session) -> None:
         """Listen to what the session wants now."""
@@ -82,7 +105,9 @@ class Feed:
         )
         meta = t.NOTHING if self._since is None else Raw(msgspec.json.encode({SINCE: self._since}))
         params = t.SubscriptionsListenRequestParams(notifications=wanted, meta=meta)
-        exchange = Exchange("subscriptions/listen", params, caller, notify=self._notify, drain=self.reply.drain)
+        exchange = Exchange(
+            "subscriptions/listen", params, caller, notify=self._notify, drain=self.reply.drain
+        )
         try:
             await self._feeds.sessions_of.app.handler(exchange)
         except t.McpError:
@@ -102,14 +127,18 @@ class Feed:
         if method == "notifications/subscriptions/acknowledged":
             if not self._primed and position:
                 self._primed = True
-                self._since = self._since if self._since is not None else position  # what was missed has yet to be said
+                self._since = (
+                    self._since if self._since is not None else position
+                )  # what was missed has yet to be said
                 if self.session.revision >= R4:
                     self.reply.push(event(b"", id=f"{_CHANGES}{self._since}"))
             return
         if not speaks(self.session.revision, method):
             return
         self._since = position or self._since
-        frame = jsonrpc.notification(method, encode(replace(params, meta=t.NOTHING), self.session.revision))
+        frame = jsonrpc.notification(
+            method, encode(replace(params, meta=t.NOTHING), self.session.revision)
+        )
         self.reply.push(event(frame, id=f"{_CHANGES}{position}" if position else None))
 
 
@@ -119,8 +148,16 @@ class Rest:
     def __init__(self, feeds: Feeds, session: str, reply: Reply, name: str, after: int) -> None:
         self.token = os.urandom(8).hex()
         self.announced = False  # the other workers know of it, and what they say of theirs is later
-        self.heard: asyncio.Future[None] | None = None  # done once this worker has heard of it itself
-        self._feeds, self._session, self._reply, self._name, self._after = feeds, session, reply, name, after
+        self.heard: asyncio.Future[None] | None = (
+            None  # done once this worker has heard of it itself
+        )
+        self._feeds, self._session, self._reply, self._name, self._after = (
+            feeds,
+            session,
+            reply,
+            name,
+            after,
+        )
         self._stirred = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -159,7 +196,9 @@ class Rest:
             try:
                 if not found.events:
                     if not await self._feeds.goes_on(self._session, self._name):
-                        found = await events.read(self._session, self._name, self._after)  # what came between the two looks
+                        found = await events.read(
+                            self._session, self._name, self._after
+                        )  # what came between the two looks
                         if found is not None and not found.events and not found.ended:
                             found = Replay(await self._orphaned(), True)
                         continue
@@ -189,7 +228,9 @@ class Feeds:
 
     def __init__(self, sessions: Sessions) -> None:
         self.sessions_of = sessions
-        self.followed: set[str] = set()  # streams that run on this worker and whose events another one waits for
+        self.followed: set[str] = (
+            set()
+        )  # streams that run on this worker and whose events another one waits for
         self._feeds: dict[str, Feed] = {}
         self._rests: dict[str, dict[str, Rest]] = {}  # by session, and by stream
 
@@ -203,9 +244,22 @@ class Feeds:
         app = self.sessions_of.app
         if app.pulse.streams >= app.limits.streams:
             words = "The server has as many open streams as it takes. Try again later."
-            await app.refuse(x.send, error(503, t.INTERNAL_ERROR, words, {"reason": "busy"}, headers=[(b"retry-after", b"5")]))
+            await app.refuse(
+                x.send,
+                error(
+                    503,
+                    t.INTERNAL_ERROR,
+                    words,
+                    {"reason": "busy"},
+                    headers=[(b"retry-after", b"5")],
+                ),
+            )
             return
-        since = None if last_event is None or not last_event.startswith(_CHANGES) else last_event[len(_CHANGES) :] or "?"
+        since = (
+            None
+            if last_event is None or not last_event.startswith(_CHANGES)
+            else last_event[len(_CHANGES) :] or "?"
+        )
         if last_event is None or since is not None:
             await self._feed(x, session, since)
             return
@@ -249,7 +303,9 @@ class Feeds:
         if self._feeds.get(feed.session.id) is feed:
             del self._feeds[feed.session.id]
 
-    async def _follow(self, x: Incoming, session: Session, name: str, after: int, replay: Replay) -> None:
+    async def _follow(
+        self, x: Incoming, session: Session, name: str, after: int, replay: Replay
+    ) -> None:
         """The rest of a stream of calls; it takes over from whatever this stream was sent on before."""
         app = self.sessions_of.app
         reply = Reply(Answer(name=None), x.send, None, cancels=False)
@@ -292,7 +348,11 @@ class Feeds:
         until, pause = asyncio.get_running_loop().time() + _LOOK, 0.01
         while True:
             replay = await self.sessions_of.store.events.read(session.id, name, after)
-            if replay is not None or self._is_ours(name) or asyncio.get_running_loop().time() > until:
+            if (
+                replay is not None
+                or self._is_ours(name)
+                or asyncio.get_running_loop().time() > until
+            ):
                 return replay
             if not await self.goes_on(session.id, name):
                 return await self.sessions_of.store.events.read(session.id, name, after)
@@ -341,7 +401,9 @@ class Feeds:
             _settle(rest.heard)
         elif self.take_over(session, name, announced=True):
             self.followed.add(name)
-            self.sessions_of.tell("stirred", session, name)  # for what came between its look and our hearing of it
+            self.sessions_of.tell(
+                "stirred", session, name
+            )  # for what came between its look and our hearing of it
 
     def take_over(self, session: str, name: str, *, announced: bool = False) -> bool:
         """Send no more of a stream where it is sent now, else a message would go out on two (`HTL-30`). Whether its calls run here."""

@@ -18,7 +18,9 @@ from .heads import Place, Target, head, target
 from .proxies import Proxies
 
 _MOST_URLS = 256  # whose parts are remembered
-_HARMLESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})  # when they come twice (RFC 9110, 9.2.2)
+_HARMLESS = frozenset(
+    {"GET", "HEAD", "OPTIONS", "DELETE"}
+)  # when they come twice (RFC 9110, 9.2.2)
 _SWEEPS = 4  # in the time that an idle connection is kept
 
 
@@ -52,7 +54,11 @@ class HttpFetch:
             raise ValueError("at least one connection is needed")
         if not (agent.isascii() and agent.isprintable()):
             raise ValueError(f"{agent!r} cannot be the User-Agent")
-        self.connect_seconds, self.head_seconds, self.keep_seconds = connect_seconds, head_seconds, keep_seconds
+        self.connect_seconds, self.head_seconds, self.keep_seconds = (
+            connect_seconds,
+            head_seconds,
+            keep_seconds,
+        )
         self.most_connections, self.agent = most_connections, agent
         self.proxies = Proxies.from_environment(os.environ) if proxies is None else proxies
         self._ca, self._verify, self._lookup = ca, verify, lookup
@@ -78,7 +84,9 @@ class HttpFetch:
         """
         if self._loop is not asyncio.get_running_loop():
             self._settle()
-        to, pool = self._targets.get((request.url, request.aside)) or self._locate(request.url, request.aside)
+        to, pool = self._targets.get((request.url, request.aside)) or self._locate(
+            request.url, request.aside
+        )
         first = head(request, to)
         again = request.again or request.method in _HARMLESS
         connection = pool.idle.pop() if pool.idle else await self._take(pool)
@@ -104,7 +112,9 @@ class HttpFetch:
             async with asyncio.timeout(self.head_seconds):
                 await answer.arrive()
         except TimeoutError:
-            raise t.TimedOut(f"{to.site} did not begin to answer within {self.head_seconds:g} seconds.") from None
+            raise t.TimedOut(
+                f"{to.site} did not begin to answer within {self.head_seconds:g} seconds."
+            ) from None
 
     def _locate(self, url: str, aside: bool) -> tuple[Target, _Pool]:
         """Take a URL apart once and find the pool of its place."""
@@ -114,7 +124,9 @@ class HttpFetch:
         to = target(url, self.proxies, self.agent)
         pool = self._pools.get((to.place, aside))
         if pool is None:
-            pool = self._pools[to.place, aside] = _Pool(to.place, math.inf if aside else self.most_connections)
+            pool = self._pools[to.place, aside] = _Pool(
+                to.place, math.inf if aside else self.most_connections
+            )
         found = self._targets[url, aside] = to, pool
         return found
 
@@ -123,7 +135,9 @@ class HttpFetch:
         if self._closed:
             raise _closed()
         if self._loop is not None and not self._loop.is_closed():
-            raise RuntimeError("this HttpFetch belongs to another event loop; make one for each loop, or close that loop first")
+            raise RuntimeError(
+                "this HttpFetch belongs to another event loop; make one for each loop, or close that loop first"
+            )
         self._loop = asyncio.get_running_loop()
         self._forget()
 
@@ -185,12 +199,16 @@ class HttpFetch:
             async with asyncio.timeout(self.connect_seconds) as bound:
                 self._dialling[bound] = over = asyncio.get_running_loop().create_future()
                 try:
-                    await dial(connection, pool.place, self._tls(pool.place), self.agent, self._lookup)
+                    await dial(
+                        connection, pool.place, self._tls(pool.place), self.agent, self._lookup
+                    )
                 finally:
                     del self._dialling[bound]
                     over.set_result(None)
             if connection.lost:
-                raise t.Unreachable(f"{pool.place} closed the connection before it was asked anything.")
+                raise t.Unreachable(
+                    f"{pool.place} closed the connection before it was asked anything."
+                )
         except BaseException as bad:
             if not connection.lost:  # which would have passed its room on
                 connection.abandon()
@@ -205,7 +223,9 @@ class HttpFetch:
         return connection
 
     def _tls(self, place: Place) -> ssl.SSLContext | None:
-        if self._context is None and (place.secure or (place.through is not None and place.through.secure)):
+        if self._context is None and (
+            place.secure or (place.through is not None and place.through.secure)
+        ):
             self._context = tls(self._ca, self._verify)
         return self._context
 

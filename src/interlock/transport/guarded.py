@@ -44,9 +44,15 @@ class _Nowhere(list[Any]):
 _NOWHERE = _Nowhere()
 
 
-def guarded_protocol(most_bytes: int, seconds: float, on_large: Callable[[], object] = bool) -> type[Guarded]:
+def guarded_protocol(
+    most_bytes: int, seconds: float, on_large: Callable[[], object] = bool
+) -> type[Guarded]:
     """The protocol class with these bounds: `most_bytes` of one head, which may take `seconds` to arrive."""
-    return type("Guarded", (Guarded,), {"most_bytes": most_bytes, "seconds": seconds, "on_large": staticmethod(on_large)})
+    return type(
+        "Guarded",
+        (Guarded,),
+        {"most_bytes": most_bytes, "seconds": seconds, "on_large": staticmethod(on_large)},
+    )
 
 
 class Guarded(HttpToolsProtocol):
@@ -57,7 +63,17 @@ class Guarded(HttpToolsProtocol):
     on_large: Callable[[], object]
     cycle: RequestResponseCycle | None  # type: ignore[assignment]  # None until the first request, whatever the parent declares
     headers: list[tuple[bytes, bytes]] | None  # type: ignore[assignment]  # None until the first request, too
-    __slots__ = ("_corked", "_earlier", "_flooded", "_head", "_held", "_known", "_still", "_timer", "_unsent")  # thousands may be idle
+    __slots__ = (
+        "_corked",
+        "_earlier",
+        "_flooded",
+        "_head",
+        "_held",
+        "_known",
+        "_still",
+        "_timer",
+        "_unsent",
+    )  # thousands may be idle
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -66,11 +82,15 @@ class Guarded(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._known = False  # a head has come whole, and its body is on the way
         self._flooded = False
-        self._earlier: tuple[RequestResponseCycle, ...] = ()  # requests before the newest one that were under way when it came
+        self._earlier: tuple[
+            RequestResponseCycle, ...
+        ] = ()  # requests before the newest one that were under way when it came
         self._unsent = 0
         self._still = 0  # looks that found the client standing still
         self._corked: Corked
-        self._held: tuple[RequestResponseCycle, Callable[[], None], Callable[[], None]] | None = None
+        self._held: tuple[RequestResponseCycle, Callable[[], None], Callable[[], None]] | None = (
+            None
+        )
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
         super().connection_made(transport)
@@ -94,7 +114,9 @@ class Guarded(HttpToolsProtocol):
             self.on_large()
         if self.parser is None:
             self.parser = HttpRequestParser(self)
-            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the parent does
+            self.parser.set_dangerous_leniencies(
+                lenient_data_after_close=True
+            )  # as the parent does
         if not self._known:
             self._head += len(data)
         super().data_received(data)
@@ -106,7 +128,10 @@ class Guarded(HttpToolsProtocol):
             self._timer = self.loop.call_later(self.seconds, self._slow)
 
     def on_headers_complete(self) -> None:
-        if self._head > self.most_bytes and sum(map(len, chain(*(self.headers or ())))) + len(self.url) > self.most_bytes:
+        if (
+            self._head > self.most_bytes
+            and sum(map(len, chain(*(self.headers or ())))) + len(self.url) > self.most_bytes
+        ):
             self._flooded = True
             raise ValueError("the head is too large")
         self._known = True
@@ -116,7 +141,10 @@ class Guarded(HttpToolsProtocol):
         self.cycle.message_event = Bell()  # type: ignore[union-attr]  # as above; the request has not begun yet
         self.headers = _NOWHERE
         if before is not None and not before.response_complete:
-            self._earlier = (*(cycle for cycle in self._earlier if not cycle.response_complete), before)
+            self._earlier = (
+                *(cycle for cycle in self._earlier if not cycle.response_complete),
+                before,
+            )
 
     def on_message_complete(self) -> None:
         self._known, self._head = False, 0
@@ -155,7 +183,14 @@ class Guarded(HttpToolsProtocol):
         room to write again. A stream that says nothing for hours keeps no task, no frames and no request this way.
         """
         cycle = self.cycle
-        if cycle is None or self._earlier or self.pipeline or not cycle.response_started or cycle.response_complete or cycle.disconnected:
+        if (
+            cycle is None
+            or self._earlier
+            or self.pipeline
+            or not cycle.response_started
+            or cycle.response_complete
+            or cycle.disconnected
+        ):
             return False
         cycle.disconnected = True  # to its task: there is nothing left to see to
         cycle.scope = self.scope = {}  # type: ignore[typeddict-item]  # nobody reads it again
@@ -172,7 +207,9 @@ class Guarded(HttpToolsProtocol):
     def write(self, piece: bytes) -> None:
         """Write a piece of the body of the held response."""
         assert self._held is not None
-        self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if self._held[0].chunked_encoding else piece)
+        self.transport.write(
+            b"%x\r\n%b\r\n" % (len(piece), piece) if self._held[0].chunked_encoding else piece
+        )
 
     def finish(self) -> None:
         """End the held response."""
@@ -217,4 +254,7 @@ class Guarded(HttpToolsProtocol):
 
     def _is_free(self) -> bool:
         """Whether no response is being written."""
-        return all(cycle is None or cycle.response_complete or not cycle.response_started for cycle in (self.cycle, *self._earlier))
+        return all(
+            cycle is None or cycle.response_complete or not cycle.response_started
+            for cycle in (self.cycle, *self._earlier)
+        )

@@ -16,14 +16,30 @@ _PORTS = {"http": 80, "https": 443}
 _NO_URL = re.compile(r"[\x00-\x20\x7f]")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-_BRACKETS = re.compile(r"([^@]*@)?\[[^\[\]@]*:[^\[\]@]*\](:\d*)?")  # IPv6 and nothing else stands in them, and nothing beside them
+_BRACKETS = re.compile(
+    r"([^@]*@)?\[[^\[\]@]*:[^\[\]@]*\](:\d*)?"
+)  # IPv6 and nothing else stands in them, and nothing beside them
 _OURS = frozenset(
-    {"connection", "content-length", "expect", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
 )
-_DEFAULTS = frozenset({"accept-encoding", "authorization", "host", "proxy-authorization", "user-agent"})
+_DEFAULTS = frozenset(
+    {"accept-encoding", "authorization", "host", "proxy-authorization", "user-agent"}
+)
 _MOST_NAMES = 1000
 
-_names: dict[str, str] = {}  # header names that were found to be sound, and what they are in lower case
+_names: dict[
+    str, str
+] = {}  # header names that were found to be sound, and what they are in lower case
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -65,7 +81,13 @@ def target(url: str, proxies: Proxies, agent: str) -> Target:
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~?-._[]|^\\`{}\"<>") + (
         f"?{quote(parts.query, safe=_QUERY)}" if parts.query else ""
     )
-    place, defaults = site, {"user-agent": f"User-Agent: {agent}\r\n", "accept-encoding": "Accept-Encoding: identity\r\n"}
+    place, defaults = (
+        site,
+        {
+            "user-agent": f"User-Agent: {agent}\r\n",
+            "accept-encoding": "Accept-Encoding: identity\r\n",
+        },
+    )
     if proxy is not None:
         through = _proxy(proxy)
         if secure:
@@ -88,7 +110,12 @@ _QUERY = "/%:@!$&'()*+,;=~?-._[]|^\\`{}\"<>"
 def _split(url: str, what: str, schemes: tuple[str, ...]) -> SplitResult:
     try:
         parts = urlsplit(url)
-        sound = not _NO_URL.search(url) and parts.scheme in schemes and parts.hostname and parts.port != 0
+        sound = (
+            not _NO_URL.search(url)
+            and parts.scheme in schemes
+            and parts.hostname
+            and parts.port != 0
+        )
     except ValueError:
         sound = False
     if not sound:
@@ -120,7 +147,9 @@ def _host(parts: SplitResult) -> str:
         except UnicodeError:
             host = ""
     host = host.rstrip(".")
-    if not (re.fullmatch(r"[a-z0-9_\-.]+", host) or is_numeric(host)):  # what IDNA made of it too: it can make "@" or "/"
+    if not (
+        re.fullmatch(r"[a-z0-9_\-.]+", host) or is_numeric(host)
+    ):  # what IDNA made of it too: it can make "@" or "/"
         raise ValueError(f"{parts.hostname!r} is not the name of a host")
     return host
 
@@ -132,7 +161,13 @@ def bracketed(host: str) -> str:
 
 def _proxy(url: str) -> Place:
     parts = _split(url, "a proxy's http or https URL", ("http", "https"))
-    return Place(_host(parts), parts.port or _PORTS[parts.scheme], parts.scheme == "https", None, _basic(parts))
+    return Place(
+        _host(parts),
+        parts.port or _PORTS[parts.scheme],
+        parts.scheme == "https",
+        None,
+        _basic(parts),
+    )
 
 
 def _basic(parts: SplitResult) -> str | None:

@@ -12,4 +12,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 def is_ending() -> bool:
     """Whether a uvicorn in this process was told to end; it hears that as a method of its own, and has no other sign of it."""
-    return any(getattr(getattr(signal.getsignal(number), "__self__", None), "should_exit", False) is True for number in _SIGNALS)
+    return any(
+        getattr(getattr(signal.getsignal(number), "__self__", None), "should_exit", False) is True
+        for number in _SIGNALS
+    )

@@ -37,7 +37,9 @@ log = logging.getLogger("interlock.client")
 
 _MOST_TRIES = 3  # of what may be repeated
 _GOODBYE = 2.0  # seconds that the end of a session may take
-_LISTENING = 1.0  # seconds that the answer to our wish to listen may take before calls are made without it
+_LISTENING = (
+    1.0  # seconds that the answer to our wish to listen may take before calls are made without it
+)
 _REPEATABLE = frozenset(
     {
         "server/discover", "ping", "tools/list", "resources/list", "resources/templates/list", "prompts/list", "resources/read",
@@ -80,14 +82,23 @@ class Http:
         **fetching: Any,
     ) -> None:
         if not is_address(url):
-            raise ValueError(f"{without_secrets(url)} is no address of a server; it is http://host/path or https://host/path")
+            raise ValueError(
+                f"{without_secrets(url)} is no address of a server; it is http://host/path or https://host/path"
+            )
         if fetching and fetch is not None:
             raise TypeError(f"{', '.join(fetching)} and a fetch of your own cannot both be given")
         if auth is not None and token is not None:
-            raise TypeError("token and auth cannot both be given: the one is sent as it is, the other is what gets tokens")
+            raise TypeError(
+                "token and auth cannot both be given: the one is sent as it is, the other is what gets tokens"
+            )
         if auth is not None and (isinstance(auth, type) or not callable(getattr(auth, "to", None))):
-            raise TypeError("auth is what gets tokens, such as OAuth() or ClientCredentials(...); a token that you have goes to token=")
-        own = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token is not None else {})}
+            raise TypeError(
+                "auth is what gets tokens, such as OAuth() or ClientCredentials(...); a token that you have goes to token="
+            )
+        own = {
+            **(headers or {}),
+            **({"Authorization": f"Bearer {token}"} if token is not None else {}),
+        }
         self.url = url
         self.limit, self.tap = limit, tap
         self._authorized = auth.to(url) if auth is not None else None
@@ -100,7 +111,9 @@ class Http:
         self._revision = ""
         self._renewing: asyncio.Task[None] | None = None
         self._safe: set[str] = set()  # tools that say that they only read, or may be repeated
-        self._level: Exchange | None = None  # what a new session has to be told again, as the subscriptions are
+        self._level: Exchange | None = (
+            None  # what a new session has to be told again, as the subscriptions are
+        )
         self._subscribed: dict[str, Exchange] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._calls: set[asyncio.Task[Any]] = set()
@@ -151,7 +164,11 @@ class Http:
             opened = await agree(hello, conversation.connection, self._knock)
         except t.Unreachable as bad:
             why = bad.__cause__ if isinstance(bad.__cause__, t.McpError) else bad
-            if self._legacy_sse is False or not is_stranger(bad.status) or not any(era(r) is Era.HANDSHAKE for r in hello.revisions):
+            if (
+                self._legacy_sse is False
+                or not is_stranger(bad.status)
+                or not any(era(r) is Era.HANDSHAKE for r in hello.revisions)
+            ):
                 raise why from None
             return await self._open_old(hello, why)
         self._revision = opened.revision
@@ -177,9 +194,15 @@ class Http:
         """
         handshake = tuple(r for r in hello.revisions if era(r) is Era.HANDSHAKE)
         if not handshake:
-            raise Refused(f"HTTP with SSE is older than {', '.join(hello.revisions)}; allow a revision of the handshake era for it.")
-        seconds = hello.open_seconds if why is None else min(hello.probe_seconds, hello.open_seconds)
-        channel = TwoEnds(self.url, self.trips.send, self.letters, limit=self.limit, seconds=seconds)
+            raise Refused(
+                f"HTTP with SSE is older than {', '.join(hello.revisions)}; allow a revision of the handshake era for it."
+            )
+        seconds = (
+            hello.open_seconds if why is None else min(hello.probe_seconds, hello.open_seconds)
+        )
+        channel = TwoEnds(
+            self.url, self.trips.send, self.letters, limit=self.limit, seconds=seconds
+        )
         try:
             await channel.open()
         except (t.Unreachable, t.ProtocolError) as bad:
@@ -270,12 +293,18 @@ class Http:
                     raise
                 renewed = True
                 await self._renew(session)
-                if getattr(x.params, "cursor", None) is not None:  # `PAG-04`: it was of the session that is gone
+                if (
+                    getattr(x.params, "cursor", None) is not None
+                ):  # `PAG-04`: it was of the session that is gone
                     raise t.McpError(
-                        t.INVALID_PARAMS, "The list has to be begun again: the session that gave the cursor is gone.", GONE
+                        t.INVALID_PARAMS,
+                        "The list has to be begun again: the session that gave the cursor is gone.",
+                        GONE,
                     ) from None
             except t.Unreachable as bad:
-                if not (isinstance(bad, Lost) or (tries and bad.status is None)):  # a server that is started again is away for a while
+                if not (
+                    isinstance(bad, Lost) or (tries and bad.status is None)
+                ):  # a server that is started again is away for a while
                     raise
                 tries += 1
                 if not self._may_repeat(x) or tries >= _MOST_TRIES:
@@ -289,7 +318,9 @@ class Http:
                     raise
 
     def _may_repeat(self, x: Exchange) -> bool:
-        return self._repeat and (x.method in _REPEATABLE or (x.method == "tools/call" and x.params.name in self._safe))
+        return self._repeat and (
+            x.method in _REPEATABLE or (x.method == "tools/call" and x.params.name in self._safe)
+        )
 
     def _learn(self, x: Exchange, result: AnyResult) -> AnyResult:
         """Note what an answer says about later requests."""
@@ -314,7 +345,9 @@ class Http:
         before = self.letters.knows(x.params.name)
         cursor: str | None = None
         for _ in range(1000):
-            page = await self.trips.make(Exchange("tools/list", t.ListToolsRequestParams(cursor=cursor), x.caller))
+            page = await self.trips.make(
+                Exchange("tools/list", t.ListToolsRequestParams(cursor=cursor), x.caller)
+            )
             self._learn(Exchange("tools/list", None, x.caller), page)
             cursor = page.next_cursor if isinstance(page, t.ListToolsResult) else None
             if cursor is None:
@@ -325,7 +358,11 @@ class Http:
 
     def _send_apart(self, frames: list[Frame]) -> None:
         """Answers to the server's questions, and notifications: each is a POST of its own (`HTL-02`)."""
-        if self._trips is not None and not self._closing and era(self._trips.conversation.connection.revision) is Era.HANDSHAKE:
+        if (
+            self._trips is not None
+            and not self._closing
+            and era(self._trips.conversation.connection.revision) is Era.HANDSHAKE
+        ):
             for frame in frames:
                 self._spawn(self._post_quietly(frame))
 
@@ -343,9 +380,13 @@ class Http:
 
     async def _begin_to_hear(self, hello: Hello) -> None:
         """Listen before the first call is made: what a server says while nobody listens may be lost."""
-        hearing = Hearing(self.trips, hello.notify, self._renew, self._subscribed, self.limit, self._sleep)
+        hearing = Hearing(
+            self.trips, hello.notify, self._renew, self._subscribed, self.limit, self._sleep
+        )
         self._spawn(hearing.run())
-        with contextlib.suppress(TimeoutError):  # there are servers whose answer begins with the first thing they have to say
+        with contextlib.suppress(
+            TimeoutError
+        ):  # there are servers whose answer begins with the first thing they have to say
             async with asyncio.timeout(_LISTENING):
                 await hearing.begun.wait()
 
@@ -370,20 +411,32 @@ class Http:
         assert hello is not None
         gone = trips.session
         caller = Caller(self._revision, hello.capabilities, hello.info)
-        params = t.InitializeRequestParams(protocol_version=self._revision, capabilities=hello.capabilities, client_info=hello.info)
+        params = t.InitializeRequestParams(
+            protocol_version=self._revision, capabilities=hello.capabilities, client_info=hello.info
+        )
         try:
             async with asyncio.timeout(hello.open_seconds):
                 result = await trips.make(Exchange("initialize", params, caller))
-                if not isinstance(result, t.InitializeResult) or result.protocol_version != self._revision:
-                    raise t.Unreachable("The server has ended the session, and speaks another revision now; open the client anew.")
+                if (
+                    not isinstance(result, t.InitializeResult)
+                    or result.protocol_version != self._revision
+                ):
+                    raise t.Unreachable(
+                        "The server has ended the session, and speaks another revision now; open the client anew."
+                    )
                 await trips.post(jsonrpc.notification("notifications/initialized", b"{}"))
-                for x in [*([self._level] if self._level is not None else []), *self._subscribed.values()]:
+                for x in [
+                    *([self._level] if self._level is not None else []),
+                    *self._subscribed.values(),
+                ]:
                     with contextlib.suppress(t.McpError):
                         await trips.make(x)
         except BaseException as bad:
             trips.session = gone  # so that the next call begins with this again
             if isinstance(bad, TimeoutError):
-                raise t.TimedOut("The server has ended the session, and does not answer who wants to begin another.") from None
+                raise t.TimedOut(
+                    "The server has ended the session, and does not answer who wants to begin another."
+                ) from None
             raise
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from .. import types as t
 
 _PIECE = 1 << 20
-_SLICE = 16 * 1024  # taken in at once: what follows a member is copied for each, so that many small ones would cost their number squared
+_SLICE = (
+    16 * 1024
+)  # taken in at once: what follows a member is copied for each, so that many small ones would cost their number squared
 
 
 class Inflater:
@@ -16,7 +18,9 @@ class Inflater:
 
     def __init__(self, encoding: str) -> None:
         if encoding not in ("gzip", "x-gzip", "deflate"):
-            raise t.ProtocolError(f"the answer came in the encoding {encoding[:40]!r}, which was not asked for")
+            raise t.ProtocolError(
+                f"the answer came in the encoding {encoding[:40]!r}, which was not asked for"
+            )
         self._deflate = encoding == "deflate"
         self._wbits = zlib.MAX_WBITS | 32  # gzip or zlib, as its first bytes say
         self._first = b""  # less than the two bytes that tell the kinds of "deflate" apart
@@ -39,7 +43,9 @@ class Inflater:
                     if piece:
                         yield piece
                     part = self._zip.unconsumed_tail
-                    while len(piece) == _PIECE and not part:  # there may be more of what it has taken in
+                    while (
+                        len(piece) == _PIECE and not part
+                    ):  # there may be more of what it has taken in
                         piece = self._zip.decompress(b"", _PIECE)
                         if piece:
                             yield piece
@@ -48,7 +54,9 @@ class Inflater:
                 if self._zip.eof:
                     part = self._zip.unused_data
                     if part:
-                        self._zip = zlib.decompressobj(self._wbits)  # gzip may come in several members
+                        self._zip = zlib.decompressobj(
+                            self._wbits
+                        )  # gzip may come in several members
 
     def end(self) -> None:
         """The body has ended. Raises ProtocolError where the compressed data has not."""

@@ -35,8 +35,12 @@ class Letterhead:
     """
 
     def __init__(self, own: Mapping[str, str]) -> None:
-        self._own: Pairs = tuple((name, value) for name, value in own.items() if _is_free(name, value))
-        self._mirrors: dict[str, dict[str, tuple[str, ...]]] = {}  # by tool: the arguments that headers repeat
+        self._own: Pairs = tuple(
+            (name, value) for name, value in own.items() if _is_free(name, value)
+        )
+        self._mirrors: dict[
+            str, dict[str, tuple[str, ...]]
+        ] = {}  # by tool: the arguments that headers repeat
         self._plain: dict[tuple[str, str], Pairs] = {}
 
     def post(self, x: Exchange, session: str | None) -> Pairs:
@@ -52,7 +56,11 @@ class Letterhead:
             return head
         name = encode_value(getattr(x.params, field))
         mirrors = self._mirrors.get(x.params.name) if method == "tools/call" else None
-        return (*head, ("Mcp-Name", name), *(_arguments(mirrors, x.params.arguments) if mirrors else ()))
+        return (
+            *head,
+            ("Mcp-Name", name),
+            *(_arguments(mirrors, x.params.arguments) if mirrors else ()),
+        )
 
     def message(self, revision: str, session: str | None) -> Pairs:
         """The headers of a POST that carries a notification or an answer."""
@@ -67,12 +75,16 @@ class Letterhead:
         if session is not None:
             head.append(("Mcp-Session-Id", session))
         if last_event is not None:
-            head.append(("Last-Event-ID", last_event.encode().decode("latin-1")))  # as UTF-8, which is what it came as
+            head.append(
+                ("Last-Event-ID", last_event.encode().decode("latin-1"))
+            )  # as UTF-8, which is what it came as
         return tuple(head)
 
     def _head(self, revision: str, method: str | None) -> Pairs:
         head = [*self._own, ("Content-Type", "application/json"), ("Accept", BOTH)]
-        if revision >= R3 and (method != "initialize" or revision in STATELESS_REVISIONS):  # `HTL-47`: once it is agreed
+        if revision >= R3 and (
+            method != "initialize" or revision in STATELESS_REVISIONS
+        ):  # `HTL-47`: once it is agreed
             head.append(("MCP-Protocol-Version", revision))
         if revision in STATELESS_REVISIONS and method is not None:
             head.append(("Mcp-Method", method))
@@ -106,7 +118,9 @@ def _is_free(name: str, value: str) -> bool:
     """Whether a header is the user's to set."""
     header_name(name)
     if not _SENDABLE.fullmatch(value):
-        raise ValueError(f"the value of {name} has characters that a header cannot have; is there a line's end in it, or a typed quote?")
+        raise ValueError(
+            f"the value of {name} has characters that a header cannot have; is there a line's end in it, or a typed quote?"
+        )
     if name.lower() in _OURS or name.lower().startswith("mcp-"):
         log.warning("the header %s is left out: the protocol says what is in it", name)
         return False

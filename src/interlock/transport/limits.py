@@ -52,5 +52,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             given = getattr(self, name)
-            if name != "rate" and (isinstance(given, bool) or not isinstance(given, int | float) or not given > 0):
+            if name != "rate" and (
+                isinstance(given, bool) or not isinstance(given, int | float) or not given > 0
+            ):
                 raise ValueError(f"the limit {name} is a number above 0, and cannot be {given!r}")

@@ -35,7 +35,13 @@ class Hearing:
         limit: int,
         sleep: Sleep,
     ) -> None:
-        self._trips, self._notify, self._renew, self._subscribed, self._sleep = trips, notify, renew, subscribed, sleep
+        self._trips, self._notify, self._renew, self._subscribed, self._sleep = (
+            trips,
+            notify,
+            renew,
+            subscribed,
+            sleep,
+        )
         self._limit = limit
         self._was_open = self._renewed = False
         self._stream = EventStream(limit)
@@ -73,11 +79,17 @@ class Hearing:
                         return
             except t.InterlockError as bad:
                 log.debug("the stream of the session broke: %s", bad)
-            failed = 0 if heard or stream.last != before or loop.time() - began >= _STEADY else failed + 1
+            failed = (
+                0
+                if heard or stream.last != before or loop.time() - began >= _STEADY
+                else failed + 1
+            )
             await self._sleep(stream.wait(failed))
 
     def _opened(self) -> None:
-        if self._was_open and self._stream.last is None:  # what was said meanwhile is not said again
+        if (
+            self._was_open and self._stream.last is None
+        ):  # what was said meanwhile is not said again
             _tell(self._notify, _changes(True, True, True, self._subscribed))
         self._was_open, self._renewed = True, False
 
@@ -90,7 +102,9 @@ class Hearing:
         if may_pass(status) or status == 409:
             return False
         resumed = self._stream.last is not None
-        self._stream = EventStream(self._limit)  # the server does not know how to go on there: from now on
+        self._stream = EventStream(
+            self._limit
+        )  # the server does not know how to go on there: from now on
         return not resumed
 
 
@@ -110,7 +124,11 @@ async def listen(x: Exchange, make: Handler, sleep: Sleep) -> AnyResult:
         granted, since = params.notifications, loop.time()
         if lost:
             lost = False
-            lists = granted.tools_list_changed, granted.prompts_list_changed, granted.resources_list_changed
+            lists = (
+                granted.tools_list_changed,
+                granted.prompts_list_changed,
+                granted.resources_list_changed,
+            )
             _tell(x.notify, _changes(*lists, granted.resource_subscriptions or ()))
 
     while True:
@@ -125,13 +143,20 @@ async def listen(x: Exchange, make: Handler, sleep: Sleep) -> AnyResult:
         await sleep(backoff(failed))
 
 
-def _changes(tools: bool | None, prompts: bool | None, resources: bool | None, subscribed: Collection[str]) -> list[tuple[str, Any]]:
+def _changes(
+    tools: bool | None, prompts: bool | None, resources: bool | None, subscribed: Collection[str]
+) -> list[tuple[str, Any]]:
     """A notice for each thing that may have changed while nobody listened."""
     lists = {"tools": tools, "prompts": prompts, "resources": resources}
     notices: list[tuple[str, Any]] = [
-        (f"notifications/{what}/list_changed", t.ListChangedNotificationParams()) for what, wanted in lists.items() if wanted
+        (f"notifications/{what}/list_changed", t.ListChangedNotificationParams())
+        for what, wanted in lists.items()
+        if wanted
     ]
-    return notices + [("notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri=uri)) for uri in subscribed]
+    return notices + [
+        ("notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri=uri))
+        for uri in subscribed
+    ]
 
 
 def _tell(notify: Notify, notices: list[tuple[str, Any]]) -> None:

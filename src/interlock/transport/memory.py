@@ -36,12 +36,19 @@ class Memory:
         leave: Callable[[], Awaitable[None]] = ready,
         tap: Tap | None = None,
     ) -> None:
-        self._handler, self._identity, self._principal, self._most_calls = handler, identity, principal, most_calls
+        self._handler, self._identity, self._principal, self._most_calls = (
+            handler,
+            identity,
+            principal,
+            most_calls,
+        )
         self._on_notification, self._tap = on_notification, tap
         self._enter, self._leave, self._entered = enter, leave, False
         self._conversation: Conversation | None = None
         self._serving: Serving | None = None
-        self._inside: dict[asyncio.Future[None], asyncio.Task[Any]] = {}  # calls that run now, by their end, and whose tasks run them
+        self._inside: dict[
+            asyncio.Future[None], asyncio.Task[Any]
+        ] = {}  # calls that run now, by their end, and whose tasks run them
         self._thrown_out: set[asyncio.Task[Any]] = set()
 
     async def open(self, hello: Hello) -> Opened:
@@ -58,7 +65,9 @@ class Memory:
         self._conversation = conversation = Conversation(self._to_server)
         opened = await conversation.open(hello)
         conversation.flush()  # `initialized`, which opens the session's subscription
-        await asyncio.sleep(0)  # and that begins before the first call, which runs in its caller's task
+        await asyncio.sleep(
+            0
+        )  # and that begins before the first call, which runs in its caller's task
         return opened
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
@@ -75,7 +84,9 @@ class Memory:
         serving.flush()
         return await conversation.finish(id, future, exchange.method)
 
-    async def _run(self, event: RequestReceived, serving: Serving, conversation: Conversation) -> None:
+    async def _run(
+        self, event: RequestReceived, serving: Serving, conversation: Conversation
+    ) -> None:
         """Run a call in the caller's own task, which `aclose` can throw out of it."""
         task = asyncio.current_task()
         assert task is not None
@@ -104,7 +115,9 @@ class Memory:
         for event in serving.connection.receive(frame):
             if type(event) is not RequestReceived or event.id != id:
                 serving.take(event)
-            elif len(serving.running) + len(self._inside) >= serving.most_calls and serving.is_full(len(self._inside)):
+            elif len(serving.running) + len(self._inside) >= serving.most_calls and serving.is_full(
+                len(self._inside)
+            ):
                 serving.refuse(event)
             else:
                 ours = event
@@ -122,7 +135,9 @@ class Memory:
         if conversation is not None:
             conversation.flush()
             await conversation.close(t.Unreachable("The client was closed."))
-        inside = {over: task for over, task in self._inside.items() if task is not asyncio.current_task()}
+        inside = {
+            over: task for over, task in self._inside.items() if task is not asyncio.current_task()
+        }
         for task in set(inside.values()):
             self._thrown_out.add(task)
             task.cancel()

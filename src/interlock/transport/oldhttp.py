@@ -29,9 +29,19 @@ class Send(Protocol):
 class TwoEnds:
     """A channel of frames; opened by waiting for the event that names where to post. `send` carries requests."""
 
-    def __init__(self, url: str, send: Send, letters: Letterhead, *, limit: int, seconds: float) -> None:
-        self._url, self._send, self._letters, self._limit, self._seconds = url, send, letters, limit, seconds
-        self.unhurried: Unhurried = contextlib.nullcontext  # stops the time of those whose messages are posted
+    def __init__(
+        self, url: str, send: Send, letters: Letterhead, *, limit: int, seconds: float
+    ) -> None:
+        self._url, self._send, self._letters, self._limit, self._seconds = (
+            url,
+            send,
+            letters,
+            limit,
+            seconds,
+        )
+        self.unhurried: Unhurried = (
+            contextlib.nullcontext
+        )  # stops the time of those whose messages are posted
         self._response: Response | None = None
         self._endpoint = ""
         self._pieces: AsyncIterator[bytes] | None = None
@@ -48,21 +58,32 @@ class TwoEnds:
         where = without_secrets(self._url)
         try:
             async with asyncio.timeout(self._seconds) as bound:
-                self._response = await self._send(Request("GET", self._url, self._letters.get(R1, None, None)), lambda: unhurried(bound))
+                self._response = await self._send(
+                    Request("GET", self._url, self._letters.get(R1, None, None)),
+                    lambda: unhurried(bound),
+                )
                 if not is_events(self._response):
-                    raise refusal(f"GET {self._url}", self._response, await self._response.read(1024 * 1024))
+                    raise refusal(
+                        f"GET {self._url}", self._response, await self._response.read(1024 * 1024)
+                    )
                 self._pieces = self._response.chunks()
                 first = await self._next()
             if first is None or first.name != "endpoint":
-                raise t.Unreachable(f"{where} opened an event stream, but does not say where to post to; it is no server of HTTP with SSE.")
+                raise t.Unreachable(
+                    f"{where} opened an event stream, but does not say where to post to; it is no server of HTTP with SSE."
+                )
             said = first.data.decode("utf-8", "replace")
             endpoint = resolve(self._url, said)
             if endpoint is None:  # `HPS-07`
-                raise t.Unreachable(f"{where} wants messages posted to {shown(without_secrets(said).encode())}, which is another origin.")
+                raise t.Unreachable(
+                    f"{where} wants messages posted to {shown(without_secrets(said).encode())}, which is another origin."
+                )
             self._endpoint = endpoint
         except TimeoutError:
             await self.aclose()
-            raise t.TimedOut(f"{where} did not say within {self._seconds:g} seconds where to post to.") from None
+            raise t.TimedOut(
+                f"{where} did not say within {self._seconds:g} seconds where to post to."
+            ) from None
         except BaseException:
             await self.aclose()
             raise
@@ -136,7 +157,10 @@ class TwoEnds:
         while True:
             frame = await self._outbox.get()
             try:
-                response = await self._send(Request("POST", self._endpoint, self._letters.message(R1, None), frame), self.unhurried)
+                response = await self._send(
+                    Request("POST", self._endpoint, self._letters.message(R1, None), frame),
+                    self.unhurried,
+                )
                 try:
                     if response.status >= 300:
                         raise refusal(self._endpoint, response, await response.read(1024 * 1024))

@@ -23,7 +23,11 @@ _JOIN_UP_TO = 64 * 1024
 
 
 def open_pipe_channel(
-    read_fd: int, write_fd: int, *, limit: int = DEFAULT_LIMIT, on_close: Callable[[], None] | None = None
+    read_fd: int,
+    write_fd: int,
+    *,
+    limit: int = DEFAULT_LIMIT,
+    on_close: Callable[[], None] | None = None,
 ) -> PipeChannel | ThreadChannel:
     """A channel over two descriptors, which it owns from now on; `limit` is the most bytes one line may have."""
     if sys.platform != "win32" and _pollable(read_fd) and _pollable(write_fd):
@@ -38,13 +42,24 @@ def _pollable(fd: int) -> bool:
 
 
 def _too_long(splitter: LineSplitter, reported: int) -> str:
-    return f"a line of more than {splitter.limit} bytes was dropped" if splitter.dropped > reported else ""
+    return (
+        f"a line of more than {splitter.limit} bytes was dropped"
+        if splitter.dropped > reported
+        else ""
+    )
 
 
 class PipeChannel:
     """Non-blocking descriptors and the loop's own readiness calls: no thread, no queue, one write for each turn of the loop."""
 
-    def __init__(self, read_fd: int, write_fd: int, *, limit: int = DEFAULT_LIMIT, on_close: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        read_fd: int,
+        write_fd: int,
+        *,
+        limit: int = DEFAULT_LIMIT,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._read_fd, self._write_fd, self._on_close = read_fd, write_fd, on_close
         self._splitter = LineSplitter(limit)
@@ -57,7 +72,9 @@ class PipeChannel:
         self._take: Callable[[list[Frame]], None] | None = None
         self._on_end: Callable[[], None] | None = None
         self._patient = False
-        self.on_large: Callable[[], None] | None = None  # called once, when the first large message goes by
+        self.on_large: Callable[[], None] | None = (
+            None  # called once, when the first large message goes by
+        )
         self._out: deque[memoryview] = deque()
         self.queued = 0
         self._room: asyncio.Event = asyncio.Event()
@@ -66,7 +83,9 @@ class PipeChannel:
             os.set_blocking(fd, False)
         self._loop.add_reader(read_fd, self._readable)
 
-    def push(self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool) -> None:
+    def push(
+        self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool
+    ) -> None:
         """Instead of `receive`: call `take` with frames as they come, in the turn of the loop in which they came, and `ended` at the end.
 
         `take` gets an empty list where a line was dropped. With `patient`, no more is read while much is queued for writing.
@@ -192,7 +211,11 @@ class PipeChannel:
         out = self._out
         while out:
             try:
-                written = os.write(self._write_fd, out[0]) if len(out) == 1 else os.writev(self._write_fd, [*islice(out, 64)])
+                written = (
+                    os.write(self._write_fd, out[0])
+                    if len(out) == 1
+                    else os.writev(self._write_fd, [*islice(out, 64)])
+                )
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
@@ -248,12 +271,21 @@ class PipeChannel:
 class ThreadChannel:
     """Blocking reads and writes in two threads, for descriptors that the loop cannot wait for (files, terminals, Windows)."""
 
-    def __init__(self, read_fd: int, write_fd: int, *, limit: int = DEFAULT_LIMIT, on_close: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        read_fd: int,
+        write_fd: int,
+        *,
+        limit: int = DEFAULT_LIMIT,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._read_fd, self._write_fd, self._on_close = read_fd, write_fd, on_close
         self._splitter = LineSplitter(limit)
         self._reported = 0
-        self._arrived: asyncio.Queue[list[Frame] | None] = asyncio.Queue()  # [] where a line was dropped, None at the end
+        self._arrived: asyncio.Queue[list[Frame] | None] = (
+            asyncio.Queue()
+        )  # [] where a line was dropped, None at the end
         self._taken = threading.Semaphore(64)  # reading pauses this many chunks ahead
         self._pushing: asyncio.Task[None] | None = None
         self._ended = self._closed = False
@@ -267,14 +299,18 @@ class ThreadChannel:
         threading.Thread(target=self._read_loop, name="interlock-read", daemon=True).start()
         threading.Thread(target=self._write_loop, name="interlock-write", daemon=True).start()
 
-    def push(self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool) -> None:
+    def push(
+        self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool
+    ) -> None:
         """Instead of `receive`: call `take` with frames as they come, and `ended` at the end.
 
         `take` gets an empty list where a line was dropped. With `patient`, no more is taken in while much is queued for writing.
         """
         self._pushing = self._loop.create_task(self._push(take, ended, patient))
 
-    async def _push(self, take: Callable[[list[Frame]], None], ended: Callable[[], None], patient: bool) -> None:
+    async def _push(
+        self, take: Callable[[list[Frame]], None], ended: Callable[[], None], patient: bool
+    ) -> None:
         try:
             while (frames := await self._next()) is not None:
                 take(frames)

@@ -63,7 +63,9 @@ class Post:
 class Sessions:
     """The sessions of one endpoint, as this worker sees them."""
 
-    def __init__(self, app: HttpApp, *, stream: bool, retry_ms: int | None, most_calls: int) -> None:
+    def __init__(
+        self, app: HttpApp, *, stream: bool, retry_ms: int | None, most_calls: int
+    ) -> None:
         self.app, self.store = app, app.store
         self.notes = Notes(self.store)
         self.worker, self.tell = self.notes.worker, self.notes.tell
@@ -116,7 +118,9 @@ class Sessions:
         """`initialize`: open a session, or answer without one where there are none."""
         sessions = self.app.rules.sessions
         id = os.urandom(24).hex() if sessions else None
-        connection = ServerConnection(self.app.identity, principal=x.principal, session=id, shared=False)
+        connection = ServerConnection(
+            self.app.identity, principal=x.principal, session=id, shared=False
+        )
         connection.receive(x.body)
         body = b"".join(frame for _, frame in connection.outgoing())
         caller = connection.remembered
@@ -140,7 +144,17 @@ class Sessions:
         if not await self.store.sessions.create(session, most=self.app.limits.sessions, now=now):
             words = f"The server has as many sessions as it takes ({self.app.limits.sessions}). Try again later."
             later = [(b"retry-after", b"30")]
-            await self.app.refuse(x.send, error(503, t.INTERNAL_ERROR, words, {"reason": "busy"}, id=asked(x.body), headers=later))
+            await self.app.refuse(
+                x.send,
+                error(
+                    503,
+                    t.INTERNAL_ERROR,
+                    words,
+                    {"reason": "busy"},
+                    id=asked(x.body),
+                    headers=later,
+                ),
+            )
             return
         self.app.chronicle.session("opened", id, x.scope)
         await send_body(x.send, 200, body, headers=((b"mcp-session-id", id.encode()),))
@@ -151,7 +165,9 @@ class Sessions:
         if session is None:
             return
         caller = caller_of(session, x.principal)
-        if not accepts(x.headers, EVENTS):  # a question could not reach it, and its tool would wait for ever
+        if not accepts(
+            x.headers, EVENTS
+        ):  # a question could not reach it, and its tool would wait for ever
             caller = replace(caller, capabilities=NO_CAPABILITIES)
         connection = ServerConnection(
             self.app.identity,
@@ -165,7 +181,11 @@ class Sessions:
         batch = verdict.request is None and jsonrpc.is_batch(x.body)
         try:
             if verdict.request is not None:
-                events, ids, method = connection.receive_read(verdict.request, verdict.meta), [verdict.request.id], verdict.request.method
+                events, ids, method = (
+                    connection.receive_read(verdict.request, verdict.meta),
+                    [verdict.request.id],
+                    verdict.request.method,
+                )
             else:
                 events, ids, method = self._take_in(x.body, session, connection, batch=batch)
         except Malformed as bad:
@@ -192,9 +212,14 @@ class Sessions:
         for frame in jsonrpc.open_batch(body) if batch else [body]:
             envelope = jsonrpc.open_envelope(frame)
             if envelope.method is UNSET and envelope.result is UNSET and envelope.error is UNSET:
-                raise Malformed(t.INVALID_REQUEST, "Invalid request: neither a method, nor a result, nor an error")
+                raise Malformed(
+                    t.INVALID_REQUEST,
+                    "Invalid request: neither a method, nor a result, nor an error",
+                )
             if envelope.method is UNSET or envelope.id is UNSET:
-                if self.app.rules.sessions and (envelope.method is UNSET or envelope.method == "notifications/cancelled"):
+                if self.app.rules.sessions and (
+                    envelope.method is UNSET or envelope.method == "notifications/cancelled"
+                ):
                     self.deliver(session.id, frame)
                 continue
             if envelope.id is not None:
@@ -218,7 +243,10 @@ class Sessions:
         app = self.app
         if self._is_full(session.id):
             words = "The server is busy: too many requests are running in this session. Try again later."
-            await app.refuse(x.send, error(503, t.INTERNAL_ERROR, words, {"reason": "busy"}, id=ids[0] if ids else None))
+            await app.refuse(
+                x.send,
+                error(503, t.INTERNAL_ERROR, words, {"reason": "busy"}, id=ids[0] if ids else None),
+            )
             return
         has_session = app.rules.sessions
         name = f"{self.worker}.{next(self._streams):x}" if has_session else None
@@ -226,7 +254,9 @@ class Sessions:
             ids=ids,
             batch=batch,
             name=name,
-            keep=None if name is None else lambda number, data, last: self._keep(session.id, name, number, data, last),
+            keep=None
+            if name is None
+            else lambda number, data, last: self._keep(session.id, name, number, data, last),
             primes=has_session and session.revision >= R4,
             retry=self._retry,
             events=accepts(x.headers, EVENTS) and method not in _STATE_METHODS,
@@ -244,7 +274,9 @@ class Sessions:
                 serving.take(event)
             serving.flush()
             if self._stream and answer.events:
-                await asyncio.sleep(0)  # who may not hears it by the status, which an event stream has sent already
+                await asyncio.sleep(
+                    0
+                )  # who may not hears it by the status, which an event stream has sent already
                 serving.flush()
                 if not serving.denied:
                     answer.begin()
@@ -288,7 +320,9 @@ class Sessions:
 
     def _is_full(self, session: str) -> bool:
         running = self.posts.get(session)
-        return self.app.is_full or (running is not None and sum(p.calls for p in running) >= self._most_calls)
+        return self.app.is_full or (
+            running is not None and sum(p.calls for p in running) >= self._most_calls
+        )
 
     async def listen(self, x: Incoming, verdict: Listening) -> None:
         """GET: the stream of change notices, or the rest of a stream that broke."""
@@ -312,14 +346,18 @@ class Sessions:
     async def _session(self, x: Incoming, id: str | None, revision: str | None) -> Session | None:
         """The session that a request belongs to; None where it was refused."""
         if not self.app.rules.sessions:  # `HTL-49`
-            return Session(id="", revision=revision or R2, capabilities=NO_CAPABILITIES, created=0.0, until=0.0)
+            return Session(
+                id="", revision=revision or R2, capabilities=NO_CAPABILITIES, created=0.0, until=0.0
+            )
         if id is None:  # `HTL-41`
             words = "Bad request: the header Mcp-Session-Id is missing"
             await self.app.refuse(x.send, error(400, t.INVALID_REQUEST, words, id=asked(x.body)))
             return None
         now = time.time()
         session = await self.store.sessions.load(id, now=now)
-        if session is None or session.principal != _key(x.principal):  # `HTL-42`, `SEC-03`: another's session is none
+        if session is None or session.principal != _key(
+            x.principal
+        ):  # `HTL-42`, `SEC-03`: another's session is none
             if session is not None:
                 self.app.chronicle.stolen(id, x.scope)
             words = "Session not found: it has ended; begin a new one with initialize"
@@ -351,7 +389,10 @@ class Sessions:
             new = replace(
                 now,
                 log_level=now.log_level if level is UNSET else level,
-                subscriptions=(*kept, *(uri for uri in connection.subscriptions if uri in added and uri not in kept)),
+                subscriptions=(
+                    *kept,
+                    *(uri for uri in connection.subscriptions if uri in added and uri not in kept),
+                ),
             )
             if await self.store.sessions.save(new, was=now):
                 break
@@ -401,7 +442,12 @@ class Sessions:
         self.app.end_old(session)
         for post in list(self.posts.get(session, ())):
             for id in list(post.serving.running):
-                post.serving.connection.fail(id, t.INTERNAL_ERROR, "The session has ended, and the call with it.", {"reason": "session"})
+                post.serving.connection.fail(
+                    id,
+                    t.INTERNAL_ERROR,
+                    "The session has ended, and the call with it.",
+                    {"reason": "session"},
+                )
             post.serving.flush()
             post.reply.end()
 
@@ -421,7 +467,9 @@ class Sessions:
             posts.discard(post)
             if not posts:
                 del self.posts[session]
-        if post.serving.running:  # what it listened to on the peer's behalf is the business of the feeds
+        if (
+            post.serving.running
+        ):  # what it listened to on the peer's behalf is the business of the feeds
             self.spawn(post.serving.aclose())
 
     def running(self, session: str, name: str) -> Post | None:
@@ -431,7 +479,14 @@ class Sessions:
     async def _attend(self) -> None:
         """Keep sessions alive whose streams are open, and end the streams of those that are over."""
         while True:
-            await asyncio.sleep(max(min(self.app.limits.idle_seconds / 4, self.app.limits.session_seconds / 4, 60.0), 0.05))
+            await asyncio.sleep(
+                max(
+                    min(
+                        self.app.limits.idle_seconds / 4, self.app.limits.session_seconds / 4, 60.0
+                    ),
+                    0.05,
+                )
+            )
             with contextlib.suppress(StoreError):
                 await self._attend_once(time.time())
 

@@ -16,7 +16,9 @@ class Proxies:
     on this machine ("localhost", what is below it, and the loopback addresses) is never asked of a proxy.
     """
 
-    def __init__(self, http: str | None = None, https: str | None = None, but_for: str = "") -> None:
+    def __init__(
+        self, http: str | None = None, https: str | None = None, but_for: str = ""
+    ) -> None:
         self.http, self.https = http or None, https or None
         self._but_for = [entry.strip().lower() for entry in but_for.replace(",", " ").split()]
 
@@ -29,7 +31,11 @@ class Proxies:
 
         def said(name: str) -> str:
             value = environ.get(name.lower(), "")
-            return value or ("" if name == "HTTP_PROXY" and "REQUEST_METHOD" in environ else environ.get(name, ""))
+            return value or (
+                ""
+                if name == "HTTP_PROXY" and "REQUEST_METHOD" in environ
+                else environ.get(name, "")
+            )
 
         every = said("ALL_PROXY")
         return cls(said("HTTP_PROXY") or every, said("HTTPS_PROXY") or every, said("NO_PROXY"))
@@ -48,7 +54,9 @@ class Proxies:
         return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _names(entry: str, host: str, port: int, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None) -> bool:
+def _names(
+    entry: str, host: str, port: int, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None
+) -> bool:
     """Whether an entry of NO_PROXY means a host."""
     if entry == "*":
         return True

@@ -28,16 +28,55 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _NO_PROXY = Proxies()
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
-_ALMOST_ADDRESS = re.compile(r"(.*\.)?(\d+|0x[0-9a-f]*)")  # 127.1, 0x7f000001, 2130706433: systems take them for IPv4
-_INSIDE = (".local", ".internal", ".home.arpa")  # names that are never public (RFC 6762, 8375, and what ICANN reserved)
+_ALMOST_ADDRESS = re.compile(
+    r"(.*\.)?(\d+|0x[0-9a-f]*)"
+)  # 127.1, 0x7f000001, 2130706433: systems take them for IPv4
+_INSIDE = (
+    ".local",
+    ".internal",
+    ".home.arpa",
+)  # names that are never public (RFC 6762, 8375, and what ICANN reserved)
 # No web servers from 1024 on: those that browsers shun, and stores that listen to anybody.
-_SHUNNED = frozenset({1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6379, 6566, *range(6665, 6670), 6679, 6697, 10080, 11211})
+_SHUNNED = frozenset(
+    {
+        1719,
+        1720,
+        1723,
+        2049,
+        3659,
+        4045,
+        4190,
+        5060,
+        5061,
+        6000,
+        6379,
+        6566,
+        *range(6665, 6670),
+        6679,
+        6697,
+        10080,
+        11211,
+    }
+)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _LONGEST_SHOWN = 200
 
 
 Rule = Literal[
-    "url", "user", "here", "plain", "port", "hosts", "never", "name", "blind", "proxy", "address", "metadata", "redirect", "downgrade"
+    "url",
+    "user",
+    "here",
+    "plain",
+    "port",
+    "hosts",
+    "never",
+    "name",
+    "blind",
+    "proxy",
+    "address",
+    "metadata",
+    "redirect",
+    "downgrade",
 ]
 """What forbids a request."""
 
@@ -48,7 +87,9 @@ class NotAsked(t.Unreachable):
     `rule` says which, and `words` is the message without `advice`, for who reaches authors by other words.
     """
 
-    def __init__(self, words: str, rule: Rule, advice: str = "", *, status: int | None = None) -> None:
+    def __init__(
+        self, words: str, rule: Rule, advice: str = "", *, status: int | None = None
+    ) -> None:
         super().__init__(f"{words} {advice}".rstrip(), status=status)
         self.words, self.rule, self.advice = words, rule, advice
 
@@ -105,9 +146,17 @@ class PublicFetch:
         self._never = [_entry(host) for host in never]
         self._networks = [ipaddress.ip_network(network) for network in networks]
         self._resolve = resolve
-        self._http = HttpFetch(ca=ca, proxies=proxies, connect_seconds=seconds, keep_seconds=5.0, lookup=self._addresses)
+        self._http = HttpFetch(
+            ca=ca,
+            proxies=proxies,
+            connect_seconds=seconds,
+            keep_seconds=5.0,
+            lookup=self._addresses,
+        )
         way = target("http://any.invalid/", self._http.proxies, "").place
-        self._proxy = None if way.host == "any.invalid" else way  # what is asked for by http is asked of it itself, with no tunnel
+        self._proxy = (
+            None if way.host == "any.invalid" else way
+        )  # what is asked for by http is asked of it itself, with no tunnel
 
     async def __call__(self, request: Request) -> Response:
         """Send a request; return once the head of the answer is there.
@@ -120,11 +169,17 @@ class PublicFetch:
         words = f"{place} did not answer to the end within {self.seconds:g} seconds."
         hops = 0
         async with _until(until, words):
-            while (location := _redirect(answer := await self._http(request))) is not None and not self.give_redirects:
+            while (
+                location := _redirect(answer := await self._http(request))
+            ) is not None and not self.give_redirects:
                 await answer.aclose()
                 hops += 1
                 if hops > self.most_redirects or request.method not in ("GET", "HEAD"):
-                    rule = "which is not followed" if not self.most_redirects else "which is one too many"
+                    rule = (
+                        "which is not followed"
+                        if not self.most_redirects
+                        else "which is one too many"
+                    )
                     raise NotAsked(
                         f"{place} redirects to {_shown(_joined(request.url, location))} (status {answer.status}), {rule}.", "redirect",
                         "The document must stand at the address that was given for it.", status=answer.status,
@@ -152,28 +207,62 @@ class PublicFetch:
         try:
             place = target(url, _NO_PROXY, "").place
         except ValueError:
-            raise NotAsked(f"{_shown(url)} is no {'http or ' if self.plain else ''}https URL that can be asked.", "url") from None
+            raise NotAsked(
+                f"{_shown(url)} is no {'http or ' if self.plain else ''}https URL that can be asked.",
+                "url",
+            ) from None
         if "@" in urlsplit(url).netloc:
-            raise NotAsked(f"{place} is not asked with a user or a password in its URL.", "user", "Leave them out.")
+            raise NotAsked(
+                f"{place} is not asked with a user or a password in its URL.",
+                "user",
+                "Leave them out.",
+            )
         here = is_here(place.host)
         if here and not self.loopback:
-            raise NotAsked(f"{place} is this machine itself, which is not asked.", "here", "In development, loopback=True allows it.")
+            raise NotAsked(
+                f"{place} is this machine itself, which is not asked.",
+                "here",
+                "In development, loopback=True allows it.",
+            )
         if not place.secure and not here and not self.plain:
-            raise NotAsked(f"{place} is not asked, as only https is safe on the way.", "plain", "Use its https address.")
-        if place.port in _SHUNNED or (place.port < 1024 and place.port != (443 if place.secure else 80)):
+            raise NotAsked(
+                f"{place} is not asked, as only https is safe on the way.",
+                "plain",
+                "Use its https address.",
+            )
+        if place.port in _SHUNNED or (
+            place.port < 1024 and place.port != (443 if place.secure else 80)
+        ):
             usual = 443 if place.secure else 80
-            raise NotAsked(f"{place} is not asked, as no web server has that port.", "port", f"Use {usual}, or one from 1024 on.")
+            raise NotAsked(
+                f"{place} is not asked, as no web server has that port.",
+                "port",
+                f"Use {usual}, or one from 1024 on.",
+            )
         if self._hosts is not None and not any(_covers(entry, place.host) for entry in self._hosts):
-            raise NotAsked(f"{place} is not among the hosts that may be asked.", "hosts", "Name it in hosts= if it should be.")
+            raise NotAsked(
+                f"{place} is not among the hosts that may be asked.",
+                "hosts",
+                "Name it in hosts= if it should be.",
+            )
         if any(_covers(entry, place.host) for entry in self._never):
             raise _never(place)
         if (address := _address(place.host)) is not None:
             self._judge(address, place)
         elif _ALMOST_ADDRESS.fullmatch(place.host) or not _NAME.fullmatch(place.host):
-            raise NotAsked(f"{place} is not asked, as its host is neither a name nor an address in its usual spelling.", "name")
-        elif self._hosts is None and ("." not in place.host or place.host.endswith(_INSIDE)) and self._way_to(place) is not None:
+            raise NotAsked(
+                f"{place} is not asked, as its host is neither a name nor an address in its usual spelling.",
+                "name",
+            )
+        elif (
+            self._hosts is None
+            and ("." not in place.host or place.host.endswith(_INSIDE))
+            and self._way_to(place) is not None
+        ):
             raise NotAsked(  # it is known by its name only, which nobody vouches for, as a proxy resolves it
-                f"{place} is not asked of the proxy, as no public host has such a name.", "blind", "Name it in hosts= if it is yours."
+                f"{place} is not asked of the proxy, as no public host has such a name.",
+                "blind",
+                "Name it in hosts= if it is yours.",
             )
         if self._is_proxy(place) and self._way_to(place) is None:
             raise NotAsked(f"{place} is not asked, as it is the proxy itself.", "proxy")
@@ -181,10 +270,15 @@ class PublicFetch:
 
     def _way_to(self, place: Place) -> str | None:
         """The proxy through which a place is asked."""
-        return self._http.proxies.toward("https" if place.secure else "http", place.host, place.port)
+        return self._http.proxies.toward(
+            "https" if place.secure else "http", place.host, place.port
+        )
 
     def _is_proxy(self, place: Place) -> bool:
-        return self._proxy is not None and (place.host, place.port) == (self._proxy.host, self._proxy.port)
+        return self._proxy is not None and (place.host, place.port) == (
+            self._proxy.host,
+            self._proxy.port,
+        )
 
     def _judge(self, address: Address, place: Place) -> None:
         """Raises NotAsked for an address at which this place may not be."""
@@ -192,30 +286,51 @@ class PublicFetch:
             raise _never(place)
         if is_here(place.host):
             if not is_loopback(address):
-                raise NotAsked(f"{place} should be this machine and is not.", "address", "Look into its hosts file.")
+                raise NotAsked(
+                    f"{place} should be this machine and is not.",
+                    "address",
+                    "Look into its hosts file.",
+                )
             return
         kind = peculiarity(address)
-        if kind is None or (not is_metadata(address) and any(meant(address) in network for network in self._networks)):
+        if kind is None or (
+            not is_metadata(address)
+            and any(meant(address) in network for network in self._networks)
+        ):
             return
         secret = is_metadata(address)
         advice = "" if secret else "If it is your own network, allow that by networks=."
-        raise NotAsked(f"{place} is not asked, as it leads to {kind}.", "metadata" if secret else "address", advice)
+        raise NotAsked(
+            f"{place} is not asked, as it leads to {kind}.",
+            "metadata" if secret else "address",
+            advice,
+        )
 
     async def _addresses(self, place: Place) -> list[str]:
         """The addresses to connect to, each of them judged. Raises NotAsked and OSError."""
-        if self._is_proxy(place):  # which may stand inside; it is never what was asked for, as `_judged` says
+        if self._is_proxy(
+            place
+        ):  # which may stand inside; it is never what was asked for, as `_judged` says
             return [place.host]
         literal = _address(place.host)
-        found = [literal] if literal is not None else [_address(text) for text in await self._resolve(place.host, place.port)]
+        found = (
+            [literal]
+            if literal is not None
+            else [_address(text) for text in await self._resolve(place.host, place.port)]
+        )
         if not found:
             raise socket.gaierror(socket.EAI_NONAME, "it has no address")
         for address in found:
             if address is None:
-                raise NotAsked(f"{place} is not asked, as it leads to something that is no address.", "address")
+                raise NotAsked(
+                    f"{place} is not asked, as it leads to something that is no address.", "address"
+                )
             self._judge(address, place)
         return list(dict.fromkeys(map(str, found)))
 
-    def _onward(self, request: Request, place: Place, location: str, status: int) -> tuple[Request, Place]:
+    def _onward(
+        self, request: Request, place: Place, location: str, status: int
+    ) -> tuple[Request, Place]:
         """The request to where a redirect leads, and its place. Raises NotAsked."""
         url = _joined(request.url, location)
         words = f"{place} redirects to {_shown(url)} (status {status})"
@@ -223,9 +338,19 @@ class PublicFetch:
             onward = self._judged(url)
         except NotAsked as bad:
             raise NotAsked(f"{words}. {bad.words}", bad.rule, bad.advice, status=status) from None
-        if (place.secure and not onward.secure) or (is_here(onward.host) and not is_here(place.host)):
-            raise NotAsked(f"{words}, which is less safe than where it comes from, and not followed.", "downgrade", status=status)
-        headers = request.headers if onward == place else tuple(one for one in request.headers if one[0].lower() == "accept")
+        if (place.secure and not onward.secure) or (
+            is_here(onward.host) and not is_here(place.host)
+        ):
+            raise NotAsked(
+                f"{words}, which is less safe than where it comes from, and not followed.",
+                "downgrade",
+                status=status,
+            )
+        headers = (
+            request.headers
+            if onward == place
+            else tuple(one for one in request.headers if one[0].lower() == "accept")
+        )
         return replace(request, url=url, headers=headers), onward
 
 
@@ -301,7 +426,9 @@ def _address(text: str) -> Address | None:
 def _entry(host: str) -> str:
     """A host of an allow-list as it will be compared, with a dot ahead for all below it. Raises ValueError for what is none."""
     name = host.removeprefix("*.")
-    return host[1 : len(host) - len(name)] + _usual(target(f"https://{bracketed(name)}/", _NO_PROXY, "").place.host)
+    return host[1 : len(host) - len(name)] + _usual(
+        target(f"https://{bracketed(name)}/", _NO_PROXY, "").place.host
+    )
 
 
 def _covers(entry: str, host: str) -> bool:
@@ -315,7 +442,9 @@ def _usual(host: str) -> str:
 
 
 def _never(place: Place) -> NotAsked:
-    return NotAsked(f"{place} is among the hosts that are never asked.", "never", "They are those of never=.")
+    return NotAsked(
+        f"{place} is among the hosts that are never asked.", "never", "They are those of never=."
+    )
 
 
 def _shown(url: str) -> str:

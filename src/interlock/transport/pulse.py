@@ -31,7 +31,9 @@ class Pulse:
         self._old: dict[Reply, asyncio.Task[None] | None] = {}
         self._listening: set[Reply] = set()
         self._cancelled: set[Reply] = set()
-        self.errands: dict[Errand, None] = {}  # calls that have sent nothing yet, and may never need more than that
+        self.errands: dict[
+            Errand, None
+        ] = {}  # calls that have sent nothing yet, and may never need more than that
         self._bodies: dict[object, tuple[asyncio.Task[object], float]] = {}
         self._late: set[object] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -50,7 +52,14 @@ class Pulse:
         self.errands.pop(errand, None)
         self._look_whether_empty()
 
-    def add(self, reply: Reply, receive: Receive, owner: asyncio.Task[Any] | None = None, *, listens: bool = False) -> None:
+    def add(
+        self,
+        reply: Reply,
+        receive: Receive,
+        owner: asyncio.Task[Any] | None = None,
+        *,
+        listens: bool = False,
+    ) -> None:
         """Note a response that a task sends, the current one where none is named."""
         self._young[reply] = (owner or asyncio.current_task(), receive)
         if listens:
@@ -139,7 +148,9 @@ class Pulse:
             reply.age += 1
             if reply.cancels:
                 if reply.watch is None and reply.age > 1:
-                    reply.watch = asyncio.get_running_loop().create_task(self._watch(reply, owner, receive))
+                    reply.watch = asyncio.get_running_loop().create_task(
+                        self._watch(reply, owner, receive)
+                    )
                     self._grow_old(reply, owner)
             elif reply.age > _STREAM_AFTER:
                 if reply.answer.primes:
@@ -160,7 +171,9 @@ class Pulse:
         self._young.pop(reply, None)
         self._old[reply] = owner if reply.cancels else None
 
-    async def _watch(self, reply: Reply, owner: asyncio.Task[None] | None, receive: Receive) -> None:
+    async def _watch(
+        self, reply: Reply, owner: asyncio.Task[None] | None, receive: Receive
+    ) -> None:
         """Wait for the client to go away: that cancels the call (`HTM-14`)."""
         await gone(receive)
         if reply in self._old and not reply.answer.ended and owner is not None:

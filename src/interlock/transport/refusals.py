@@ -57,7 +57,14 @@ def resolve(url: str, reference: str) -> str | None:
             return None
         if ours.scheme == theirs.scheme:
             return target if _port(ours) == _port(theirs) else None
-        return target if ours.scheme == "http" and theirs.scheme == "https" and _port(ours) == 80 and _port(theirs) == 443 else None
+        return (
+            target
+            if ours.scheme == "http"
+            and theirs.scheme == "https"
+            and _port(ours) == 80
+            and _port(theirs) == 443
+            else None
+        )
     except ValueError:
         return None
 
@@ -70,7 +77,9 @@ def session_of(response: Response) -> str | None:
     """The id of the session that an answer begins. Raises ProtocolError for one that no header can hold (`HTL-38`)."""
     id = response.headers.get("mcp-session-id")
     if id is not None and not (id and all("!" <= c <= "~" for c in id)):
-        raise t.ProtocolError("The server gave a session id with characters that it may not have, so that it cannot be sent back.")
+        raise t.ProtocolError(
+            "The server gave a session id with characters that it may not have, so that it cannot be sent back."
+        )
     return id
 
 
@@ -80,9 +89,22 @@ def error_of(body: bytes) -> t.McpError | None:
         envelope = jsonrpc.open_envelope(body)
     except Malformed:
         try:
-            said = msgspec.json.decode(body, type=dict[str, Any]).get("error")  # an error whose id is null, or that has none
-            return t.McpError(int(said["code"]), str(said["message"]), said.get("data")) if isinstance(said, dict) else None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError, ValueError):
+            said = msgspec.json.decode(body, type=dict[str, Any]).get(
+                "error"
+            )  # an error whose id is null, or that has none
+            return (
+                t.McpError(int(said["code"]), str(said["message"]), said.get("data"))
+                if isinstance(said, dict)
+                else None
+            )
+        except (
+            msgspec.DecodeError,
+            UnicodeDecodeError,
+            RecursionError,
+            KeyError,
+            TypeError,
+            ValueError,
+        ):
             return None
     if envelope.error is UNSET or envelope.error is None:
         return None
@@ -94,7 +116,12 @@ def refusal(url: str, response: Response, body: bytes) -> t.Unreachable:
     status = response.status
     error = error_of(body)
     said = f": {error.message}" if error is not None else f": {shown(body)}" if body else ""
-    advice = _ADVICE.get(status, "The server, or a proxy before it, is in trouble: its log should say more." if status >= 500 else "")
+    advice = _ADVICE.get(
+        status,
+        "The server, or a proxy before it, is in trouble: its log should say more."
+        if status >= 500
+        else "",
+    )
     later = response.headers.get("retry-after", "")
     if later.isdecimal() and len(later) < 9 and may_pass(status):
         advice = f"{advice} It asks to wait {later} seconds.".strip()
@@ -104,5 +131,9 @@ def refusal(url: str, response: Response, body: bytes) -> t.Unreachable:
 
 def shown(body: bytes) -> str:
     """The beginning of a body that nobody can read, in one line."""
-    text = " ".join("".join(c if c.isprintable() else " " for c in body[:_WORDS].decode("utf-8", "replace")).split())
+    text = " ".join(
+        "".join(
+            c if c.isprintable() else " " for c in body[:_WORDS].decode("utf-8", "replace")
+        ).split()
+    )
     return f"{text}..." if len(body) > _WORDS else text

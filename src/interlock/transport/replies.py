@@ -19,7 +19,9 @@ Pairs = tuple[tuple[bytes, bytes], ...]
 HOLD = "interlock.hold"
 """The key of the ASGI scope under which a server that can leaves who holds a response whose task has ended (see Holder)."""
 
-_PATIENCE = 256 * 1024  # bytes that wait to be written, beyond which who sends much is asked to wait
+_PATIENCE = (
+    256 * 1024
+)  # bytes that wait to be written, beyond which who sends much is asked to wait
 _STALLED = 60.0  # seconds that a client may take nothing in before it is given up
 _EVENT_HEADERS: Pairs = (
     (b"content-type", EVENTS),
@@ -70,8 +72,22 @@ class Reply:
         "watch",
     )
 
-    def __init__(self, answer: Answer, send: Send, connection: ServerConnection | None, *, headers: Pairs = (), cancels: bool) -> None:
-        self.answer, self.send, self.connection, self.headers, self.cancels = answer, send, connection, headers, cancels
+    def __init__(
+        self,
+        answer: Answer,
+        send: Send,
+        connection: ServerConnection | None,
+        *,
+        headers: Pairs = (),
+        cancels: bool,
+    ) -> None:
+        self.answer, self.send, self.connection, self.headers, self.cancels = (
+            answer,
+            send,
+            connection,
+            headers,
+            cancels,
+        )
         self.first: asyncio.Future[None] | None = None  # done once it is clear what the response is
         self.age = 0
         self.watch: asyncio.Task[None] | None = None
@@ -149,7 +165,12 @@ class Reply:
             return False
         if self._flushing is not None:
             await self._flushing
-        if not self._open or self.answer.ended or self.answer.detached or not holder.hold(self._gone, self._pour):
+        if (
+            not self._open
+            or self.answer.ended
+            or self.answer.detached
+            or not holder.hold(self._gone, self._pour)
+        ):
             return False
         self._holder, self._done, self.send = holder, done, _nowhere
         self._pour()
@@ -189,7 +210,9 @@ class Reply:
             return
         if self.first is not None and (answer.begun or answer.ended) and not self.first.done():
             self.first.set_result(None)
-        if answer.begun and self._flushing is None and (self._open or not answer.ended):  # else `finish` writes all of it
+        if (
+            answer.begun and self._flushing is None and (self._open or not answer.ended)
+        ):  # else `finish` writes all of it
             self._flushing = self._loop.create_task(self._flush())
         if answer.ended and self.over is not None:
             over, self.over = self.over, None
@@ -202,11 +225,19 @@ class Reply:
             async with asyncio.timeout(None) as stall:
                 if not self._open:
                     self._open = True
-                    await send({"type": "http.response.start", "status": 200, "headers": [*_EVENT_HEADERS, *self.headers]})
+                    await send(
+                        {
+                            "type": "http.response.start",
+                            "status": 200,
+                            "headers": [*_EVENT_HEADERS, *self.headers],
+                        }
+                    )
                 while piece := answer.take():
                     stall.reschedule(self._loop.time() + _STALLED)
                     if answer.ended and not answer.waiting:
-                        await send({"type": "http.response.body", "body": piece, "more_body": False})
+                        await send(
+                            {"type": "http.response.body", "body": piece, "more_body": False}
+                        )
                         return
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
                     if self._room is not None:
@@ -224,7 +255,9 @@ class Reply:
 
     async def finish(self, status: int = 200, headers: Pairs = ()) -> None:
         """Send what there is to the end: the JSON body where no event stream has begun. Call it once the answer has ended."""
-        if self.answer.begun and not self._open and self._flushing is None:  # a short stream, which is there as a whole
+        if (
+            self.answer.begun and not self._open and self._flushing is None
+        ):  # a short stream, which is there as a whole
             self._open = True
             head = [*_EVENT_HEADERS, *self.headers]
             await self.send({"type": "http.response.start", "status": 200, "headers": head})
@@ -242,9 +275,13 @@ async def _nowhere(message: Message) -> None:
     """The `send` of a response that rests."""
 
 
-async def send_body(send: Send, status: int, body: bytes, kind: bytes = JSON, headers: Pairs = ()) -> None:
+async def send_body(
+    send: Send, status: int, body: bytes, kind: bytes = JSON, headers: Pairs = ()
+) -> None:
     """Send a whole response."""
-    head: list[tuple[bytes, bytes]] = [*headers] if status == 204 else [(b"content-length", b"%d" % len(body)), *headers]
+    head: list[tuple[bytes, bytes]] = (
+        [*headers] if status == 204 else [(b"content-length", b"%d" % len(body)), *headers]
+    )
     if body:
         head.append((b"content-type", kind))
     await send({"type": "http.response.start", "status": status, "headers": head})

@@ -32,7 +32,9 @@ log = logging.getLogger("interlock.server")
 
 DEFAULT_MOST_CALLS = 4096
 _CLEAN_UP = 5.0  # seconds that cancelled calls have to put things in order
-MOST_QUEUED = 8 * 1024 * 1024  # bytes beyond which a peer that does not read is told less: no progress, no log
+MOST_QUEUED = (
+    8 * 1024 * 1024
+)  # bytes beyond which a peer that does not read is told less: no progress, no log
 _DROPPABLE = frozenset({"notifications/progress", "notifications/message"})
 Transmit = Callable[[list[tuple[Route, Frame]]], None]
 
@@ -61,10 +63,19 @@ class Serving:
         self.handler, self.connection, self.most_calls = handler, connection, most_calls
         self._headers, self._release = headers, release
         self.running: dict[CallId, asyncio.Task[None]] = {}
-        self.denied: tuple[tuple[str, ...], ...] = ()  # the scopes that were lacking, for each call that was refused for it
-        self._transmit, self._drain, self._queued, self._on_notification = transmit, drain, queued, on_notification
+        self.denied: tuple[
+            tuple[str, ...], ...
+        ] = ()  # the scopes that were lacking, for each call that was refused for it
+        self._transmit, self._drain, self._queued, self._on_notification = (
+            transmit,
+            drain,
+            queued,
+            on_notification,
+        )
         self._waiting: dict[t.RequestId, asyncio.Future[Any]] = {}
-        self._cancelled: dict[asyncio.Task[Any] | None, None] = {}  # a set would be three times as large, and there are many of these
+        self._cancelled: dict[
+            asyncio.Task[Any] | None, None
+        ] = {}  # a set would be three times as large, and there are many of these
         self._loop = asyncio.get_running_loop()
         self._flush_is_due = False
         self._taking = False  # frames are being taken in, and a flush follows
@@ -103,7 +114,10 @@ class Serving:
         if left:
             _, stubborn = await asyncio.wait(left, timeout=_CLEAN_UP)
             if stubborn:
-                log.error("%d calls do not end though they were cancelled; the server goes on without them", len(stubborn))
+                log.error(
+                    "%d calls do not end though they were cancelled; the server goes on without them",
+                    len(stubborn),
+                )
         self.running.clear()
 
     async def run(self, event: RequestReceived) -> None:
@@ -113,7 +127,11 @@ class Serving:
     def exchange(self, event: RequestReceived) -> Exchange:
         """A request as its handler sees it."""
         id = event.id
-        asker = Direct(event.caller, partial(self._ask, id)) if event.caller.era is Era.HANDSHAKE else MUTE
+        asker = (
+            Direct(event.caller, partial(self._ask, id))
+            if event.caller.era is Era.HANDSHAKE
+            else MUTE
+        )
         notify = partial(self._notify, id)
         return Exchange(
             event.method, event.params, event.caller, event.meta, notify, asker, self._headers, self._drain, self._release
@@ -125,7 +143,9 @@ class Serving:
         task = asyncio.current_task()
         try:
             result = await work
-            if task not in self._cancelled:  # else it has eaten its cancelling, and the id may be another call's by now
+            if (
+                task not in self._cancelled
+            ):  # else it has eaten its cancelling, and the id may be another call's by now
                 connection.respond(id, result)
         except t.McpError as bad:
             if task not in self._cancelled:
@@ -150,7 +170,10 @@ class Serving:
 
     def is_full(self, elsewhere: int = 0) -> bool:
         """Whether as many requests run as may, `elsewhere` of them not in tasks of ours; listens on the peer's behalf do not count."""
-        return sum(not isinstance(id, SessionListen) for id in self.running) + elsewhere >= self.most_calls
+        return (
+            sum(not isinstance(id, SessionListen) for id in self.running) + elsewhere
+            >= self.most_calls
+        )
 
     def refuse(self, event: RequestReceived) -> None:
         """Answer a request that is one too many."""
@@ -162,7 +185,11 @@ class Serving:
     def take(self, event: ServerEvent) -> None:
         """Act on one event of the connection."""
         if type(event) is RequestReceived:
-            if len(self.running) >= self.most_calls and not isinstance(event.id, SessionListen) and self.is_full():
+            if (
+                len(self.running) >= self.most_calls
+                and not isinstance(event.id, SessionListen)
+                and self.is_full()
+            ):
                 self.refuse(event)
             else:
                 task = _start(self.run(event), self._loop)
@@ -220,13 +247,17 @@ class Serving:
 
 if sys.version_info >= (3, 12):
 
-    def _start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
+    def _start(
+        work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
+    ) -> asyncio.Task[None]:
         """A task that begins at once: a call that never waits is answered in the turn of the loop in which it came."""
         return asyncio.Task(work, loop=loop, eager_start=True)
 
 else:
 
-    def _start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
+    def _start(
+        work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
+    ) -> asyncio.Task[None]:
         """A task that begins in the next turn of the loop."""
         return loop.create_task(work)
 

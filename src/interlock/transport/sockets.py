@@ -57,7 +57,9 @@ async def connect(address: Address, *, limit: int = DEFAULT_LIMIT) -> PipeChanne
 class Socket:
     """A client's transport to a server that listens at a Unix or TCP address; `tap` sees every frame."""
 
-    def __init__(self, address: Address, *, limit: int = DEFAULT_LIMIT, tap: Tap | None = None) -> None:
+    def __init__(
+        self, address: Address, *, limit: int = DEFAULT_LIMIT, tap: Tap | None = None
+    ) -> None:
         self.address, self._limit, self._tap = address, limit, tap
         self._duplex: Duplex | None = None
 

@@ -25,7 +25,20 @@ from .pipes import PipeChannel, ThreadChannel, open_pipe_channel
 _STDERR_TAIL = 8 * 1024
 _LAST_WORDS = 0.5  # seconds in which what a child wrote before its end may still arrive
 _INHERITED = frozenset(
-    ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER", "TZ", "VIRTUAL_ENV"]
+    [
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "TMPDIR",
+        "USER",
+        "TZ",
+        "VIRTUAL_ENV",
+    ]
     if sys.platform != "win32"
     else [
         "APPDATA",
@@ -82,7 +95,11 @@ async def own_streams(limit: int = DEFAULT_LIMIT) -> AsyncIterator[PipeChannel |
 
 def _stderr_writer() -> io.TextIOWrapper:
     return io.TextIOWrapper(
-        io.FileIO(2, "w", closefd=False), encoding="utf-8", errors="backslashreplace", line_buffering=True, write_through=True
+        io.FileIO(2, "w", closefd=False),
+        encoding="utf-8",
+        errors="backslashreplace",
+        line_buffering=True,
+        write_through=True,
     )
 
 
@@ -136,15 +153,21 @@ class Stdio:
             self._process = await asyncio.shield(starting)
         except asyncio.CancelledError:
             with contextlib.suppress(OSError):
-                self._process = await starting  # the thread cannot be called back: `aclose` ends what it starts
+                self._process = (
+                    await starting
+                )  # the thread cannot be called back: `aclose` ends what it starts
             raise
         except OSError as bad:
-            raise t.Unreachable(f"The server could not be started: {' '.join(self.command)}: {bad.strerror or bad}") from bad
+            raise t.Unreachable(
+                f"The server could not be started: {' '.join(self.command)}: {bad.strerror or bad}"
+            ) from bad
         process = self._process
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise t.Unreachable("The server was started without pipes.")
         self._stderr.attach(os.dup(process.stderr.fileno()))
-        channel = open_pipe_channel(os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno()), limit=self._limit)
+        channel = open_pipe_channel(
+            os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno()), limit=self._limit
+        )
         for stream in (process.stdin, process.stdout, process.stderr):
             stream.close()
         self._duplex = Duplex(channel, tap=self._tap)
@@ -198,7 +221,8 @@ class Stdio:
             stderr=subprocess.PIPE,
             env=self._env,
             cwd=self._cwd,
-            start_new_session=sys.platform != "win32",  # a signal for us (Ctrl-C) is not one for the child
+            start_new_session=sys.platform
+            != "win32",  # a signal for us (Ctrl-C) is not one for the child
         )
 
     async def _explained(self, bad: t.Unreachable) -> t.Unreachable:
@@ -206,7 +230,9 @@ class Stdio:
         if self._process is None:
             return bad
         if self._ending is None or self._ending.done():
-            self._ending = asyncio.ensure_future(_exit_code(self._process, 0.5))  # one look for all calls that wait
+            self._ending = asyncio.ensure_future(
+                _exit_code(self._process, 0.5)
+            )  # one look for all calls that wait
         code = await asyncio.shield(self._ending)
         if code is None:
             return bad
@@ -241,7 +267,9 @@ async def _exit_code(process: subprocess.Popen[bytes], seconds: float) -> int | 
     return process.poll()
 
 
-def _watch(process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None]) -> Callable[[], None]:
+def _watch(
+    process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None]
+) -> Callable[[], None]:
     """Set `ended` when the child ends; returns how to stop watching."""
 
     def settle() -> None:

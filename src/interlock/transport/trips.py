@@ -19,15 +19,28 @@ from .conversation import Conversation, read_result
 from .eventstream import EventStream, Sleep, is_events
 from .heads import without_secrets
 from .letters import Letterhead
-from .refusals import SessionGone, error_of, is_stranger, may_pass, refusal, resolve, session_of, shown
+from .refusals import (
+    SessionGone,
+    error_of,
+    is_stranger,
+    may_pass,
+    refusal,
+    resolve,
+    session_of,
+    shown,
+)
 
 _MOST_REDIRECTS = 5
 _MOST_RECONNECTS = 5  # that fail in a row
 _UNTIMED = contextlib.nullcontext()
 _LONGEST_REFUSAL = 1024 * 1024
 _FAREWELL = 0.2  # seconds that the end of a stream may take after the answer that it was for
-_MODERN = frozenset({t.HEADER_MISMATCH, t.MISSING_CLIENT_CAPABILITY, t.UNSUPPORTED_PROTOCOL_VERSION})
-_OPENING = frozenset({"server/discover", "initialize"})  # they may come twice; a call is only repeated with an id of its own (`HTM-18`)
+_MODERN = frozenset(
+    {t.HEADER_MISMATCH, t.MISSING_CLIENT_CAPABILITY, t.UNSUPPORTED_PROTOCOL_VERSION}
+)
+_OPENING = frozenset(
+    {"server/discover", "initialize"}
+)  # they may come twice; a call is only repeated with an id of its own (`HTM-18`)
 
 
 class Trips:
@@ -46,7 +59,14 @@ class Trips:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         authorized: Authorized | None = None,
     ) -> None:
-        self.url, self.fetch, self.letters, self.conversation, self.limit, self.tap = url, fetch, letters, conversation, limit, tap
+        self.url, self.fetch, self.letters, self.conversation, self.limit, self.tap = (
+            url,
+            fetch,
+            letters,
+            conversation,
+            limit,
+            tap,
+        )
         self.session: str | None = None
         self._sleep, self._spawn, self._authorized = sleep, spawn, authorized
 
@@ -64,14 +84,20 @@ class Trips:
             if self.tap is not None:
                 self.tap("client", frame)
             aside = x.method == "subscriptions/listen"
-            request = Request("POST", self.url, headers, frame, again=x.method in _OPENING, aside=aside)
+            request = Request(
+                "POST", self.url, headers, frame, again=x.method in _OPENING, aside=aside
+            )
             response = await self.send(request, x.unhurried)
             session = session_of(response) if greets else None
-            if response.status == 200 and response.headers.get("content-type", "").lower().startswith("application/json"):
+            if response.status == 200 and response.headers.get(
+                "content-type", ""
+            ).lower().startswith("application/json"):
                 body = await response.read(self.limit)
                 self.take(body, x.asker, id)
                 if not future.done():
-                    raise t.ProtocolError(f"The server's answer to {x.method} is no answer to it: {shown(body)}")
+                    raise t.ProtocolError(
+                        f"The server's answer to {x.method} is no answer to it: {shown(body)}"
+                    )
             elif is_events(response):
                 stream, response = response, None
                 await self._follow(stream, x, id, future)
@@ -87,7 +113,9 @@ class Trips:
                 words += " Whether it took effect is not known; call it again only where that does no harm."
             raise Lost(words) from bad
         except asyncio.CancelledError:
-            if handshake and not greets:  # `HTL-22`; in the stateless era closing the stream says it
+            if (
+                handshake and not greets
+            ):  # `HTL-22`; in the stateless era closing the stream says it
                 conversation.give_up(id, "the client no longer waits for the answer")
             raise
         finally:
@@ -95,14 +123,20 @@ class Trips:
             if response is not None:
                 await response.aclose()
 
-    async def send(self, request: Request, unhurried: Unhurried = contextlib.nullcontext) -> Response:
+    async def send(
+        self, request: Request, unhurried: Unhurried = contextlib.nullcontext
+    ) -> Response:
         """Send a request; redirects are followed within the origin, and from http to https of the same host.
 
         In the time of `unhurried` a person may be asked to log in.
         """
         permanent = request.url == self.url
         for _ in range(_MOST_REDIRECTS + 1):
-            response = await (self.fetch(request) if self._authorized is None else self._ask(self._authorized, request, unhurried))
+            response = await (
+                self.fetch(request)
+                if self._authorized is None
+                else self._ask(self._authorized, request, unhurried)
+            )
             if response.status not in (301, 302, 307, 308) or "location" not in response.headers:
                 return response
             await response.aclose()
@@ -117,9 +151,13 @@ class Trips:
             if permanent:
                 self.url = target
             request = replace(request, url=target)
-        raise t.Unreachable(f"{without_secrets(self.url)} redirects more than {_MOST_REDIRECTS} times. Is that the right address?")
+        raise t.Unreachable(
+            f"{without_secrets(self.url)} redirects more than {_MOST_REDIRECTS} times. Is that the right address?"
+        )
 
-    async def _ask(self, authorized: Authorized, request: Request, unhurried: Unhurried) -> Response:
+    async def _ask(
+        self, authorized: Authorized, request: Request, unhurried: Unhurried
+    ) -> Response:
         """Send a request with what authorizes it; again where that had to be renewed."""
         tries = 0
         while True:
@@ -128,7 +166,9 @@ class Trips:
             response = await self.fetch(signed)
             tries += 1
             try:
-                with unhurried() if response.status >= 400 else _UNTIMED:  # else there is nothing to ask a person
+                with (
+                    unhurried() if response.status >= 400 else _UNTIMED
+                ):  # else there is nothing to ask a person
                     again = await authorized.heed(signed, response, tries)
             except BaseException:
                 await response.aclose()
@@ -147,19 +187,30 @@ class Trips:
             )
         error = error_of(body)
         unknown_method = error is not None and error.code == t.METHOD_NOT_FOUND
-        if status == 404 and self.session is not None and x.method != "initialize" and not unknown_method:
-            return SessionGone("The server has ended the session; open the client anew.", status=404)
+        if (
+            status == 404
+            and self.session is not None
+            and x.method != "initialize"
+            and not unknown_method
+        ):
+            return SessionGone(
+                "The server has ended the session; open the client anew.", status=404
+            )
         if (
             error is None or status == 401 or (x.method in _OPENING and not is_stranger(status))
         ):  # `ERA-15`: that is no verdict, whatever the body
             return refusal(self.url, response, body)
-        if x.method == "initialize" and error.code not in _MODERN:  # perhaps a server of HTTP with SSE, which takes no POST here (`ERA-12`)
+        if (
+            x.method == "initialize" and error.code not in _MODERN
+        ):  # perhaps a server of HTTP with SSE, which takes no POST here (`ERA-12`)
             bad = refusal(self.url, response, body)
             bad.__cause__ = error
             return bad
         return error
 
-    async def _follow(self, response: Response, x: Exchange, id: t.RequestId, future: asyncio.Future[Any]) -> None:
+    async def _follow(
+        self, response: Response, x: Exchange, id: t.RequestId, future: asyncio.Future[Any]
+    ) -> None:
         """Read the stream of a call until its answer; a stream that breaks is taken up again where it can be (`HTL-18`, `HTL-19`)."""
         stream = EventStream(self.limit)
         failed, answered = 0, False
@@ -213,7 +264,9 @@ class Trips:
         if self.tap is not None:
             self.tap("client", frame)
         headers = self.letters.message(self.conversation.connection.revision, self.session)
-        response = await self.send(Request("POST", self.url, headers, frame, again=True, aside=aside))
+        response = await self.send(
+            Request("POST", self.url, headers, frame, again=True, aside=aside)
+        )
         try:
             if response.status >= 300:
                 raise refusal(self.url, response, await response.read(_LONGEST_REFUSAL))
@@ -230,8 +283,12 @@ class Trips:
         session, self.session = self.session, None
         if session is not None:
             headers = self.letters.get(self.conversation.connection.revision, session, None)
-            request = Request("DELETE", self.url, headers, aside=True)  # with the token that there is; nobody logs in to say goodbye
-            response = await self.fetch(request if self._authorized is None else await self._authorized.sign(request))
+            request = Request(
+                "DELETE", self.url, headers, aside=True
+            )  # with the token that there is; nobody logs in to say goodbye
+            response = await self.fetch(
+                request if self._authorized is None else await self._authorized.sign(request)
+            )
             await response.aclose()
 
 

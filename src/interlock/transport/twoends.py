@@ -30,8 +30,12 @@ from .serve import Serving
 if TYPE_CHECKING:
     from .asgi import HttpApp
 
-_OURS = "sse-"  # how ids of this transport's sessions begin: those of the other one have no stream here
-_MOST_QUEUED = 64 * 1024 * 1024  # bytes that wait for a client that does not read, beyond which its stream is ended
+_OURS = (
+    "sse-"  # how ids of this transport's sessions begin: those of the other one have no stream here
+)
+_MOST_QUEUED = (
+    64 * 1024 * 1024
+)  # bytes that wait for a client that does not read, beyond which its stream is ended
 
 
 class _Posted(Struct, array_like=True, frozen=True):
@@ -106,12 +110,20 @@ class TwoEndpoints:
             if accepts(headers, EVENTS):
                 await self._listen(scope, receive, send)
             else:
-                await app.refuse(send, error(406, t.INVALID_REQUEST, "Not acceptable: the answer is text/event-stream"))
+                await app.refuse(
+                    send,
+                    error(
+                        406, t.INVALID_REQUEST, "Not acceptable: the answer is text/event-stream"
+                    ),
+                )
         elif path == "/messages" and scope["method"] == "POST":
             await self._post(scope, headers, receive, send)
         else:
             allow = b"GET" if path == "/sse" else b"POST"
-            await app.refuse(send, error(405, t.INVALID_REQUEST, "Method not allowed", headers=[(b"allow", allow)]))
+            await app.refuse(
+                send,
+                error(405, t.INVALID_REQUEST, "Method not allowed", headers=[(b"allow", allow)]),
+            )
 
     def hear_note(self, session: str, note: str) -> None:
         """A frame was posted to another worker."""
@@ -160,7 +172,9 @@ class TwoEndpoints:
         reply = Reply(Answer(name=None), send, None, cancels=False)
         line = self._lines[id] = Line(app, reply, principal)
         app.pulse.add(reply, receive, listens=True)
-        reply.push(event(f"{scope.get('root_path', '')}/messages?session={id}".encode(), name="endpoint"))  # `HPS-02`
+        reply.push(
+            event(f"{scope.get('root_path', '')}/messages?session={id}".encode(), name="endpoint")
+        )  # `HPS-02`
         reply.begin()
         app.chronicle.session("opened", id, scope)
         try:
@@ -171,23 +185,41 @@ class TwoEndpoints:
             app.pulse.discard(reply)
             reply.lose()
             app.chronicle.session("ended", id, scope)
-            await asyncio.shield(asyncio.gather(line.serving.aclose(), app.store.sessions.end(id), return_exceptions=True))
+            await asyncio.shield(
+                asyncio.gather(
+                    line.serving.aclose(), app.store.sessions.end(id), return_exceptions=True
+                )
+            )
 
-    async def _post(self, scope: dict[str, Any], headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _post(
+        self, scope: dict[str, Any], headers: dict[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
         app = self._app
         body = await app.read_body(headers, receive, send)
         if body is None:
             return
         if headers.get(b"content-type", b"").split(b";", 1)[0].strip().lower() != JSON:
-            await app.refuse(send, error(415, t.INVALID_REQUEST, "Unsupported media type: the body must be sent as application/json"))
+            await app.refuse(
+                send,
+                error(
+                    415,
+                    t.INVALID_REQUEST,
+                    "Unsupported media type: the body must be sent as application/json",
+                ),
+            )
             return
         id = (parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session") or [""])[0]
-        session = await app.store.sessions.load(id, now=time.time()) if id.startswith(_OURS) else None
+        session = (
+            await app.store.sessions.load(id, now=time.time()) if id.startswith(_OURS) else None
+        )
         principal = scope.get(PRINCIPAL)
         if session is None or session.principal != (None if principal is None else principal.key):
             if session is not None:
                 app.chronicle.stolen(id, scope)
-            await app.refuse(send, error(404, t.INVALID_REQUEST, "Session not found: open a stream at /sse first"))
+            await app.refuse(
+                send,
+                error(404, t.INVALID_REQUEST, "Session not found: open a stream at /sse first"),
+            )
             return
         if (line := self._lines.get(id)) is not None:
             line.take(body, principal)

@@ -38,7 +38,9 @@ def lacking() -> str:
 def listening_socket(host: str, port: int) -> socket.socket:
     """A socket that listens. Raises OSError with words that name the address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio turns Nagle's delay off only where TCP is said
+    made = socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # asyncio turns Nagle's delay off only where TCP is said
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
@@ -91,7 +93,9 @@ async def serve_http(
     config.load()
     server.lifespan = config.lifespan_class(config)
     address = sock.getsockname()
-    watching = asyncio.get_running_loop().create_task(_watch(server, app.limits.stall_seconds / LOOKS))
+    watching = asyncio.get_running_loop().create_task(
+        _watch(server, app.limits.stall_seconds / LOOKS)
+    )
     try:
         await server.startup(sockets=[sock])
         if on_ready is not None:
@@ -101,7 +105,12 @@ async def serve_http(
         waiting = _let_in(sock)
         for listener in server.servers:  # take no more
             listener.close()
-        make = partial(protocol, config=config, server_state=server.server_state, app_state=server.lifespan.state)
+        make = partial(
+            protocol,
+            config=config,
+            server_state=server.server_state,
+            app_state=server.lifespan.state,
+        )
         for each in waiting:
             await asyncio.get_running_loop().connect_accepted_socket(make, each)
         await asyncio.sleep(min(_LINGER, grace))

@@ -76,7 +76,9 @@ class PaginatedParams(Params, frozen=True, kw_only=True):
     cursor: str | None = None
 
 
-CacheScope = Literal["public", "private"]  # whether all may be served a kept result, or only the principal that got it
+CacheScope = Literal[
+    "public", "private"
+]  # whether all may be served a kept result, or only the principal that got it
 
 
 class CacheableResult(Result, frozen=True, kw_only=True):

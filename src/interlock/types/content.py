@@ -76,14 +76,18 @@ class ToolUseContent(WireType, frozen=True, kw_only=True, tag_field="type", tag=
     meta: JSONObject | None = field(default=None, name="_meta")
 
 
-class UnknownContent(WireType, frozen=True, kw_only=True, tag_field="type", tag="interlock/unknown"):
+class UnknownContent(
+    WireType, frozen=True, kw_only=True, tag_field="type", tag="interlock/unknown"
+):
     """A block of a kind that this version does not know, kept whole so that nothing is lost when it is passed on."""
 
     block: JSONObject
 
 
 # What a tool's result or a prompt's message may hold.
-ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | UnknownContent
+ContentBlock = (
+    TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | UnknownContent
+)
 
 
 class ToolResultContent(WireType, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
@@ -97,7 +101,11 @@ class ToolResultContent(WireType, frozen=True, kw_only=True, tag_field="type", t
 
 
 # What a sampling message may hold.
-SamplingContent = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent | UnknownContent
+SamplingContent = (
+    TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent | UnknownContent
+)
 
 # The kinds of block that the protocol knows, as `type` says them.
-ContentType = Literal["text", "image", "audio", "resource_link", "resource", "tool_use", "tool_result"]
+ContentType = Literal[
+    "text", "image", "audio", "resource_link", "resource", "tool_use", "tool_result"
+]

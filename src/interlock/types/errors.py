@@ -56,7 +56,9 @@ class Forbidden(McpError):
         self.scopes = tuple(dict.fromkeys(scopes))
         words = f"Forbidden: this needs {'the scopes' if len(self.scopes) > 1 else 'the scope'} {' '.join(self.scopes)}"
         super().__init__(
-            FORBIDDEN, message or (words if scopes else "Forbidden"), {"requiredScopes": list(self.scopes)} if scopes else None
+            FORBIDDEN,
+            message or (words if scopes else "Forbidden"),
+            {"requiredScopes": list(self.scopes)} if scopes else None,
         )
 
 
@@ -67,7 +69,14 @@ class Unreachable(InterlockError):
     with an HTTP status that says no.
     """
 
-    def __init__(self, message: str, *, exit_code: int | None = None, stderr: str = "", status: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        exit_code: int | None = None,
+        stderr: str = "",
+        status: int | None = None,
+    ) -> None:
         super().__init__(message)
         self.exit_code, self.stderr, self.status = exit_code, stderr, status
 
@@ -75,7 +84,11 @@ class Unreachable(InterlockError):
         words = str(self.args[0])
         if self.exit_code is not None:
             words += f" (exit code {self.exit_code})"
-        return f"{words}\n--- last lines of its stderr ---\n{self.stderr.rstrip()}" if self.stderr else words
+        return (
+            f"{words}\n--- last lines of its stderr ---\n{self.stderr.rstrip()}"
+            if self.stderr
+            else words
+        )
 
 
 class TimedOut(Unreachable):

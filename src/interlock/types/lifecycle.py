@@ -6,11 +6,31 @@ from typing import Any, Literal
 
 from msgspec import field
 
-from .base import CacheableResult, Implementation, JSONObject, Params, ProgressToken, RequestId, Result, WireType
+from .base import (
+    CacheableResult,
+    Implementation,
+    JSONObject,
+    Params,
+    ProgressToken,
+    RequestId,
+    Result,
+    WireType,
+)
 
 # The levels of log messages, those of RFC 5424, the least urgent first.
-LoggingLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-LOGGING_LEVELS: tuple[LoggingLevel, ...] = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+LoggingLevel = Literal[
+    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
+]
+LOGGING_LEVELS: tuple[LoggingLevel, ...] = (
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+)
 
 
 class RootsCapability(WireType, frozen=True, kw_only=True):
@@ -71,9 +91,15 @@ class ServerCapabilities(WireType, frozen=True, kw_only=True):
 class RequestMeta(WireType, frozen=True, kw_only=True):
     """The keys of a request's `_meta` that the protocol defines (2026-07-28, "_meta"; W3C trace context)."""
 
-    protocol_version: str | None = field(default=None, name="io.modelcontextprotocol/protocolVersion")
-    client_capabilities: ClientCapabilities | None = field(default=None, name="io.modelcontextprotocol/clientCapabilities")
-    client_info: Implementation | None = field(default=None, name="io.modelcontextprotocol/clientInfo")
+    protocol_version: str | None = field(
+        default=None, name="io.modelcontextprotocol/protocolVersion"
+    )
+    client_capabilities: ClientCapabilities | None = field(
+        default=None, name="io.modelcontextprotocol/clientCapabilities"
+    )
+    client_info: Implementation | None = field(
+        default=None, name="io.modelcontextprotocol/clientInfo"
+    )
     log_level: LoggingLevel | None = field(default=None, name="io.modelcontextprotocol/logLevel")
     progress_token: ProgressToken | None = field(default=None, name="progressToken")
     traceparent: str | None = field(default=None, name="traceparent")
@@ -84,7 +110,9 @@ class RequestMeta(WireType, frozen=True, kw_only=True):
 class NotificationMeta(WireType, frozen=True, kw_only=True):
     """The key of a notification's `_meta` that the protocol defines: which subscription it belongs to."""
 
-    subscription_id: RequestId | None = field(default=None, name="io.modelcontextprotocol/subscriptionId")
+    subscription_id: RequestId | None = field(
+        default=None, name="io.modelcontextprotocol/subscriptionId"
+    )
 
 
 class InitializeRequestParams(Params, frozen=True, kw_only=True):

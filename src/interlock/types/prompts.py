@@ -67,7 +67,9 @@ class PromptReference(WireType, frozen=True, kw_only=True, tag_field="type", tag
     title: str | None = None
 
 
-class ResourceTemplateReference(WireType, frozen=True, kw_only=True, tag_field="type", tag="ref/resource"):
+class ResourceTemplateReference(
+    WireType, frozen=True, kw_only=True, tag_field="type", tag="ref/resource"
+):
     """Points at a resource template (or resource) whose variable is to be completed."""
 
     uri: str

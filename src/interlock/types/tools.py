@@ -6,7 +6,16 @@ from typing import Any, TypeVar, overload
 
 from msgspec import UNSET, Raw, UnsetType, convert, field
 
-from .base import NOTHING, Icon, JSONObject, PaginatedParams, PaginatedResult, Params, Result, WireType
+from .base import (
+    NOTHING,
+    Icon,
+    JSONObject,
+    PaginatedParams,
+    PaginatedResult,
+    Params,
+    Result,
+    WireType,
+)
 from .content import ContentBlock, TextContent
 from .errors import ProtocolError, ToolError
 
@@ -102,6 +111,12 @@ class CallToolResult(Result, frozen=True, kw_only=True):
         if kind is None:
             return data
         try:
-            return kind.model_validate(data) if hasattr(kind, "model_validate") else convert(data, kind)
+            return (
+                kind.model_validate(data)
+                if hasattr(kind, "model_validate")
+                else convert(data, kind)
+            )
         except ValueError as bad:  # msgspec's and pydantic's errors are both ValueErrors
-            raise ProtocolError(f"The tool's result is not of the type that was asked for: {bad}") from None
+            raise ProtocolError(
+                f"The tool's result is not of the type that was asked for: {bad}"
+            ) from None

@@ -41,7 +41,9 @@ def decode(raw: Raw | bytes, kind: Any) -> Any:
         raise Malformed(t.INVALID_PARAMS, "not valid JSON") from None
 
 
-def _decode_sheltered(raw: Raw | bytes, decoder: Callable[[Any], Any], bad: msgspec.ValidationError) -> Any:
+def _decode_sheltered(
+    raw: Raw | bytes, decoder: Callable[[Any], Any], bad: msgspec.ValidationError
+) -> Any:
     """A second try, with content blocks of unknown kinds wrapped: a newer peer must not make a whole message unreadable."""
     if bytes(raw).count(b",") > _MOST_SHELTERED:
         raise Malformed(t.INVALID_PARAMS, str(bad)) from None
@@ -62,7 +64,11 @@ def _shelter(data: Any, depth: int) -> bool:
     content = data.get("content")
     blocks = content if isinstance(content, list) else [content]
     for n, block in enumerate(blocks):
-        if isinstance(block, dict) and isinstance(block.get("type"), str) and block["type"] not in _KNOWN_BLOCKS:
+        if (
+            isinstance(block, dict)
+            and isinstance(block.get("type"), str)
+            and block["type"] not in _KNOWN_BLOCKS
+        ):
             blocks[n] = {"type": "interlock/unknown", "block": block}
             found = True
         else:
@@ -93,19 +99,29 @@ def compile_cut(kind: Any, revision: str) -> Cut | None:
         return None
     fields = msgspec.structs.fields(kind)
     dead = {f.name: f.default for f in fields if not has(revision, field_span(kind, f.encode_name))}
-    deep = {f.name: cut for f in fields if f.name not in dead and (cut := _field_cut(f.type, revision)) is not None}
+    deep = {
+        f.name: cut
+        for f in fields
+        if f.name not in dead and (cut := _field_cut(f.type, revision)) is not None
+    }
     reshape = RESHAPES.get(kind) if revision != NEWEST else None
     if not dead and not deep and reshape is None:
         return None
 
-    if not dead and reshape is None and len(deep) == 1:  # the newest revision's results: nothing to drop, one list to look through
+    if (
+        not dead and reshape is None and len(deep) == 1
+    ):  # the newest revision's results: nothing to drop, one list to look through
         ((only, look),) = deep.items()
         return _one_field(attrgetter(only), only, look)
 
     def trim(value: Any) -> Any:
         if reshape is not None:
             value = reshape(value, revision)
-        changes = {name: default for name, default in dead.items() if getattr(value, name) is not default} if dead else {}
+        changes = (
+            {name: default for name, default in dead.items() if getattr(value, name) is not default}
+            if dead
+            else {}
+        )
         for name, deeper in deep.items():
             before = getattr(value, name)
             if before is not None and (after := deeper(before)) is not before:
@@ -127,7 +143,9 @@ def _one_field(read: Callable[[Any], Any], name: str, look: Cut) -> Cut:
 
 def field_span(kind: type[Any], wire_name: str) -> tuple[str, str] | None:
     """The revisions that have a field, looked up at the type and those it inherits from; None for all."""
-    return next((FIELDS[base, wire_name] for base in kind.__mro__ if (base, wire_name) in FIELDS), None)
+    return next(
+        (FIELDS[base, wire_name] for base in kind.__mro__ if (base, wire_name) in FIELDS), None
+    )
 
 
 def _field_cut(annotation: Any, revision: str) -> Cut | None:
@@ -139,7 +157,11 @@ def _field_cut(annotation: Any, revision: str) -> Cut | None:
         inner = _field_cut(arguments[1], revision)
         return None if inner is None else _each_value(inner)
     choices = _choices(annotation, revision)
-    return (lambda value: cut(value) if (cut := choices.get(type(value))) is not None else value) if choices else None
+    return (
+        (lambda value: cut(value) if (cut := choices.get(type(value))) is not None else value)
+        if choices
+        else None
+    )
 
 
 def _choices(annotation: Any, revision: str) -> dict[type, Cut]:

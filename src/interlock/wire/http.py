@@ -37,7 +37,9 @@ def decode_value(value: str) -> str:
     Raises BadValue for characters that a header cannot have, and for base64 or UTF-8 that is none (`XMH-19`, `CFQ-07`).
     """
     value = value.strip(" \t")
-    if not (value.startswith(_HEAD) and value.endswith(_TAIL) and len(value) >= len(_HEAD) + len(_TAIL)):
+    if not (
+        value.startswith(_HEAD) and value.endswith(_TAIL) and len(value) >= len(_HEAD) + len(_TAIL)
+    ):
         if not _POSSIBLE.fullmatch(value):
             raise BadValue("has characters that a header cannot have")
         return value

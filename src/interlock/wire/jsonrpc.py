@@ -17,7 +17,9 @@ from ..types.errors import INVALID_REQUEST, PARSE_ERROR
 Frame = bytes
 _LONGEST = 200
 _MOST_IN_BATCH = 10_000
-_asks = re.compile(rb'\{"jsonrpc":"2\.0",(?:"id":(?:-?[0-9]+|"(?:[^"\\]|\\.)*"),)?"method":').match  # a request or a notification
+_asks = re.compile(
+    rb'\{"jsonrpc":"2\.0",(?:"id":(?:-?[0-9]+|"(?:[^"\\]|\\.)*"),)?"method":'
+).match  # a request or a notification
 
 
 class ErrorBody(Struct, frozen=True):
@@ -49,9 +51,23 @@ def request_reader(params: Mapping[str, type[Any]]) -> Callable[[Frame], Any]:
     for method, kind in params.items():
         fields: list[Any] = [("jsonrpc", Literal["2.0"]), ("id", RequestId)]
         needs_none = not any(f.required for f in msgspec.structs.fields(kind))
-        fields.append(("params", kind, msgspec.field(default_factory=kind)) if needs_none else ("params", kind))
+        fields.append(
+            ("params", kind, msgspec.field(default_factory=kind))
+            if needs_none
+            else ("params", kind)
+        )
         named = {"method": method}
-        kinds.append(msgspec.defstruct("Request", fields, tag_field="method", tag=method, frozen=True, kw_only=True, namespace=named))
+        kinds.append(
+            msgspec.defstruct(
+                "Request",
+                fields,
+                tag_field="method",
+                tag=method,
+                frozen=True,
+                kw_only=True,
+                namespace=named,
+            )
+        )
     return msgspec.json.Decoder(reduce(or_, kinds)).decode
 
 
@@ -77,8 +93,12 @@ class Malformed(Exception):
     meant as a response, which is never answered.
     """
 
-    def __init__(self, code: int, message: str, id: RequestId | None = None, *, is_answer: bool = False) -> None:
-        super().__init__(message if len(message) <= _LONGEST else f"{message[:_LONGEST]}...")  # it may hold a piece of what was sent
+    def __init__(
+        self, code: int, message: str, id: RequestId | None = None, *, is_answer: bool = False
+    ) -> None:
+        super().__init__(
+            message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
+        )  # it may hold a piece of what was sent
         self.code, self.id, self.is_answer = code, id, is_answer
 
 
@@ -108,7 +128,9 @@ def _explained(frame: Frame, why: str) -> Malformed:
     """A message that is JSON of a wrong shape, with its id where there is a usable one."""
     try:
         str(frame, "utf-8")
-        _skip(frame)  # builds nothing: a few MB of small values would be a hundred times that, and seconds of work
+        _skip(
+            frame
+        )  # builds nothing: a few MB of small values would be a hundred times that, and seconds of work
     except READ_ERRORS:
         return Malformed(PARSE_ERROR, "Parse error: the message is not valid JSON")
     try:
@@ -132,7 +154,10 @@ def is_batch(frame: Frame) -> bool:
 def open_batch(frame: Frame) -> list[Frame]:
     """The messages of a batch. Raises Malformed; an empty batch is one, and one of more than 10,000 messages."""
     if frame.count(b",") >= _MOST_IN_BATCH and _is_long(frame):
-        raise Malformed(INVALID_REQUEST, f"Invalid request: a batch has at most {_MOST_IN_BATCH} messages, and they are messages")
+        raise Malformed(
+            INVALID_REQUEST,
+            f"Invalid request: a batch has at most {_MOST_IN_BATCH} messages, and they are messages",
+        )
     try:
         messages = _batch(frame)
     except READ_ERRORS:
@@ -154,7 +179,11 @@ def _is_long(frame: Frame) -> bool:
 
 def request(id: RequestId, method: str, params: bytes) -> Frame:
     """A request; `params` is encoded already."""
-    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (encode_id(id), encode_json(method), params)
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (
+        encode_id(id),
+        encode_json(method),
+        params,
+    )
 
 
 def notification(method: str, params: bytes) -> Frame:
@@ -179,7 +208,11 @@ def stamped_response(id: RequestId, stamp: bytes, result: bytes) -> Frame:
 
 def failure(id: RequestId | None, code: int, message: str, data: Any = None) -> Frame:
     """An error response; without an id only where the request's could not be read (`RPC-09`)."""
-    body = {"code": code, "message": message} if data is None else {"code": code, "message": message, "data": data}
+    body = (
+        {"code": code, "message": message}
+        if data is None
+        else {"code": code, "message": message, "data": data}
+    )
     try:
         error = encode_json(body)
     except Exception:  # an error must be told, even where its detail cannot be

@@ -29,7 +29,9 @@ class Era(Enum):
 HANDSHAKE_REVISIONS: Final = REVISIONS[: REVISIONS.index(LAST_HANDSHAKE) + 1]
 STATELESS_REVISIONS: Final = REVISIONS[REVISIONS.index(LAST_HANDSHAKE) + 1 :]
 
-_ERAS = {r: Era.HANDSHAKE for r in HANDSHAKE_REVISIONS} | {r: Era.STATELESS for r in STATELESS_REVISIONS}
+_ERAS = {r: Era.HANDSHAKE for r in HANDSHAKE_REVISIONS} | {
+    r: Era.STATELESS for r in STATELESS_REVISIONS
+}
 
 
 def era(revision: str) -> Era:
@@ -63,7 +65,9 @@ METHODS: Final[dict[str, MethodRow]] = {
     "tools/list": MethodRow(t.ListToolsRequestParams, t.ListToolsResult),
     "tools/call": MethodRow(t.CallToolRequestParams, t.CallToolResult),
     "resources/list": MethodRow(t.ListResourcesRequestParams, t.ListResourcesResult),
-    "resources/templates/list": MethodRow(t.ListResourceTemplatesRequestParams, t.ListResourceTemplatesResult),
+    "resources/templates/list": MethodRow(
+        t.ListResourceTemplatesRequestParams, t.ListResourceTemplatesResult
+    ),
     "resources/read": MethodRow(t.ReadResourceRequestParams, t.ReadResourceResult),
     "resources/subscribe": MethodRow(t.SubscribeRequestParams, t.EmptyResult, until=R4),
     "resources/unsubscribe": MethodRow(t.UnsubscribeRequestParams, t.EmptyResult, until=R4),
@@ -71,9 +75,13 @@ METHODS: Final[dict[str, MethodRow]] = {
     "prompts/get": MethodRow(t.GetPromptRequestParams, t.GetPromptResult),
     "completion/complete": MethodRow(t.CompleteRequestParams, t.CompleteResult),
     "logging/setLevel": MethodRow(t.SetLevelRequestParams, t.EmptyResult, until=R4),
-    "subscriptions/listen": MethodRow(t.SubscriptionsListenRequestParams, t.SubscriptionsListenResult, since=R5),
+    "subscriptions/listen": MethodRow(
+        t.SubscriptionsListenRequestParams, t.SubscriptionsListenResult, since=R5
+    ),
     # requests of a server; in the stateless era they travel inside results
-    "sampling/createMessage": MethodRow(t.CreateMessageRequestParams, t.CreateMessageResult, Side.SERVER),
+    "sampling/createMessage": MethodRow(
+        t.CreateMessageRequestParams, t.CreateMessageResult, Side.SERVER
+    ),
     "elicitation/create": MethodRow(t.ElicitRequestParams, t.ElicitResult, Side.SERVER, since=R3),
     "roots/list": MethodRow(t.ListRootsRequestParams, t.ListRootsResult, Side.SERVER),
     # notifications
@@ -81,13 +89,27 @@ METHODS: Final[dict[str, MethodRow]] = {
     "notifications/cancelled": MethodRow(t.CancelledNotificationParams, None, Side.BOTH),
     "notifications/progress": MethodRow(t.ProgressNotificationParams, None, Side.BOTH),
     "notifications/message": MethodRow(t.LoggingMessageNotificationParams, None, Side.SERVER),
-    "notifications/tools/list_changed": MethodRow(t.ListChangedNotificationParams, None, Side.SERVER),
-    "notifications/prompts/list_changed": MethodRow(t.ListChangedNotificationParams, None, Side.SERVER),
-    "notifications/resources/list_changed": MethodRow(t.ListChangedNotificationParams, None, Side.SERVER),
-    "notifications/resources/updated": MethodRow(t.ResourceUpdatedNotificationParams, None, Side.SERVER),
-    "notifications/roots/list_changed": MethodRow(t.RootsListChangedNotificationParams, None, until=R4),
-    "notifications/elicitation/complete": MethodRow(t.ElicitationCompleteNotificationParams, None, Side.SERVER, since=R4, until=R4),
-    "notifications/subscriptions/acknowledged": MethodRow(t.SubscriptionsAcknowledgedNotificationParams, None, Side.SERVER, since=R5),
+    "notifications/tools/list_changed": MethodRow(
+        t.ListChangedNotificationParams, None, Side.SERVER
+    ),
+    "notifications/prompts/list_changed": MethodRow(
+        t.ListChangedNotificationParams, None, Side.SERVER
+    ),
+    "notifications/resources/list_changed": MethodRow(
+        t.ListChangedNotificationParams, None, Side.SERVER
+    ),
+    "notifications/resources/updated": MethodRow(
+        t.ResourceUpdatedNotificationParams, None, Side.SERVER
+    ),
+    "notifications/roots/list_changed": MethodRow(
+        t.RootsListChangedNotificationParams, None, until=R4
+    ),
+    "notifications/elicitation/complete": MethodRow(
+        t.ElicitationCompleteNotificationParams, None, Side.SERVER, since=R4, until=R4
+    ),
+    "notifications/subscriptions/acknowledged": MethodRow(
+        t.SubscriptionsAcknowledgedNotificationParams, None, Side.SERVER, since=R5
+    ),
 }
 
 Span = tuple[str, str]

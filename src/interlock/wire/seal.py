@@ -30,11 +30,15 @@ class Seal:
     `encrypt` is True or False, or None for where it can be. Raises ValueError for poor keys, and where encryption cannot be had.
     """
 
-    def __init__(self, keys: Sequence[bytes], *, seconds: float = 900.0, encrypt: bool | None = None) -> None:
+    def __init__(
+        self, keys: Sequence[bytes], *, seconds: float = 900.0, encrypt: bool | None = None
+    ) -> None:
         if not keys or any(len(key) < 16 for key in keys):
             raise ValueError("a seal needs at least one key of 16 random bytes or more")
         if encrypt and _aead() is None:
-            raise ValueError("state can only be encrypted where the cryptography package is installed (the extra `seal`)")
+            raise ValueError(
+                "state can only be encrypted where the cryptography package is installed (the extra `seal`)"
+            )
         self._given = list(keys)
         self._derived: list[bytes] = []
         self.seconds = seconds
@@ -54,7 +58,9 @@ class Seal:
     def open(self, state: str, binding: bytes, now: float) -> Any:
         """The value that was sealed. Raises BadSeal."""
         try:
-            sealed = base64.b64decode(state + "=" * (-len(state) % 4), altchars=b"-_", validate=True)
+            sealed = base64.b64decode(
+                state + "=" * (-len(state) % 4), altchars=b"-_", validate=True
+            )
         except (binascii.Error, ValueError):
             raise BadSeal("it is not a state that this server gave") from None
         body = self._open_body(sealed, binding)
@@ -74,7 +80,10 @@ class Seal:
         if not self._derived:
             import hashlib  # late: only for calls that ask
 
-            self._derived = [hashlib.blake2b(key, digest_size=32, person=b"interlock-seal").digest() for key in self._given]
+            self._derived = [
+                hashlib.blake2b(key, digest_size=32, person=b"interlock-seal").digest()
+                for key in self._given
+            ]
         return self._derived
 
     def _open_body(self, sealed: bytes, binding: bytes) -> bytes | None:
@@ -85,7 +94,9 @@ class Seal:
                     return rest[_MAC_BYTES:]
             elif kind == b"e" and (aead := _aead()) is not None and len(rest) > _NONCE_BYTES:
                 try:
-                    return bytes(aead(key).decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], binding))
+                    return bytes(
+                        aead(key).decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], binding)
+                    )
                 except Exception:
                     continue
         return None

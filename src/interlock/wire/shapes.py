@@ -17,7 +17,11 @@ ToolOutcome = TypeVar("ToolOutcome", t.CallToolResult, t.ToolResultContent)
 
 def reshape_tool(tool: t.Tool, revision: str) -> t.Tool:
     """Before 2026-07-28 an output schema describes an object, or is not there (`TOL-06`, `TOL-07`)."""
-    if revision <= R4 and tool.output_schema is not None and tool.output_schema.get("type") != "object":
+    if (
+        revision <= R4
+        and tool.output_schema is not None
+        and tool.output_schema.get("type") != "object"
+    ):
         return replace(tool, output_schema=None)
     return tool
 
@@ -31,10 +35,14 @@ def reshape_tool_result(result: ToolOutcome, revision: str) -> ToolOutcome:
 
 
 def _encodes_as_object(data: Any) -> bool:
-    return not (data is None or isinstance(data, str | int | float | list | tuple | set | frozenset | bytes))
+    return not (
+        data is None or isinstance(data, str | int | float | list | tuple | set | frozenset | bytes)
+    )
 
 
-def reshape_sampling_params(params: t.CreateMessageRequestParams, revision: str) -> t.CreateMessageRequestParams:
+def reshape_sampling_params(
+    params: t.CreateMessageRequestParams, revision: str
+) -> t.CreateMessageRequestParams:
     """Before 2025-11-25 a sampling message holds one block: a message of several becomes several messages (`SAM-11`)."""
     if revision > R3 or not any(isinstance(m.content, list) for m in params.messages):
         return params
@@ -59,9 +67,19 @@ def _blocks(content: Any) -> list[Any]:
 def reshape_elicitation(params: t.ElicitRequestParams, revision: str) -> t.ElicitRequestParams:
     """2025-06-18 knows fewer forms: choices by `enum` and `enumNames` only, defaults for booleans only (`ELI-09`)."""
     schema = params.requested_schema
-    if revision != R3 or schema is None or not isinstance(properties := schema.get("properties"), dict):
+    if (
+        revision != R3
+        or schema is None
+        or not isinstance(properties := schema.get("properties"), dict)
+    ):
         return params
-    return replace(params, requested_schema={**schema, "properties": {name: _early_property(p) for name, p in properties.items()}})
+    return replace(
+        params,
+        requested_schema={
+            **schema,
+            "properties": {name: _early_property(p) for name, p in properties.items()},
+        },
+    )
 
 
 def _early_property(schema: Any) -> Any:
@@ -70,7 +88,9 @@ def _early_property(schema: Any) -> Any:
     early = {key: value for key, value in schema.items() if key != "oneOf"}
     if early.get("type") != "boolean":
         early.pop("default", None)
-    if isinstance(choices := schema.get("oneOf"), list) and all(isinstance(choice, dict) for choice in choices):
+    if isinstance(choices := schema.get("oneOf"), list) and all(
+        isinstance(choice, dict) for choice in choices
+    ):
         early["enum"] = [choice.get("const") for choice in choices]
         early["enumNames"] = [choice.get("title", choice.get("const")) for choice in choices]
     return early
@@ -96,6 +116,8 @@ def stand_in(block: Any) -> t.TextContent:
         case t.ToolUseContent():
             return t.TextContent(f"[the model asked for the tool {block.name}]")
         case t.ToolResultContent():
-            return t.TextContent("\n".join(b.text for b in block.content if isinstance(b, t.TextContent)))
+            return t.TextContent(
+                "\n".join(b.text for b in block.content if isinstance(b, t.TextContent))
+            )
         case _:
             return t.TextContent(f"[{type(block).__name__}]")

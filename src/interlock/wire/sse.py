@@ -13,7 +13,9 @@ COMMENT = b":\n\n"
 
 _BOM = b"\xef\xbb\xbf"
 _CRUMB = 4096  # pieces smaller than this are put together, so that an event that comes byte by byte costs no more than its bytes
-_LONGEST_WAIT = 10**15  # milliseconds; more digits say no more, and a number of thousands of digits is slow to read
+_LONGEST_WAIT = (
+    10**15
+)  # milliseconds; more digits say no more, and a number of thousands of digits is slow to read
 
 
 class Event(Struct, frozen=True):
@@ -25,7 +27,9 @@ class Event(Struct, frozen=True):
     retry: int | None = None
 
 
-def event(data: bytes, *, id: str | None = None, retry: int | None = None, name: str | None = None) -> bytes:
+def event(
+    data: bytes, *, id: str | None = None, retry: int | None = None, name: str | None = None
+) -> bytes:
     """One event as it stands on the stream, its blank line with it.
 
     Newlines in `data`, of whatever kind, part it into several `data` lines, which a reader joins with line feeds. `retry` is
@@ -62,10 +66,14 @@ class EventReader:
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.limit = limit
-        self._start: bytes | None = b""  # what may yet become a byte order mark; None once that is settled
+        self._start: bytes | None = (
+            b""  # what may yet become a byte order mark; None once that is settled
+        )
         self._parts: list[bytes] = []  # of the line that has not ended
         self._held = 0
-        self._after_return = False  # a line feed would belong to the carriage return that ended the last line
+        self._after_return = (
+            False  # a line feed would belong to the carriage return that ended the last line
+        )
         self._broken: Malformed | None = None
         # of the event that has not ended
         self._data: list[bytes] = []
@@ -129,7 +137,9 @@ class EventReader:
         end = min(feed, back) if feed >= 0 and back >= 0 else max(feed, back)
         self._hold(chunk[:end])
         parts, self._parts, self._held = self._parts, [], 0
-        if len(parts) > 1 and parts[0].startswith(b"data: "):  # a long one: taken from its field before it is copied together, not after
+        if len(parts) > 1 and parts[0].startswith(
+            b"data: "
+        ):  # a long one: taken from its field before it is copied together, not after
             whole = sum(map(len, parts))
             parts[0] = parts[0][6:]
             self._take(b"".join(parts), whole)
@@ -173,7 +183,14 @@ class EventReader:
         """A blank line: give what has come together."""
         data = self._data
         if data or self._id is not None or self._retry is not None:
-            events.append(Event(data[0] if len(data) == 1 else b"\n".join(data), self._id, self._name or "message", self._retry))
+            events.append(
+                Event(
+                    data[0] if len(data) == 1 else b"\n".join(data),
+                    self._id,
+                    self._name or "message",
+                    self._retry,
+                )
+            )
             self._clear()
         elif self._name:
             self._name = ""

@@ -26,7 +26,9 @@ SERVER = "https://mcp.example/mcp"
 OTHER = "https://other.example/mcp"
 BACK = "https://app.example/back"
 VERIFIER = "v" * 43
-CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
+CHALLENGE = (
+    base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
+)
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 APP = Client(id="app", name="The App", redirect_uris=(BACK,))
@@ -35,7 +37,12 @@ CONFIDENTIAL = Client(
     id="vault",
     redirect_uris=(BACK,),
     secret="a secret/with+signs%",
-    grants=("authorization_code", "refresh_token", "client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+    grants=(
+        "authorization_code",
+        "refresh_token",
+        "client_credentials",
+        "urn:ietf:params:oauth:grant-type:jwt-bearer",
+    ),
     scopes=("files:read", "files:write"),
 )
 GATEWAY = Client(
@@ -45,7 +52,11 @@ GATEWAY = Client(
     grants=("urn:ietf:params:oauth:grant-type:token-exchange",),
     scopes=("files:read",),
 )
-SCOPES = {"files:read": "Read your files.", "files:write": "Change your files.", "mail": "Send mail."}
+SCOPES = {
+    "files:read": "Read your files.",
+    "files:write": "Change your files.",
+    "mail": "Send mail.",
+}
 
 
 class Willing:
@@ -62,7 +73,11 @@ class Willing:
         self.begun.append(pending)
         if self.will == "grant":
             return await issuer.grant(pending.id, self.person, pending.scopes)
-        return await issuer.deny(pending.id, "access_denied", "No.") if self.will == "deny" else page("waiting")
+        return (
+            await issuer.deny(pending.id, "access_denied", "No.")
+            if self.will == "deny"
+            else page("waiting")
+        )
 
     async def answer(self, issuer: Issuer, asked: Asked) -> Reply | None:
         """One page of its own."""
@@ -127,22 +142,38 @@ class Office:
         self.issuer = Issuer(url, self.people, **(given | options))
         self.root = urlsplit(url).path
 
-    async def get(self, path: str, parameters: Mapping[str, str] | str = "", **headers: str) -> Reply:
+    async def get(
+        self, path: str, parameters: Mapping[str, str] | str = "", **headers: str
+    ) -> Reply:
         """Ask with GET."""
         query = parameters if isinstance(parameters, str) else urlencode(parameters)
-        return await self.issuer.answer(Asked("GET", self.root + path, query, headers, address="203.0.113.9", secure=True))
+        return await self.issuer.answer(
+            Asked("GET", self.root + path, query, headers, address="203.0.113.9", secure=True)
+        )
 
-    async def post(self, path: str, form: Mapping[str, str] | str, headers: Mapping[str, str] | None = None) -> Reply:
+    async def post(
+        self, path: str, form: Mapping[str, str] | str, headers: Mapping[str, str] | None = None
+    ) -> Reply:
         """Send a form."""
         body = form if isinstance(form, str) else urlencode(form)
-        asked = Asked("POST", self.root + path, "", FORM | dict(headers or {}), body.encode(), address="203.0.113.9", secure=True)
+        asked = Asked(
+            "POST",
+            self.root + path,
+            "",
+            FORM | dict(headers or {}),
+            body.encode(),
+            address="203.0.113.9",
+            secure=True,
+        )
         return await self.issuer.answer(asked)
 
     async def register(self, metadata: Mapping[str, Any] | bytes, **headers: str) -> Reply:
         """Register a client."""
         body = metadata if isinstance(metadata, bytes) else json.dumps(metadata).encode()
         sent = {"content-type": "application/json"} | headers
-        return await self.issuer.answer(Asked("POST", f"{self.root}/register", "", sent, body, address="203.0.113.9"))
+        return await self.issuer.answer(
+            Asked("POST", f"{self.root}/register", "", sent, body, address="203.0.113.9")
+        )
 
     async def authorize(self, **changes: str | None) -> Reply:
         """Send a person there, with a request that is right but for the changes."""
@@ -152,12 +183,22 @@ class Office:
         """A code."""
         return answer_of(await self.authorize(**changes))["code"]
 
-    async def redeem(self, code: str, headers: Mapping[str, str] | None = None, **changes: str | None) -> Reply:
+    async def redeem(
+        self, code: str, headers: Mapping[str, str] | None = None, **changes: str | None
+    ) -> Reply:
         """Bring a code to the token endpoint, rightly but for the changes."""
-        form = {"grant_type": "authorization_code", "code": code, "client_id": "app", "redirect_uri": BACK, "code_verifier": VERIFIER}
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "client_id": "app",
+            "redirect_uri": BACK,
+            "code_verifier": VERIFIER,
+        }
         return await self.post("/token", without_none(form | changes), headers)
 
-    async def refresh(self, token: str, headers: Mapping[str, str] | None = None, **changes: str | None) -> Reply:
+    async def refresh(
+        self, token: str, headers: Mapping[str, str] | None = None, **changes: str | None
+    ) -> Reply:
         """Spend a refresh token."""
         form = {"grant_type": "refresh_token", "refresh_token": token, "client_id": "app"}
         return await self.post("/token", without_none(form | changes), headers)
@@ -172,7 +213,11 @@ class Office:
 
     def proof(self, key: SigningKey, **changes: Any) -> dict[str, str]:
         """The header of a DPoP proof for the token endpoint."""
-        told: dict[str, Any] = {"method": "POST", "url": f"{self.issuer.settings.url}/token", "now": self.clock.now}
+        told: dict[str, Any] = {
+            "method": "POST",
+            "url": f"{self.issuer.settings.url}/token",
+            "now": self.clock.now,
+        }
         return {"dpop": dpop_proof(key, **(told | changes))}
 
 

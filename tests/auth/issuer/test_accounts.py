@@ -10,7 +10,15 @@ import argon2
 import pytest
 
 from interlock.auth.issuer.accounts import Accounts, BadAccount, Cost
-from interlock.auth.issuer.throttle import ADDRESS, NAME, NAME_HERE, Throttle, Throttled, codes, log_in
+from interlock.auth.issuer.throttle import (
+    ADDRESS,
+    NAME,
+    NAME_HERE,
+    Throttle,
+    Throttled,
+    codes,
+    log_in,
+)
 from interlock.protocol.sessions import StoreError
 from interlock.store.vaults.memory import MemoryVault
 from tests.auth.network import Clock
@@ -28,7 +36,11 @@ def accounts(tmp_path: Path) -> Accounts:
 async def test_who_has_an_account_is_let_in(accounts: Accounts) -> None:
     """The right name and password, in any spelling of the name, and nothing else (AUT-10)."""
     made = await accounts.add("Alice", PASSWORD, display="Alice Liddell")
-    assert await accounts.check("Alice", PASSWORD) == made == await accounts.check(" ＡＬＩＣＥ ", PASSWORD)
+    assert (
+        await accounts.check("Alice", PASSWORD)
+        == made
+        == await accounts.check(" ＡＬＩＣＥ ", PASSWORD)
+    )
     for name, password in [
         ("alice", "Correct horse"),
         ("alice", ""),
@@ -101,7 +113,9 @@ async def test_a_hash_of_another_cost_is_made_anew(accounts: Accounts) -> None:
     assert await dearer.check("alice", PASSWORD) is not None
 
 
-async def test_a_name_that_nobody_has_costs_as_much(accounts: Accounts, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_nobody_has_costs_as_much(
+    accounts: Accounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever the name, one password is verified by argon2, at the same cost, so that the time tells nothing."""
     await accounts.add("alice", PASSWORD)
     costs: list[argon2.Parameters] = []
@@ -122,7 +136,9 @@ async def test_a_name_that_nobody_has_costs_as_much(accounts: Accounts, monkeypa
 async def test_two_make_the_same_account_at_once(tmp_path: Path) -> None:
     """Of two who make an account of one name at once, one does, though each has connections of its own."""
     both = [Accounts(tmp_path / "people.db", cost=CHEAP) for _ in range(2)]
-    made = await asyncio.gather(*(each.add("alice", PASSWORD) for each in both), return_exceptions=True)
+    made = await asyncio.gather(
+        *(each.add("alice", PASSWORD) for each in both), return_exceptions=True
+    )
     assert sorted(type(each).__name__ for each in made) == ["Account", "BadAccount"]
 
 
@@ -175,7 +191,9 @@ async def test_guesses_are_slowed_down(throttle: Throttle, clock: Clock) -> None
 
 async def test_many_at_once_are_many(throttle: Throttle) -> None:
     """Guesses that are made at the same time are counted before any of them is answered."""
-    done = await asyncio.gather(*(throttle.claim(log_in("alice", "192.0.2.1")) for _ in range(40)), return_exceptions=True)
+    done = await asyncio.gather(
+        *(throttle.claim(log_in("alice", "192.0.2.1")) for _ in range(40)), return_exceptions=True
+    )
     assert sum(each is None for each in done) == NAME_HERE
 
 
@@ -188,8 +206,13 @@ async def test_one_is_not_locked_out_by_another(throttle: Throttle) -> None:
 
 async def test_bounds_of_an_address_and_of_a_name(throttle: Throttle) -> None:
     """One address may not try many names, nor many addresses one name; the addresses of one IPv6 network are one."""
-    assert sum([await tries(throttle, log_in(f"name {n}", f"2001:db8::{n:x}"), 1) for n in range(60)]) == ADDRESS
-    assert sum([await tries(throttle, log_in("carol", f"192.0.2.{n}"), 1) for n in range(90)]) == NAME
+    assert (
+        sum([await tries(throttle, log_in(f"name {n}", f"2001:db8::{n:x}"), 1) for n in range(60)])
+        == ADDRESS
+    )
+    assert (
+        sum([await tries(throttle, log_in("carol", f"192.0.2.{n}"), 1) for n in range(90)]) == NAME
+    )
 
 
 async def test_what_succeeded_is_forgiven(throttle: Throttle, clock: Clock) -> None:

@@ -56,8 +56,13 @@ async def test_one_address_does_not_fill_the_house(what: str) -> None:
         assert (kind, is_refused(what, await knock(place, what, same))) == (kind, False)
 
 
-@pytest.mark.parametrize("what, module, name", [("authorize", authorization, "MOST_PENDING"), ("device", device, "MOST_WAITING")])
-async def test_what_waits_is_bounded(what: str, module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "what, module, name",
+    [("authorize", authorization, "MOST_PENDING"), ("device", device, "MOST_WAITING")],
+)
+async def test_what_waits_is_bounded(
+    what: str, module: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever asks, there is an end; and once those that wait have ended there is room again."""
     monkeypatch.setattr(module, name, 5)
     place = office()
@@ -71,11 +76,19 @@ async def test_one_address_does_not_send_us_round_the_world() -> None:
     """Client ids that are addresses: so many new ones a minute are looked at, known ones always, and others may go on (AUR-10)."""
     place = office()
     known = "https://app.example/client.json"
-    place.world.documents[known] = {"client_id": known, "client_name": "App", "redirect_uris": ["https://app.example/back"]}
+    place.world.documents[known] = {
+        "client_id": known,
+        "client_name": "App",
+        "redirect_uris": ["https://app.example/back"],
+    }
 
     async def ask(id: str, address: str) -> str:
         query = urlencode(request(client_id=id, redirect_uri="https://app.example/back"))
-        return (await place.issuer.answer(Asked("GET", "/authorize", query, address=address, secure=True))).body.decode()
+        return (
+            await place.issuer.answer(
+                Asked("GET", "/authorize", query, address=address, secure=True)
+            )
+        ).body.decode()
 
     assert "not known" not in await ask(known, "203.0.113.9")
     for n in range(EACH_MINUTE["document"] - 1):

@@ -20,8 +20,15 @@ from tests.auth.network import Answer
 KEY, OTHER_KEY = SigningKey.generate(), SigningKey.generate()
 TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 SECRET = "a secret/with+signs%"
-MACHINE = Client(id="machine", jwks={"keys": [KEY.public()]}, grants=("client_credentials",), scopes=("files:read",))
-VAULT = Client(id="vault", secret=SECRET, grants=("client_credentials",), scopes=("files:read", "files:write"))
+MACHINE = Client(
+    id="machine",
+    jwks={"keys": [KEY.public()]},
+    grants=("client_credentials",),
+    scopes=("files:read",),
+)
+VAULT = Client(
+    id="vault", secret=SECRET, grants=("client_credentials",), scopes=("files:read", "files:write")
+)
 OPEN = Client(id="open", redirect_uris=("https://app.example/back",))
 ASKED = {"grant_type": "client_credentials"}
 
@@ -33,25 +40,52 @@ def office(**options: Any) -> Office:
 
 def signed(place: Office, key: SigningKey = KEY, **changes: Any) -> dict[str, str]:
     """A right assertion of the machine, but for the changes."""
-    told: dict[str, Any] = {"issuer": "machine", "subject": "machine", "audience": URL, "now": place.clock.now}
-    return ASKED | {"client_assertion_type": TYPE, "client_assertion": assertion(key, **(told | changes))}
+    told: dict[str, Any] = {
+        "issuer": "machine",
+        "subject": "machine",
+        "audience": URL,
+        "now": place.clock.now,
+    }
+    return ASKED | {
+        "client_assertion_type": TYPE,
+        "client_assertion": assertion(key, **(told | changes)),
+    }
 
 
 @pytest.mark.parametrize("audience", [URL, f"{URL}/token"])
 async def test_private_key_jwt(audience: str) -> None:
     """No client_id is needed beside it; the token is the client's own (CCR-05, AU2-09)."""
     place = office()
-    tokens = said(await place.post("/token", signed(place, audience=audience) | {"scope": "files:read", "resource": SERVER}))
+    tokens = said(
+        await place.post(
+            "/token", signed(place, audience=audience) | {"scope": "files:read", "resource": SERVER}
+        )
+    )
     claims = claims_of(tokens["access_token"])
-    assert (claims["sub"], claims["client_id"], claims["aud"], claims["scope"]) == ("machine", "machine", SERVER, "files:read")
+    assert (claims["sub"], claims["client_id"], claims["aud"], claims["scope"]) == (
+        "machine",
+        "machine",
+        SERVER,
+        "files:read",
+    )
     assert "refresh_token" not in tokens
     assert "sid" not in claims
 
 
 def forged(place: Office, header: dict[str, Any]) -> str:
     """The claims of the machine behind a header of ours, signed by nobody, or with what everybody knows for a secret."""
-    claims = {"iss": "machine", "sub": "machine", "aud": URL, "exp": place.clock.now + 60, "iat": place.clock.now, "jti": "x"}
-    body = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in (header, claims))
+    claims = {
+        "iss": "machine",
+        "sub": "machine",
+        "aud": URL,
+        "exp": place.clock.now + 60,
+        "iat": place.clock.now,
+        "jti": "x",
+    }
+    body = ".".join(
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+        for part in (header, claims)
+    )
     mac = hmac.digest(json.dumps(KEY.public()).encode(), body.encode(), "sha256")
     return f"{body}.{base64.urlsafe_b64encode(mac).decode().rstrip('=') if header['alg'] != 'none' else ''}"
 
@@ -99,8 +133,16 @@ async def test_an_assertion_for_many_is_for_nobody() -> None:
     """Who else it is for could use it here."""
     place = office()
     claims = {"iss": "machine", "sub": "machine", "exp": place.clock.now + 60, "jti": "1"}
-    for audience, status in (([URL, "https://evil.example"], 401), ([], 401), (None, 401), ([URL], 200)):
-        told = {"client_assertion_type": TYPE, "client_assertion": KEY.sign(claims | {"aud": audience})}
+    for audience, status in (
+        ([URL, "https://evil.example"], 401),
+        ([], 401),
+        (None, 401),
+        ([URL], 200),
+    ):
+        told = {
+            "client_assertion_type": TYPE,
+            "client_assertion": KEY.sign(claims | {"aud": audience}),
+        }
         assert (await place.post("/token", ASKED | told)).status == status
 
 
@@ -111,7 +153,10 @@ async def test_an_assertion_comes_once() -> None:
     assert said(await place.post("/token", told))
     assert error_of(await place.post("/token", told), 401) == "invalid_client"
     claims = {"iss": "machine", "sub": "machine", "aud": URL, "exp": place.clock.now + 60}
-    assert error_of(await place.post("/token", told | {"client_assertion": KEY.sign(claims)}), 401) == "invalid_client"
+    assert (
+        error_of(await place.post("/token", told | {"client_assertion": KEY.sign(claims)}), 401)
+        == "invalid_client"
+    )
 
 
 async def test_keys_that_rotate() -> None:
@@ -156,13 +201,22 @@ async def test_only_so_many_keys_are_fetched_at_once() -> None:
     names = ["machine", *(f"m{n}" for n in range(17))]
     world = Slow()
     world.documents = {f"https://keys.example/{name}": {"keys": [KEY.public()]} for name in names}
-    clients = [Client(id=name, jwks_uri=f"https://keys.example/{name}", grants=("client_credentials",)) for name in names]
+    clients = [
+        Client(id=name, jwks_uri=f"https://keys.example/{name}", grants=("client_credentials",))
+        for name in names
+    ]
     place = Office(clients=clients, fetch=world)
     assert said(await place.post("/token", signed(place)))
-    slow = [asyncio.create_task(place.post("/token", signed(place, issuer=name, subject=name))) for name in names[1:-1]]
+    slow = [
+        asyncio.create_task(place.post("/token", signed(place, issuer=name, subject=name)))
+        for name in names[1:-1]
+    ]
     await full.wait()
     last = {"issuer": names[-1], "subject": names[-1]}
-    assert error_of(await place.post("/token", signed(place, **last)), 503) == "temporarily_unavailable"
+    assert (
+        error_of(await place.post("/token", signed(place, **last)), 503)
+        == "temporarily_unavailable"
+    )
     assert said(await place.post("/token", signed(place)))
     gate.set()
     assert {reply.status for reply in await asyncio.gather(*slow)} == {200}
@@ -180,13 +234,17 @@ def test_keys_of_configured_clients_are_at_usable_addresses() -> None:
 @pytest.mark.parametrize("secret", [SECRET, "a+secret%2Fwith%2Bsigns%25"], ids=["bare", "encoded"])
 async def test_basic(secret: str) -> None:
     """As RFC 6749 has it, form-encoded, and as most send it."""
-    tokens = said(await office().post("/token", ASKED | {"resource": SERVER}, basic("vault", secret)))
+    tokens = said(
+        await office().post("/token", ASKED | {"resource": SERVER}, basic("vault", secret))
+    )
     assert tokens["scope"] == "files:read files:write"
 
 
 async def test_the_secret_in_the_body() -> None:
     """Is taken as well (CCR-05)."""
-    assert said(await office().post("/token", ASKED | {"client_id": "vault", "client_secret": SECRET}))["access_token"]
+    assert said(
+        await office().post("/token", ASKED | {"client_id": "vault", "client_secret": SECRET})
+    )["access_token"]
 
 
 NOT_PROVEN: dict[str, tuple[dict[str, str], dict[str, str]]] = {
@@ -197,7 +255,12 @@ NOT_PROVEN: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "a bearer token": ({}, {"authorization": f"Bearer {SECRET}"}),
     "no base64": ({}, {"authorization": "Basic !!!"}),
     "no colon": ({}, {"authorization": "Basic " + base64.b64encode(b"vault").decode()}),
-    "two headers": ({}, {"authorization": f"{basic('vault', SECRET)['authorization']}, {basic('vault', SECRET)['authorization']}"}),
+    "two headers": (
+        {},
+        {
+            "authorization": f"{basic('vault', SECRET)['authorization']}, {basic('vault', SECRET)['authorization']}"
+        },
+    ),
     "a secret for a client with keys": ({"client_id": "machine", "client_secret": "x"}, {}),
     "a secret for a client that has none": ({"client_id": "open", "client_secret": "x"}, {}),
     "an assertion that is none": ({"client_assertion_type": TYPE, "client_assertion": "x.y.z"}, {}),
@@ -214,7 +277,10 @@ async def test_who_has_not_shown_who_it_is(told: dict[str, str], headers: dict[s
 
 AMBIGUOUS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "header and body": ({"client_id": "vault", "client_secret": SECRET}, basic("vault", SECRET)),
-    "header and assertion": ({"client_assertion_type": TYPE, "client_assertion": "x"}, basic("vault", SECRET)),
+    "header and assertion": (
+        {"client_assertion_type": TYPE, "client_assertion": "x"},
+        basic("vault", SECRET),
+    ),
     "two ids": ({"client_id": "machine"}, basic("vault", SECRET)),
     "half an assertion": ({"client_assertion_type": TYPE}, {}),
     "another kind of assertion": ({"client_assertion_type": "saml2", "client_assertion": "x"}, {}),
@@ -231,8 +297,18 @@ async def test_nobody_lets_itself_in() -> None:
     """The grant without a person is for clients of the configuration that authenticate."""
     grants = ("client_credentials",)
     place = Office(clients=[Client(id="open", grants=grants)])
-    assert error_of(await place.post("/token", ASKED | {"client_id": "open"})) == "unauthorized_client"
-    told = said(await place.register({"redirect_uris": ["https://app.example/back"], "grant_types": ["authorization_code", *grants]}), 201)
+    assert (
+        error_of(await place.post("/token", ASKED | {"client_id": "open"})) == "unauthorized_client"
+    )
+    told = said(
+        await place.register(
+            {
+                "redirect_uris": ["https://app.example/back"],
+                "grant_types": ["authorization_code", *grants],
+            }
+        ),
+        201,
+    )
     assert told["grant_types"] == ["authorization_code"]
     headers = basic(told["client_id"], told["client_secret"])
     assert error_of(await place.post("/token", ASKED, headers)) == "unauthorized_client"
@@ -243,12 +319,22 @@ async def test_no_more_scopes_than_the_client_may_have() -> None:
     place = office()
     told = await place.post("/token", signed(place) | {"scope": "files:read files:write mail"})
     assert said(told)["scope"] == "files:read"
-    assert error_of(await place.post("/token", signed(place) | {"scope": "mail"})) == "invalid_scope"
+    assert (
+        error_of(await place.post("/token", signed(place) | {"scope": "mail"})) == "invalid_scope"
+    )
 
 
 async def test_parameters_in_the_query() -> None:
     """Secrets do not belong into addresses, which are written down everywhere."""
     place = office()
     form = {"content-type": "application/x-www-form-urlencoded"}
-    reply = await place.issuer.answer(Asked("POST", "/token", "client_id=vault&client_secret=x", form, b"grant_type=client_credentials"))
+    reply = await place.issuer.answer(
+        Asked(
+            "POST",
+            "/token",
+            "client_id=vault&client_secret=x",
+            form,
+            b"grant_type=client_credentials",
+        )
+    )
     assert error_of(reply) == "invalid_request"

@@ -21,7 +21,10 @@ from tests.auth.issuer.landing import Landing
 from tests.auth.issuer.office import SCOPES, request
 from tests.auth.proxy.elsewhere import ACME, ID, SECRET, Elsewhere
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]  # the loop of the browser, which takes a second to start
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.asyncio(loop_scope="module"),
+]  # the loop of the browser, which takes a second to start
 
 PASSWORD = "correct horse"
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
@@ -68,7 +71,14 @@ class Desk:
         await self.page.get_by_role("button", name="Log in").click()
 
 
-async def desk_of(chromium: Any, serve: Any, tmp_path: Path, *, look: tuple[str, int, int] = LOOKS[0], **options: Any) -> Desk:
+async def desk_of(
+    chromium: Any,
+    serve: Any,
+    tmp_path: Path,
+    *,
+    look: tuple[str, int, int] = LOOKS[0],
+    **options: Any,
+) -> Desk:
     """A desk with people who have accounts."""
     landing = Landing()
     back = await serve(lambda url: landing)
@@ -76,21 +86,32 @@ async def desk_of(chromium: Any, serve: Any, tmp_path: Path, *, look: tuple[str,
     await accounts.add("anna", PASSWORD, display="Anna Blume")
     app = Client(id="app", name="The App", redirect_uris=(f"{back}/callback",))
     given = {"clients": [app, TV], "scopes": SCOPES} | options
-    url = await serve(lambda url: Issuer(url, LocalPeople(accounts, brand="Example & Sons"), **given))
+    url = await serve(
+        lambda url: Issuer(url, LocalPeople(accounts, brand="Example & Sons"), **given)
+    )
     name, width, height = look
-    context = await chromium.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if name == "dark" else "light")
+    context = await chromium.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if name == "dark" else "light",
+    )
     return Desk(await context.new_page(), url, landing, back)
 
 
 async def registered(desk: Desk, name: str) -> str:
     """The id of a client that has registered itself."""
-    body = msgspec.json.encode({"client_name": name, "redirect_uris": [desk.back], "token_endpoint_auth_method": "none"}).decode()
-    reply = await desk.page.request.post(f"{desk.url}/register", data=body, headers={"content-type": "application/json"})
+    body = msgspec.json.encode(
+        {"client_name": name, "redirect_uris": [desk.back], "token_endpoint_auth_method": "none"}
+    ).decode()
+    reply = await desk.page.request.post(
+        f"{desk.url}/register", data=body, headers={"content-type": "application/json"}
+    )
     return str((await reply.json())["client_id"])
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=lambda look: look[0])
-async def test_log_in_and_agree(chromium: Any, serve: Any, tmp_path: Path, look: tuple[str, int, int]) -> None:
+async def test_log_in_and_agree(
+    chromium: Any, serve: Any, tmp_path: Path, look: tuple[str, int, int]
+) -> None:
     """A person mistypes their password, logs in, reads who asks for what, agrees, and the client has its code: nothing is blocked on the
     way, nothing sticks out of the screen (AUT-19, SEC-08)."""
     desk = await desk_of(chromium, serve, tmp_path, look=look)
@@ -106,7 +127,13 @@ async def test_log_in_and_agree(chromium: Any, serve: Any, tmp_path: Path, look:
     await page.get_by_role("heading", name="Allow Inspector to act for you?").wait_for()
     await shot(page, f"3-consent-{look[0]}")
     assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    for words in ("Anna Blume", "Read your files.", "127.0.0.1", "just started it yourself", "Example & Sons"):
+    for words in (
+        "Anna Blume",
+        "Read your files.",
+        "127.0.0.1",
+        "just started it yourself",
+        "Example & Sons",
+    ):
         assert words in await page.inner_text("body")
     await page.get_by_role("button", name="Allow").click()
     answer = await desk.answer()
@@ -146,7 +173,9 @@ async def test_with_the_keyboard_alone(chromium: Any, serve: Any, tmp_path: Path
     assert (await desk.answer())["code"]
 
 
-async def test_what_was_agreed_is_not_asked_again(chromium: Any, serve: Any, tmp_path: Path) -> None:
+async def test_what_was_agreed_is_not_asked_again(
+    chromium: Any, serve: Any, tmp_path: Path
+) -> None:
     """With the box ticked the second visit goes straight through, from the log-in page too."""
     desk = await desk_of(chromium, serve, tmp_path)
     await desk.page.goto(desk.ask())
@@ -164,11 +193,15 @@ async def test_what_was_agreed_is_not_asked_again(chromium: Any, serve: Any, tmp
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=lambda look: look[0])
-async def test_a_device(chromium: Any, serve: Any, tmp_path: Path, look: tuple[str, int, int]) -> None:
+async def test_a_device(
+    chromium: Any, serve: Any, tmp_path: Path, look: tuple[str, int, int]
+) -> None:
     """A person types the code of a device, in small letters, looks at it, and agrees."""
     desk = await desk_of(chromium, serve, tmp_path, look=look)
     page = desk.page
-    reply = await page.request.post(f"{desk.url}/device_authorization", form={"client_id": "tv", "scope": "files:read"})
+    reply = await page.request.post(
+        f"{desk.url}/device_authorization", form={"client_id": "tv", "scope": "files:read"}
+    )
     device = await reply.json()
     await page.goto(device["verification_uri"])
     await desk.log_in()
@@ -180,7 +213,11 @@ async def test_a_device(chromium: Any, serve: Any, tmp_path: Path, look: tuple[s
     await page.get_by_role("button", name="Allow").click()
     await page.get_by_role("heading", name="Done").wait_for()
     await shot(page, f"7-done-{look[0]}")
-    form = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "client_id": "tv", "device_code": device["device_code"]}
+    form = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:device_code",
+        "client_id": "tv",
+        "device_code": device["device_code"],
+    }
     assert "access_token" in await (await page.request.post(f"{desk.url}/token", form=form)).json()
     assert desk.complaints == []
 
@@ -206,9 +243,18 @@ async def test_no_frame(chromium: Any, serve: Any, tmp_path: Path) -> None:
     await desk.page.get_by_role("button", name="Allow").wait_for()
     consent = desk.page.url
     await desk.page.goto(desk.back.replace("/callback", "/"))
-    await desk.page.evaluate("url => { const f = document.createElement('iframe'); f.src = url; document.body.append(f) }", consent)
-    await desk.page.wait_for_function("document.querySelector('iframe') && performance.getEntriesByType('resource').length > 0")
-    assert not [frame for frame in desk.page.frames if await frame.get_by_role("button", name="Allow").count()]
+    await desk.page.evaluate(
+        "url => { const f = document.createElement('iframe'); f.src = url; document.body.append(f) }",
+        consent,
+    )
+    await desk.page.wait_for_function(
+        "document.querySelector('iframe') && performance.getEntriesByType('resource').length > 0"
+    )
+    assert not [
+        frame
+        for frame in desk.page.frames
+        if await frame.get_by_role("button", name="Allow").count()
+    ]
     assert any("frame" in words.lower() for words in desk.complaints)
 
 
@@ -218,7 +264,9 @@ async def test_a_form_of_another_site(chromium: Any, serve: Any, tmp_path: Path)
     await desk.page.goto(desk.ask())
     await desk.log_in()
     form = desk.page.locator("form[action$=consent]")
-    fields = {name: await form.locator(f"[name={name}]").first.input_value() for name in ("at", "token")} | {"answer": "yes"}
+    fields = {
+        name: await form.locator(f"[name={name}]").first.input_value() for name in ("at", "token")
+    } | {"answer": "yes"}
     await desk.page.goto(desk.back.replace("/callback", "/").replace("127.0.0.1", "localhost"))
     await desk.page.evaluate(
         """([url, fields]) => {
@@ -248,8 +296,18 @@ class Gate:
         if scope["type"] == "lifespan":
             return await Landing()(scope, receive, send)
         first = f"{self.url}/authorize?{scope['query_string'].decode()}"
-        place = first.replace("/authorize?", "/again?") if scope["path"] == "/authorize" else self.elsewhere.visit(first)
-        await send({"type": "http.response.start", "status": 302, "headers": [(b"location", place.encode())]})
+        place = (
+            first.replace("/authorize?", "/again?")
+            if scope["path"] == "/authorize"
+            else self.elsewhere.visit(first)
+        )
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 302,
+                "headers": [(b"location", place.encode())],
+            }
+        )
         await send({"type": "http.response.body", "body": b""})
 
 
@@ -260,15 +318,23 @@ async def test_through_the_proxy(chromium: Any, serve: Any, look: tuple[str, int
     landing, gates = Landing(), list[Gate]()
     back = await serve(lambda url: landing)
     await serve(lambda url: gates.append(Gate(url)) or gates[0])
-    clients = [Client(id=name, name=name.title(), redirect_uris=(f"{back}/callback",)) for name in ("app", "second")]
+    clients = [
+        Client(id=name, name=name.title(), redirect_uris=(f"{back}/callback",))
+        for name in ("app", "second")
+    ]
     options = {"upstream_fetch": gates[0].elsewhere, "clients": clients, "scopes": SCOPES}
     url = await serve(lambda url: OAuthProxy(url, gates[0].provider, ID, SECRET, **options))
     name, width, height = look
-    context = await chromium.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if name == "dark" else "light")
+    context = await chromium.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if name == "dark" else "light",
+    )
     desk = Desk(await context.new_page(), url, landing, back)
     for client in ("app", "second"):
         await desk.page.goto(desk.ask(client_id=client))
-        await desk.page.get_by_role("heading", name=f"Allow {client.title()} to act for you?").wait_for()
+        await desk.page.get_by_role(
+            "heading", name=f"Allow {client.title()} to act for you?"
+        ).wait_for()
         await shot(desk.page, f"10-proxy-{name}")
         await desk.page.get_by_label("Do not ask again").check()
         await desk.page.get_by_role("button", name="Go on to Acme").click()

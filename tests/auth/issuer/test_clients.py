@@ -19,7 +19,11 @@ from tests.auth.network import Answer
 
 KEY = SigningKey.generate()
 PAPER = "https://client.example/oauth/client.json"
-DOCUMENT: dict[str, Any] = {"client_id": PAPER, "client_name": "A Client", "redirect_uris": [BACK, "http://127.0.0.1/callback"]}
+DOCUMENT: dict[str, Any] = {
+    "client_id": PAPER,
+    "client_name": "A Client",
+    "redirect_uris": [BACK, "http://127.0.0.1/callback"],
+}
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
@@ -45,13 +49,17 @@ async def test_a_public_client() -> None:
         ),
         201,
     )
-    assert told["client_name"] == "MyApp"  # nothing that cannot be seen, or that turns the line around
+    assert (
+        told["client_name"] == "MyApp"
+    )  # nothing that cannot be seen, or that turns the line around
     assert (told["client_uri"], "logo_uri" in told) == ("https://app.example/", False)
     assert (told["token_endpoint_auth_method"], "client_secret" in told) == ("none", False)
     assert told["grant_types"] == ["authorization_code", "refresh_token"]
     assert told["application_type"] == "native"
     back = "http://127.0.0.1:49152/callback"
-    code = answer_of(await office.authorize(client_id=told["client_id"], redirect_uri=back), back)["code"]
+    code = answer_of(await office.authorize(client_id=told["client_id"], redirect_uri=back), back)[
+        "code"
+    ]
     tokens = said(await office.redeem(code, client_id=told["client_id"], redirect_uri=back))
     assert tokens["refresh_token"]
     (pending,) = office.people.begun
@@ -66,9 +74,16 @@ async def test_a_client_with_a_secret() -> None:
     assert told["token_endpoint_auth_method"] == "client_secret_basic"
     assert told["client_secret_expires_at"] == told["client_id_issued_at"] + 180 * 86_400
     id, secret = told["client_id"], told["client_secret"]
-    assert error_of(await office.redeem(await office.code(client_id=id), client_id=id), 401) == "invalid_client"
-    assert said(await office.redeem(await office.code(client_id=id), basic(id, secret), client_id=None))
-    assert said(await office.redeem(await office.code(client_id=id), client_id=id, client_secret=secret))
+    assert (
+        error_of(await office.redeem(await office.code(client_id=id), client_id=id), 401)
+        == "invalid_client"
+    )
+    assert said(
+        await office.redeem(await office.code(client_id=id), basic(id, secret), client_id=None)
+    )
+    assert said(
+        await office.redeem(await office.code(client_id=id), client_id=id, client_secret=secret)
+    )
     office.clock.now += 181 * 86_400
     assert (await office.authorize(client_id=id)).status == 400
 
@@ -80,18 +95,38 @@ BAD = {
     "no redirect URI": ({}, "invalid_redirect_uri"),
     "too many": ({"redirect_uris": [f"{BACK}{n}" for n in range(30)]}, "invalid_redirect_uri"),
     "a private scheme": ({"redirect_uris": ["cursor://callback"]}, "invalid_redirect_uri"),
-    "another method": ({"redirect_uris": [BACK], "token_endpoint_auth_method": "tls_client_auth"}, "invalid_client_metadata"),
-    "keys that there are not": ({"redirect_uris": [BACK], "token_endpoint_auth_method": "private_key_jwt"}, "invalid_client_metadata"),
+    "another method": (
+        {"redirect_uris": [BACK], "token_endpoint_auth_method": "tls_client_auth"},
+        "invalid_client_metadata",
+    ),
+    "keys that there are not": (
+        {"redirect_uris": [BACK], "token_endpoint_auth_method": "private_key_jwt"},
+        "invalid_client_metadata",
+    ),
     "a private key": (
-        {"redirect_uris": [BACK], "token_endpoint_auth_method": "private_key_jwt", "jwks": {"keys": [KEY.private()]}},
+        {
+            "redirect_uris": [BACK],
+            "token_endpoint_auth_method": "private_key_jwt",
+            "jwks": {"keys": [KEY.private()]},
+        },
         "invalid_client_metadata",
     ),
     "keys inside": (
-        {"redirect_uris": [BACK], "token_endpoint_auth_method": "private_key_jwt", "jwks_uri": "http://169.254.169.254/keys"},
+        {
+            "redirect_uris": [BACK],
+            "token_endpoint_auth_method": "private_key_jwt",
+            "jwks_uri": "http://169.254.169.254/keys",
+        },
         "invalid_client_metadata",
     ),
-    "letting itself in": ({"grant_types": ["client_credentials"], "redirect_uris": [BACK]}, "invalid_client_metadata"),
-    "an implicit grant": ({"response_types": ["token"], "redirect_uris": [BACK]}, "invalid_client_metadata"),
+    "letting itself in": (
+        {"grant_types": ["client_credentials"], "redirect_uris": [BACK]},
+        "invalid_client_metadata",
+    ),
+    "an implicit grant": (
+        {"response_types": ["token"], "redirect_uris": [BACK]},
+        "invalid_client_metadata",
+    ),
     "a number for a name": ({"client_name": 7, "redirect_uris": [BACK]}, "invalid_client_metadata"),
 }
 
@@ -111,7 +146,10 @@ async def test_what_is_no_metadata(body: bytes) -> None:
 async def test_a_form_is_not_taken() -> None:
     """A page elsewhere can send a form without asking; JSON it cannot."""
     headers = {"content-type": "text/plain"}
-    assert error_of(await Office().register({"redirect_uris": [BACK]}, **headers)) == "invalid_client_metadata"
+    assert (
+        error_of(await Office().register({"redirect_uris": [BACK]}, **headers))
+        == "invalid_client_metadata"
+    )
 
 
 async def test_registration_can_be_off() -> None:
@@ -119,7 +157,9 @@ async def test_registration_can_be_off() -> None:
     office = Office()
     told = said(await office.register({"redirect_uris": [BACK]}), 201)
     closed = Office(registration=False, vault=office.vault)
-    assert "registration_endpoint" not in said(await closed.get("/.well-known/oauth-authorization-server"))
+    assert "registration_endpoint" not in said(
+        await closed.get("/.well-known/oauth-authorization-server")
+    )
     assert error_of(await closed.register({"redirect_uris": [BACK]}), 403) == "access_denied"
     assert (await closed.authorize(client_id=told["client_id"])).status == 400
 
@@ -137,7 +177,9 @@ async def test_one_address_does_not_register_for_ever() -> None:
 async def test_registrations_of_public_clients_go_on_while_they_are_used() -> None:
     """And end half a year after the last use."""
     office = Office()
-    id = said(await office.register({"redirect_uris": [BACK], "token_endpoint_auth_method": "none"}), 201)["client_id"]
+    id = said(
+        await office.register({"redirect_uris": [BACK], "token_endpoint_auth_method": "none"}), 201
+    )["client_id"]
     for _ in range(3):
         office.clock.now += 100 * 86_400
         await office.redeem(await office.code(client_id=id), client_id=id)
@@ -155,7 +197,9 @@ def test_configured_clients_are_checked() -> None:
     ):
         with pytest.raises(ValueError, match=words):
             Office(clients=[client])
-    Office(clients=[Client(id="x", redirect_uris=("com.example.app:/back",))])  # a private scheme, which the configuration may name
+    Office(
+        clients=[Client(id="x", redirect_uris=("com.example.app:/back",))]
+    )  # a private scheme, which the configuration may name
 
 
 # -- documents -------------------------------------------------------------------------------------------------------------
@@ -168,13 +212,18 @@ async def test_a_document_is_a_client() -> None:
     tokens = said(await office.redeem(await office.code(client_id=PAPER), client_id=PAPER))
     assert tokens["refresh_token"]
     (pending,) = office.people.begun
-    assert (pending.client.is_document, pending.client.host, pending.client.name) == (True, "client.example", "A Client")
+    assert (pending.client.is_document, pending.client.host, pending.client.name) == (
+        True,
+        "client.example",
+        "A Client",
+    )
     assert office.world.asked == [PAPER]
 
 
 PAPERS: dict[str, Any] = {
     "another id": DOCUMENT | {"client_id": "https://client.example/oauth/other.json"},
-    "an id in another spelling": DOCUMENT | {"client_id": "https://CLIENT.example/oauth/client.json"},
+    "an id in another spelling": DOCUMENT
+    | {"client_id": "https://CLIENT.example/oauth/client.json"},
     "no id": {name: value for name, value in DOCUMENT.items() if name != "client_id"},
     "no name": DOCUMENT | {"client_name": None},
     "no redirect URIs": DOCUMENT | {"redirect_uris": []},
@@ -197,7 +246,10 @@ async def test_a_document_that_does_not_do(document: Any) -> None:
     office.world.documents[PAPER] = document
     reply = await office.authorize(client_id=PAPER)
     assert (reply.status, reply.header("location")) == (400, None)
-    assert error_of(await office.refresh("x", client_id=PAPER), 400 if document == PAPERS["another redirect URI"] else 401)
+    assert error_of(
+        await office.refresh("x", client_id=PAPER),
+        400 if document == PAPERS["another redirect URI"] else 401,
+    )
 
 
 async def test_a_document_that_cannot_be_had() -> None:
@@ -207,7 +259,10 @@ async def test_a_document_that_cannot_be_had() -> None:
     assert reply.status == 400
     assert b"10.0.0.7" not in reply.body
     office.world.documents[PAPER] = DOCUMENT
-    for headers, status in (({"content-type": "text/html"}, 200), ({"content-type": "application/json"}, 302)):
+    for headers, status in (
+        ({"content-type": "text/html"}, 200),
+        ({"content-type": "application/json"}, 302),
+    ):
         office.world.headers, office.world.status = headers, status
         assert (await office.authorize(client_id=PAPER)).status == 400
     office.world.headers, office.world.status = {"content-type": "application/json"}, 200
@@ -223,7 +278,13 @@ INSIDE = [
 
 
 @pytest.mark.parametrize(
-    "url", [*INSIDE, "https://10.0.0.1/client.json", "https://2130706433/client.json", "https://printer.local:22/client.json"]
+    "url",
+    [
+        *INSIDE,
+        "https://10.0.0.1/client.json",
+        "https://2130706433/client.json",
+        "https://printer.local:22/client.json",
+    ],
 )
 async def test_nothing_inside_is_fetched(url: str) -> None:
     """The guarded fetcher, which is the one that is taken where none is given, reaches no private address (AUR-10, SEC-14)."""
@@ -259,7 +320,12 @@ async def test_an_id_that_names_no_document(url: str) -> None:
 async def test_documents_can_be_off() -> None:
     """Nothing is fetched then."""
     office = Office(cimd=False)
-    assert said(await office.get("/.well-known/oauth-authorization-server"))["client_id_metadata_document_supported"] is False
+    assert (
+        said(await office.get("/.well-known/oauth-authorization-server"))[
+            "client_id_metadata_document_supported"
+        ]
+        is False
+    )
     assert (await office.authorize(client_id=PAPER)).status == 400
     assert office.world.asked == []
 
@@ -312,9 +378,14 @@ async def test_only_so_many_documents_at_once() -> None:
             return await super().__call__(request)
 
     slow = Office(fetch=Slow())
-    waiting = [asyncio.create_task(slow.authorize(client_id=f"https://client.example/{n}")) for n in range(16)]
+    waiting = [
+        asyncio.create_task(slow.authorize(client_id=f"https://client.example/{n}"))
+        for n in range(16)
+    ]
     await full.wait()
-    assert b"too many documents" in (await slow.authorize(client_id="https://client.example/17")).body
+    assert (
+        b"too many documents" in (await slow.authorize(client_id="https://client.example/17")).body
+    )
     gate.set()
     assert {reply.status for reply in await asyncio.gather(*waiting)} == {400}
     assert len(under_way) == 16
@@ -331,14 +402,19 @@ async def test_a_document_that_does_not_come(monkeypatch: pytest.MonkeyPatch) ->
             raise AssertionError
 
     monkeypatch.setattr(papers, "_SECONDS", 0.0)
-    assert b"it did not come within" in (await Office(fetch=Silent()).authorize(client_id=PAPER)).body
+    assert (
+        b"it did not come within" in (await Office(fetch=Silent()).authorize(client_id=PAPER)).body
+    )
 
 
 async def test_a_document_with_keys() -> None:
     """A client that has no registration and yet proves who it is (AUR-03)."""
     office = Office()
     place = "https://client.example/keys"
-    office.world.documents[PAPER] = DOCUMENT | {"token_endpoint_auth_method": "private_key_jwt", "jwks_uri": place}
+    office.world.documents[PAPER] = DOCUMENT | {
+        "token_endpoint_auth_method": "private_key_jwt",
+        "jwks_uri": place,
+    }
     office.world.documents[place] = {"keys": [KEY.public()]}
     code = await office.code(client_id=PAPER)
     assert error_of(await office.redeem(code, client_id=PAPER), 401) == "invalid_client"
@@ -347,7 +423,14 @@ async def test_a_document_with_keys() -> None:
     assert said(await office.redeem(code, client_id=PAPER, **told))["access_token"]
 
 
-@given(st.text(max_size=30) | st.builds("https://{}/{}".format, st.text("a.:@[]%\\ ", max_size=8), st.text("a.%2eE/\\#? ", max_size=12)))
+@given(
+    st.text(max_size=30)
+    | st.builds(
+        "https://{}/{}".format,
+        st.text("a.:@[]%\\ ", max_size=8),
+        st.text("a.%2eE/\\#? ", max_size=12),
+    )
+)
 def test_what_names_a_document(url: str) -> None:
     """Only what is one address in everybody's eyes."""
     if not document_problem(url):

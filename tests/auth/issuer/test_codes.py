@@ -40,11 +40,20 @@ async def test_a_log_in() -> None:
     tokens = said(answer)
     assert answer.header("cache-control") == "no-store"
     assert answer.header("access-control-allow-origin") == "*"
-    assert (tokens["token_type"], tokens["expires_in"], tokens["scope"]) == ("Bearer", 600, "files:read files:write")
+    assert (tokens["token_type"], tokens["expires_in"], tokens["scope"]) == (
+        "Bearer",
+        600,
+        "files:read files:write",
+    )
     keys = KeySet.read(said(await office.get("/jwks")))
     header, claims = keys.verify(tokens["access_token"], algorithms=["ES256"], typ=["at+jwt"])
     assert header["typ"] == "at+jwt"
-    assert (claims["iss"], claims["aud"], claims["sub"], claims["client_id"]) == (URL, SERVER, "anna", "app")
+    assert (claims["iss"], claims["aud"], claims["sub"], claims["client_id"]) == (
+        URL,
+        SERVER,
+        "anna",
+        "app",
+    )
     assert (claims["exp"] - claims["iat"], claims["email"]) == (600, "anna@example.com")
     assert claims["jti"]
     assert "cnf" not in claims
@@ -61,7 +70,12 @@ async def test_a_person_who_says_no() -> None:
     office = Office()
     office.people.will = "deny"
     told = answer_of(await office.authorize())
-    assert told == {"error": "access_denied", "error_description": "No.", "state": "a state", "iss": URL}
+    assert told == {
+        "error": "access_denied",
+        "error_description": "No.",
+        "state": "a state",
+        "iss": URL,
+    }
 
 
 async def test_a_decision_is_taken_once() -> None:
@@ -70,12 +84,19 @@ async def test_a_decision_is_taken_once() -> None:
     office.people.will = "wait"
     await office.authorize()
     (pending,) = office.people.begun
-    assert (await office.issuer.grant(pending.id, office.people.person, pending.scopes)).status == 303
-    for again in (office.issuer.grant(pending.id, office.people.person, pending.scopes), office.issuer.deny(pending.id)):
+    assert (
+        await office.issuer.grant(pending.id, office.people.person, pending.scopes)
+    ).status == 303
+    for again in (
+        office.issuer.grant(pending.id, office.people.person, pending.scopes),
+        office.issuer.deny(pending.id),
+    ):
         assert (await again).status == 400
     await office.authorize()
     office.clock.now += 601
-    assert (await office.issuer.grant(office.people.begun[1].id, office.people.person, ())).status == 400
+    assert (
+        await office.issuer.grant(office.people.begun[1].id, office.people.person, ())
+    ).status == 400
 
 
 async def test_scopes_can_be_granted_in_part_and_never_more() -> None:
@@ -83,7 +104,9 @@ async def test_scopes_can_be_granted_in_part_and_never_more() -> None:
     office = Office()
     office.people.will = "wait"
     await office.authorize(scope="files:read files:write")
-    reply = await office.issuer.grant(office.people.begun[0].id, office.people.person, ["files:read", "mail"])
+    reply = await office.issuer.grant(
+        office.people.begun[0].id, office.people.person, ["files:read", "mail"]
+    )
     assert said(await office.redeem(answer_of(reply)["code"]))["scope"] == "files:read"
 
 
@@ -119,7 +142,9 @@ STRAY = {
 
 
 @pytest.mark.parametrize("changes", STRAY.values(), ids=STRAY)
-async def test_no_redirect_before_client_and_address_are_known(changes: dict[str, str | None]) -> None:
+async def test_no_redirect_before_client_and_address_are_known(
+    changes: dict[str, str | None],
+) -> None:
     """Open redirects: whatever is wrong with either, the person sees a page and goes nowhere (AUF-14, AUT-11, AUT-19)."""
     office = Office()
     reply = await office.authorize(**changes)
@@ -148,7 +173,9 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("query", [*UNREADABLE.values(), "client_id=a%00b"], ids=[*UNREADABLE, "a NUL"])
+@pytest.mark.parametrize(
+    "query", [*UNREADABLE.values(), "client_id=a%00b"], ids=[*UNREADABLE, "a NUL"]
+)
 async def test_a_request_that_cannot_be_read(query: str) -> None:
     """It is refused on a page, however large it is."""
     reply = await Office().get("/authorize", query)
@@ -158,7 +185,10 @@ async def test_a_request_that_cannot_be_read(query: str) -> None:
 
 UNFIT = {
     "no challenge": ({"code_challenge": None}, "invalid_request"),
-    "a plain challenge": ({"code_challenge_method": "plain", "code_challenge": VERIFIER}, "invalid_request"),
+    "a plain challenge": (
+        {"code_challenge_method": "plain", "code_challenge": VERIFIER},
+        "invalid_request",
+    ),
     "a challenge whose method is not said": ({"code_challenge_method": None}, "invalid_request"),
     "a short challenge": ({"code_challenge": "abc"}, "invalid_request"),
     "an implicit grant": ({"response_type": "token"}, "unsupported_response_type"),
@@ -177,7 +207,9 @@ UNFIT = {
 
 
 @pytest.mark.parametrize("changes, error", UNFIT.values(), ids=UNFIT)
-async def test_what_is_refused_at_the_redirect_uri(changes: dict[str, str | None], error: str) -> None:
+async def test_what_is_refused_at_the_redirect_uri(
+    changes: dict[str, str | None], error: str
+) -> None:
     """The client is known and configured: it hears what is wrong, with its state and with who says so (AUF-12)."""
     office = Office()
     told = answer_of(await office.authorize(**changes))
@@ -189,20 +221,43 @@ async def test_what_is_refused_at_the_redirect_uri(changes: dict[str, str | None
 async def test_a_stranger_gets_nobody_redirected_by_an_error() -> None:
     """Who registered itself with any address may not use us to send people there: they see a page, and may go on (AUT-19)."""
     office = Office()
-    registered = said(await office.register({"redirect_uris": ["https://phishing.example/"], "token_endpoint_auth_method": "none"}), 201)
-    reply = await office.authorize(client_id=registered["client_id"], redirect_uri="https://phishing.example/", scope="admin")
+    registered = said(
+        await office.register(
+            {"redirect_uris": ["https://phishing.example/"], "token_endpoint_auth_method": "none"}
+        ),
+        201,
+    )
+    reply = await office.authorize(
+        client_id=registered["client_id"], redirect_uri="https://phishing.example/", scope="admin"
+    )
     assert (reply.status, reply.header("location")) == (400, None)
-    assert reply.body.decode().splitlines()[-1].startswith("https://phishing.example/?error=invalid_scope")
-    here = said(await office.register({"redirect_uris": ["http://127.0.0.1/"], "token_endpoint_auth_method": "none"}), 201)
-    reply = await office.authorize(client_id=here["client_id"], redirect_uri="http://127.0.0.1:7/", scope="admin")
-    assert answer_of(reply, "http://127.0.0.1:7/")["error"] == "invalid_scope"  # the person's own machine
+    assert (
+        reply.body.decode()
+        .splitlines()[-1]
+        .startswith("https://phishing.example/?error=invalid_scope")
+    )
+    here = said(
+        await office.register(
+            {"redirect_uris": ["http://127.0.0.1/"], "token_endpoint_auth_method": "none"}
+        ),
+        201,
+    )
+    reply = await office.authorize(
+        client_id=here["client_id"], redirect_uri="http://127.0.0.1:7/", scope="admin"
+    )
+    assert (
+        answer_of(reply, "http://127.0.0.1:7/")["error"] == "invalid_scope"
+    )  # the person's own machine
 
 
 async def test_nor_by_asking_for_no_page() -> None:
     """`prompt=none` has an answer at once; at a stranger's address it is a page all the same (AUT-19; RFC 9700, 4.11.2)."""
     office = Office()
     office.people.will = "wait"
-    metadata = {"redirect_uris": ["https://phishing.example/"], "token_endpoint_auth_method": "none"}
+    metadata = {
+        "redirect_uris": ["https://phishing.example/"],
+        "token_endpoint_auth_method": "none",
+    }
     id = said(await office.register(metadata), 201)["client_id"]
     await office.authorize(client_id=id, redirect_uri="https://phishing.example/", prompt="none")
     await office.authorize(prompt="none")
@@ -210,7 +265,9 @@ async def test_nor_by_asking_for_no_page() -> None:
     assert stranger.prompt == "none"
     reply = await office.issuer.deny(stranger.id, "login_required")
     assert (reply.status, reply.header("location")) == (400, None)
-    assert answer_of(await office.issuer.deny(known.id, "login_required"))["error"] == "login_required"
+    assert (
+        answer_of(await office.issuer.deny(known.id, "login_required"))["error"] == "login_required"
+    )
 
 
 async def test_the_redirect_uri_may_be_left_out_where_there_is_one() -> None:
@@ -223,7 +280,10 @@ async def test_the_redirect_uri_may_be_left_out_where_there_is_one() -> None:
 async def test_a_resource_need_not_be_named() -> None:
     """Clients of 2025-03-26 name none: it is the first that is configured; where none is, tokens are for nobody but the issuer."""
     assert claims_of((await Office().log_in(resource=None))["access_token"])["aud"] == SERVER
-    assert claims_of((await Office(resources=None).log_in(resource=None))["access_token"])["aud"] == URL
+    assert (
+        claims_of((await Office(resources=None).log_in(resource=None))["access_token"])["aud"]
+        == URL
+    )
 
 
 RESOURCES = {
@@ -341,8 +401,12 @@ async def test_a_confidential_client_must_be_itself() -> None:
     secret = "a secret/with+signs%"
     for headers in ({}, basic("vault", "wrong"), basic("vault", "")):
         code = await office.code(client_id="vault")
-        assert error_of(await office.redeem(code, headers, client_id="vault"), 401) == "invalid_client"
-        assert said(await office.redeem(code, basic("vault", secret), client_id=None))["access_token"]
+        assert (
+            error_of(await office.redeem(code, headers, client_id="vault"), 401) == "invalid_client"
+        )
+        assert said(await office.redeem(code, basic("vault", secret), client_id=None))[
+            "access_token"
+        ]
 
 
 async def test_nothing_secret_is_kept() -> None:
@@ -355,7 +419,12 @@ async def test_nothing_secret_is_kept() -> None:
     assert device["error"] == "unauthorized_client"
     kept = repr(vars(office.vault._book))
     assert "anna" in kept
-    for secret in (code, tokens["refresh_token"], registered["client_secret"], tokens["access_token"]):
+    for secret in (
+        code,
+        tokens["refresh_token"],
+        registered["client_secret"],
+        tokens["access_token"],
+    ):
         assert all(part not in kept for part in secret.split("."))
 
 
@@ -388,9 +457,25 @@ async def test_methods_and_paths() -> None:
     assert preflight.status == 204
     assert "DPoP" in (preflight.header("access-control-allow-headers") or "")
     assert (await office.issuer.answer(Asked("OPTIONS", "/authorize"))).status == 405
-    assert error_of(await office.post("/token", "grant_type=authorization_code&grant_type=refresh_token")) == "invalid_request"
-    assert error_of(await office.post("/token", "{}", {"content-type": "application/json"})) == "invalid_request"
-    assert error_of(await office.post("/token", {"grant_type": "password"})) == "unsupported_grant_type"
+    assert (
+        error_of(
+            await office.post("/token", "grant_type=authorization_code&grant_type=refresh_token")
+        )
+        == "invalid_request"
+    )
+    assert (
+        error_of(await office.post("/token", "{}", {"content-type": "application/json"}))
+        == "invalid_request"
+    )
+    assert (
+        error_of(await office.post("/token", {"grant_type": "password"}))
+        == "unsupported_grant_type"
+    )
     assert error_of(await office.post("/token", {})) == "invalid_request"
-    assert error_of(await office.post("/token", {"grant_type": "authorization_code", "state": "x" * 9000})) == "invalid_request"
+    assert (
+        error_of(
+            await office.post("/token", {"grant_type": "authorization_code", "state": "x" * 9000})
+        )
+        == "invalid_request"
+    )
     assert header_of((await office.log_in())["access_token"])["alg"] == "ES256"

@@ -22,12 +22,18 @@ def office() -> Office:
 
 async def begin(place: Office) -> dict[str, Any]:
     """The two codes."""
-    return said(await place.post("/device_authorization", {"client_id": "tv", "scope": "files:read", "resource": SERVER}))
+    return said(
+        await place.post(
+            "/device_authorization", {"client_id": "tv", "scope": "files:read", "resource": SERVER}
+        )
+    )
 
 
 async def poll(place: Office, codes: dict[str, Any], client: str = "tv") -> Any:
     """Ask whether somebody has decided."""
-    return await place.post("/token", {"grant_type": DEVICE, "client_id": client, "device_code": codes["device_code"]})
+    return await place.post(
+        "/token", {"grant_type": DEVICE, "client_id": client, "device_code": codes["device_code"]}
+    )
 
 
 async def found(place: Office, code: str) -> Pending:
@@ -41,12 +47,21 @@ async def test_a_device_logs_in() -> None:
     """Codes, a poll too early, the person, tokens; once (RFC 8628)."""
     place = office()
     codes = await begin(place)
-    assert (codes["verification_uri"], codes["expires_in"], codes["interval"]) == (f"{URL}/device", 600, 5)
+    assert (codes["verification_uri"], codes["expires_in"], codes["interval"]) == (
+        f"{URL}/device",
+        600,
+        5,
+    )
     assert codes["verification_uri_complete"] == f"{URL}/device?user_code={codes['user_code']}"
     assert error_of(await poll(place, codes)) == "authorization_pending"
     typed = codes["user_code"].lower().replace("-", " ")
     pending = await found(place, typed)
-    assert (pending.client.name, pending.scopes, pending.resource, pending.is_device) == ("The TV", ("files:read",), SERVER, True)
+    assert (pending.client.name, pending.scopes, pending.resource, pending.is_device) == (
+        "The TV",
+        ("files:read",),
+        SERVER,
+        True,
+    )
     assert (pending.user_code, pending.redirect_host) == (codes["user_code"], "")
     assert await place.issuer.pending(pending.id) == pending
     reply = await place.issuer.grant(pending.id, place.people.person, pending.scopes)
@@ -54,7 +69,12 @@ async def test_a_device_logs_in() -> None:
     place.clock.now += 5
     tokens = said(await poll(place, codes))
     claims = claims_of(tokens["access_token"])
-    assert (claims["sub"], claims["aud"], claims["scope"], claims["client_id"]) == ("anna", SERVER, "files:read", "tv")
+    assert (claims["sub"], claims["aud"], claims["scope"], claims["client_id"]) == (
+        "anna",
+        SERVER,
+        "files:read",
+        "tv",
+    )
     assert error_of(await poll(place, codes)) == "invalid_grant"
     again = said(await place.refresh(tokens["refresh_token"], client_id="tv"))
     assert claims_of(again["access_token"])["sid"] == claims["sid"]
@@ -132,7 +152,10 @@ async def test_a_decision_among_polls() -> None:
     place = office()
     codes = await begin(place)
     pending = await found(place, codes["user_code"])
-    await asyncio.gather(*(poll(place, codes) for _ in range(8)), place.issuer.grant(pending.id, place.people.person, pending.scopes))
+    await asyncio.gather(
+        *(poll(place, codes) for _ in range(8)),
+        place.issuer.grant(pending.id, place.people.person, pending.scopes),
+    )
     assert said(await poll(place, codes))
 
 
@@ -141,12 +164,17 @@ async def test_two_decisions_at_once() -> None:
     place = office()
     codes = await begin(place)
     pending = await found(place, codes["user_code"])
-    yes, no = await asyncio.gather(place.issuer.grant(pending.id, place.people.person, pending.scopes), place.issuer.deny(pending.id))
+    yes, no = await asyncio.gather(
+        place.issuer.grant(pending.id, place.people.person, pending.scopes),
+        place.issuer.deny(pending.id),
+    )
     assert {yes.status, no.status} == {200, 400}
     assert (await poll(place, codes)).status == yes.status
 
 
-@pytest.mark.parametrize("code", ["", "BCDF", "AEIO-UAEI", "BCDF-GHJK-LMNP", "B" * 5000, "BCDF-GHJK"])
+@pytest.mark.parametrize(
+    "code", ["", "BCDF", "AEIO-UAEI", "BCDF-GHJK-LMNP", "B" * 5000, "BCDF-GHJK"]
+)
 async def test_codes_that_are_none(code: str) -> None:
     """Nobody is found."""
     place = office()
@@ -164,5 +192,10 @@ async def test_who_may_not() -> None:
         ({"client_id": "tv", "resource": "https://evil.example/"}, 400, "invalid_target"),
     ):
         assert error_of(await place.post("/device_authorization", told), status) == error
-    assert error_of(await place.post("/token", {"grant_type": DEVICE, "client_id": "tv"})) == "invalid_request"
-    assert (await place.authorize(client_id="tv", redirect_uri="https://app.example/back")).status == 400
+    assert (
+        error_of(await place.post("/token", {"grant_type": DEVICE, "client_id": "tv"}))
+        == "invalid_request"
+    )
+    assert (
+        await place.authorize(client_id="tv", redirect_uri="https://app.example/back")
+    ).status == 400

@@ -21,7 +21,11 @@ async def test_the_document() -> None:
     office = Office()
     reply = await office.get(OAUTH)
     told = msgspec.json.decode(reply.body, type=ServerMetadata)
-    assert (reply.status, reply.header("content-type"), reply.header("access-control-allow-origin")) == (200, "application/json", "*")
+    assert (
+        reply.status,
+        reply.header("content-type"),
+        reply.header("access-control-allow-origin"),
+    ) == (200, "application/json", "*")
     assert told.issuer == URL
     assert told.code_challenge_methods_supported == ["S256"]
     assert told.response_types_supported == ["code"]
@@ -29,9 +33,17 @@ async def test_the_document() -> None:
     assert told.client_id_metadata_document_supported is True
     methods = told.token_endpoint_auth_methods_supported or []
     assert {"none", "private_key_jwt", "client_secret_basic", "client_secret_post"} == set(methods)
-    assert told.dpop_signing_alg_values_supported == list(ASYMMETRIC) == told.token_endpoint_auth_signing_alg_values_supported
-    assert not any(name == "none" or name.startswith("HS") for name in told.dpop_signing_alg_values_supported)
-    assert {"authorization_code", "refresh_token", "client_credentials"} < set(told.grant_types_supported or [])
+    assert (
+        told.dpop_signing_alg_values_supported
+        == list(ASYMMETRIC)
+        == told.token_endpoint_auth_signing_alg_values_supported
+    )
+    assert not any(
+        name == "none" or name.startswith("HS") for name in told.dpop_signing_alg_values_supported
+    )
+    assert {"authorization_code", "refresh_token", "client_credentials"} < set(
+        told.grant_types_supported or []
+    )
     assert told.scopes_supported == ["files:read", "files:write", "mail", "offline_access"]
 
 
@@ -44,7 +56,11 @@ async def test_every_endpoint_that_is_named_is_there() -> None:
     for name, url in places.items():
         assert url.startswith(f"{URL}/")
         method = "GET" if name in ("jwks_uri", "authorization_endpoint") else "POST"
-        asked = Asked(method, url.removeprefix(URL), headers={"content-type": "application/x-www-form-urlencoded"})
+        asked = Asked(
+            method,
+            url.removeprefix(URL),
+            headers={"content-type": "application/x-www-form-urlencoded"},
+        )
         assert (await office.issuer.answer(asked)).status not in (404, 405), name
 
 
@@ -64,7 +80,9 @@ async def test_its_places(path: str, places: list[str]) -> None:
     head = await office.issuer.answer(Asked("HEAD", places[0]))
     assert head.status == 200
     if path:
-        assert (await office.issuer.answer(Asked("GET", OAUTH))).status == 404  # that would be another issuer
+        assert (
+            await office.issuer.answer(Asked("GET", OAUTH))
+        ).status == 404  # that would be another issuer
         tokens = await office.log_in()
         assert claims_of(tokens["access_token"])["iss"] == f"{URL}{path}"
 
@@ -96,7 +114,14 @@ def test_what_is_one() -> None:
         Office(resources=["/mcp"])
 
 
-HOSTS = {"127.0.0.1:8080": 200, "localhost:8080": 200, "[::1]:8080": 200, "evil.example": 403, "127.0.0.1.evil.example": 403, "[": 403}
+HOSTS = {
+    "127.0.0.1:8080": 200,
+    "localhost:8080": 200,
+    "[::1]:8080": 200,
+    "evil.example": 403,
+    "127.0.0.1.evil.example": 403,
+    "[": 403,
+}
 
 
 @pytest.mark.parametrize("host, status", HOSTS.items())
@@ -131,7 +156,9 @@ async def test_keys_rotate_and_tokens_hold_on() -> None:
     assert shown.verify(old)[1]["iss"] == shown.verify(new)[1]["iss"] == URL
     office.clock.now += 901
     assert len(await keys(office)) == 2  # the present one and the next
-    assert all(key["kid"] != header_of(old)["kid"] for key in said(await office.get("/jwks"))["keys"])
+    assert all(
+        key["kid"] != header_of(old)["kid"] for key in said(await office.get("/jwks"))["keys"]
+    )
 
 
 async def test_processes_that_begin_at_once_have_one_key() -> None:
@@ -156,7 +183,9 @@ async def test_a_new_process_goes_on_with_everything() -> None:
     """Whatever was begun at one ends at another: requests, codes, refresh tokens, registrations."""
     one = Office()
     two = Office(vault=one.vault)
-    id = said(await one.register({"redirect_uris": [BACK], "token_endpoint_auth_method": "none"}), 201)["client_id"]
+    id = said(
+        await one.register({"redirect_uris": [BACK], "token_endpoint_auth_method": "none"}), 201
+    )["client_id"]
     tokens = said(await two.redeem(await one.code(client_id=id), client_id=id))
     again: dict[str, Any] = said(await one.refresh(tokens["refresh_token"], client_id=id))
     assert (await two.introspect(again["access_token"]))["active"] is True

@@ -76,7 +76,12 @@ def shape(seen: Page) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("name", sorted(HARMLESS))
-@given(evil=st.one_of(st.sampled_from(EVIL), st.text(min_size=1, max_size=60).filter(lambda text: pages.plain(text) != "")))
+@given(
+    evil=st.one_of(
+        st.sampled_from(EVIL),
+        st.text(min_size=1, max_size=60).filter(lambda text: pages.plain(text) != ""),
+    )
+)
 def test_no_word_of_a_stranger_becomes_html(name: str, evil: str) -> None:
     """Whatever a client, a scope, an address or a code is called, the page has the tags and attributes that it has with plain words (SEC-08)."""
     assert shape(Page(page(everything(evil)[name]))) == shape(HARMLESS[name])
@@ -86,7 +91,9 @@ def test_no_word_of_a_stranger_becomes_html(name: str, evil: str) -> None:
 def test_words_show_what_they_say(text: str) -> None:
     """Nothing invisible, nothing that turns the writing round, nothing without end; what is plain stays as it is."""
     shown = pages.plain(text, 50)
-    assert not re.search('[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff<>"]', shown)
+    assert not re.search(
+        '[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff<>"]', shown
+    )
     assert len(shown) <= 50 * len("&quot;")
     assert pages.plain("Anna & Otto's “plan”") == "Anna &amp; Otto&#x27;s “plan”"
 
@@ -130,7 +137,12 @@ def test_consent_says_who_what_and_where() -> None:
 WARNED = [
     ("registered", "http://127.0.0.1:1234/cb", None, []),
     ("itself", "https://app.example/back", None, ["nobody has checked its name"]),
-    ("itself", "http://127.0.0.1:1234/cb", None, ["nobody has checked its name", "this computer", "just started it yourself"]),
+    (
+        "itself",
+        "http://127.0.0.1:1234/cb",
+        None,
+        ["nobody has checked its name", "this computer", "just started it yourself"],
+    ),
     ("document", "http://localhost:1234/cb", None, ["this computer", "just started it yourself"]),
     ("document", "http://[::1]:1234/cb", None, ["this computer", "just started it yourself"]),
     ("document", "https://127.0.0.2/cb", None, ["this computer", "just started it yourself"]),
@@ -141,25 +153,52 @@ WARNED = [
 
 
 @pytest.mark.parametrize("known, redirect, user_code, wanted", WARNED)
-def test_consent_warns(known: str, redirect: str | None, user_code: str | None, wanted: list[str]) -> None:
+def test_consent_warns(
+    known: str, redirect: str | None, user_code: str | None, wanted: list[str]
+) -> None:
     """Of programs on the own machine that anybody may be, of names that nobody checked, and of devices (SEC-26, AUR-10; RFC 8628, 5.4)."""
-    found = " ".join(pages.warnings(consent(asker=pages.Asker(name="X", known=known), redirect=redirect, user_code=user_code)))
+    found = " ".join(
+        pages.warnings(
+            consent(
+                asker=pages.Asker(name="X", known=known), redirect=redirect, user_code=user_code
+            )
+        )
+    )
     assert all(words in found for words in wanted)
     assert bool(found) == bool(wanted)
     assert (
-        "role=note" in pages.consent(consent(asker=pages.Asker(name="X", known=known), redirect=redirect, user_code=user_code), brand="b")
+        "role=note"
+        in pages.consent(
+            consent(
+                asker=pages.Asker(name="X", known=known), redirect=redirect, user_code=user_code
+            ),
+            brand="b",
+        )
     ) == bool(wanted)
 
 
 def test_the_host_of_a_document_is_shown() -> None:
     """A client whose id is an address is shown with the host that vouches for it (SEC-26)."""
-    seen = Page(page(pages.consent(consent(asker=pages.Asker(name="Bank", host="evil.example", known="document")), brand="b")))
+    seen = Page(
+        page(
+            pages.consent(
+                consent(asker=pages.Asker(name="Bank", host="evil.example", known="document")),
+                brand="b",
+            )
+        )
+    )
     assert "published at evil.example" in seen.text
 
 
 def test_upstream_scopes_are_shown() -> None:
     """Through a proxy: where one logs in next, and what is asked for there (SEC-08)."""
-    seen = Page(page(pages.consent(consent(upstream="GitHub", upstream_scopes=["read:user", "repo"]), brand="b")))
+    seen = Page(
+        page(
+            pages.consent(
+                consent(upstream="GitHub", upstream_scopes=["read:user", "repo"]), brand="b"
+            )
+        )
+    )
     for words in ("GitHub", "read:user", "repo"):
         assert words in seen.text
 
@@ -175,11 +214,20 @@ def test_nobody_frames_keeps_or_sends_a_page() -> None:
     """No page can be framed, kept, or made to load or send anything elsewhere (SEC-08)."""
     for reply in shown():
         headers = {name.lower(): value for name, value in reply.headers}
-        policy = dict(part.strip().partition(" ")[::2] for part in headers["content-security-policy"].split(";"))
+        policy = dict(
+            part.strip().partition(" ")[::2]
+            for part in headers["content-security-policy"].split(";")
+        )
         assert policy["default-src"] == "'none'"
         assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
         assert policy["form-action"] == "'self'"
-        assert set(policy) == {"default-src", "style-src", "form-action", "base-uri", "frame-ancestors"}
+        assert set(policy) == {
+            "default-src",
+            "style-src",
+            "form-action",
+            "base-uri",
+            "frame-ancestors",
+        }
         assert headers["x-frame-options"] == "DENY"
         assert headers["cache-control"] == "no-store"
         assert headers["x-content-type-options"] == "nosniff"
@@ -189,8 +237,22 @@ def test_nobody_frames_keeps_or_sends_a_page() -> None:
 def test_there_is_no_script_and_no_foreign_thing() -> None:
     """Pages are HTML and one style sheet of ours, which the policy names by its digest: nothing else is ever loaded."""
     for seen in HARMLESS.values():
-        assert not {tag for tag, _ in seen.tags} & {"script", "img", "iframe", "link", "object", "embed", "svg", "base"}
-        assert not [name for _, attributes in seen.tags for name in attributes if name.startswith("on") or name in ("style", "src")]
+        assert not {tag for tag, _ in seen.tags} & {
+            "script",
+            "img",
+            "iframe",
+            "link",
+            "object",
+            "embed",
+            "svg",
+            "base",
+        }
+        assert not [
+            name
+            for _, attributes in seen.tags
+            for name in attributes
+            if name.startswith("on") or name in ("style", "src")
+        ]
         assert f"<style>{CSS}</style>" in seen.html
     assert "url(" not in CSS
     assert "unsafe" not in POLICY
@@ -209,11 +271,23 @@ def test_pages_can_be_used_by_everybody(name: str) -> None:
     assert ("html", {"lang": "en"}) in seen.tags
 
 
-@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "//evil.example", ""])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "vbscript:x",
+        "file:///etc/passwd",
+        "//evil.example",
+        "",
+    ],
+)
 def test_no_link_to_what_is_no_web_page(url: str) -> None:
     """An address that the person may choose to go on to is a link only where it leads to a web page (SEC-20)."""
     assert "<a " not in pages.message("A", "B", brand="b", onward=url)
     if url.partition(":")[0] in ("javascript", "data", "vbscript", "file"):
         with pytest.raises(ValueError, match="nobody is sent"):
             pages.onward(url, brand="b", to="x")
-    assert 'href="https://app.example/' in pages.message("A", "B", brand="b", onward="https://app.example/")
+    assert 'href="https://app.example/' in pages.message(
+        "A", "B", brand="b", onward="https://app.example/"
+    )

@@ -18,12 +18,27 @@ from interlock.auth.issuer.people import LocalPeople
 from interlock.auth.issuer.seam import Client, Pending, Person
 from interlock.auth.issuer.web import Reply
 from interlock.store.vaults.memory import MemoryVault
-from tests.auth.issuer.office import APP, BACK, SCOPES, SECOND, SERVER, VERIFIER, World, claims_of, request, said
+from tests.auth.issuer.office import (
+    APP,
+    BACK,
+    SCOPES,
+    SECOND,
+    SERVER,
+    VERIFIER,
+    World,
+    claims_of,
+    request,
+    said,
+)
 from tests.auth.issuer.visitors import Page, Visitor, answer_at, leads_to
 from tests.auth.network import Clock
 
 PASSWORD = "correct horse"
-DEVICE = Client(id="tv", name="Television", grants=("urn:ietf:params:oauth:grant-type:device_code", "refresh_token"))
+DEVICE = Client(
+    id="tv",
+    name="Television",
+    grants=("urn:ietf:params:oauth:grant-type:device_code", "refresh_token"),
+)
 NATIVE = Client(id="native", name="Native", redirect_uris=("http://127.0.0.1/cb",))
 DOCUMENT = "https://inspector.example/client.json"
 
@@ -31,7 +46,9 @@ DOCUMENT = "https://inspector.example/client.json"
 class Town:
     """An issuer whose people have accounts."""
 
-    def __init__(self, path: Path, url: str = "https://issuer.example/auth", **options: Any) -> None:
+    def __init__(
+        self, path: Path, url: str = "https://issuer.example/auth", **options: Any
+    ) -> None:
         self.clock, self.world = Clock(), World()
         self.vault = MemoryVault(clock=self.clock)
         self.accounts = Accounts(path, cost=Cost(passes=1, memory=64, lanes=1), clock=self.clock)
@@ -54,18 +71,32 @@ class Town:
         """Somebody who has logged in."""
         visitor = self.visitor()
         page = await visitor.follow(await visitor.get("/auth/login"))
-        assert "You are logged in" in Page(await visitor.follow(await log_in(visitor, page, name))).text
+        assert (
+            "You are logged in"
+            in Page(await visitor.follow(await log_in(visitor, page, name))).text
+        )
         return visitor
 
     async def register(self, *redirect_uris: str, name: str = "Stranger") -> str:
         """The id of a client that has registered itself."""
-        body = {"redirect_uris": redirect_uris, "client_name": name, "token_endpoint_auth_method": "none"}
+        body = {
+            "redirect_uris": redirect_uris,
+            "client_name": name,
+            "token_endpoint_auth_method": "none",
+        }
         visitor = self.visitor()
-        reply = await visitor.ask("POST", "/auth/register", msgspec.json.encode(body), {"content-type": "application/json"})
+        reply = await visitor.ask(
+            "POST",
+            "/auth/register",
+            msgspec.json.encode(body),
+            {"content-type": "application/json"},
+        )
         return str(said(reply, 201)["client_id"])
 
 
-async def log_in(visitor: Visitor, page: Reply, name: str = "anna", password: str = PASSWORD) -> Reply:
+async def log_in(
+    visitor: Visitor, page: Reply, name: str = "anna", password: str = PASSWORD
+) -> Reply:
     """Fill in the log-in page."""
     return await visitor.fill(page, "/login", name=name, password=password)
 
@@ -86,17 +117,34 @@ async def test_the_whole_way(town: Town) -> None:
     assert "to go on to The App" in Page(page).text
     page = await visitor.follow(await log_in(visitor, page))
     seen = Page(page)
-    for words in ("Allow The App to act for you?", "Read your files.", "Change your files.", "mcp.example", "app.example", "Anna"):
+    for words in (
+        "Allow The App to act for you?",
+        "Read your files.",
+        "Change your files.",
+        "mcp.example",
+        "app.example",
+        "Anna",
+    ):
         assert words in seen.text
     place = leads_to(await visitor.fill(page, "/consent", answer="yes"))
     assert place.startswith(f"{BACK}?")
     answer = answer_at(place)
     assert (answer["state"], answer["iss"]) == ("a state", "https://issuer.example/auth")
-    form = {"grant_type": "authorization_code", "code": answer["code"], "client_id": "app", "redirect_uri": BACK, "code_verifier": VERIFIER}
+    form = {
+        "grant_type": "authorization_code",
+        "code": answer["code"],
+        "client_id": "app",
+        "redirect_uri": BACK,
+        "code_verifier": VERIFIER,
+    }
     tokens = said(await visitor.send("/auth/token", form, origin=None))
     claims = claims_of(tokens["access_token"])
     anna = (await town.accounts.list())[0]
-    assert (claims["sub"], claims["name"], claims["scope"]) == (anna.subject, "Anna", "files:read files:write")
+    assert (claims["sub"], claims["name"], claims["scope"]) == (
+        anna.subject,
+        "Anna",
+        "files:read files:write",
+    )
 
 
 async def test_no_is_no(town: Town) -> None:
@@ -114,7 +162,10 @@ async def test_only_yes_is_yes(town: Town, answer: dict[str, str]) -> None:
     """A form that does not say yes says no."""
     visitor = await town.insider()
     page = await visitor.begin(request())
-    assert answer_at(leads_to(await visitor.fill(page, "/consent", **answer)))["error"] == "access_denied"
+    assert (
+        answer_at(leads_to(await visitor.fill(page, "/consent", **answer)))["error"]
+        == "access_denied"
+    )
 
 
 async def test_cookies_are_for_this_host_alone(town: Town, tmp_path: Path) -> None:
@@ -150,7 +201,9 @@ async def test_the_vault_holds_no_cookie(town: Town) -> None:
     visitor = await town.insider()
     (value,) = visitor.cookies.values()
     assert await town.vault.keys("session") == [hashlib.sha256(value.encode()).hexdigest()]
-    assert value.encode() not in (await town.vault.get("session", (await town.vault.keys("session"))[0]) or b"")
+    assert value.encode() not in (
+        await town.vault.get("session", (await town.vault.keys("session"))[0]) or b""
+    )
 
 
 CROSS = ["https://evil.example", "null", "http://issuer.example", "https://issuer.example:444"]
@@ -184,9 +237,17 @@ async def test_forms_without_our_token_do_nothing(town: Town) -> None:
     ]
     for path in ("/auth/consent", "/auth/login", "/auth/logout", "/auth/device"):
         for fields in wrong:
-            if path.endswith("logout") and fields.get("token") == own.form("/logout").fields["token"]:
+            if (
+                path.endswith("logout")
+                and fields.get("token") == own.form("/logout").fields["token"]
+            ):
                 continue  # that one is its own
-            told = fields | {"answer": "yes", "name": "otto", "password": PASSWORD, "user_code": "X"}
+            told = fields | {
+                "answer": "yes",
+                "name": "otto",
+                "password": PASSWORD,
+                "user_code": "X",
+            }
             reply = await visitor.send(path, told, origin=None)
             assert reply.status == 403, (path, fields)
             assert reply.header("location") is None
@@ -199,7 +260,9 @@ async def test_log_in_for_somebody_else_is_refused(town: Town) -> None:
     form = Page(await attacker.get("/auth/login")).form("/login")
     await victim.get("/auth/login")
     for origin in ("https://evil.example", None):
-        reply = await victim.send(form.action, form.fields | {"name": "otto", "password": PASSWORD}, origin=origin)
+        reply = await victim.send(
+            form.action, form.fields | {"name": "otto", "password": PASSWORD}, origin=origin
+        )
         assert reply.status == 403
     assert "You are logged in" not in Page(await victim.get("/auth/login")).text
 
@@ -220,16 +283,31 @@ async def test_a_reference_is_for_one_browser(town: Town) -> None:
 @pytest.mark.parametrize("path", ["/auth/login", "/auth/consent", "/auth/device", "/auth/logout"])
 @pytest.mark.parametrize("name", ["next", "at", "return_to", "redirect_uri", "url", "continue"])
 @pytest.mark.parametrize(
-    "evil", ["https://evil.example/", "//evil.example", "/\\evil.example", "phttps://evil.example~x", "javascript:alert(1)"]
+    "evil",
+    [
+        "https://evil.example/",
+        "//evil.example",
+        "/\\evil.example",
+        "phttps://evil.example~x",
+        "javascript:alert(1)",
+    ],
 )
-async def test_no_page_leads_where_a_stranger_says(town: Town, path: str, name: str, evil: str) -> None:
+async def test_no_page_leads_where_a_stranger_says(
+    town: Town, path: str, name: str, evil: str
+) -> None:
     """There is no parameter that sends anybody anywhere: where a log-in goes on to is a word of ours (open redirect)."""
     visitor = town.visitor()
     reply = await visitor.follow(await visitor.get(f"{path}?{urlencode({name: evil})}"))
     assert "evil" not in (reply.header("location") or "")
     if any(form.action.endswith("/login") for form in Page(reply).forms):
         reply = await visitor.follow(
-            await visitor.fill(reply, "/login", name="anna", password=PASSWORD, **{name: evil} if name != "at" else {})
+            await visitor.fill(
+                reply,
+                "/login",
+                name="anna",
+                password=PASSWORD,
+                **{name: evil} if name != "at" else {},
+            )
         )
         assert "evil" not in (reply.header("location") or "")
         assert Page(reply).refresh is None
@@ -250,7 +328,13 @@ async def test_the_form_cannot_change_what_was_asked(town: Town) -> None:
     assert place.startswith(f"{BACK}?")
     answer = answer_at(place)
     assert answer["state"] == "a state"
-    form = {"grant_type": "authorization_code", "code": answer["code"], "client_id": "app", "redirect_uri": BACK, "code_verifier": VERIFIER}
+    form = {
+        "grant_type": "authorization_code",
+        "code": answer["code"],
+        "client_id": "app",
+        "redirect_uri": BACK,
+        "code_verifier": VERIFIER,
+    }
     claims = claims_of(said(await visitor.send("/auth/token", form, origin=None))["access_token"])
     assert (claims["scope"], claims["aud"], claims["client_id"]) == ("files:read", SERVER, "app")
 
@@ -274,7 +358,9 @@ async def test_guessing_is_slowed_down(town: Town) -> None:
     """After a few wrong passwords even the right one has to wait, however many browsers there are; elsewhere it does not."""
     for _ in range(5):
         visitor = town.visitor()
-        assert (await log_in(visitor, await visitor.get("/auth/login"), password="wrong password")).status == 403
+        assert (
+            await log_in(visitor, await visitor.get("/auth/login"), password="wrong password")
+        ).status == 403
     visitor = town.visitor()
     reply = await log_in(visitor, await visitor.get("/auth/login"))
     assert reply.status == 429
@@ -289,7 +375,9 @@ async def test_an_office_is_no_attacker(town: Town) -> None:
     """Many who log in from one address, with the right passwords, are not slowed down."""
     for n in range(70):
         visitor = town.visitor()
-        assert (await log_in(visitor, await visitor.get("/auth/login"), "anna" if n % 2 else "otto")).status == 303
+        assert (
+            await log_in(visitor, await visitor.get("/auth/login"), "anna" if n % 2 else "otto")
+        ).status == 303
 
 
 async def test_spellings_of_a_name_are_one_name(town: Town) -> None:
@@ -297,7 +385,9 @@ async def test_spellings_of_a_name_are_one_name(town: Town) -> None:
     replies = []
     for name in ("anna", "ANNA", "ａｎｎａ", " anna ", "Anna", "anNa"):
         visitor = town.visitor()
-        replies.append((await log_in(visitor, await visitor.get("/auth/login"), name, "wrong password")).status)
+        replies.append(
+            (await log_in(visitor, await visitor.get("/auth/login"), name, "wrong password")).status
+        )
     assert replies == [403] * 5 + [429]
 
 
@@ -322,12 +412,24 @@ async def test_grants_end_with_account_and_password(town: Town) -> None:
     visitor = await town.insider()
     page = await visitor.begin(request())
     code = answer_at(leads_to(await visitor.fill(page, "/consent", answer="yes")))["code"]
-    form = {"grant_type": "authorization_code", "code": code, "client_id": "app", "redirect_uri": BACK, "code_verifier": VERIFIER}
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "client_id": "app",
+        "redirect_uri": BACK,
+        "code_verifier": VERIFIER,
+    }
     tokens = said(await visitor.send("/auth/token", form, origin=None))
     renew = {"grant_type": "refresh_token", "client_id": "app"}
-    tokens = said(await visitor.send("/auth/token", renew | {"refresh_token": tokens["refresh_token"]}, origin=None))
+    tokens = said(
+        await visitor.send(
+            "/auth/token", renew | {"refresh_token": tokens["refresh_token"]}, origin=None
+        )
+    )
     await town.accounts.passwd("anna", PASSWORD)
-    reply = await visitor.send("/auth/token", renew | {"refresh_token": tokens["refresh_token"]}, origin=None)
+    reply = await visitor.send(
+        "/auth/token", renew | {"refresh_token": tokens["refresh_token"]}, origin=None
+    )
     assert said(reply, 400)["error"] == "invalid_grant"
     await town.accounts.remove("anna")
     assert await people.stands(Person(anna.subject)) is False
@@ -364,7 +466,9 @@ async def test_what_was_agreed_is_not_asked_again(town: Town) -> None:
     ):
         page = await visitor.begin(more)
         assert Page(page).form("/consent"), more
-    await visitor.fill(await visitor.begin(request(client_id="second")), "/consent", answer="yes", remember="yes")
+    await visitor.fill(
+        await visitor.begin(request(client_id="second")), "/consent", answer="yes", remember="yes"
+    )
     elsewhere = request(client_id="second", redirect_uri="https://second.example/back")
     assert Page(await visitor.begin(elsewhere)).form("/consent")
     other = await town.insider("otto")
@@ -383,10 +487,17 @@ async def test_without_the_box_it_is_asked_again(town: Town) -> None:
 
 async def test_programs_that_anybody_may_be_are_asked_about_each_time(town: Town) -> None:
     """A client that registered itself, or has a document, and is answered on the own machine is never remembered (SEC-26, AUR-10)."""
-    town.world.documents[DOCUMENT] = {"client_id": DOCUMENT, "client_name": "Inspector", "redirect_uris": ["http://localhost:1/cb"]}
+    town.world.documents[DOCUMENT] = {
+        "client_id": DOCUMENT,
+        "client_name": "Inspector",
+        "redirect_uris": ["http://localhost:1/cb"],
+    }
     stranger = await town.register("http://127.0.0.1/cb")
     visitor = await town.insider()
-    for client, back in ((stranger, "http://127.0.0.1:4711/cb"), (DOCUMENT, "http://localhost:1/cb")):
+    for client, back in (
+        (stranger, "http://127.0.0.1:4711/cb"),
+        (DOCUMENT, "http://localhost:1/cb"),
+    ):
         asked = request(client_id=client, redirect_uri=back)
         page = await visitor.begin(asked)
         seen = Page(page)
@@ -396,7 +507,9 @@ async def test_programs_that_anybody_may_be_are_asked_about_each_time(town: Town
         assert Page(await visitor.begin(asked)).form("/consent")
     configured = request(client_id="native", redirect_uri="http://127.0.0.1:4711/cb")
     await visitor.fill(await visitor.begin(configured), "/consent", answer="yes", remember="yes")
-    again = await visitor.get(f"/auth/authorize?{urlencode(request(client_id='native', redirect_uri='http://127.0.0.1:999/cb'))}")
+    again = await visitor.get(
+        f"/auth/authorize?{urlencode(request(client_id='native', redirect_uri='http://127.0.0.1:999/cb'))}"
+    )
     assert (again.header("location") or "").startswith("http://127.0.0.1:999/cb?code=")
 
 
@@ -408,13 +521,19 @@ async def test_the_host_of_the_document_stands_on_the_page(town: Town) -> None:
         "redirect_uris": ["https://evil.example/cb"],
     }
     visitor = await town.insider()
-    page = await visitor.begin(request(client_id="https://evil.example/client.json", redirect_uri="https://evil.example/cb"))
+    page = await visitor.begin(
+        request(
+            client_id="https://evil.example/client.json", redirect_uri="https://evil.example/cb"
+        )
+    )
     assert "published at evil.example" in Page(page).text
 
 
 async def test_a_client_with_an_evil_name(town: Town) -> None:
     """A name that is HTML is shown as the letters that it has, on the log-in page too."""
-    stranger = await town.register("https://app.example/back", name="<b onclick=x>A</b><script>x</script>")
+    stranger = await town.register(
+        "https://app.example/back", name="<b onclick=x>A</b><script>x</script>"
+    )
     visitor = town.visitor()
     page = await visitor.begin(request(client_id=stranger))
     for _ in range(2):
@@ -446,13 +565,21 @@ async def test_prompt_login_asks_who_it_is(town: Town) -> None:
 async def begin_device(town: Town) -> dict[str, Any]:
     """The codes of a device."""
     return said(
-        await town.visitor().send("/auth/device_authorization", {"client_id": "tv", "scope": "files:read", "resource": SERVER}, origin=None)
+        await town.visitor().send(
+            "/auth/device_authorization",
+            {"client_id": "tv", "scope": "files:read", "resource": SERVER},
+            origin=None,
+        )
     )
 
 
 async def poll(town: Town, device_code: str) -> dict[str, Any]:
     """What the device hears."""
-    form = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "client_id": "tv", "device_code": device_code}
+    form = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:device_code",
+        "client_id": "tv",
+        "device_code": device_code,
+    }
     reply = await town.visitor().send("/auth/token", form, origin=None)
     return said(reply, reply.status)
 
@@ -462,11 +589,17 @@ async def test_a_device(town: Town) -> None:
     for complete in (False, True):
         device = await begin_device(town)
         visitor = town.visitor()
-        page = await visitor.follow(await visitor.get(device["verification_uri_complete" if complete else "verification_uri"]))
+        page = await visitor.follow(
+            await visitor.get(
+                device["verification_uri_complete" if complete else "verification_uri"]
+            )
+        )
         page = await visitor.follow(await log_in(visitor, page))
         form = Page(page).form("/device")
         assert form.fields["user_code"] == (device["user_code"] if complete else "")
-        page = await visitor.follow(await visitor.fill(page, "/device", user_code=device["user_code"].lower()))
+        page = await visitor.follow(
+            await visitor.fill(page, "/device", user_code=device["user_code"].lower())
+        )
         seen = Page(page)
         assert "in front of you shows this code" in seen.text
         assert device["user_code"] in seen.text
@@ -479,7 +612,11 @@ async def test_a_device(town: Town) -> None:
 async def test_a_device_is_denied(town: Town) -> None:
     """Who says no to a device sees so, and the device hears it."""
     device, visitor = await begin_device(town), await town.insider()
-    page = await visitor.follow(await visitor.fill(await visitor.get("/auth/device"), "/device", user_code=device["user_code"]))
+    page = await visitor.follow(
+        await visitor.fill(
+            await visitor.get("/auth/device"), "/device", user_code=device["user_code"]
+        )
+    )
     assert "Denied" in Page(await visitor.fill(page, "/consent", answer="no")).text
     assert (await poll(town, device["device_code"]))["error"] == "access_denied"
 
@@ -488,7 +625,9 @@ async def test_codes_of_devices_cannot_be_guessed(town: Town) -> None:
     """Wrong codes are counted by address, and soon even the right one has to wait (RFC 8628, 5.1)."""
     device, visitor = await begin_device(town), await town.insider()
     page = await visitor.get("/auth/device")
-    statuses = [(await visitor.fill(page, "/device", user_code=f"BCDF-{n:04}")).status for n in range(11)]
+    statuses = [
+        (await visitor.fill(page, "/device", user_code=f"BCDF-{n:04}")).status for n in range(11)
+    ]
     assert statuses == [404] * 10 + [429]
     assert (await visitor.fill(page, "/device", user_code=device["user_code"])).status == 429
 
@@ -505,7 +644,9 @@ async def test_a_link_with_an_evil_code(town: Town) -> None:
     shapes = []
     for code in ("harmless", '"><script>alert(1)</script>', "'<b>~x&amp;"):
         visitor = town.visitor()
-        page = await visitor.follow(await visitor.get(f"/auth/device?{urlencode({'user_code': code})}"))
+        page = await visitor.follow(
+            await visitor.get(f"/auth/device?{urlencode({'user_code': code})}")
+        )
         shapes.append([(tag, sorted(given)) for tag, given in Page(page).tags])
         page = await visitor.follow(await log_in(visitor, page))
         assert Page(page).form("/device").fields["user_code"] == code
@@ -534,10 +675,14 @@ async def test_what_cannot_be_read(town: Town) -> None:
     """Fields that come twice, and bodies that are no form, get a page that says so."""
     visitor = await town.insider()
     for body in (b"at=1&at=2", b"\xff", b"at=%ff"):
-        reply = await visitor.ask("POST", "/auth/consent", body, {"content-type": "application/x-www-form-urlencoded"})
+        reply = await visitor.ask(
+            "POST", "/auth/consent", body, {"content-type": "application/x-www-form-urlencoded"}
+        )
         assert reply.status == 400
         assert "cannot be read" in Page(reply).text
-    assert (await visitor.ask("POST", "/auth/consent", b"{}", {"content-type": "application/json"})).status == 400
+    assert (
+        await visitor.ask("POST", "/auth/consent", b"{}", {"content-type": "application/json"})
+    ).status == 400
 
 
 async def test_paths_of_others(town: Town) -> None:
@@ -550,7 +695,9 @@ async def test_of_two_yeses_one_counts(town: Town) -> None:
     """A double click gives one code."""
     visitor = await town.insider()
     page = await visitor.begin(request())
-    replies = await asyncio.gather(*(visitor.fill(page, "/consent", answer="yes") for _ in range(2)))
+    replies = await asyncio.gather(
+        *(visitor.fill(page, "/consent", answer="yes") for _ in range(2))
+    )
     assert sorted(reply.status for reply in replies) == [200, 400]
 
 
@@ -569,5 +716,8 @@ def test_what_may_be_remembered() -> None:
     ]
     for source, back, wanted in table:
         client = Client(id="x", source=source, redirect_uris=(back,))  # type: ignore[arg-type]  # one of the three
-        assert consents.may_remember(Pending(id="p", client=client, until=0, redirect_uri=back)) is wanted
+        assert (
+            consents.may_remember(Pending(id="p", client=client, until=0, redirect_uri=back))
+            is wanted
+        )
     assert not consents.may_remember(Pending(id="d.", client=DEVICE, until=0, user_code="X"))

@@ -41,8 +41,18 @@ async def test_a_confidential_client_may_change_its_key() -> None:
     headers = basic("vault", "a secret/with+signs%")
     code = await office.code(client_id="vault")
     tokens = said(await office.redeem(code, headers | office.proof(KEY), client_id=None))
-    assert error_of(await office.refresh(tokens["refresh_token"], headers, client_id=None)) == "invalid_dpop_proof"
-    assert said(await office.refresh(tokens["refresh_token"], headers | office.proof(THIEF), client_id=None))["token_type"] == "DPoP"
+    assert (
+        error_of(await office.refresh(tokens["refresh_token"], headers, client_id=None))
+        == "invalid_dpop_proof"
+    )
+    assert (
+        said(
+            await office.refresh(
+                tokens["refresh_token"], headers | office.proof(THIEF), client_id=None
+            )
+        )["token_type"]
+        == "DPoP"
+    )
 
 
 async def test_a_code_that_is_bound_to_a_key() -> None:
@@ -50,8 +60,16 @@ async def test_a_code_that_is_bound_to_a_key() -> None:
     for key in (THIEF, None):
         office = Office()
         code = await office.code(dpop_jkt=KEY.thumbprint)
-        assert error_of(await office.redeem(code, {} if key is None else office.proof(key))) == "invalid_grant"
-    assert said(await office.redeem(await office.code(dpop_jkt=KEY.thumbprint), office.proof(KEY)))["token_type"] == "DPoP"
+        assert (
+            error_of(await office.redeem(code, {} if key is None else office.proof(key)))
+            == "invalid_grant"
+        )
+    assert (
+        said(await office.redeem(await office.code(dpop_jkt=KEY.thumbprint), office.proof(KEY)))[
+            "token_type"
+        ]
+        == "DPoP"
+    )
 
 
 WRONG: dict[str, dict[str, Any]] = {
@@ -85,7 +103,11 @@ async def test_a_proof_comes_once() -> None:
 async def test_a_client_that_wants_bound_tokens_only() -> None:
     """By its registration: without a proof it gets nothing (DPP-08)."""
     office = Office()
-    metadata = {"redirect_uris": [BACK], "token_endpoint_auth_method": "none", "dpop_bound_access_tokens": True}
+    metadata = {
+        "redirect_uris": [BACK],
+        "token_endpoint_auth_method": "none",
+        "dpop_bound_access_tokens": True,
+    }
     told = said(await office.register(metadata), 201)
     assert told["dpop_bound_access_tokens"] is True
     id = told["client_id"]
@@ -99,8 +121,12 @@ async def test_required_of_all_and_off() -> None:
     office = Office(dpop="required")
     assert error_of(await office.redeem(await office.code())) == "invalid_dpop_proof"
     office = Office(dpop="off")
-    assert said(await office.redeem(await office.code(), office.proof(KEY)))["token_type"] == "Bearer"
-    assert "dpop_signing_alg_values_supported" not in said(await office.get("/.well-known/oauth-authorization-server"))
+    assert (
+        said(await office.redeem(await office.code(), office.proof(KEY)))["token_type"] == "Bearer"
+    )
+    assert "dpop_signing_alg_values_supported" not in said(
+        await office.get("/.well-known/oauth-authorization-server")
+    )
 
 
 async def test_nonces() -> None:
@@ -120,8 +146,14 @@ async def test_nonces() -> None:
     assert said(reply)
     assert reply.header("dpop-nonce") not in (None, nonce)
     office.clock.now += 300
-    assert error_of(await office.refresh(tokens["refresh_token"], office.proof(KEY, nonce=nonce))) == "use_dpop_nonce"
-    assert error_of(await office.refresh(tokens["refresh_token"], office.proof(KEY, nonce="made up"))) == "use_dpop_nonce"
+    assert (
+        error_of(await office.refresh(tokens["refresh_token"], office.proof(KEY, nonce=nonce)))
+        == "use_dpop_nonce"
+    )
+    assert (
+        error_of(await office.refresh(tokens["refresh_token"], office.proof(KEY, nonce="made up")))
+        == "use_dpop_nonce"
+    )
 
 
 async def test_processes_that_share_a_vault_share_nonces() -> None:
@@ -146,4 +178,6 @@ async def test_bound_tokens_for_clients_without_people() -> None:
 async def test_a_thumbprint_is_not_passed_on_where_dpop_is_off() -> None:
     """Else the code could never be redeemed."""
     office = Office(dpop="off")
-    assert said(await office.redeem(answer_of(await office.authorize(dpop_jkt=KEY.thumbprint))["code"]))
+    assert said(
+        await office.redeem(answer_of(await office.authorize(dpop_jkt=KEY.thumbprint))["code"])
+    )

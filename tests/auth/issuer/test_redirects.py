@@ -65,7 +65,11 @@ def test_what_may_be_registered(uri: str) -> None:
 def test_what_may_not(uri: str) -> None:
     """Everything else, and each with a reason."""
     assert redirects.problem(uri)
-    assert not redirects.is_loopback(uri) or "port" in redirects.problem(uri) or "characters" in redirects.problem(uri)
+    assert (
+        not redirects.is_loopback(uri)
+        or "port" in redirects.problem(uri)
+        or "characters" in redirects.problem(uri)
+    )
 
 
 def test_private_schemes_by_configuration() -> None:
@@ -76,7 +80,11 @@ def test_private_schemes_by_configuration() -> None:
 
 
 LOOPBACK = "http://127.0.0.1:53682/callback?a=1"
-SAME = ["http://127.0.0.1:1/callback?a=1", "http://127.0.0.1/callback?a=1", "http://127.0.0.1:65535/callback?a=1"]
+SAME = [
+    "http://127.0.0.1:1/callback?a=1",
+    "http://127.0.0.1/callback?a=1",
+    "http://127.0.0.1:65535/callback?a=1",
+]
 DIFFERENT = [
     "http://127.0.0.1:1/callback",
     "http://127.0.0.1:1/callback?a=2",
@@ -110,7 +118,17 @@ _addresses = st.builds(
     "{}{}{}{}".format,
     st.sampled_from(["https://", "http://", "HTTPS://", "https:/", ""]),
     st.sampled_from(
-        ["app.example", "APP.example", "app.example.", "127.0.0.1", "127.0.0.1:80", "localhost", "[::1]", "a@b", "app.example:443"]
+        [
+            "app.example",
+            "APP.example",
+            "app.example.",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "localhost",
+            "[::1]",
+            "a@b",
+            "app.example:443",
+        ]
     ),
     st.sampled_from(["", "/", "//", "/a", "/A", "/%61", "/a/", "/a/../a", "/a;b", "\\a"]),
     st.sampled_from(["", "?", "?a", "?a=1", "#", "#a", " ", "\n"]),
@@ -135,7 +153,12 @@ def _without_port(uri: str) -> str:
     return scheme + (name if colon and port.isdigit() and not name.endswith(":") else host) + path
 
 
-@given(st.sampled_from(FINE), st.dictionaries(st.text("abc", min_size=1, max_size=3), st.text(max_size=10), min_size=1, max_size=3))
+@given(
+    st.sampled_from(FINE),
+    st.dictionaries(
+        st.text("abc", min_size=1, max_size=3), st.text(max_size=10), min_size=1, max_size=3
+    ),
+)
 def test_an_answer_stays_at_its_address(uri: str, answer: dict[str, str]) -> None:
     """Whatever the values are: the address is the one registered, and they are behind its question mark."""
     sent = redirects.with_answer(uri, answer)

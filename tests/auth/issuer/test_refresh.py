@@ -10,7 +10,17 @@ import pytest
 from interlock import Unreachable
 from interlock.auth.issuer.seam import Client, Person
 from interlock.store import open_vault
-from tests.auth.issuer.office import BACK, OTHER, SERVER, URL, Office, basic, claims_of, error_of, said
+from tests.auth.issuer.office import (
+    BACK,
+    OTHER,
+    SERVER,
+    URL,
+    Office,
+    basic,
+    claims_of,
+    error_of,
+    said,
+)
 
 
 async def test_rotation() -> None:
@@ -21,7 +31,9 @@ async def test_rotation() -> None:
     third = said(await office.refresh(second["refresh_token"], scope="files:read", resource=SERVER))
     assert len({tokens["refresh_token"] for tokens in (first, second, third)}) == 3
     claims = [claims_of(tokens["access_token"]) for tokens in (first, second, third)]
-    assert {(c["sub"], c["aud"], c["client_id"], c["sid"]) for c in claims} == {("anna", SERVER, "app", claims[0]["sid"])}
+    assert {(c["sub"], c["aud"], c["client_id"], c["sid"]) for c in claims} == {
+        ("anna", SERVER, "app", claims[0]["sid"])
+    }
     assert len({c["jti"] for c in claims}) == 3
     assert (second["scope"], third["scope"]) == ("files:read files:write", "files:read")
     fourth = said(await office.refresh(third["refresh_token"]))
@@ -52,7 +64,9 @@ async def test_64_at_once() -> None:
     assert error_of(await office.refresh(won["refresh_token"])) == "invalid_grant"
 
 
-async def test_nobody_can_say_whether_the_person_still_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_can_say_whether_the_person_still_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Where who would know is away the client is told to come again, and its token is not spent."""
     office = Office()
     tokens = await office.log_in()
@@ -77,7 +91,9 @@ async def test_the_same_among_processes(kind: str, tmp_path: Path) -> None:
     replies = await asyncio.gather(*((one, two)[n % 2].redeem(code) for n in range(8)))
     assert sorted(reply.status for reply in replies) == [200, *[400] * 7]
     tokens = await two.log_in()
-    replies = await asyncio.gather(*((one, two)[n % 2].refresh(tokens["refresh_token"]) for n in range(8)))
+    replies = await asyncio.gather(
+        *((one, two)[n % 2].refresh(tokens["refresh_token"]) for n in range(8))
+    )
     assert sorted(reply.status for reply in replies) == [200, *[400] * 7]
     for vault in vaults:
         await vault.aclose()
@@ -98,7 +114,13 @@ async def test_no_more_than_was_granted(changes: dict[str, str | None], error: s
     """Neither scopes nor resources nor clients; and the token is not lost by the attempt."""
     office = Office()
     tokens = await office.log_in(scope="files:read")
-    assert error_of(await office.refresh(tokens["refresh_token"], **changes), 401 if error == "invalid_client" else 400) == error
+    assert (
+        error_of(
+            await office.refresh(tokens["refresh_token"], **changes),
+            401 if error == "invalid_client" else 400,
+        )
+        == error
+    )
     assert said(await office.refresh(tokens["refresh_token"]))["scope"] == "files:read"
 
 
@@ -133,12 +155,16 @@ async def test_who_no_longer_stands_gets_no_more() -> None:
     tokens = await office.log_in()
     assert error_of(await office.refresh(tokens["refresh_token"])) == "invalid_grant"
     office.people.standing = True
-    assert error_of(await office.refresh(tokens["refresh_token"])) == "invalid_grant"  # it has ended
+    assert (
+        error_of(await office.refresh(tokens["refresh_token"])) == "invalid_grant"
+    )  # it has ended
 
 
 async def test_a_client_that_has_none() -> None:
     """Who does not say that it refreshes gets no refresh token, and cannot be made to use one (AUS-11, AUS-13)."""
-    office = Office(clients=[Client(id="app", redirect_uris=(BACK,), grants=("authorization_code",))])
+    office = Office(
+        clients=[Client(id="app", redirect_uris=(BACK,), grants=("authorization_code",))]
+    )
     tokens = await office.log_in()
     assert "refresh_token" not in tokens
     assert error_of(await office.refresh("x" * 20 + "." + "y" * 40)) == "unauthorized_client"
@@ -147,7 +173,10 @@ async def test_a_client_that_has_none() -> None:
 async def test_offline_access_is_taken() -> None:
     """It is listed, so that clients may ask for it (AUS-12)."""
     office = Office()
-    assert "offline_access" in said(await office.get("/.well-known/oauth-authorization-server"))["scopes_supported"]
+    assert (
+        "offline_access"
+        in said(await office.get("/.well-known/oauth-authorization-server"))["scopes_supported"]
+    )
     tokens = await office.log_in(scope="files:read offline_access")
     assert (tokens["scope"], "refresh_token" in tokens) == ("files:read offline_access", True)
 
@@ -156,6 +185,18 @@ async def test_a_confidential_client_refreshes_as_itself() -> None:
     """The token alone is nothing."""
     office = Office()
     headers = basic("vault", "a secret/with+signs%")
-    tokens = said(await office.redeem(await office.code(client_id="vault"), headers, client_id=None))
-    assert error_of(await office.refresh(tokens["refresh_token"], client_id="vault"), 401) == "invalid_client"
-    assert claims_of(said(await office.refresh(tokens["refresh_token"], headers, client_id=None))["access_token"])["iss"] == URL
+    tokens = said(
+        await office.redeem(await office.code(client_id="vault"), headers, client_id=None)
+    )
+    assert (
+        error_of(await office.refresh(tokens["refresh_token"], client_id="vault"), 401)
+        == "invalid_client"
+    )
+    assert (
+        claims_of(
+            said(await office.refresh(tokens["refresh_token"], headers, client_id=None))[
+                "access_token"
+            ]
+        )["iss"]
+        == URL
+    )

@@ -33,7 +33,9 @@ def office(*trusted: TrustedIssuer, **options: Any) -> Office:
     return Office(trusted=trusted or (ENTERPRISE, RUNNERS), **options)
 
 
-def id_jag(place: Office, key: SigningKey = KEY, typ: str | None = "oauth-id-jag+jwt", **changes: Any) -> dict[str, str]:
+def id_jag(
+    place: Office, key: SigningKey = KEY, typ: str | None = "oauth-id-jag+jwt", **changes: Any
+) -> dict[str, str]:
     """A right ID-JAG, but for the changes; a claim that is None is left out."""
     now = place.clock.now
     claims: dict[str, Any] = {
@@ -52,10 +54,19 @@ def id_jag(place: Office, key: SigningKey = KEY, typ: str | None = "oauth-id-jag
     return {"grant_type": BEARER, "assertion": token}
 
 
-def workload(place: Office, key: SigningKey = KEY, typ: str | None = "JWT", **changes: Any) -> dict[str, str]:
+def workload(
+    place: Office, key: SigningKey = KEY, typ: str | None = "JWT", **changes: Any
+) -> dict[str, str]:
     """The right JWT of a workload, but for the changes."""
     now = place.clock.now
-    claims: dict[str, Any] = {"iss": PLATFORM, "sub": "build", "aud": f"{URL}/token", "iat": now, "exp": now + 300, "jti": f"jti-{now}"}
+    claims: dict[str, Any] = {
+        "iss": PLATFORM,
+        "sub": "build",
+        "aud": f"{URL}/token",
+        "iat": now,
+        "exp": now + 300,
+        "jti": f"jti-{now}",
+    }
     claims |= changes
     token = key.sign({name: value for name, value in claims.items() if value is not None}, typ=typ)
     return {"grant_type": BEARER, "assertion": token, "resource": SERVER}
@@ -64,19 +75,35 @@ def workload(place: Office, key: SigningKey = KEY, typ: str | None = "JWT", **ch
 async def test_an_id_jag() -> None:
     """A token for the resource it names, with the scopes that are asked for, in it, and the client's: nothing else (EMA-11)."""
     place = office()
-    tokens = said(await place.post("/token", id_jag(place) | {"scope": "files:read files:write"}, CLIENT))
+    tokens = said(
+        await place.post("/token", id_jag(place) | {"scope": "files:read files:write"}, CLIENT)
+    )
     claims = claims_of(tokens["access_token"])
-    assert (claims["sub"], claims["aud"], claims["client_id"], claims["scope"]) == (f"{IDP}|U1", SERVER, "vault", "files:read")
+    assert (claims["sub"], claims["aud"], claims["client_id"], claims["scope"]) == (
+        f"{IDP}|U1",
+        SERVER,
+        "vault",
+        "files:read",
+    )
     assert "refresh_token" not in tokens
     place.clock.now += 1
     assert said(await place.post("/token", id_jag(place), CLIENT))["scope"] == "files:read"
     place.clock.now += 1
     assert "scope" not in said(await place.post("/token", id_jag(place, scope=None), CLIENT))
     place.clock.now += 1
-    assert said(await place.post("/token", id_jag(place) | {"scope": "files:read offline_access"}, CLIENT))["scope"] == "files:read"
+    assert (
+        said(
+            await place.post(
+                "/token", id_jag(place) | {"scope": "files:read offline_access"}, CLIENT
+            )
+        )["scope"]
+        == "files:read"
+    )
     metadata = said(await place.get("/.well-known/oauth-authorization-server"))
     assert BEARER in metadata["grant_types_supported"]
-    assert metadata["authorization_grant_profiles_supported"] == ["urn:ietf:params:oauth:grant-profile:id-jag"]
+    assert metadata["authorization_grant_profiles_supported"] == [
+        "urn:ietf:params:oauth:grant-profile:id-jag"
+    ]
 
 
 BAD_JAGS: dict[str, dict[str, Any]] = {
@@ -128,14 +155,23 @@ async def test_who_brings_an_id_jag_must_be_the_client() -> None:
     """Not without showing it, not as another, not as a client that cannot (EMA-08)."""
     place = office()
     assert error_of(await place.post("/token", id_jag(place)), 401) == "invalid_client"
-    assert error_of(await place.post("/token", id_jag(place), basic("vault", "wrong")), 401) == "invalid_client"
-    assert error_of(await place.post("/token", id_jag(place, client_id="app") | {"client_id": "app"})) == "unauthorized_client"
+    assert (
+        error_of(await place.post("/token", id_jag(place), basic("vault", "wrong")), 401)
+        == "invalid_client"
+    )
+    assert (
+        error_of(await place.post("/token", id_jag(place, client_id="app") | {"client_id": "app"}))
+        == "unauthorized_client"
+    )
 
 
 async def test_the_resource_of_the_request_is_that_of_the_id_jag() -> None:
     """Asked for another, nothing is given."""
     place = office()
-    assert error_of(await place.post("/token", id_jag(place) | {"resource": OTHER}, CLIENT)) == "invalid_target"
+    assert (
+        error_of(await place.post("/token", id_jag(place) | {"resource": OTHER}, CLIENT))
+        == "invalid_target"
+    )
     assert said(await place.post("/token", id_jag(place) | {"resource": f"{SERVER}/"}, CLIENT))
 
 
@@ -145,8 +181,14 @@ async def test_the_person_of_an_id_jag() -> None:
     def known(claims: Any) -> Person | None:
         return Person("anna", claims={"email": claims["email"]}) if claims.get("email") else None
 
-    place = office(TrustedIssuer(issuer=IDP, jwks={"keys": [KEY.public()]}, people=True, person=known))
-    claims = claims_of(said(await place.post("/token", id_jag(place, email="a@example.com"), CLIENT))["access_token"])
+    place = office(
+        TrustedIssuer(issuer=IDP, jwks={"keys": [KEY.public()]}, people=True, person=known)
+    )
+    claims = claims_of(
+        said(await place.post("/token", id_jag(place, email="a@example.com"), CLIENT))[
+            "access_token"
+        ]
+    )
     assert (claims["sub"], claims["email"]) == ("anna", "a@example.com")
     assert error_of(await place.post("/token", id_jag(place, jti="2"), CLIENT)) == "invalid_grant"
 
@@ -154,10 +196,16 @@ async def test_the_person_of_an_id_jag() -> None:
 async def test_keys_of_an_issuer_that_rotate() -> None:
     """Found by its configuration, fetched again when a token names a new one (EMA-14)."""
     place = office(TrustedIssuer(issuer=IDP, people=True))
-    assert error_of(await place.post("/token", id_jag(place), CLIENT), 503) == "temporarily_unavailable"
+    assert (
+        error_of(await place.post("/token", id_jag(place), CLIENT), 503)
+        == "temporarily_unavailable"
+    )
     place.clock.now += 31
     configuration = {"issuer": IDP, "jwks_uri": f"{IDP}/keys"}
-    place.world.documents |= {f"{IDP}/.well-known/openid-configuration": configuration, f"{IDP}/keys": {"keys": [KEY.public()]}}
+    place.world.documents |= {
+        f"{IDP}/.well-known/openid-configuration": configuration,
+        f"{IDP}/keys": {"keys": [KEY.public()]},
+    }
     assert said(await place.post("/token", id_jag(place), CLIENT))
     place.clock.now += 31
     place.world.documents[f"{IDP}/keys"] = {"keys": [KEY.public(), OTHER_KEY.public()]}
@@ -165,16 +213,23 @@ async def test_keys_of_an_issuer_that_rotate() -> None:
     assert said(await place.post("/token", id_jag(place, jti="again"), CLIENT))
 
 
-@pytest.mark.parametrize("configuration", [{"issuer": "https://evil.example"}, {"jwks_uri": "http://10.0.0.1/keys"}, {"jwks_uri": 7}])
+@pytest.mark.parametrize(
+    "configuration",
+    [{"issuer": "https://evil.example"}, {"jwks_uri": "http://10.0.0.1/keys"}, {"jwks_uri": 7}],
+)
 async def test_a_configuration_that_is_not_the_issuers(configuration: dict[str, Any]) -> None:
     """Is not believed."""
     place = office(TrustedIssuer(issuer=IDP, people=True))
     place.world.documents |= {
-        f"{IDP}/.well-known/openid-configuration": {"issuer": IDP, "jwks_uri": f"{IDP}/keys"} | configuration,
+        f"{IDP}/.well-known/openid-configuration": {"issuer": IDP, "jwks_uri": f"{IDP}/keys"}
+        | configuration,
         f"{IDP}/keys": {"keys": [KEY.public()]},
         "http://10.0.0.1/keys": {"keys": [KEY.public()]},
     }
-    assert error_of(await place.post("/token", id_jag(place), CLIENT), 503) == "temporarily_unavailable"
+    assert (
+        error_of(await place.post("/token", id_jag(place), CLIENT), 503)
+        == "temporarily_unavailable"
+    )
 
 
 def test_trust_is_checked_when_the_issuer_is_made() -> None:
@@ -184,7 +239,9 @@ def test_trust_is_checked_when_the_issuer_is_made() -> None:
     with pytest.raises(ValueError, match="https"):
         office(TrustedIssuer(issuer=IDP, jwks_uri="http://idp.example/keys"))
     with pytest.raises(ValueError, match="https"):
-        office(TrustedIssuer(issuer=IDP, jwks_uri="http://127.0.0.1:80@idp.example/keys"))  # a user of that name, at another host
+        office(
+            TrustedIssuer(issuer=IDP, jwks_uri="http://127.0.0.1:80@idp.example/keys")
+        )  # a user of that name, at another host
     with pytest.raises(ValueError, match="resources"):
         office(ENTERPRISE, resources=None)
     office(TrustedIssuer(issuer=IDP, jwks_uri="http://127.0.0.1:9/keys"))  # in development
@@ -197,7 +254,11 @@ def test_trust_is_checked_when_the_issuer_is_made() -> None:
 async def test_a_workload(audience: str) -> None:
     """It needs no registration: who it is says its platform, what it may have says the configuration (WIF-04)."""
     place = office()
-    tokens = said(await place.post("/token", workload(place, aud=audience) | {"scope": "files:read files:write"}))
+    tokens = said(
+        await place.post(
+            "/token", workload(place, aud=audience) | {"scope": "files:read files:write"}
+        )
+    )
     claims = claims_of(tokens["access_token"])
     assert (claims["sub"], claims["aud"], claims["scope"]) == ("the-build", SERVER, "files:read")
     assert "refresh_token" not in tokens
@@ -207,7 +268,9 @@ async def test_workloads_by_the_beginning_of_their_names() -> None:
     """And named so that they are nobody else."""
     place = office()
     subject = "spiffe://platform.example/nightly/7"
-    claims = claims_of(said(await place.post("/token", workload(place, sub=subject)))["access_token"])
+    claims = claims_of(
+        said(await place.post("/token", workload(place, sub=subject)))["access_token"]
+    )
     assert (claims["sub"], claims["scope"]) == (f"{PLATFORM}|{subject}", "files:read files:write")
 
 
@@ -232,7 +295,9 @@ BAD_WORKLOADS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize("changes, told, error", BAD_WORKLOADS.values(), ids=BAD_WORKLOADS)
-async def test_workloads_that_are_not_trusted(changes: dict[str, Any], told: dict[str, str], error: str) -> None:
+async def test_workloads_that_are_not_trusted(
+    changes: dict[str, Any], told: dict[str, str], error: str
+) -> None:
     """Issuer, name, signature, audience, times (WIF-04)."""
     place = office()
     assert error_of(await place.post("/token", workload(place, **changes) | told)) == error
@@ -251,11 +316,19 @@ async def test_an_unsigned_assertion() -> None:
     place = office()
     token = workload(place)["assertion"]
     unsigned = "eyJhbGciOiJub25lIn0." + token.split(".")[1] + "."
-    assert error_of(await place.post("/token", {"grant_type": BEARER, "assertion": unsigned})) == "invalid_grant"
+    assert (
+        error_of(await place.post("/token", {"grant_type": BEARER, "assertion": unsigned}))
+        == "invalid_grant"
+    )
 
 
 async def test_nobody_is_trusted_unless_somebody_says_so() -> None:
     """Without configuration there is no such grant, and none is listed."""
     place = Office()
     assert error_of(await place.post("/token", workload(place))) == "unsupported_grant_type"
-    assert BEARER not in said(await place.get("/.well-known/oauth-authorization-server"))["grant_types_supported"]
+    assert (
+        BEARER
+        not in said(await place.get("/.well-known/oauth-authorization-server"))[
+            "grant_types_supported"
+        ]
+    )

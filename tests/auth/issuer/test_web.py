@@ -18,7 +18,13 @@ from tests.auth.issuer.office import Office, said
 Message = MutableMapping[str, Any]
 
 
-async def call(app: Any, *bodies: bytes | None, method: str = "POST", headers: tuple[tuple[bytes, bytes], ...] = (), **scope: Any) -> Reply:
+async def call(
+    app: Any,
+    *bodies: bytes | None,
+    method: str = "POST",
+    headers: tuple[tuple[bytes, bytes], ...] = (),
+    **scope: Any,
+) -> Reply:
     """One request; a body that is None is the client going away."""
     told: Message = {"type": "http", "method": method, "path": "/", "headers": headers} | scope
     pieces = list(bodies) or [b""]
@@ -26,7 +32,11 @@ async def call(app: Any, *bodies: bytes | None, method: str = "POST", headers: t
 
     async def receive() -> Message:
         piece = pieces.pop(0)
-        return {"type": "http.disconnect"} if piece is None else {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+        return (
+            {"type": "http.disconnect"}
+            if piece is None
+            else {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+        )
 
     async def send(message: Message) -> None:
         sent.append(message)
@@ -36,7 +46,9 @@ async def call(app: Any, *bodies: bytes | None, method: str = "POST", headers: t
         return Reply(0)
     start, *rest = sent
     headers_sent = tuple((name.decode(), value.decode()) for name, value in start["headers"])
-    return Reply(start["status"], headers_sent, b"".join(message.get("body", b"") for message in rest))
+    return Reply(
+        start["status"], headers_sent, b"".join(message.get("body", b"") for message in rest)
+    )
 
 
 def seeing(seen: list[Asked]) -> Any:
@@ -63,7 +75,15 @@ async def test_a_request_whole() -> None:
         (b"authorization", b"two"),
     )
     reply = await call(
-        seeing(seen), b"ab", b"", b"cd", headers=headers, path="/p", query_string=b"q=1", scheme="https", client=("203.0.113.9", 4)
+        seeing(seen),
+        b"ab",
+        b"",
+        b"cd",
+        headers=headers,
+        path="/p",
+        query_string=b"q=1",
+        scheme="https",
+        client=("203.0.113.9", 4),
     )
     (asked,) = seen
     assert (reply.status, reply.body, reply.header("content-length")) == (200, b"fine", "4")
@@ -116,7 +136,10 @@ async def test_a_failure_inside(caplog: pytest.LogCaptureFixture) -> None:
     async def away(asked: Asked) -> Reply:
         raise StoreError("redis://:password@10.0.0.1 is away")
 
-    for answer, status, error in ((fails, 500, "server_error"), (away, 503, "temporarily_unavailable")):
+    for answer, status, error in (
+        (fails, 500, "server_error"),
+        (away, 503, "temporarily_unavailable"),
+    ):
 
         async def app(scope: Any, receive: Any, send: Any, answer: Any = answer) -> None:
             await web.converse(answer, scope, receive, send)
@@ -143,7 +166,11 @@ async def test_lifespan_and_sockets() -> None:
 
     await office.issuer({"type": "lifespan"}, receive, send)
     await office.issuer({"type": "websocket"}, receive, send)
-    assert [message["type"] for message in sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete", "websocket.close"]
+    assert [message["type"] for message in sent] == [
+        "lifespan.startup.complete",
+        "lifespan.shutdown.complete",
+        "websocket.close",
+    ]
     reply = await call(office.issuer, method="GET", path="/.well-known/oauth-authorization-server")
     assert said(reply)["issuer"]
 
@@ -151,7 +178,9 @@ async def test_lifespan_and_sockets() -> None:
 @given(st.binary(max_size=200) | st.text("a=&%+;20\u00e4\n", max_size=60).map(str.encode))
 def test_forms_are_read_or_refused(body: bytes) -> None:
     """Whatever comes: names and values, none empty, none with control characters, or a BadForm."""
-    asked = Asked("POST", "/", "", {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}, body)
+    asked = Asked(
+        "POST", "/", "", {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}, body
+    )
     try:
         form = asked.form
     except BadForm:
@@ -159,7 +188,13 @@ def test_forms_are_read_or_refused(body: bytes) -> None:
     assert all(value and "\0" not in value for value in form.values())
 
 
-@given(st.dictionaries(st.text("abc_", min_size=1), st.text(st.characters(codec="utf-8", min_codepoint=32), min_size=1), max_size=8))
+@given(
+    st.dictionaries(
+        st.text("abc_", min_size=1),
+        st.text(st.characters(codec="utf-8", min_codepoint=32), min_size=1),
+        max_size=8,
+    )
+)
 def test_forms_come_through(told: dict[str, str]) -> None:
     """As they were sent."""
     query = web_encoded(told)
@@ -168,12 +203,17 @@ def test_forms_come_through(told: dict[str, str]) -> None:
 
 def web_encoded(told: dict[str, str]) -> str:
     """A form by another way than the library's: everything is escaped."""
-    return "&".join(f"{k}={''.join(f'%{byte:02X}' for byte in v.encode('utf-8', 'ignore'))}" for k, v in told.items())
+    return "&".join(
+        f"{k}={''.join(f'%{byte:02X}' for byte in v.encode('utf-8', 'ignore'))}"
+        for k, v in told.items()
+    )
 
 
 def test_what_may_come_twice() -> None:
     """A resource may; nothing else, even where both are the same."""
-    assert Asked("GET", "/", "resource=https://a&resource=https://b").parameters == {"resource": "https://a https://b"}
+    assert Asked("GET", "/", "resource=https://a&resource=https://b").parameters == {
+        "resource": "https://a https://b"
+    }
     with pytest.raises(BadForm):
         _ = Asked("GET", "/", "a=1&a=1").parameters
     assert Asked("GET", "/", "a=").parameters == {}
@@ -201,7 +241,10 @@ def test_pages_are_shielded() -> None:
     reply = web.page("<p>x</p>")
     assert "frame-ancestors 'none'" in (reply.header("Content-Security-Policy") or "")
     assert "default-src 'none'" in (reply.header("content-security-policy") or "")
-    assert [reply.header(name) for name in ("x-frame-options", "x-content-type-options", "cache-control")] == [
+    assert [
+        reply.header(name)
+        for name in ("x-frame-options", "x-content-type-options", "cache-control")
+    ] == [
         "DENY",
         "nosniff",
         "no-store",

@@ -46,7 +46,9 @@ class Page(HTMLParser):
         self.tags.append((tag, given))
         self._style = tag == "style"
         if tag == "form":
-            self.forms.append(Form((given.get("method") or "get").upper(), given.get("action") or ""))
+            self.forms.append(
+                Form((given.get("method") or "get").upper(), given.get("action") or "")
+            )
         elif tag == "input" and given.get("type") == "checkbox":
             self.forms[-1].boxes.add(given.get("name") or "")
         elif tag == "input":
@@ -79,14 +81,18 @@ class Visitor:
         self.cookies: dict[str, str] = {}
         self.set: list[str] = []  # every Set-Cookie header that came
 
-    async def ask(self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Reply:
+    async def ask(
+        self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> Reply:
         """One request; cookies go along and come back, if a browser would take them."""
         parts = urlsplit(urljoin(self.base + "/", url))
         sent = dict(headers or {})
         if self.cookies:
             sent["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         secure = self.base.startswith("https")
-        reply = await self.issuer.answer(Asked(method, parts.path, parts.query, sent, body, self.address, secure))
+        reply = await self.issuer.answer(
+            Asked(method, parts.path, parts.query, sent, body, self.address, secure)
+        )
         for name, value in reply.headers:
             if name.lower() == "set-cookie":
                 self._take(value)
@@ -125,8 +131,13 @@ class Visitor:
         self.set.append(header)
         pair, *attributes = [part.strip() for part in header.split(";")]
         name, _, value = pair.partition("=")
-        known = {attribute.partition("=")[0].lower(): attribute.partition("=")[2] for attribute in attributes}
-        if name.startswith("__Host-") and not ("secure" in known and known.get("path") == "/" and "domain" not in known):
+        known = {
+            attribute.partition("=")[0].lower(): attribute.partition("=")[2]
+            for attribute in attributes
+        }
+        if name.startswith("__Host-") and not (
+            "secure" in known and known.get("path") == "/" and "domain" not in known
+        ):
             return  # no browser takes it
         if "secure" in known and not self.base.startswith("https"):
             return

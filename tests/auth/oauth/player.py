@@ -14,7 +14,20 @@ from interlock.auth.oauth.flow import LogIn, Way, authorize
 from interlock.auth.oauth.grants import Means
 from interlock.auth.oauth.members import Grant, Member
 from interlock.auth.oauth.registration import Identity
-from interlock.auth.oauth.steps import Call, Got, Listen, Note, Procedure, Recall, Remember, Rest, Send, ShowCode, Step, Visit
+from interlock.auth.oauth.steps import (
+    Call,
+    Got,
+    Listen,
+    Note,
+    Procedure,
+    Recall,
+    Remember,
+    Rest,
+    Send,
+    ShowCode,
+    Step,
+    Visit,
+)
 from interlock.fetch import Request
 
 SERVER = "https://mcp.example/mcp"
@@ -49,7 +62,13 @@ def metadata(**changes: Any) -> dict[str, Any]:
 
 def token(**changes: Any) -> dict[str, Any]:
     """What the token endpoint gives."""
-    return {"access_token": "secret-access", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "secret-refresh", **changes}
+    return {
+        "access_token": "secret-access",
+        "token_type": "Bearer",
+        "expires_in": 3600,
+        "refresh_token": "secret-refresh",
+        **changes,
+    }
 
 
 def world(**changes: Answer) -> dict[str, Answer]:
@@ -116,7 +135,11 @@ class Player:
     def log_in(self, way: Way | None = None, **options: Any) -> Grant:
         """The whole dance."""
         server = options.pop("server", SERVER)
-        return self.play(authorize(server, LogIn(identity=Identity()) if way is None else way, self.means, **options))
+        return self.play(
+            authorize(
+                server, LogIn(identity=Identity()) if way is None else way, self.means, **options
+            )
+        )
 
     # -- what was done ----------------------------------------------------------------------------------------
 
@@ -132,12 +155,20 @@ class Player:
 
     def forms(self, url: str = f"{ISSUER}/token") -> list[dict[str, str]]:
         """The forms that were posted to an address."""
-        return [dict(parse_qsl(r.body.decode(), keep_blank_values=True)) for r in self.requests if r.method == "POST" and r.url == url]
+        return [
+            dict(parse_qsl(r.body.decode(), keep_blank_values=True))
+            for r in self.requests
+            if r.method == "POST" and r.url == url
+        ]
 
     @property
     def registrations(self) -> list[dict[str, Any]]:
         """What was sent to register."""
-        return [msgspec.json.decode(r.body) for r in self.requests if dict(r.headers).get("Content-Type") == "application/json"]
+        return [
+            msgspec.json.decode(r.body)
+            for r in self.requests
+            if dict(r.headers).get("Content-Type") == "application/json"
+        ]
 
     @property
     def visited(self) -> dict[str, str]:
@@ -181,14 +212,22 @@ class Player:
             answer = answer[min(count, len(answer) - 1)]
         if isinstance(answer, BaseException):
             raise answer
-        status, value, headers = (*answer, {})[:3] if isinstance(answer, tuple) else (200, answer, {})
-        return Got(status, headers, value if isinstance(value, bytes) else msgspec.json.encode(value))
+        status, value, headers = (
+            (*answer, {})[:3] if isinstance(answer, tuple) else (200, answer, {})
+        )
+        return Got(
+            status, headers, value if isinstance(value, bytes) else msgspec.json.encode(value)
+        )
 
     def _come_back(self, url: str) -> str:
         if isinstance(self.back, BaseException):
             raise self.back
         asked = visited(url)
-        return self.back(asked) if callable(self.back) else self.back.replace("{state}", asked["state"])
+        return (
+            self.back(asked)
+            if callable(self.back)
+            else self.back.replace("{state}", asked["state"])
+        )
 
     def _random(self) -> str:
         self._randoms += 1

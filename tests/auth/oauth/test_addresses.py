@@ -141,8 +141,14 @@ def test_where_a_servers_metadata_may_be(server: str, places: list[str]):
 @pytest.mark.parametrize(
     "issuer, places",
     [
-        ("https://as.example", ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"]),
-        ("https://as.example/", ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"]),
+        (
+            "https://as.example",
+            ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"],
+        ),
+        (
+            "https://as.example/",
+            ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"],
+        ),
         (
             "https://as.example/tenant1",
             [
@@ -235,7 +241,9 @@ def test_addresses_that_are_not(url: str | None):
     assert "token_endpoint" in str(refused.value)
     assert str(refused.value).isprintable()
     if url is not None:
-        with pytest.raises(ValueError, match="cannot be a token endpoint: that is an https address"):
+        with pytest.raises(
+            ValueError, match="cannot be a token endpoint: that is an https address"
+        ):
             checked(url, what="a token endpoint")
 
 

@@ -38,7 +38,9 @@ READ: list[tuple[str, list[tuple[str, dict[str, str]]]]] = [
 
 
 @pytest.mark.parametrize("header, challenges", READ)
-def test_a_header_is_read_as_servers_write_it(header: str, challenges: list[tuple[str, dict[str, str]]]):
+def test_a_header_is_read_as_servers_write_it(
+    header: str, challenges: list[tuple[str, dict[str, str]]]
+):
     """`AU3-04`: several challenges in one header, quotes or none, and nothing behind what cannot be read."""
     assert [(c.scheme, dict(c.parameters)) for c in read_challenges(header)] == challenges
 
@@ -62,7 +64,10 @@ def test_the_challenge_that_is_preferred():
 
 names = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=12)
 values = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=40)
-challenges = st.tuples(st.sampled_from(["Bearer", "DPoP", "Basic"]), st.dictionaries(names, values, min_size=1, max_size=4))
+challenges = st.tuples(
+    st.sampled_from(["Bearer", "DPoP", "Basic"]),
+    st.dictionaries(names, values, min_size=1, max_size=4),
+)
 
 
 @given(st.lists(challenges, min_size=1, max_size=4))

@@ -18,7 +18,9 @@ from tests.auth.oauth.player import BACK, ISSUER, SERVER, Player, metadata, quer
 
 def errand(*, says_issuer: bool = False, issuer: str = ISSUER) -> Errand:
     """What was noted before the person was sent away."""
-    return Errand(issuer=issuer, says_issuer=says_issuer, state="right", verifier="v" * 43, redirect_uri=BACK)
+    return Errand(
+        issuer=issuer, says_issuer=says_issuer, state="right", verifier="v" * 43, redirect_uri=BACK
+    )
 
 
 def test_the_address_has_all_that_is_asked():
@@ -29,18 +31,34 @@ def test_the_address_has_all_that_is_asked():
         "client_id": "c&d",
         "redirect_uri": BACK,
         "state": "right",
-        "code_challenge": base64.urlsafe_b64encode(hashlib.sha256(b"v" * 43).digest()).decode().rstrip("="),
+        "code_challenge": base64.urlsafe_b64encode(hashlib.sha256(b"v" * 43).digest())
+        .decode()
+        .rstrip("="),
         "code_challenge_method": "S256",
         "resource": SERVER,
     }
-    more = address(f"{ISSUER}/a?p=1", errand(), client_id="c", resource=SERVER, scopes=["a", "b"], thumbprint="t", prompt="login")
+    more = address(
+        f"{ISSUER}/a?p=1",
+        errand(),
+        client_id="c",
+        resource=SERVER,
+        scopes=["a", "b"],
+        thumbprint="t",
+        prompt="login",
+    )
     assert more.startswith(f"{ISSUER}/a?p=1&response_type=code&")
-    assert visited(more).items() >= {"scope": "a b", "dpop_jkt": "t", "prompt": "login", "p": "1"}.items()
+    assert (
+        visited(more).items()
+        >= {"scope": "a b", "dpop_jkt": "t", "prompt": "login", "p": "1"}.items()
+    )
 
 
 def test_the_challenge_is_that_of_the_rfc():
     """`AUF-01`: RFC 7636, appendix B."""
-    assert challenge_of("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk") == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+    assert (
+        challenge_of("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
+        == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+    )
 
 
 def test_each_log_in_has_a_state_and_a_verifier_of_its_own():
@@ -86,7 +104,9 @@ def test_whose_answer_it_is(says_issuer: bool, outcome: str, said: str | None):
         code_from(come, errand(says_issuer=says_issuer))
     assert ("evil words" in str(refused.value)) is good
     assert refused.value.code == ("bad" if good else "")
-    assert ("paste the whole address" in refused.value.advice) is (said is None and says_issuer)  # whoever pasted a bare code hears why
+    assert ("paste the whole address" in refused.value.advice) is (
+        said is None and says_issuer
+    )  # whoever pasted a bare code hears why
     if not good:
         assert "bad" not in str(refused.value)
         assert ISSUER in refused.value.expected
@@ -141,7 +161,12 @@ def test_a_code_is_a_value_and_no_more():
 
 
 @pytest.mark.parametrize(
-    "come, what", [("state=right", "no code"), ("state=right&code=", "no code"), ("&".join(["a=b"] * 101), "more than a hundred")]
+    "come, what",
+    [
+        ("state=right", "no code"),
+        ("state=right&code=", "no code"),
+        ("&".join(["a=b"] * 101), "more than a hundred"),
+    ],
 )
 def test_an_answer_without_a_code(come: str, what: str):
     """What is not there cannot be exchanged."""
@@ -150,7 +175,13 @@ def test_an_answer_without_a_code(come: str, what: str):
 
 
 @pytest.mark.parametrize(
-    "come", ["?code=c&state=right", "code=c&state=right#frag", "x=1&x=2&code=c&state=right", "state=right&code=c&session_state=s"]
+    "come",
+    [
+        "?code=c&state=right",
+        "code=c&state=right#frag",
+        "x=1&x=2&code=c&state=right",
+        "state=right&code=c&session_state=s",
+    ],
 )
 def test_answers_may_have_more_in_them(come: str):
     """RFC 6749, 4.1.2: what is not known is ignored."""
@@ -163,7 +194,10 @@ def test_who_said_no_said_no():
         code_from("state=right&error=access_denied&error_description=not+now", errand())
     assert denied.value.culprit == "person"
     with pytest.raises(Unauthorized) as refused:
-        code_from(query(state="right", error="server_error", error_description="\x1b]0;x\x07\nline"), errand())
+        code_from(
+            query(state="right", error="server_error", error_description="\x1b]0;x\x07\nline"),
+            errand(),
+        )
     assert not isinstance(refused.value, Denied)
     assert str(refused.value).isprintable()
 
@@ -171,7 +205,9 @@ def test_who_said_no_said_no():
 @pytest.mark.parametrize("said, come", [(True, "code=secret-code&state={state}"), (True, "code=secret-code&state={state}&iss=https://evil.example"), (False, "code=secret-code&state={state}&iss=https://evil.example"), (False, "code=secret-code&state=wrong")])  # fmt: skip
 def test_a_code_of_doubtful_origin_is_sent_nowhere(said: bool, come: str):
     """`AUF-08`, `AUF-11`, `AUT-13`: mix-up and injection end before anything is sent to a token endpoint."""
-    player = Player(world(metadata=metadata(authorization_response_iss_parameter_supported=said)), back=come)
+    player = Player(
+        world(metadata=metadata(authorization_response_iss_parameter_supported=said)), back=come
+    )
     with pytest.raises(Unauthorized) as refused:
         player.log_in()
     assert refused.value.step == "log-in"
@@ -179,7 +215,12 @@ def test_a_code_of_doubtful_origin_is_sent_nowhere(said: bool, come: str):
     assert player.forms() == []
 
 
-@given(st.one_of(st.text(max_size=80), st.text("abcdeiorst=&%20+;#?", max_size=80).map(lambda s: "state=right&" + s)))
+@given(
+    st.one_of(
+        st.text(max_size=80),
+        st.text("abcdeiorst=&%20+;#?", max_size=80).map(lambda s: "state=right&" + s),
+    )
+)
 def test_no_answer_is_an_error_of_another_kind(come: str):
     """Whatever a browser brings, there is a code or there are words."""
     for says_issuer in (True, False):

@@ -17,10 +17,29 @@ from interlock.auth.oauth.grants import renewed
 from interlock.auth.oauth.members import Grant, Member
 from interlock.auth.oauth.registration import Identity
 from interlock.auth.oauth.steps import Listen, Send, ShowCode, Visit
-from tests.auth.oauth.player import ISSUER, METADATA, PROTECTED, ROOT, SERVER, Player, elsewhere, metadata, resource, token, world
+from tests.auth.oauth.player import (
+    ISSUER,
+    METADATA,
+    PROTECTED,
+    ROOT,
+    SERVER,
+    Player,
+    elsewhere,
+    metadata,
+    resource,
+    token,
+    world,
+)
 
 IDP = "https://idp.example/token"
-BEFORE = Grant(resource=SERVER, issuer=ISSUER, client_id="c", token_endpoint=f"{ISSUER}/token", access_token="a", asked=("old", "a"))
+BEFORE = Grant(
+    resource=SERVER,
+    issuer=ISSUER,
+    client_id="c",
+    token_endpoint=f"{ISSUER}/token",
+    access_token="a",
+    asked=("old", "a"),
+)
 
 
 @pytest.mark.parametrize(
@@ -43,11 +62,20 @@ BEFORE = Grant(resource=SERVER, issuer=ISSUER, client_id="c", token_endpoint=f"{
     ],
 )
 def test_which_scopes_are_asked_for(
-    challenged: str | None, listed: list[str] | None, wanted: list[str], before: Grant | None, offline: bool, asked: str | None
+    challenged: str | None,
+    listed: list[str] | None,
+    wanted: list[str],
+    before: Grant | None,
+    offline: bool,
+    asked: str | None,
 ):
     """`AUS-02`, `AUS-03`, `AUS-05`, `AUS-06`, `AUS-12`: the challenge, else what is listed, else none; the union at a step-up."""
     known = ["offline_access"] if offline else ["email"]
-    player = Player(world(protected=resource(scopes_supported=listed), metadata=metadata(scopes_supported=known)))
+    player = Player(
+        world(
+            protected=resource(scopes_supported=listed), metadata=metadata(scopes_supported=known)
+        )
+    )
     challenge = Challenge("bearer", {} if challenged is None else {"scope": challenged})
     grant = player.log_in(challenge=challenge, wanted=wanted, before=before)
     assert player.visited.get("scope") == asked
@@ -65,7 +93,9 @@ def test_a_step_up_after_a_step_up_keeps_all():
 def test_the_scopes_of_a_challenge_are_those_of_a_program_too():
     """`CCR-06`: a program on its own behalf steps up as well; `offline_access` is nothing for it (`AUS-12`)."""
     player = Player(world(metadata=metadata(scopes_supported=["offline_access"])))
-    player.log_in(ways()["own behalf"], challenge=Challenge("bearer", {"scope": "c"}), before=BEFORE)
+    player.log_in(
+        ways()["own behalf"], challenge=Challenge("bearer", {"scope": "c"}), before=BEFORE
+    )
     assert player.forms()[0]["scope"] == "old a c"
 
 
@@ -79,7 +109,9 @@ def ways() -> dict[str, Way]:
         "device": LogIn(identity=Identity(), device=True),
         "own behalf": OwnBehalf(member=given),
         "workload": Workload(assertion=lambda: "secret-workload"),
-        "enterprise": Enterprise(id_token=lambda: "secret-id", provider=provider, provider_endpoint=IDP, member=given),
+        "enterprise": Enterprise(
+            id_token=lambda: "secret-id", provider=provider, provider_endpoint=IDP, member=given
+        ),
     }
 
 
@@ -87,8 +119,16 @@ def everything(**changes: Any) -> dict[str, Any]:
     """A world in which each way leads to a token."""
     parts = {
         "metadata": metadata(device_authorization_endpoint=f"{ISSUER}/device"),
-        f"{ISSUER}/device": {"device_code": "secret-device", "user_code": "code", "verification_uri": f"{ISSUER}/enter"},
-        IDP: token(access_token="secret-jag", token_type="N_A", issued_token_type="urn:ietf:params:oauth:token-type:id-jag"),
+        f"{ISSUER}/device": {
+            "device_code": "secret-device",
+            "user_code": "code",
+            "verification_uri": f"{ISSUER}/enter",
+        },
+        IDP: token(
+            access_token="secret-jag",
+            token_type="N_A",
+            issued_token_type="urn:ietf:params:oauth:token-type:id-jag",
+        ),
         **changes,
     }
     return world(**parts)
@@ -100,7 +140,9 @@ def test_the_server_is_named_in_every_request(way: str):
     player = Player(everything())
     grant = player.log_in(ways()[way])
     player.play(renewed(grant, Member(issuer=ISSUER, client_id=grant.client_id), player.means))
-    forms = [form for url in (f"{ISSUER}/token", f"{ISSUER}/device", IDP) for form in player.forms(url)]
+    forms = [
+        form for url in (f"{ISSUER}/token", f"{ISSUER}/device", IDP) for form in player.forms(url)
+    ]
     assert len(forms) >= 2
     assert {form["resource"] for form in forms} == {SERVER} == {grant.resource}
     if any(isinstance(step, Visit) for step in player.steps):
@@ -112,7 +154,9 @@ def test_no_secret_stands_in_an_address(way: str):
     """`AUT-04`: tokens, secrets and assertions travel in bodies and headers."""
     player = Player(everything())
     player.log_in(ways()[way])
-    urls = [step.request.url for step in player.steps if isinstance(step, Send)] + [s.url for s in player.steps if isinstance(s, Visit)]
+    urls = [step.request.url for step in player.steps if isinstance(step, Send)] + [
+        s.url for s in player.steps if isinstance(s, Visit)
+    ]
     assert "secret" not in " ".join(urls)
 
 
@@ -120,7 +164,9 @@ FAILURES: list[Any] = [(400, {"error": "invalid_grant", "error_description": "no
 
 
 @pytest.mark.parametrize("way", ways())
-@pytest.mark.parametrize("place", [PROTECTED, METADATA, f"{ISSUER}/register", f"{ISSUER}/token", f"{ISSUER}/device", IDP])
+@pytest.mark.parametrize(
+    "place", [PROTECTED, METADATA, f"{ISSUER}/register", f"{ISSUER}/token", f"{ISSUER}/device", IDP]
+)
 @pytest.mark.parametrize("failure", range(len(FAILURES)))
 def test_a_failure_says_where_and_shows_nothing_secret(way: str, place: str, failure: int):
     """At each place and for each way: the step, the document, who has to mend it; and no token, code, secret or assertion."""
@@ -128,10 +174,21 @@ def test_a_failure_says_where_and_shows_nothing_secret(way: str, place: str, fai
     try:
         player.log_in(ways()[way])
     except Unauthorized as refused:
-        assert refused.step in ("discovery", "registration", "token", "token exchange", "device code", "log-in")
+        assert refused.step in (
+            "discovery",
+            "registration",
+            "token",
+            "token exchange",
+            "device code",
+            "log-in",
+        )
         assert refused.culprit in ("server", "authorization server", "client", "person", "network")
         assert refused.document or "http" in str(refused)
-        assert not [word for word in ("secret", "random-") if word in f"{refused!r} {refused.args} {vars(refused)}"]
+        assert not [
+            word
+            for word in ("secret", "random-")
+            if word in f"{refused!r} {refused.args} {vars(refused)}"
+        ]
     assert "secret" not in " ".join(player.notes)
 
 
@@ -141,13 +198,26 @@ def test_a_failure_says_where_and_shows_nothing_secret(way: str, place: str, fai
 @pytest.mark.parametrize("key", [True, False])
 def test_a_program_on_its_own_behalf(key: bool):
     """`CCR-01` to `CCR-04`: registered before, by secret or by a signed assertion for the authorization server; discovery as ever."""
-    member = Member(issuer="", client_id="c", client_secret=None if key else "secret-client", method="private_key_jwt" if key else "")
-    player = Player(world(metadata=metadata(authorization_endpoint=None, code_challenge_methods_supported=None)), key=key)
+    member = Member(
+        issuer="",
+        client_id="c",
+        client_secret=None if key else "secret-client",
+        method="private_key_jwt" if key else "",
+    )
+    player = Player(
+        world(
+            metadata=metadata(authorization_endpoint=None, code_challenge_methods_supported=None)
+        ),
+        key=key,
+    )
     grant = player.log_in(OwnBehalf(member=member), wanted=["a"])
     assert player.asked == [PROTECTED, METADATA]
     assert player.registrations == []
     (form,) = player.forms()
-    assert form.items() >= {"grant_type": "client_credentials", "resource": SERVER, "scope": "a"}.items()
+    assert (
+        form.items()
+        >= {"grant_type": "client_credentials", "resource": SERVER, "scope": "a"}.items()
+    )
     assert form.get("client_assertion") == (f"secret-assertion for {ISSUER}" if key else None)
     assert grant.method == ("private_key_jwt" if key else "client_secret_basic")
     assert not [step for step in player.steps if isinstance(step, Visit | Listen)]
@@ -190,7 +260,12 @@ def test_a_company_vouches_for_its_person():
     (exchange,) = [request for request in player.requests if request.url == IDP]
     assert dict(exchange.headers)["Authorization"].startswith("Basic ")
     assert player.forms() == [
-        {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": "secret-jag", "resource": SERVER, "scope": "a"}
+        {
+            "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+            "assertion": "secret-jag",
+            "resource": SERVER,
+            "scope": "a",
+        }
     ]
     assert grant.access_token == "secret-access"
 
@@ -200,7 +275,9 @@ def test_a_company_client_may_have_a_document():
     document = Member(issuer=ISSUER, client_id="https://app.example/client.json", method="none")
     whole = ways()["enterprise"]
     assert isinstance(whole, Enterprise)
-    way = Enterprise(id_token=whole.id_token, provider=whole.provider, provider_endpoint=IDP, member=document)
+    way = Enterprise(
+        id_token=whole.id_token, provider=whole.provider, provider_endpoint=IDP, member=document
+    )
     player = Player(everything())
     player.log_in(way)
     assert player.forms()[0]["client_id"] == "https://app.example/client.json"
@@ -208,9 +285,16 @@ def test_a_company_client_may_have_a_document():
 
 def test_the_key_of_one_client_does_not_speak_for_another():
     """`EMA-02`: at the identity provider another client is known, so that the assertion of this one is not shown there."""
-    given, provider = Member(issuer=ISSUER, client_id="c", method="private_key_jwt"), Member(issuer="", client_id="sso")
+    given, provider = (
+        Member(issuer=ISSUER, client_id="c", method="private_key_jwt"),
+        Member(issuer="", client_id="sso"),
+    )
     player = Player(everything(token=token(token_type="DPoP")), key=True, dpop=True)
-    player.log_in(Enterprise(id_token=lambda: "secret-id", provider=provider, provider_endpoint=IDP, member=given))
+    player.log_in(
+        Enterprise(
+            id_token=lambda: "secret-id", provider=provider, provider_endpoint=IDP, member=given
+        )
+    )
     assert "client_assertion" not in player.forms(IDP)[0]
     assert player.forms(IDP)[0]["client_id"] == "sso"
     assert "client_assertion" in player.forms()[0]
@@ -218,7 +302,13 @@ def test_the_key_of_one_client_does_not_speak_for_another():
 
 
 @pytest.mark.parametrize(
-    "profiles, begun", [(None, True), (["urn:ietf:params:oauth:grant-profile:id-jag"], True), ([], False), (["x"], False)]
+    "profiles, begun",
+    [
+        (None, True),
+        (["urn:ietf:params:oauth:grant-profile:id-jag"], True),
+        ([], False),
+        (["x"], False),
+    ],
 )
 def test_whether_a_company_may_vouch(profiles: list[str] | None, begun: bool):
     """`EMA-04`: where the authorization server says what it takes, the identity provider is not troubled in vain."""
@@ -234,7 +324,10 @@ def test_whether_a_company_may_vouch(profiles: list[str] | None, begun: bool):
 @pytest.mark.parametrize(
     "answer, words",
     [
-        (token(issued_token_type="urn:ietf:params:oauth:token-type:access_token"), "gave urn:ietf:params:oauth:token-type:access_token"),
+        (
+            token(issued_token_type="urn:ietf:params:oauth:token-type:access_token"),
+            "gave urn:ietf:params:oauth:token-type:access_token",
+        ),
         ((400, {"error": "invalid_target"}), "invalid_target"),
         ((401, {"error": "invalid_client"}), "mend its credentials"),
     ],
@@ -270,7 +363,9 @@ def test_an_identity_provider_is_asked_over_https(place: str):
 def test_a_platform_vouches_for_its_workload(client_id: str):
     """`WIF-01`, `WIF-02`: its JWT as it is, the server as the resource, and nothing registered."""
     player = Player(world(), key=True)
-    grant = player.log_in(Workload(assertion=lambda: "secret-workload", client_id=client_id), wanted=["a"])
+    grant = player.log_in(
+        Workload(assertion=lambda: "secret-workload", client_id=client_id), wanted=["a"]
+    )
     (form,) = player.forms()
     assert form == {
         "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
@@ -283,7 +378,16 @@ def test_a_platform_vouches_for_its_workload(client_id: str):
     assert grant.access_token == "secret-access"
 
 
-@pytest.mark.parametrize("error", ["invalid_grant", "invalid_client", "unsupported_grant_type", "unauthorized_client", "use_dpop_nonce"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "invalid_grant",
+        "invalid_client",
+        "unsupported_grant_type",
+        "unauthorized_client",
+        "use_dpop_nonce",
+    ],
+)
 def test_an_assertion_that_is_refused_is_presented_once(error: str):
     """`WIF-03`: neither again unchanged, nor by another kind of grant."""
     calls: list[int] = []
@@ -301,9 +405,18 @@ URLS = st.sampled_from(
      "//x", "https://", "https://u:p@h/", "https://[::1", "https://h:x/", "https://evil.example/\x1b[2J", "https://evil.example/"]
 )  # fmt: skip
 SCALARS = st.one_of(
-    URLS, st.none(), st.booleans(), st.integers(-(10**6), 10**30), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=8)
+    URLS,
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**6), 10**30),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=8),
 )
-VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=3), st.dictionaries(st.text(max_size=4), SCALARS, max_size=2))
+VALUES = st.one_of(
+    SCALARS,
+    st.lists(SCALARS, max_size=3),
+    st.dictionaries(st.text(max_size=4), SCALARS, max_size=2),
+)
 NAMES = st.sampled_from([
     "resource", "authorization_servers", "scopes_supported", "issuer", "authorization_endpoint", "token_endpoint", "registration_endpoint",
     "device_authorization_endpoint", "code_challenge_methods_supported", "token_endpoint_auth_methods_supported", "client_id", "client_secret",
@@ -313,7 +426,15 @@ NAMES = st.sampled_from([
 ])  # fmt: skip
 CHANGES = st.dictionaries(NAMES, VALUES, max_size=3)
 STATUSES = st.sampled_from([200, 200, 200, 201, 302, 400, 401, 403, 404, 429, 500])
-PLACES = [PROTECTED, ROOT, METADATA, f"{ISSUER}/register", f"{ISSUER}/token", f"{ISSUER}/device", IDP]
+PLACES = [
+    PROTECTED,
+    ROOT,
+    METADATA,
+    f"{ISSUER}/register",
+    f"{ISSUER}/token",
+    f"{ISSUER}/device",
+    IDP,
+]
 
 
 @st.composite
@@ -331,22 +452,45 @@ def worlds(draw: st.DrawFn) -> dict[str, Any]:
             whole[place] = (draw(STATUSES), draw(VALUES))
         else:
             value = good[1] if isinstance(good, tuple) else good or resource()
-            whole[place] = (draw(STATUSES) if kind == 3 else 200, {**value, **draw(CHANGES)}, {"dpop-nonce": "n"})
+            whole[place] = (
+                draw(STATUSES) if kind == 3 else 200,
+                {**value, **draw(CHANGES)},
+                {"dpop-nonce": "n"},
+            )
     return whole
 
 
 @settings(max_examples=300)
-@given(worlds(), st.sampled_from(list(ways())), st.booleans(), st.booleans(), st.text("code=rt&si%20", max_size=30))
-def test_whatever_peers_send_there_is_a_grant_or_there_are_words(answers: dict[str, Any], way: str, dpop: bool, key: bool, back: str):
+@given(
+    worlds(),
+    st.sampled_from(list(ways())),
+    st.booleans(),
+    st.booleans(),
+    st.text("code=rt&si%20", max_size=30),
+)
+def test_whatever_peers_send_there_is_a_grant_or_there_are_words(
+    answers: dict[str, Any], way: str, dpop: bool, key: bool, back: str
+):
     """`SEC-13`, `SEC-20`, `SEC-22`: no other exception, and no address is used that is neither https nor of this machine."""
-    player = Player(answers, dpop=dpop, key=key, back=f"code=c&state={{state}}&{back}" if back else "code=c&state={state}")
+    player = Player(
+        answers,
+        dpop=dpop,
+        key=key,
+        back=f"code=c&state={{state}}&{back}" if back else "code=c&state={state}",
+    )
     challenge = Challenge("bearer", {"resource_metadata": ROOT}) if key else None
     try:
         assert isinstance(player.log_in(ways()[way], challenge=challenge), Grant)
     except Unauthorized as refused:
         assert str(refused).isprintable()
     for step in player.steps:
-        urls = [step.request.url] if isinstance(step, Send) else [step.url] if isinstance(step, Visit) else []
+        urls = (
+            [step.request.url]
+            if isinstance(step, Send)
+            else [step.url]
+            if isinstance(step, Visit)
+            else []
+        )
         if isinstance(step, ShowCode):
             urls = [url for url in (step.verification_uri, step.complete) if url is not None]
         for url in urls:

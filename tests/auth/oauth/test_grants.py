@@ -50,11 +50,15 @@ PUBLIC = Member(issuer=ISSUER, client_id="c")
         ("private_key_jwt", None, True, None, "private_key_jwt"),
     ],
 )
-def test_how_a_client_shows_who_it_is(method: str, secret: str | None, key: bool, supported: list[str] | None, expected: str):
+def test_how_a_client_shows_who_it_is(
+    method: str, secret: str | None, key: bool, supported: list[str] | None, expected: str
+):
     """`AUR-12`, `CCR-02`, `CCR-03`: the way that was agreed on, else the one that both know; and one way only."""
     member = Member(issuer=ISSUER, client_id="client id", client_secret=secret, method=method)
     said = ServerMetadata(issuer=ISSUER, token_endpoint_auth_methods_supported=supported)
-    headers, form = authenticated({"a": "b"}, member, said, (lambda audience: f"for {audience}") if key else None)
+    headers, form = authenticated(
+        {"a": "b"}, member, said, (lambda audience: f"for {audience}") if key else None
+    )
     if expected == "client_secret_basic":
         ((name, value),) = headers
         pair = base64.b64decode(value.removeprefix("Basic ")).decode()
@@ -75,12 +79,22 @@ def test_how_a_client_shows_who_it_is(method: str, secret: str | None, key: bool
 
 
 @pytest.mark.parametrize(
-    "method, words", [("private_key_jwt", "has none"), ("tls_client_auth", "not known here"), ("client_secret_jwt", "not known here")]
+    "method, words",
+    [
+        ("private_key_jwt", "has none"),
+        ("tls_client_auth", "not known here"),
+        ("client_secret_jwt", "not known here"),
+    ],
 )
 def test_ways_that_cannot_be_gone(method: str, words: str):
     """`AUR-12`: what was agreed on and cannot be done is said, and nothing weaker is tried."""
     with pytest.raises(Unauthorized, match=words) as refused:
-        authenticated({}, Member(issuer=ISSUER, client_id="c", client_secret=SECRET, method=method), None, None)
+        authenticated(
+            {},
+            Member(issuer=ISSUER, client_id="c", client_secret=SECRET, method=method),
+            None,
+            None,
+        )
     assert refused.value.culprit == "client"
     assert SECRET not in str(refused.value)
 
@@ -112,7 +126,9 @@ def test_ways_that_cannot_be_gone(method: str, words: str):
 )  # fmt: skip
 def test_what_a_token_endpoint_refuses(answer: Any, words: str, culprit: str, code: str):
     """Each failure says the step, the document, what it was, and what to do; and shows nothing that is secret."""
-    player = Player(world(token=answer, register=(201, {"client_id": "c", "client_secret": "secret-client"})))
+    player = Player(
+        world(token=answer, register=(201, {"client_id": "c", "client_secret": "secret-client"}))
+    )
     with pytest.raises(Unauthorized) as refused:
         player.log_in()
     bad = refused.value
@@ -143,7 +159,17 @@ def test_a_persons_no_at_the_token_endpoint():
         ({"scope": "x y"}, {"scopes": ("x", "y"), "asked": ("a", "b")}),
         ({"scope": ""}, {"scopes": (), "asked": ("a", "b")}),
         ({}, {"scopes": ("a", "b"), "asked": ("a", "b")}),
-        ({}, {"issuer": ISSUER, "resource": SERVER, "token_endpoint": TOKEN, "client_id": "dynamic", "method": "none", "key": None}),
+        (
+            {},
+            {
+                "issuer": ISSUER,
+                "resource": SERVER,
+                "token_endpoint": TOKEN,
+                "client_id": "dynamic",
+                "method": "none",
+                "key": None,
+            },
+        ),
     ],
 )
 def test_what_is_kept_of_a_grant(told: dict[str, Any], grant: dict[str, Any]):
@@ -165,40 +191,79 @@ def test_a_token_near_its_end_is_stale(seconds: float, at: float, stale: bool):
 
 def test_a_refresh():
     """`AUF-03`, `AUS-13`: the resource goes along; a new refresh token takes the old one's place, else the old one goes on."""
-    player = Player({TOKEN: [token(access_token="new", refresh_token="secret-second"), token(access_token="newer", refresh_token=None)]})
+    player = Player(
+        {
+            TOKEN: [
+                token(access_token="new", refresh_token="secret-second"),
+                token(access_token="newer", refresh_token=None),
+            ]
+        }
+    )
     grant = player.play(renewed(A_GRANT, PUBLIC, player.means))
-    assert player.forms() == [{"grant_type": "refresh_token", "refresh_token": "secret-refresh", "resource": SERVER, "client_id": "c"}]
-    assert (grant.access_token, grant.refresh_token, grant.asked, grant.scopes) == ("new", "secret-second", ("a", "b"), ("a",))
+    assert player.forms() == [
+        {
+            "grant_type": "refresh_token",
+            "refresh_token": "secret-refresh",
+            "resource": SERVER,
+            "client_id": "c",
+        }
+    ]
+    assert (grant.access_token, grant.refresh_token, grant.asked, grant.scopes) == (
+        "new",
+        "secret-second",
+        ("a", "b"),
+        ("a",),
+    )
     again = player.play(renewed(grant, PUBLIC, player.means))
     assert (again.access_token, again.refresh_token) == ("newer", "secret-second")
     assert again == replace(grant, access_token="newer")
 
 
-@pytest.mark.parametrize("method", ["client_secret_post", "client_secret_basic", "private_key_jwt", "none"])
+@pytest.mark.parametrize(
+    "method", ["client_secret_post", "client_secret_basic", "private_key_jwt", "none"]
+)
 def test_a_refresh_shows_who_it_is_as_the_log_in_did(method: str):
     """`AUR-12`: there is no metadata at hand then, and the first way of two would not do everywhere."""
     supported = {"none": None}.get(method, [method])
-    given = Member(issuer=ISSUER, client_id="c", client_secret=None if method == "none" else "secret-client")
-    player = Player(world(metadata=metadata(token_endpoint_auth_methods_supported=supported)), key=method == "private_key_jwt")
+    given = Member(
+        issuer=ISSUER, client_id="c", client_secret=None if method == "none" else "secret-client"
+    )
+    player = Player(
+        world(metadata=metadata(token_endpoint_auth_methods_supported=supported)),
+        key=method == "private_key_jwt",
+    )
     grant = player.log_in(LogIn(identity=Identity(given=given)))
     assert grant.method == method
     again = player.play(renewed(grant, given, player.means))
     assert again.method == method
     first, second = (request for request in player.requests if request.url == TOKEN)
-    assert ("Authorization" in dict(first.headers)) is ("Authorization" in dict(second.headers)) is (method == "client_secret_basic")
+    assert (
+        ("Authorization" in dict(first.headers))
+        is ("Authorization" in dict(second.headers))
+        is (method == "client_secret_basic")
+    )
     shown = [{name for name in form if name.startswith("client_")} for form in player.forms()]
     assert shown[0] == shown[1]
 
 
 @pytest.mark.parametrize(
-    "answer, code", [((400, {"error": "invalid_grant"}), "invalid_grant"), (t.Unreachable("Cut."), ""), ((500, b""), "")]
+    "answer, code",
+    [
+        ((400, {"error": "invalid_grant"}), "invalid_grant"),
+        (t.Unreachable("Cut."), ""),
+        ((500, b""), ""),
+    ],
 )
 def test_a_refresh_that_fails(answer: Any, code: str):
     """Its code tells whether the person has to log in again, and its words show no token."""
     player = Player({TOKEN: answer})
     with pytest.raises(Unauthorized) as refused:
         player.play(renewed(A_GRANT, PUBLIC, player.means))
-    assert (refused.value.step, refused.value.code, refused.value.document) == ("refresh", code, TOKEN)
+    assert (refused.value.step, refused.value.code, refused.value.document) == (
+        "refresh",
+        code,
+        TOKEN,
+    )
     assert "secret-" not in str(refused.value)
     assert len(player.forms()) == 1
 
@@ -226,7 +291,11 @@ WANTS_NONCE = (400, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n1"})
     [
         ([WANTS_NONCE, BOUND], [None, "n1"], True),
         ([(401, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n2"}), BOUND], [None, "n2"], True),
-        ([WANTS_NONCE, (400, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n2"})], [None, "n1"], False),
+        (
+            [WANTS_NONCE, (400, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n2"})],
+            [None, "n1"],
+            False,
+        ),
         ([(400, {"error": "use_dpop_nonce"})], [None], False),
         ([(400, {"error": "invalid_grant"}, {"dpop-nonce": "n1"})], [None], False),
         ([(200, BOUND, {"dpop-nonce": "n1"})], [None], True),
@@ -262,7 +331,13 @@ def test_without_a_key_no_nonce_is_heeded():
 # -- codes for another device ------------------------------------------------------------------------------------
 
 DEVICE = f"{ISSUER}/device"
-TOLD = {"device_code": "secret-device", "user_code": "WDJB-MJHT", "verification_uri": f"{ISSUER}/enter", "expires_in": 600, "interval": 5}
+TOLD = {
+    "device_code": "secret-device",
+    "user_code": "WDJB-MJHT",
+    "verification_uri": f"{ISSUER}/enter",
+    "expires_in": 600,
+    "interval": 5,
+}
 PENDING = (400, {"error": "authorization_pending"})
 
 
@@ -273,18 +348,39 @@ def by_device(player: Player, given: Member | None = PUBLIC) -> Grant:
 
 def a_device(*answers: Any, told: Any = TOLD, **changes: Any) -> Player:
     """A world with a device endpoint whose token endpoint answers so, one after another."""
-    return Player(world(metadata=metadata(device_authorization_endpoint=DEVICE, **changes), token=list(answers), **{DEVICE: told}))
+    return Player(
+        world(
+            metadata=metadata(device_authorization_endpoint=DEVICE, **changes),
+            token=list(answers),
+            **{DEVICE: told},
+        )
+    )
 
 
 def test_a_code_is_entered_on_another_device():
     """RFC 8628, and `AUF-03`: shown, waited for at the pace that is asked, with the resource in both requests."""
-    player = a_device(PENDING, (400, {"error": "slow_down"}), (200, {"error": "authorization_pending"}), token())
+    player = a_device(
+        PENDING, (400, {"error": "slow_down"}), (200, {"error": "authorization_pending"}), token()
+    )
     assert by_device(player).access_token == "secret-access"
-    assert [step for step in player.steps if isinstance(step, ShowCode)] == [ShowCode("WDJB-MJHT", f"{ISSUER}/enter", None, 600)]
+    assert [step for step in player.steps if isinstance(step, ShowCode)] == [
+        ShowCode("WDJB-MJHT", f"{ISSUER}/enter", None, 600)
+    ]
     assert [step.seconds for step in player.steps if isinstance(step, Rest)] == [5, 5, 10, 10]
     assert player.forms(DEVICE) == [{"resource": SERVER, "scope": "a", "client_id": "c"}]
     grant_type = "urn:ietf:params:oauth:grant-type:device_code"
-    assert player.forms() == [{"grant_type": grant_type, "device_code": "secret-device", "resource": SERVER, "client_id": "c"}] * 4
+    assert (
+        player.forms()
+        == [
+            {
+                "grant_type": grant_type,
+                "device_code": "secret-device",
+                "resource": SERVER,
+                "client_id": "c",
+            }
+        ]
+        * 4
+    )
 
 
 def test_a_line_that_breaks_while_a_code_is_waited_for():
@@ -300,19 +396,31 @@ def test_a_line_that_breaks_while_a_code_is_waited_for():
         ([PENDING], TOLD, "not entered in time", "expired_token"),
         ([PENDING], {**TOLD, "expires_in": 0}, "not entered in time", "expired_token"),
         ([PENDING], {**TOLD, "expires_in": -1}, "not entered in time", "expired_token"),
-        ([PENDING], {**TOLD, "expires_in": 1e300, "interval": 1e300}, "not entered in time", "expired_token"),
+        (
+            [PENDING],
+            {**TOLD, "expires_in": 1e300, "interval": 1e300},
+            "not entered in time",
+            "expired_token",
+        ),
         ([(400, {"error": "expired_token"})], TOLD, "log in again", "expired_token"),
         ([(400, {"error": "access_denied"})], TOLD, "refused (access_denied)", "access_denied"),
         ([t.Unreachable("Cut.")], TOLD, "not entered in time", "expired_token"),
         ([], (400, {"error": "invalid_client"}), "mend its credentials", "invalid_client"),
-        ([], (200, {"error": "device_flow_disabled"}), "device_flow_disabled", "device_flow_disabled"),
+        (
+            [],
+            (200, {"error": "device_flow_disabled"}),
+            "device_flow_disabled",
+            "device_flow_disabled",
+        ),
         ([], {**TOLD, "verification_uri": "javascript:alert(1)"}, "not to be used", ""),
         ([], {**TOLD, "verification_uri": "http://as.example/enter"}, "not to be used", ""),
         ([], {**TOLD, "verification_uri_complete": "file:///etc/passwd"}, "not to be used", ""),
         ([], {"user_code": "x"}, "missing required field", ""),
     ],
 )
-def test_a_code_for_another_device_that_leads_nowhere(answers: list[Any], told: Any, words: str, code: str):
+def test_a_code_for_another_device_that_leads_nowhere(
+    answers: list[Any], told: Any, words: str, code: str
+):
     """Nothing is shown that is not to be visited (`SEC-20`), and nothing is waited for for ever."""
     player = a_device(*answers, told=told)
     with pytest.raises(Unauthorized) as refused:

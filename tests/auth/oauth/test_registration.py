@@ -12,11 +12,24 @@ from interlock.auth.oauth.failures import Unauthorized
 from interlock.auth.oauth.flow import LogIn
 from interlock.auth.oauth.members import Member
 from interlock.auth.oauth.registration import Identity, check_document
-from tests.auth.oauth.player import BACK, ISSUER, METADATA, PROTECTED, Player, elsewhere, metadata, resource, token, world
+from tests.auth.oauth.player import (
+    BACK,
+    ISSUER,
+    METADATA,
+    PROTECTED,
+    Player,
+    elsewhere,
+    metadata,
+    resource,
+    token,
+    world,
+)
 
 DOCUMENT = "https://app.example/client.json"
 GIVEN = Member(issuer=ISSUER, client_id="given")
-KEPT = Member(issuer=ISSUER, client_id="kept", method="none", redirect_uris=(BACK,), source="dynamic")
+KEPT = Member(
+    issuer=ISSUER, client_id="kept", method="none", redirect_uris=(BACK,), source="dynamic"
+)
 READS = {"client_id_metadata_document_supported": True}
 
 
@@ -37,7 +50,9 @@ def a_log_in(**identity: Any) -> LogIn:
         ({}, KEPT, {"registration_endpoint": None}, "kept"),
     ],
 )
-def test_the_order_in_which_a_client_is_known(identity: dict[str, Any], known: Member | None, said: dict[str, Any], client_id: str):
+def test_the_order_in_which_a_client_is_known(
+    identity: dict[str, Any], known: Member | None, said: dict[str, Any], client_id: str
+):
     """`AUR-04`, `AUR-11`: registered before, by its document, kept from earlier, registered there and then."""
     player = Player(world(metadata=metadata(**said)), kept={} if known is None else {ISSUER: known})
     grant = player.log_in(a_log_in(**identity))
@@ -46,7 +61,11 @@ def test_the_order_in_which_a_client_is_known(identity: dict[str, Any], known: M
 
 
 @pytest.mark.parametrize(
-    "identity, expected", [({}, "registration_endpoint"), ({"document": DOCUMENT}, "client_id_metadata_document_supported")]
+    "identity, expected",
+    [
+        ({}, "registration_endpoint"),
+        ({"document": DOCUMENT}, "client_id_metadata_document_supported"),
+    ],
 )
 def test_where_nobody_can_register_the_user_is_asked(identity: dict[str, Any], expected: str):
     """`AUR-04`: the last way is the user's, who is told what to give."""
@@ -118,7 +137,10 @@ def test_what_is_registered_is_bound_to_its_issuer():
     assert (grant.issuer, grant.client_id) == (other, "new")
     assert player.kept[ISSUER].client_id == "kept"
     assert player.kept[other].client_secret == "secret-new"
-    assert all(b"secret-old" not in request.body and "kept" not in request.url for request in player.requests)
+    assert all(
+        b"secret-old" not in request.body and "kept" not in request.url
+        for request in player.requests
+    )
 
 
 def test_credentials_that_were_given_stay_with_their_issuer():
@@ -143,7 +165,9 @@ def test_credentials_without_an_issuer_belong_to_the_first_one_met():
         f"{other}/.well-known/oauth-authorization-server": metadata(issuer=other),
     }
     later = Player(answers, kept=player.kept)
-    with pytest.raises(Unauthorized, match=f"registered at {ISSUER}, but the server now trusts {other}"):
+    with pytest.raises(
+        Unauthorized, match=f"registered at {ISSUER}, but the server now trusts {other}"
+    ):
         later.log_in(a_log_in(given=given))
     assert all(request.method == "GET" for request in later.requests)
 
@@ -151,7 +175,9 @@ def test_credentials_without_an_issuer_belong_to_the_first_one_met():
 def test_what_a_client_says_of_itself():
     """`AUR-13`, `AUR-14`, `AUS-11`, `AUT-14`: native, with its redirect URI, and with refresh tokens among its grants."""
     player = Player(world())
-    player.log_in(a_log_in(name="Bench", uri="https://bench.example", dpop=True), wanted=["files:read"])
+    player.log_in(
+        a_log_in(name="Bench", uri="https://bench.example", dpop=True), wanted=["files:read"]
+    )
     assert player.registrations == [
         {
             "client_name": "Bench",
@@ -169,14 +195,27 @@ def test_what_a_client_says_of_itself():
 
 @pytest.mark.parametrize(
     "redirect_uri, first",
-    [(BACK, "native"), ("http://localhost:3000/cb", "native"), ("http://[::1]:3000/cb", "native"), ("https://app.example/cb", "web")],
+    [
+        (BACK, "native"),
+        ("http://localhost:3000/cb", "native"),
+        ("http://[::1]:3000/cb", "native"),
+        ("https://app.example/cb", "web"),
+    ],
 )
 @pytest.mark.parametrize("error", ["invalid_redirect_uri", "invalid_client_metadata"])
-def test_a_registration_that_is_refused_is_tried_as_the_other_type(redirect_uri: str, first: str, error: str):
+def test_a_registration_that_is_refused_is_tried_as_the_other_type(
+    redirect_uri: str, first: str, error: str
+):
     """`AUR-13`, `AUR-14`, `AUR-15`, `AUR-16`: native for this machine, web for https; the other where redirect URIs are the trouble."""
-    player = Player(world(register=[(400, {"error": error}), (201, {"client_id": "second"})]), redirect_uri=redirect_uri)
+    player = Player(
+        world(register=[(400, {"error": error}), (201, {"client_id": "second"})]),
+        redirect_uri=redirect_uri,
+    )
     assert player.log_in().client_id == "second"
-    assert [sent["application_type"] for sent in player.registrations] == [first, "web" if first == "native" else "native"]
+    assert [sent["application_type"] for sent in player.registrations] == [
+        first,
+        "web" if first == "native" else "native",
+    ]
     assert {tuple(sent["redirect_uris"]) for sent in player.registrations} == {(redirect_uri,)}
 
 
@@ -185,14 +224,24 @@ def test_a_registration_that_is_refused_is_tried_as_the_other_type(redirect_uri:
     [
         ([None], [("native", "a x")]),
         (["invalid_client_metadata", None], [("native", "a x"), ("native", None)]),
-        (["invalid_client_metadata", "invalid_redirect_uri", None], [("native", "a x"), ("native", None), ("web", None)]),
-        (["invalid_client_metadata", "invalid_client_metadata", None], [("native", "a x"), ("native", None), ("web", None)]),
+        (
+            ["invalid_client_metadata", "invalid_redirect_uri", None],
+            [("native", "a x"), ("native", None), ("web", None)],
+        ),
+        (
+            ["invalid_client_metadata", "invalid_client_metadata", None],
+            [("native", "a x"), ("native", None), ("web", None)],
+        ),
         (["invalid_redirect_uri", None], [("native", "a x"), ("web", "a x")]),
     ],
 )
-def test_scopes_that_an_authorization_server_does_not_know_are_left_out(answers: list[str | None], sent: list[tuple[str, str | None]]):
+def test_scopes_that_an_authorization_server_does_not_know_are_left_out(
+    answers: list[str | None], sent: list[tuple[str, str | None]]
+):
     """`AUR-15`, `AUR-16`: all scopes that the client may come to ask for are registered, but no registration fails for them."""
-    register = [(201, {"client_id": "c"}) if error is None else (400, {"error": error}) for error in answers]
+    register = [
+        (201, {"client_id": "c"}) if error is None else (400, {"error": error}) for error in answers
+    ]
     player = Player(world(protected=resource(scopes_supported=["x"]), register=register))
     player.log_in(wanted=["a"])
     assert [(told["application_type"], told.get("scope")) for told in player.registrations] == sent
@@ -200,11 +249,21 @@ def test_scopes_that_an_authorization_server_does_not_know_are_left_out(answers:
 
 @pytest.mark.parametrize(
     "told, wanted, again",
-    [({}, ["a"], False), ({}, ["x"], False), ({}, ["new"], True), ({"scope": "a"}, ["x"], False), ({"scope": "a x new"}, ["new"], False)],
+    [
+        ({}, ["a"], False),
+        ({}, ["x"], False),
+        ({}, ["new"], True),
+        ({"scope": "a"}, ["x"], False),
+        ({"scope": "a x new"}, ["new"], False),
+    ],
 )
 def test_a_registration_serves_for_its_scopes(told: dict[str, Any], wanted: list[str], again: bool):
     """`AUS-06`: a step up to what was registered, or wished for then, needs no new registration; to more than that it does."""
-    player = Player(world(protected=resource(scopes_supported=["x"]), register=(201, {"client_id": "c", **told})))
+    player = Player(
+        world(
+            protected=resource(scopes_supported=["x"]), register=(201, {"client_id": "c", **told})
+        )
+    )
     player.log_in(wanted=["a"])
     player.log_in(wanted=wanted)
     assert len(player.registrations) == 1 + again
@@ -213,16 +272,28 @@ def test_a_registration_serves_for_its_scopes(told: dict[str, Any], wanted: list
 @pytest.mark.parametrize(
     "answer, words, tries",
     [
-        ((400, {"error": "invalid_redirect_uri", "error_description": "no loopback here"}), "invalid_redirect_uri: no loopback here", 2),
+        (
+            (400, {"error": "invalid_redirect_uri", "error_description": "no loopback here"}),
+            "invalid_redirect_uri: no loopback here",
+            2,
+        ),
         ((400, {"error": "invalid_redirect_uri"}), "invalid_redirect_uri", 2),
-        ((403, {"error": "access_denied", "error_description": "members only"}), "access_denied: members only", 1),
+        (
+            (403, {"error": "access_denied", "error_description": "members only"}),
+            "access_denied: members only",
+            1,
+        ),
         ((401, b"<html>"), "status 401", 1),
         ((500, b""), "status 500", 1),
         ((201, b"<html>"), "that is no JSON", 1),
         ((201, {"client_secret": "secret-client"}), "missing required field `client_id`", 1),
         ((201, {"client_id": 7}), "Expected `str`, got `int`", 1),
         (t.Unreachable("The line is cut."), "no answer came (The line is cut)", 1),
-        ((400, {"error": "x", "error_description": "\x1b[2J\r\nSet-Cookie: a=b"}), "x: ?[2J??Set-Cookie: a=b", 1),
+        (
+            (400, {"error": "x", "error_description": "\x1b[2J\r\nSet-Cookie: a=b"}),
+            "x: ?[2J??Set-Cookie: a=b",
+            1,
+        ),
     ],
 )
 def test_a_registration_that_fails_says_why(answer: Any, words: str, tries: int):
@@ -244,8 +315,18 @@ def test_a_registration_that_fails_says_why(answer: Any, words: str, tries: int)
     [
         (None, {}, "none", None),
         (["none"], {}, "none", None),
-        (["client_secret_basic", "client_secret_post"], {"client_secret": "secret-client"}, "client_secret_basic", "secret-client"),
-        (["client_secret_post"], {"client_secret": "secret-client"}, "client_secret_post", "secret-client"),
+        (
+            ["client_secret_basic", "client_secret_post"],
+            {"client_secret": "secret-client"},
+            "client_secret_basic",
+            "secret-client",
+        ),
+        (
+            ["client_secret_post"],
+            {"client_secret": "secret-client"},
+            "client_secret_post",
+            "secret-client",
+        ),
         (None, {"client_secret": "secret-client"}, "client_secret_basic", "secret-client"),
         (
             ["none"],
@@ -253,13 +334,25 @@ def test_a_registration_that_fails_says_why(answer: Any, words: str, tries: int)
             "client_secret_post",
             "secret-client",
         ),
-        (None, {"client_secret": "secret-client", "token_endpoint_auth_method": "none"}, "none", "secret-client"),
+        (
+            None,
+            {"client_secret": "secret-client", "token_endpoint_auth_method": "none"},
+            "none",
+            "secret-client",
+        ),
         (["private_key_jwt"], {}, "none", None),
     ],
 )
-def test_the_method_that_both_sides_agree_on(supported: list[str] | None, told: dict[str, Any], method: str, secret: str | None):
+def test_the_method_that_both_sides_agree_on(
+    supported: list[str] | None, told: dict[str, Any], method: str, secret: str | None
+):
     """`AUR-12`: what the authorization server answers counts, else what it supports; without a secret where that can be."""
-    player = Player(world(metadata=metadata(token_endpoint_auth_methods_supported=supported), register=(201, {"client_id": "c", **told})))
+    player = Player(
+        world(
+            metadata=metadata(token_endpoint_auth_methods_supported=supported),
+            register=(201, {"client_id": "c", **told}),
+        )
+    )
     assert player.log_in().method == method
     assert player.kept[ISSUER].client_secret == secret
     (form,) = player.forms()
@@ -271,7 +364,14 @@ def test_the_method_that_both_sides_agree_on(supported: list[str] | None, told: 
 def test_a_secret_that_ends_is_kept_until_then():
     """RFC 7591, 3.2.1: 0 is never."""
     for told, until in ((2_000_000, 2_000_000.0), (0, None), (None, None)):
-        player = Player(world(register=(201, {"client_id": "c", "client_secret": "s", "client_secret_expires_at": told})))
+        player = Player(
+            world(
+                register=(
+                    201,
+                    {"client_id": "c", "client_secret": "s", "client_secret_expires_at": told},
+                )
+            )
+        )
         player.log_in()
         assert player.kept[ISSUER].until == until
 

@@ -56,12 +56,18 @@ def played(grant: Grant, *answers: Got) -> tuple[bool, list[dict[str, str]]]:
         ({"revocation_endpoint": None}, [], False, []),
     ],
 )
-def test_what_is_withdrawn(changes: dict[str, str | None], answers: list[Got], done: bool, kinds: list[str]):
+def test_what_is_withdrawn(
+    changes: dict[str, str | None], answers: list[Got], done: bool, kinds: list[str]
+):
     """The refresh token first, then the access token, each by the client that has it; some servers let the latter end by itself."""
     withdrawn, forms = played(msgspec.structs.replace(GRANT, **changes), *answers)
     assert withdrawn is done
     assert [form["token_type_hint"] for form in forms] == kinds
-    assert all(form["token"] == f"secret-{form['token_type_hint'].partition('_')[0]}" and form["client_id"] == "abc" for form in forms)
+    assert all(
+        form["token"] == f"secret-{form['token_type_hint'].partition('_')[0]}"
+        and form["client_id"] == "abc"
+        for form in forms
+    )
 
 
 @pytest.mark.parametrize("answers", [[AWAY], [DONE, AWAY]])

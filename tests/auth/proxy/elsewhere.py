@@ -36,8 +36,20 @@ class Elsewhere:
     token is good for one use. What `down` is raised, or answered if it is an Answer.
     """
 
-    def __init__(self, provider: Provider = ACME, *, clock: Any, client_id: str = ID, client_secret: str | None = SECRET) -> None:
-        self.provider, self.clock, self.client_id, self.client_secret = provider, clock, client_id, client_secret
+    def __init__(
+        self,
+        provider: Provider = ACME,
+        *,
+        clock: Any,
+        client_id: str = ID,
+        client_secret: str | None = SECRET,
+    ) -> None:
+        self.provider, self.clock, self.client_id, self.client_secret = (
+            provider,
+            clock,
+            client_id,
+            client_secret,
+        )
         self.person: dict[str, Any] = {provider.subject: "1234", "name": "Anna"}
         self.claims: dict[str, Any] = {}
         self.seconds: float | None = 3600
@@ -55,7 +67,9 @@ class Elsewhere:
         """A person, who has agreed to this client long ago, comes with a browser: where they are sent back to."""
         parts = urlsplit(url)
         assert url.startswith(self.provider.authorization_endpoint), url
-        asked = {name: values[0] for name, values in parse_qs(parts.query).items() if len(values) == 1}
+        asked = {
+            name: values[0] for name, values in parse_qs(parts.query).items() if len(values) == 1
+        }
         assert asked["client_id"] == self.client_id
         assert asked["response_type"] == "code"
         code = secrets.token_urlsafe(8)
@@ -81,7 +95,11 @@ class Elsewhere:
             return Answer({"keys": [self.key.public()]})
         if request.url == self.provider.person_url:
             token = dict(request.headers)["authorization"].removeprefix("Bearer ")
-            return Answer(self.person) if token in self.access else Answer({"message": "Bad credentials"}, 401)
+            return (
+                Answer(self.person)
+                if token in self.access
+                else Answer({"message": "Bad credentials"}, 401)
+            )
         raise t.Unreachable(f"there is no {request.url}")
 
     async def aclose(self) -> None:
@@ -107,7 +125,11 @@ class Elsewhere:
         if asked is None or asked["redirect_uri"] != form["redirect_uri"]:
             return self._refusal("invalid_grant")
         if self.provider.pkce:
-            challenge = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).decode().rstrip("=")
+            challenge = (
+                base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest())
+                .decode()
+                .rstrip("=")
+            )
             if not hmac.compare_digest(challenge, asked["code_challenge"]):
                 return self._refusal("invalid_grant")
         return Answer(self._tokens(asked.get("nonce"), True))
@@ -119,7 +141,11 @@ class Elsewhere:
     def _tokens(self, nonce: str | None, refresh: bool) -> dict[str, Any]:
         token = f"access-{secrets.token_urlsafe(8)}"
         self.access[token] = str(self.person[self.provider.subject])
-        told: dict[str, Any] = {"access_token": token, "token_type": "bearer", "scope": ",".join(self.provider.scopes)}
+        told: dict[str, Any] = {
+            "access_token": token,
+            "token_type": "bearer",
+            "scope": ",".join(self.provider.scopes),
+        }
         if self.seconds is not None:
             told["expires_in"] = self.seconds
         if refresh and self.seconds is not None:
@@ -127,15 +153,33 @@ class Elsewhere:
             self.refresh[told["refresh_token"]] = token
         if nonce is not None:
             now = int(self.clock())
-            base = {"iss": self.provider.issuer, "aud": self.client_id, "iat": now, "exp": now + 300, "nonce": nonce}
+            base = {
+                "iss": self.provider.issuer,
+                "aud": self.client_id,
+                "iat": now,
+                "exp": now + 300,
+                "nonce": nonce,
+            }
             claims = base | self.person | self.claims
-            told["id_token"] = self.key.sign({name: value for name, value in claims.items() if value is not None})
+            told["id_token"] = self.key.sign(
+                {name: value for name, value in claims.items() if value is not None}
+            )
         return told
 
     def _is_client(self, request: Request, form: dict[str, str]) -> bool:
         headers = dict(request.headers)
         assert headers["accept"] == "application/json"  # without which GitHub answers with a form
         if self.provider.method == "client_secret_basic":
-            name, _, secret = base64.b64decode(headers["authorization"].removeprefix("Basic ")).decode().partition(":")
-            return (unquote(name), unquote(secret)) == (self.client_id, self.client_secret) and "client_secret" not in form
-        return (form.get("client_id"), form.get("client_secret")) == (self.client_id, self.client_secret)
+            name, _, secret = (
+                base64.b64decode(headers["authorization"].removeprefix("Basic "))
+                .decode()
+                .partition(":")
+            )
+            return (unquote(name), unquote(secret)) == (
+                self.client_id,
+                self.client_secret,
+            ) and "client_secret" not in form
+        return (form.get("client_id"), form.get("client_secret")) == (
+            self.client_id,
+            self.client_secret,
+        )

@@ -21,7 +21,14 @@ async def test_the_state_is_encrypted_in_the_store() -> None:
     kept = await street.vault.get(KIND, key) or b""
     assert kept
     assert sent["state"] not in key
-    for word in (b"verifier", b"pending", b"binder", b"{", sent["nonce"].encode(), sent["state"].encode()):
+    for word in (
+        b"verifier",
+        b"pending",
+        b"binder",
+        b"{",
+        sent["nonce"].encode(),
+        sent["state"].encode(),
+    ):
         assert word not in kept
     assert challenge_of(kept.decode()) != sent["code_challenge"]
 

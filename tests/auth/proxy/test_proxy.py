@@ -16,13 +16,28 @@ from interlock.auth.keys import SigningKey
 from interlock.auth.providers import Provider
 from interlock.auth.proxy import OAuthProxy
 from interlock.store.vaults.memory import MemoryVault
-from tests.auth.issuer.office import APP, BACK, SCOPES, SECOND, SERVER, VERIFIER, World, claims_of, request, said
+from tests.auth.issuer.office import (
+    APP,
+    BACK,
+    SCOPES,
+    SECOND,
+    SERVER,
+    VERIFIER,
+    World,
+    claims_of,
+    request,
+    said,
+)
 from tests.auth.issuer.visitors import Page, Visitor, answer_at, leads_to
 from tests.auth.network import Answer, Clock
 from tests.auth.proxy.elsewhere import ACME, ID, SECRET, Elsewhere
 
-EVIL = Client(id="evil", name="Evil", redirect_uris=("https://evil.example/back",), source="configured")
-DEVICE = Client(id="tv", name="Television", grants=("urn:ietf:params:oauth:grant-type:device_code",))
+EVIL = Client(
+    id="evil", name="Evil", redirect_uris=("https://evil.example/back",), source="configured"
+)
+DEVICE = Client(
+    id="tv", name="Television", grants=("urn:ietf:params:oauth:grant-type:device_code",)
+)
 
 
 class Street:
@@ -47,7 +62,9 @@ class Street:
         """Somebody's browser."""
         return Visitor(self.proxy)
 
-    async def agreed(self, visitor: Visitor, fields: Mapping[str, str] | None = None, **changes: str | None) -> str:
+    async def agreed(
+        self, visitor: Visitor, fields: Mapping[str, str] | None = None, **changes: str | None
+    ) -> str:
         """The address at the provider to which somebody is sent who has just agreed here."""
         page = await visitor.begin(request(**changes))
         return leads_to(await visitor.fill(page, "/consent", answer="yes", **(fields or {})))
@@ -71,7 +88,11 @@ class Street:
 
     async def renew(self, tokens: dict[str, Any], status: int = 200) -> dict[str, Any]:
         """New tokens of ours for a refresh token."""
-        form = {"grant_type": "refresh_token", "client_id": "app", "refresh_token": tokens["refresh_token"]}
+        form = {
+            "grant_type": "refresh_token",
+            "client_id": "app",
+            "refresh_token": tokens["refresh_token"],
+        }
         return said(await self.visitor().send("/token", form, origin=None), status)
 
     def is_untouched(self) -> bool:
@@ -101,10 +122,20 @@ async def test_the_whole_way(street: Street) -> None:
     assert back.startswith(f"{BACK}?")
     answer = answer_at(back)
     assert (answer["state"], answer["iss"]) == ("a state", "https://proxy.example")
-    form = {"grant_type": "authorization_code", "code": answer["code"], "client_id": "app", "redirect_uri": BACK, "code_verifier": VERIFIER}
+    form = {
+        "grant_type": "authorization_code",
+        "code": answer["code"],
+        "client_id": "app",
+        "redirect_uri": BACK,
+        "code_verifier": VERIFIER,
+    }
     tokens = said(await visitor.send("/token", form, origin=None))
     claims = claims_of(tokens["access_token"])
-    assert (claims["sub"], claims["aud"], claims["client_id"]) == ("https://id.acme.example#1234", SERVER, "app")
+    assert (claims["sub"], claims["aud"], claims["client_id"]) == (
+        "https://id.acme.example#1234",
+        SERVER,
+        "app",
+    )
     assert tokens["access_token"] not in street.elsewhere.access
 
 
@@ -127,7 +158,9 @@ async def test_confused_deputy(street: Street) -> None:
     visitor = street.visitor()
     await visitor.get(street.elsewhere.visit(await street.agreed(visitor, {"remember": "yes"})))
     known = await visitor.get(f"/authorize?{urlencode(request())}")
-    assert (known.header("location") or "").startswith("https://id.acme.example/authorize?")  # what was agreed holds for this client
+    assert (known.header("location") or "").startswith(
+        "https://id.acme.example/authorize?"
+    )  # what was agreed holds for this client
     for changes in (
         {"client_id": "evil", "redirect_uri": "https://evil.example/back"},
         {"client_id": "second"},
@@ -145,9 +178,13 @@ async def test_agreement_belongs_to_a_person(street: Street) -> None:
     await visitor.get(street.elsewhere.visit(await street.agreed(visitor, {"remember": "yes"})))
     on = await visitor.get(f"/authorize?{urlencode(request())}")
     street.elsewhere.person = {"sub": "5678", "name": "Otto"}
-    page = await visitor.follow(await visitor.get(street.elsewhere.visit(on.header("location") or "")))
+    page = await visitor.follow(
+        await visitor.get(street.elsewhere.visit(on.header("location") or ""))
+    )
     assert Page(page).form("/consent")
-    back = await visitor.get(street.elsewhere.visit(leads_to(await visitor.fill(page, "/consent", answer="yes"))))
+    back = await visitor.get(
+        street.elsewhere.visit(leads_to(await visitor.fill(page, "/consent", answer="yes")))
+    )
     assert "code" in answer_at(leads_to(back))
 
 
@@ -182,7 +219,9 @@ async def test_forged_state(street: Street, state: str | None) -> None:
     assert reply.status == 400
     assert "code=" not in reply.body.decode()
     assert street.is_untouched()
-    assert "code" in answer_at(leads_to(await visitor.get(street.elsewhere.visit(place))))  # the right one still works
+    assert "code" in answer_at(
+        leads_to(await visitor.get(street.elsewhere.visit(place)))
+    )  # the right one still works
 
 
 async def test_replayed_state(street: Street) -> None:
@@ -234,7 +273,13 @@ async def test_the_cookie_of_the_state(street: Street) -> None:
     assert len({header.partition("=")[0] for header in found}) == 2
     for header in found:
         assert header.startswith("__Host-")
-        assert set(header.split("; ")[1:]) == {"Path=/", "HttpOnly", "SameSite=Lax", "Secure", "Max-Age=600"}
+        assert set(header.split("; ")[1:]) == {
+            "Path=/",
+            "HttpOnly",
+            "SameSite=Lax",
+            "Secure",
+            "Max-Age=600",
+        }
     for place in (first, second):
         assert "code" in answer_at(leads_to(await visitor.get(street.elsewhere.visit(place))))
     assert not [name for name in visitor.cookies if "-state-" in name]
@@ -248,7 +293,9 @@ async def test_consent_cookie_of_another_client(street: Street) -> None:
     assert Page(page).form("/consent")
     other = dict(parse_qsl(urlsplit(street.elsewhere.visit(place)).query))
     reply = await visitor.get(f"/callback?{urlencode(other)}")
-    assert leads_to(reply).startswith(f"{BACK}?")  # never to the client whose page was open meanwhile
+    assert leads_to(reply).startswith(
+        f"{BACK}?"
+    )  # never to the client whose page was open meanwhile
 
 
 ISSUERS = [
@@ -268,7 +315,11 @@ async def test_an_answer_from_another(street: Street, iss: str | None, error: bo
     visitor = street.visitor()
     changes: dict[str, str | None] = {"iss": iss}
     if error:
-        changes |= {"code": None, "error": "access_denied", "error_description": "Call 555 and say your password"}
+        changes |= {
+            "code": None,
+            "error": "access_denied",
+            "error_description": "Call 555 and say your password",
+        }
     reply = await visitor.get(street.elsewhere.visit(await street.agreed(visitor), **changes))
     assert reply.status == 400
     assert reply.header("location") is None
@@ -280,7 +331,9 @@ async def test_a_code_of_another_log_in(street: Street) -> None:
     """A code that was given to another browser's log-in is refused by the provider, as the verifier is another's (code injection)."""
     attacker, victim = street.visitor(), street.visitor()
     stolen = answer_at(street.elsewhere.visit(await street.agreed(attacker)))["code"]
-    answer = answer_at(leads_to(await victim.get(street.elsewhere.visit(await street.agreed(victim), code=stolen))))
+    answer = answer_at(
+        leads_to(await victim.get(street.elsewhere.visit(await street.agreed(victim), code=stolen)))
+    )
     assert answer["error"] == "server_error"
     assert "code" not in answer
 
@@ -316,7 +369,12 @@ async def test_an_id_token_by_another_key(street: Street) -> None:
     """An ID token that somebody else signed lets nobody in."""
     good, forged = street.elsewhere.key, SigningKey.generate("ES256")
     street.elsewhere._token = lambda request: Answer(  # type: ignore[method-assign]  # the wire in the middle has another key
-        {"access_token": "x", "id_token": forged.sign({"iss": ACME.issuer, "aud": ID, "sub": "1234"}, header={"kid": good.kid})}
+        {
+            "access_token": "x",
+            "id_token": forged.sign(
+                {"iss": ACME.issuer, "aud": ID, "sub": "1234"}, header={"kid": good.kid}
+            ),
+        }
     )
     assert answer_at(leads_to(await street.arrived(street.visitor())))["error"] == "server_error"
 
@@ -337,7 +395,11 @@ async def test_a_provider_that_fails(street: Street, down: Exception | Answer) -
     place = await street.agreed(visitor)
     street.elsewhere.down = down
     answer = answer_at(leads_to(await visitor.get(street.elsewhere.visit(place))))
-    assert (answer["error"], answer["state"], answer["iss"]) == ("server_error", "a state", "https://proxy.example")
+    assert (answer["error"], answer["state"], answer["iss"]) == (
+        "server_error",
+        "a state",
+        "https://proxy.example",
+    )
     assert "Acme" in answer["error_description"]
     assert "invalid_client" not in str(answer)
 
@@ -355,7 +417,9 @@ ERRORS = [
 async def test_who_is_not_let_in_there(street: Street, error: str | None, told: str) -> None:
     """An error of the provider reaches the client in words of ours."""
     visitor = street.visitor()
-    back = street.elsewhere.visit(await street.agreed(visitor), code=None, error=error, error_description="Words of theirs")
+    back = street.elsewhere.visit(
+        await street.agreed(visitor), code=None, error=error, error_description="Words of theirs"
+    )
     answer = answer_at(leads_to(await visitor.get(back)))
     assert answer["error"] == told
     assert "theirs" not in str(answer)
@@ -384,7 +448,9 @@ async def test_not_everybody_is_admitted() -> None:
     """Who may not come in is denied, by what the provider says of them and not by what they call themselves."""
     for admit in (lambda claims: claims.get("hd") == "acme.example", _from_acme):
         street = Street(admit=admit)
-        assert answer_at(leads_to(await street.arrived(street.visitor())))["error"] == "access_denied"
+        assert (
+            answer_at(leads_to(await street.arrived(street.visitor())))["error"] == "access_denied"
+        )
         street.elsewhere.claims = {"hd": "acme.example"}
         assert "code" in answer_at(leads_to(await street.arrived(street.visitor())))
 
@@ -421,7 +487,14 @@ async def test_the_callback_takes_get_alone(street: Street) -> None:
 
 
 @pytest.mark.parametrize(
-    "prompt, told", [("login", "login"), ("select_account consent", "select_account"), ("consent", None), ("", None), ("<x>", None)]
+    "prompt, told",
+    [
+        ("login", "login"),
+        ("select_account consent", "select_account"),
+        ("consent", None),
+        ("", None),
+        ("<x>", None),
+    ],
 )
 async def test_prompts_go_along(street: Street, prompt: str, told: str | None) -> None:
     """A client may have the person log in again upstream; whether to ask for consent is decided here, and it always is where it must be."""
@@ -442,13 +515,26 @@ async def test_prompt_none(street: Street) -> None:
 async def test_a_device(street: Street) -> None:
     """A device gets its token by the same road: code, consent, log-in elsewhere."""
     visitor = street.visitor()
-    device = said(await visitor.send("/device_authorization", {"client_id": "tv", "resource": SERVER}, origin=None))
-    page = await visitor.follow(await visitor.fill(await visitor.get("/device"), "/device", user_code=device["user_code"]))
+    device = said(
+        await visitor.send(
+            "/device_authorization", {"client_id": "tv", "resource": SERVER}, origin=None
+        )
+    )
+    page = await visitor.follow(
+        await visitor.fill(await visitor.get("/device"), "/device", user_code=device["user_code"])
+    )
     assert device["user_code"] in Page(page).text
     place = leads_to(await visitor.fill(page, "/consent", answer="yes"))
     assert "Done" in Page(await visitor.get(street.elsewhere.visit(place))).text
-    form = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "client_id": "tv", "device_code": device["device_code"]}
-    assert claims_of(said(await visitor.send("/token", form, origin=None))["access_token"])["sub"] == "https://id.acme.example#1234"
+    form = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:device_code",
+        "client_id": "tv",
+        "device_code": device["device_code"],
+    }
+    assert (
+        claims_of(said(await visitor.send("/token", form, origin=None))["access_token"])["sub"]
+        == "https://id.acme.example#1234"
+    )
 
 
 def test_what_cannot_be() -> None:

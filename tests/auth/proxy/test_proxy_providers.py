@@ -21,9 +21,11 @@ ALL = [presets.get(name) for name in presets.names()]
 def street_to(preset: Preset) -> Street:
     """A proxy in front of that provider."""
     street = Street(preset.provider(**preset.needs))
-    street.elsewhere.person = {preset.subject: 1234 if preset.name == "github" else "1234", "sub": "other", preset.names[0]: "Anna"} | (
-        {"sub": "1234"} if preset.subject == "sub" else {}
-    )
+    street.elsewhere.person = {
+        preset.subject: 1234 if preset.name == "github" else "1234",
+        "sub": "other",
+        preset.names[0]: "Anna",
+    } | ({"sub": "1234"} if preset.subject == "sub" else {})
     return street
 
 
@@ -32,7 +34,9 @@ async def test_through_each(preset: Preset) -> None:
     """The whole way of a person and a client, with this provider behind the proxy, its refresh included."""
     street = street_to(preset)
     tokens = await street.tokens()
-    assert claims_of(tokens["access_token"])["sub"] == f"{preset.issuer.format_map(preset.needs)}#1234"
+    assert (
+        claims_of(tokens["access_token"])["sub"] == f"{preset.issuer.format_map(preset.needs)}#1234"
+    )
     assert await street.proxy.upstream_token(principal(tokens)) in street.elsewhere.access
     street.clock.now += 3600
     assert await street.proxy.upstream_token(principal(tokens)) in street.elsewhere.access
@@ -69,7 +73,9 @@ async def test_github_says_iss() -> None:
     """GitHub's `iss` is that of its log-in, which is not the host alone."""
     street = street_to(presets.get("github"))
     visitor = street.visitor()
-    back = street.elsewhere.visit(await street.agreed(visitor), iss="https://github.com/login/oauth")
+    back = street.elsewhere.visit(
+        await street.agreed(visitor), iss="https://github.com/login/oauth"
+    )
     assert "code" in answer_at(leads_to(await visitor.get(back)))
     back = street.elsewhere.visit(await street.agreed(visitor), iss="https://github.com")
     assert (await visitor.get(back)).status == 400
@@ -79,11 +85,17 @@ async def test_github_refuses_with_200() -> None:
     """An error that comes with the status of a success is an error."""
     street = street_to(presets.get("github"))
     visitor = street.visitor()
-    answer = answer_at(leads_to(await visitor.get(street.elsewhere.visit(await street.agreed(visitor), code="wrong"))))
+    answer = answer_at(
+        leads_to(
+            await visitor.get(street.elsewhere.visit(await street.agreed(visitor), code="wrong"))
+        )
+    )
     assert answer["error"] == "server_error"
 
 
-@pytest.mark.parametrize("person", [{}, {"id": None}, {"id": True}, {"id": ""}, {"login": "octocat"}])
+@pytest.mark.parametrize(
+    "person", [{}, {"id": None}, {"id": True}, {"id": ""}, {"login": "octocat"}]
+)
 async def test_who_is_nobody(person: dict[str, Any]) -> None:
     """Where the API does not say who it is, nobody is let in; a name that can be changed is not enough."""
     street = street_to(presets.get("github"))

@@ -26,7 +26,9 @@ from tests.auth.proxy.test_proxy import Street
 def principal(tokens: dict[str, Any]) -> Principal:
     """Who calls with an access token of ours, as a guard finds it."""
     claims = claims_of(tokens["access_token"])
-    return Principal(subject=claims["sub"], issuer=claims["iss"], client=claims["client_id"], claims=claims)
+    return Principal(
+        subject=claims["sub"], issuer=claims["iss"], client=claims["client_id"], claims=claims
+    )
 
 
 @pytest.fixture
@@ -121,7 +123,9 @@ async def test_a_refresh_token_is_spent_once(street: Street) -> None:
     for each in (street, twin):
         each.clock.now += 3600
     street.elsewhere.sent.clear()
-    asked = [each.proxy.upstream_token(principal(tokens)) for each in (street, twin) for _ in range(16)]
+    asked = [
+        each.proxy.upstream_token(principal(tokens)) for each in (street, twin) for _ in range(16)
+    ]
     found = await asyncio.gather(*asked)
     assert len(set(found)) == 1
     assert len(street.elsewhere.sent) == 1
@@ -145,8 +149,12 @@ async def test_who_gives_up_loses_nothing() -> None:
             """Nothing is open."""
 
     elsewhere.refresh["refresh-0"] = "access-0"
-    sessions = Sessions(MemoryVault(clock=clock), Talk(ACME, ID, SECRET, Slow(), clock), [b"k" * 32], clock)
-    name = await sessions.begin("anna", TokenAnswer(access_token="access-0", refresh_token="refresh-0", expires_in=10))
+    sessions = Sessions(
+        MemoryVault(clock=clock), Talk(ACME, ID, SECRET, Slow(), clock), [b"k" * 32], clock
+    )
+    name = await sessions.begin(
+        "anna", TokenAnswer(access_token="access-0", refresh_token="refresh-0", expires_in=10)
+    )
     asking = asyncio.ensure_future(sessions.token(name, "anna"))
     await asked.wait()
     asking.cancel()
@@ -194,8 +202,12 @@ async def test_a_token_without_a_way_on(street: Street) -> None:
         await street.proxy.upstream_token(principal(tokens))
 
 
-@pytest.mark.parametrize("down", [t.Unreachable("no route"), Answer(b"", 503), Answer({"error": "server_error"}, 500)])
-async def test_a_provider_that_is_away_ends_nothing(street: Street, down: Exception | Answer) -> None:
+@pytest.mark.parametrize(
+    "down", [t.Unreachable("no route"), Answer(b"", 503), Answer({"error": "server_error"}, 500)]
+)
+async def test_a_provider_that_is_away_ends_nothing(
+    street: Street, down: Exception | Answer
+) -> None:
     """Where the provider cannot be asked, nobody is logged out: it is said so, and works again once it is back."""
     tokens = await street.tokens()
     street.clock.now += 3600
@@ -203,7 +215,9 @@ async def test_a_provider_that_is_away_ends_nothing(street: Street, down: Except
     with pytest.raises(t.Unreachable) as caught:
         await street.proxy.upstream_token(principal(tokens))
     assert not isinstance(caught.value, Unauthorized)
-    assert (await street.renew(tokens, 503))["error"] == "temporarily_unavailable"  # and the refresh token is not spent
+    assert (await street.renew(tokens, 503))[
+        "error"
+    ] == "temporarily_unavailable"  # and the refresh token is not spent
     street.elsewhere.down = None
     assert await street.proxy.upstream_token(principal(tokens)) in street.elsewhere.access
     assert "access_token" in await street.renew(tokens)

@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from interlock.host.config import Config, Entry, Input, Problem, changes, load_config, merge, read_config, wanted_inputs
+from interlock.host.config import (
+    Config,
+    Entry,
+    Input,
+    Problem,
+    changes,
+    load_config,
+    merge,
+    read_config,
+    wanted_inputs,
+)
 
 VSCODE = """{
   "inputs": [
@@ -29,7 +39,11 @@ VSCODE = """{
 def put(folder: Path, name: str, *ids: str) -> Path:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"mcpServers": {id: {"command": id, "args": ["${workspaceFolder}"]} for id in ids}}))
+    path.write_text(
+        json.dumps(
+            {"mcpServers": {id: {"command": id, "args": ["${workspaceFolder}"]} for id in ids}}
+        )
+    )
     return path
 
 
@@ -43,16 +57,26 @@ def test_files_are_merged(tmp_path: Path) -> None:
         ("b", str(one), str(tmp_path / "one")),
         ("c", str(two), str(tmp_path / "two")),
     ]
-    assert {entry.command[1] for entry in load_config(one, two, folder=Path("/elsewhere")).entries} == {"/elsewhere"}
+    assert {
+        entry.command[1] for entry in load_config(one, two, folder=Path("/elsewhere")).entries
+    } == {"/elsewhere"}
 
 
 def test_a_name_in_two_files(tmp_path: Path) -> None:
     """It is refused, never guessed, and both files are named."""
-    one, two, three = put(tmp_path, "1.json", "a", "b"), put(tmp_path, "2.json", "b", "c"), put(tmp_path, "3.json", "b")
+    one, two, three = (
+        put(tmp_path, "1.json", "a", "b"),
+        put(tmp_path, "2.json", "b", "c"),
+        put(tmp_path, "3.json", "b"),
+    )
     config = load_config(one, two, three)
     assert [entry.id for entry in config.entries] == ["a", "c"]
     assert config.problems == (
-        Problem(where="b", words=f"left out: it stands in {one}, {two}, {three}; rename or remove all but one", id="b"),
+        Problem(
+            where="b",
+            words=f"left out: it stands in {one}, {two}, {three}; rename or remove all but one",
+            id="b",
+        ),
     )
 
 
@@ -75,7 +99,9 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         "it cannot be read (Not a directory)",
         "it cannot be read (its name is none)",
     ]
-    assert [problem.where for problem in config.problems] == [str(tmp_path / name) for name in names]
+    assert [problem.where for problem in config.problems] == [
+        str(tmp_path / name) for name in names
+    ]
 
 
 def test_files_that_may_not_be_read(tmp_path: Path) -> None:
@@ -108,7 +134,14 @@ def test_files_of_variables(tmp_path: Path) -> None:
         '{"mcpServers": {"a": {"command": "x", "envFile": "${workspaceFolder}/.env", "env": {"OVER": "own"}}}}'
     )
     (entry,) = load_config(tmp_path / "x.json").entries
-    assert entry.env == {"KEY": "abc", "QUOTED": 'a # b\n"c"', "SINGLE": "$KEY \\n", "EMPTY": "", "OVER": "own", "HASH": "a#b"}
+    assert entry.env == {
+        "KEY": "abc",
+        "QUOTED": 'a # b\n"c"',
+        "SINGLE": "$KEY \\n",
+        "EMPTY": "",
+        "OVER": "own",
+        "HASH": "a#b",
+    }
 
 
 @pytest.mark.parametrize(
@@ -137,8 +170,12 @@ def test_wanted_inputs() -> None:
         Input(id="nowhere", description="nowhere", password=True),
     )
     assert wanted_inputs('{"servers": {}}') == wanted_inputs("{broken") == wanted_inputs("[]") == ()
-    assert wanted_inputs('{"mcpServers": {"a": {"command": "${input:x}"}}}') == (Input(id="x", description="x", password=True),)
-    assert wanted_inputs("[mcp_servers.a]\ncommand = '${input:x}'", "codex") == ()  # it has no such variables
+    assert wanted_inputs('{"mcpServers": {"a": {"command": "${input:x}"}}}') == (
+        Input(id="x", description="x", password=True),
+    )
+    assert (
+        wanted_inputs("[mcp_servers.a]\ncommand = '${input:x}'", "codex") == ()
+    )  # it has no such variables
     with pytest.raises(ValueError, match="there is no format"):
         wanted_inputs("{}", "none")
 
@@ -202,10 +239,15 @@ A, B, C = (Entry(id=id, command=(id,)) for id in "abc")
         (config(A, B), config(C, Entry(id="b", url="http://h/")), "c", "a", "b", "b"),
     ],
 )  # fmt: skip
-def test_changes(old: Config, new: Config, added: str, removed: str, changed: str, reached_anew: str) -> None:
+def test_changes(
+    old: Config, new: Config, added: str, removed: str, changed: str, reached_anew: str
+) -> None:
     """Servers are the same by their ids; one that is reached as before need not be started again."""
     found = changes(old, new)
-    assert ["".join(entry.id for entry in entries) for entries in (found.added, found.removed, found.changed)] == [added, removed, changed]
+    assert [
+        "".join(entry.id for entry in entries)
+        for entries in (found.added, found.removed, found.changed)
+    ] == [added, removed, changed]
     assert found.reached_anew == frozenset(reached_anew)
     assert bool(found) == bool(added or removed or changed)
     assert all(entry in new.entries for entry in found.changed)

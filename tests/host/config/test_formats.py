@@ -148,12 +148,22 @@ INTERLOCK = """{
 CASES = {
     "claude-desktop": (
         CLAUDE_DESKTOP,
-        [{"id": "files", "command": ("npx", "-y", "@example/files", "/home/ada/Documents"), "env": {"LEVEL": "info"}}],
+        [
+            {
+                "id": "files",
+                "command": ("npx", "-y", "@example/files", "/home/ada/Documents"),
+                "env": {"LEVEL": "info"},
+            }
+        ],
     ),
     "claude-code": (
         CLAUDE_CODE,
         [
-            {"id": "trips", "url": "https://maps.example.net:8443/mcp", "headers": {"Authorization": "Bearer tok-8d1f77"}},
+            {
+                "id": "trips",
+                "url": "https://maps.example.net:8443/mcp",
+                "headers": {"Authorization": "Bearer tok-8d1f77"},
+            },
             {"id": "old", "url": "https://old.example.net/sse", "legacy_sse": True},
             {
                 "id": "local",
@@ -166,15 +176,31 @@ CASES = {
     "cursor": (
         CURSOR,
         [
-            {"id": "here", "command": ("python", "/srv/holiday/tools.py", "/home/ada"), "env": {"KEY": "maps-5520c"}},
-            {"id": "there", "url": "https://api.example.net/mcp", "headers": {"X-Key": "maps-5520c"}},
+            {
+                "id": "here",
+                "command": ("python", "/srv/holiday/tools.py", "/home/ada"),
+                "env": {"KEY": "maps-5520c"},
+            },
+            {
+                "id": "there",
+                "url": "https://api.example.net/mcp",
+                "headers": {"X-Key": "maps-5520c"},
+            },
         ],
     ),
     "vscode": (
         VSCODE,
         [
-            {"id": "trips", "url": "https://trips.example.net/us/mcp", "headers": {"Authorization": "Bearer asked-for-1"}},
-            {"id": "local", "command": ("node", "/srv/holiday/server.js", "holiday"), "cwd": "/srv/holiday"},
+            {
+                "id": "trips",
+                "url": "https://trips.example.net/us/mcp",
+                "headers": {"Authorization": "Bearer asked-for-1"},
+            },
+            {
+                "id": "local",
+                "command": ("node", "/srv/holiday/server.js", "holiday"),
+                "cwd": "/srv/holiday",
+            },
         ],
     ),
     "codex": (
@@ -193,7 +219,11 @@ CASES = {
             {
                 "id": "remote one",
                 "url": "https://maps.example.net/mcp",
-                "headers": {"X-Region": "eu", "X-Key": "maps-5520c", "Authorization": "Bearer tok-8d1f77"},
+                "headers": {
+                    "X-Region": "eu",
+                    "X-Key": "maps-5520c",
+                    "Authorization": "Bearer tok-8d1f77",
+                },
                 "start_seconds": 15.0,
                 "disabled": True,
             },
@@ -251,9 +281,18 @@ CASES = {
     "zed": (
         ZED,
         [
-            {"id": "maps", "command": ("uvx", "maps-server", "${NOT_A_VARIABLE}"), "env": {"LEVEL": "info"}},
+            {
+                "id": "maps",
+                "command": ("uvx", "maps-server", "${NOT_A_VARIABLE}"),
+                "env": {"LEVEL": "info"},
+            },
             {"id": "older", "command": ("/opt/maps", "-q"), "env": {"LEVEL": "info"}},
-            {"id": "remote", "url": "https://maps.example.net/mcp", "headers": {"X-Key": "k"}, "disabled": True},
+            {
+                "id": "remote",
+                "url": "https://maps.example.net/mcp",
+                "headers": {"X-Key": "k"},
+                "disabled": True,
+            },
         ],
     ),
     "mcpServers": (
@@ -282,7 +321,8 @@ def told(entry: Entry) -> dict[str, object]:
     return {
         name: getattr(entry, name)
         for name in Entry.__struct_fields__
-        if name not in ("source", "secrets", "origins") and getattr(entry, name) != getattr(plain, name)
+        if name not in ("source", "secrets", "origins")
+        and getattr(entry, name) != getattr(plain, name)
     }
 
 
@@ -292,7 +332,11 @@ def test_documents_of_each_product(product: str, named: bool) -> None:
     """What each product documents is read, whether the format is named or found out; a whole document makes no problem."""
     text, wanted = CASES[product]
     config = read_config(
-        text, format=product if named else None, env=ENV, inputs={"trips-token": "asked-for-1", "region": "us"}, folder=FOLDER
+        text,
+        format=product if named else None,
+        env=ENV,
+        inputs={"trips-token": "asked-for-1", "region": "us"},
+        folder=FOLDER,
     )
     assert config.problems == ()
     assert [told(entry) for entry in config.entries] == wanted
@@ -306,7 +350,9 @@ def test_every_format_is_tried() -> None:
 def test_settings_of_vs_code() -> None:
     """Servers in the settings of VS Code stand one level deeper, with or without a dotted key."""
     config = read_config(VSCODE_SETTINGS, env={}, inputs={"k": "value-of-k"})
-    assert [told(entry) for entry in config.entries] == [{"id": "one", "command": ("uvx", "one", "value-of-k")}]
+    assert [told(entry) for entry in config.entries] == [
+        {"id": "one", "command": ("uvx", "one", "value-of-k")}
+    ]
     dotted = read_config('{"mcp.servers": {"one": {"command": "uvx"}}}', env={})
     assert [entry.command for entry in dotted.entries] == [("uvx",)]
 
@@ -347,14 +393,21 @@ def test_empty_sections_are_fine(name: str, text: str) -> None:
 
 def test_unknown_format() -> None:
     """A format that there is not is a mistake of the program, not of the text."""
-    with pytest.raises(ValueError, match="there is no format claude; there are mcpServers, claude-desktop"):
+    with pytest.raises(
+        ValueError, match="there is no format claude; there are mcpServers, claude-desktop"
+    ):
         read_config("{}", format="claude", env={})
 
 
 def test_targets() -> None:
     """What a client takes is all of the entry that it needs, and nothing that is empty."""
     local = Entry(id="a", command=("python", "-m", "x"), env={"K": "v"}, cwd="/srv")
-    assert local.target == {"command": "python", "args": ["-m", "x"], "env": {"K": "v"}, "cwd": "/srv"}
+    assert local.target == {
+        "command": "python",
+        "args": ["-m", "x"],
+        "env": {"K": "v"},
+        "cwd": "/srv",
+    }
     assert Entry(id="a", command=("python",)).target == {"command": "python", "args": [], "env": {}}
     assert Entry(id="a", url="https://x/mcp", headers={"A": "b"}, legacy_sse=True).target == {
         "url": "https://x/mcp",

@@ -83,7 +83,13 @@ PARTS = [
 
 @given(
     st.sampled_from(sorted(CASES)),
-    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 12), st.sampled_from(PARTS) | st.text(max_size=5)), min_size=1, max_size=5),
+    st.lists(
+        st.tuples(
+            st.floats(0, 1), st.integers(0, 12), st.sampled_from(PARTS) | st.text(max_size=5)
+        ),
+        min_size=1,
+        max_size=5,
+    ),
     st.booleans(),
 )
 def test_mutated_documents(product: str, edits: list[tuple[float, int, str]], named: bool) -> None:
@@ -92,7 +98,11 @@ def test_mutated_documents(product: str, edits: list[tuple[float, int, str]], na
     for place, length, part in edits:
         at = int(place * len(text))
         text = text[:at] + part + text[at + length :]
-    check(read_config(text, format=product if named else None, env=ENV, inputs=INPUTS, folder=Path("/f")))
+    check(
+        read_config(
+            text, format=product if named else None, env=ENV, inputs=INPUTS, folder=Path("/f")
+        )
+    )
 
 
 KEYS = sorted(
@@ -107,7 +117,10 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     | st.floats()
     | st.text(max_size=8)
     | st.sampled_from(["x", "http://h/", "stdio", "sse", "${A:-b}", "TRIPS_TOKEN"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4) | st.sampled_from(KEYS), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=4) | st.sampled_from(KEYS), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 ENTRIES = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6) | VALUES
@@ -123,14 +136,30 @@ def test_any_values(product: str, servers: dict[str, Any]) -> None:
         text = json.dumps({format.sections[0][0]: servers})
     config = read_config(text, format=product, env=ENV, folder=Path("/f"))
     check(config)
-    refused = any(not problem.id for problem in config.problems)  # the whole, as with a number that JSON has not
-    asked = {id for id, server in servers.items() if server is not None or format.syntax != "toml"}  # which has no null
-    assert refused or {entry.id for entry in config.entries} | {problem.id for problem in config.problems} >= asked
+    refused = any(
+        not problem.id for problem in config.problems
+    )  # the whole, as with a number that JSON has not
+    asked = {
+        id for id, server in servers.items() if server is not None or format.syntax != "toml"
+    }  # which has no null
+    assert (
+        refused
+        or {entry.id for entry in config.entries} | {problem.id for problem in config.problems}
+        >= asked
+    )
 
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(inner)}" for key, inner in value.items() if inner is not None) + "}"
+        return (
+            "{"
+            + ", ".join(
+                f"{json.dumps(key)} = {_toml(inner)}"
+                for key, inner in value.items()
+                if inner is not None
+            )
+            + "}"
+        )
     if isinstance(value, list):
         return "[" + ", ".join(_toml(inner) for inner in value if inner is not None) + "]"
     return json.dumps(value).lower() if isinstance(value, float) else json.dumps(value)

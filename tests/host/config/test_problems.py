@@ -28,12 +28,31 @@ def zed(**keys: Any) -> str:
 
 
 def codex(*lines: str) -> str:
-    return "\n".join(["[mcp_servers.before]", "command = 'serve'", "[mcp_servers.x]", *lines, "[mcp_servers.after]", "command = 'serve'"])
+    return "\n".join(
+        [
+            "[mcp_servers.before]",
+            "command = 'serve'",
+            "[mcp_servers.x]",
+            *lines,
+            "[mcp_servers.after]",
+            "command = 'serve'",
+        ]
+    )
 
 
 def goose(*lines: str) -> str:
     good = ["    type: stdio", "    cmd: serve"]
-    return "\n".join(["extensions:", "  before:", *good, "  x:", *(f"    {line}" for line in lines), "  after:", *good])
+    return "\n".join(
+        [
+            "extensions:",
+            "  before:",
+            *good,
+            "  x:",
+            *(f"    {line}" for line in lines),
+            "  after:",
+            *good,
+        ]
+    )
 
 
 # A document with one server `x` that is left out, and a part of the words that say why.
@@ -48,10 +67,16 @@ LEFT_OUT = [
     (entry(command="a", args=["a\0b"]), "a sign that no text has"),
     (entry(command="a", args=["\ud800"]), "a sign that no text has"),
     (entry(command="a", env=["K=v"]), "its env must be names with values, and is a list"),
-    (entry(command="a", env={"K": ["v"]}), "in its env the value of 'K' must be a text, and is a list"),
+    (
+        entry(command="a", env={"K": ["v"]}),
+        "in its env the value of 'K' must be a text, and is a list",
+    ),
     (entry(command="a", env={"K=": "v"}), "a name that no variable can have"),
     (entry(command="a", env={"": "v"}), "a name that no variable can have"),
-    (entry(command="a", env={f"K{n}": "v" for n in range(1001)}), "its env has more than 1000 names"),
+    (
+        entry(command="a", env={f"K{n}": "v" for n in range(1001)}),
+        "its env has more than 1000 names",
+    ),
     (entry(command="a", disabled="yes"), "its disabled must be true or false, and is a text"),
     (entry(command="a", timeout="long"), "its timeout must be a number, and is a text"),
     (entry(command="a", timeout=True), "its timeout must be a number, and is true or false"),
@@ -69,15 +94,27 @@ LEFT_OUT = [
     (entry(url="http://h/", headers={"A": "b\r\nC: d"}), "the header A holds the end of a line"),
     (entry(url="http://h/", headers={"A": "b", "a": "c"}), "a header stands there twice"),
     (entry(url="http://h/", headersHelper="/bin/make-headers"), "it has headersHelper"),
-    (entry(command="a", args=["${NOPE}"]), "the variable NOPE is not set; set it, or write ${NOPE:-default}"),
+    (
+        entry(command="a", args=["${NOPE}"]),
+        "the variable NOPE is not set; set it, or write ${NOPE:-default}",
+    ),
     (entry(command="a", args=["${env:NOPE}"]), "the variable NOPE is not set"),
     (entry(command="a", args=["${A:-${B}}"]), "the default of ${A:-...} holds a variable"),
-    (entry(command="a", args=["${not a name}"]), "${not a name} is no variable that can be filled in here"),
+    (
+        entry(command="a", args=["${not a name}"]),
+        "${not a name} is no variable that can be filled in here",
+    ),
     (entry(command="a", args=["${workspaceFolder}"]), "no folder is open"),
     (entry(command="a", args=["${userHome}"]), "neither HOME nor USERPROFILE is set"),
-    (entry(command="a", args=["${input:token}"]), "nobody has answered what it asks for as 'token'"),
+    (
+        entry(command="a", args=["${input:token}"]),
+        "nobody has answered what it asks for as 'token'",
+    ),
     (entry(command="a", args=["${BIG}" * 20]), "longer than any should be"),
-    (entry(command="a", envFile=".env"), "which is read only where the configuration is read from files"),
+    (
+        entry(command="a", envFile=".env"),
+        "which is read only where the configuration is read from files",
+    ),
     (entry(command="a", tools=["x"], includeTools=["x"]), "it has both tools and includeTools"),
     (entry(httpUrl="http://h/", authProviderType="google_credentials"), "it has authProviderType"),
     (entry(tcp="ws://h/", trust=True), "it has tcp"),
@@ -85,22 +122,43 @@ LEFT_OUT = [
     (vscode(type="http", url="unix:///run/x.sock"), "HTTP over a Unix socket"),
     (vscode(type="http", url="pipe:///pipe/x"), "HTTP over a Unix socket or a named pipe"),
     (vscode(command="a", args=["${HOME}"]), "${HOME} is no variable here; write ${env:HOME}"),
-    (vscode(command="a", args=["${command:ask.me}"]), "${command:ask.me} is no variable that can be filled in here"),
-    (vscode(command="a", args=["${config:x}"]), "${config:x} is no variable that can be filled in here"),
+    (
+        vscode(command="a", args=["${command:ask.me}"]),
+        "${command:ask.me} is no variable that can be filled in here",
+    ),
+    (
+        vscode(command="a", args=["${config:x}"]),
+        "${config:x} is no variable that can be filled in here",
+    ),
     (zed(command=5), "its command must be a text, and is a number"),
     (codex("command = 'a'", "env_vars = ['NOPE']"), "the variable NOPE is not set"),
-    (codex("command = 'a'", "env_vars = [{ name = 'K', source = 'remote' }]"), "comes from somewhere else"),
+    (
+        codex("command = 'a'", "env_vars = [{ name = 'K', source = 'remote' }]"),
+        "comes from somewhere else",
+    ),
     (codex("command = 'a'", "env_vars = [5]"), "its env_vars must be names of variables"),
     (codex("url = 'http://h/'", "bearer_token_env_var = 'NOPE'"), "the variable NOPE is not set"),
-    (codex("url = 'http://h/'", "bearer_token_env_var = 'a b'"), "its bearer_token_env_var must be names of variables"),
-    (codex("url = 'http://h/'", "env_http_headers = { A = 'NOPE' }"), "the variable NOPE is not set"),
+    (
+        codex("url = 'http://h/'", "bearer_token_env_var = 'a b'"),
+        "its bearer_token_env_var must be names of variables",
+    ),
+    (
+        codex("url = 'http://h/'", "env_http_headers = { A = 'NOPE' }"),
+        "the variable NOPE is not set",
+    ),
     (codex("url = 'http://h/'", "bearer_token = 'abc'"), "it has bearer_token"),
     (codex("command = 'a'", "experimental_environment = 'remote'"), "it is to run somewhere else"),
     (goose("type: stdio"), "neither a command nor a url"),
     (goose("cmd: a"), "there are stdio, streamable_http and sse"),
     (goose("type: stdio", "cmd: a", "env_keys: [NOPE]"), "the variable NOPE is not set"),
-    (goose("type: stdio", "cmd: a", "env_keys: ['a-b']"), "its env_keys must be names of variables"),
-    (goose("type: streamable_http", "uri: http://h/", "headers: {A: $NOPE}"), "the variable NOPE is not set"),
+    (
+        goose("type: stdio", "cmd: a", "env_keys: ['a-b']"),
+        "its env_keys must be names of variables",
+    ),
+    (
+        goose("type: streamable_http", "uri: http://h/", "headers: {A: $NOPE}"),
+        "the variable NOPE is not set",
+    ),
     (goose("type: streamable_http", "uri: http://h/", "socket: /run/x"), "it has socket"),
 ]
 
@@ -224,9 +282,15 @@ def test_unreadable(text: str, name: str, words: str) -> None:
 
 def test_a_number_with_too_many_digits() -> None:
     """Python refuses to read it, and so is it told."""
-    config = read_config('{"mcpServers": {"x": {"command": "a", "timeout": ' + "9" * 5000 + "}}}", env={})
-    assert [problem.words for problem in config.problems] == ["it cannot be read: a number in it cannot be read"]
-    huge = read_config('{"mcpServers": {"x": {"command": "a", "timeout": ' + "9" * 400 + "}}}", env={})
+    config = read_config(
+        '{"mcpServers": {"x": {"command": "a", "timeout": ' + "9" * 5000 + "}}}", env={}
+    )
+    assert [problem.words for problem in config.problems] == [
+        "it cannot be read: a number in it cannot be read"
+    ]
+    huge = read_config(
+        '{"mcpServers": {"x": {"command": "a", "timeout": ' + "9" * 400 + "}}}", env={}
+    )
     assert [problem.level for problem in huge.problems] == ["note"]
 
 
@@ -248,15 +312,22 @@ def test_yaml_without_pyyaml(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_names_that_stand_twice() -> None:
     """Which one was meant cannot be known, so neither is taken; the same holds for keys of a server, its variables, and two sections."""
-    twice = read_config('{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}, "a": {"command": "y"}}}', env={})
+    twice = read_config(
+        '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}, "a": {"command": "y"}}}',
+        env={},
+    )
     assert ids(twice) == ["b"]
     assert [(problem.id, problem.words) for problem in twice.problems] == [
         ("a", "this name stands there more than once, so none of them is taken; leave one")
     ]
-    sections = read_config('{"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "y"}, "b": {"command": "z"}}}', env={})
+    sections = read_config(
+        '{"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "y"}, "b": {"command": "z"}}}',
+        env={},
+    )
     assert ids(sections) == ["b"]
     keys = read_config(
-        '{"mcpServers": {"a": {"command": "x", "command": "y"}, "b": {"command": "x", "env": {"K": "1", "K": "2"}}}}', env={}
+        '{"mcpServers": {"a": {"command": "x", "command": "y"}, "b": {"command": "x", "env": {"K": "1", "K": "2"}}}}',
+        env={},
     )
     assert ids(keys) == []
     assert [problem.words for problem in keys.problems] == [
@@ -269,29 +340,53 @@ def test_too_many_servers() -> None:
     """A thousand are read, and that there are more is told once."""
     config = read_config(json.dumps({"mcpServers": {f"s{n}": GOOD for n in range(1002)}}), env={})
     assert len(config.entries) == 1000
-    assert [problem.words for problem in config.problems] == ["it has more than 1000 servers; the rest is left out"]
+    assert [problem.words for problem in config.problems] == [
+        "it has more than 1000 servers; the rest is left out"
+    ]
 
 
 def test_entries_of_other_kinds() -> None:
     """What is no object is told for each."""
-    config = read_config(json.dumps({"mcpServers": {"a": "npx -y a", "b": None, "c": ["x"], "d": GOOD}}), env={})
+    config = read_config(
+        json.dumps({"mcpServers": {"a": "npx -y a", "b": None, "c": ["x"], "d": GOOD}}), env={}
+    )
     assert ids(config) == ["d"]
-    assert {problem.words for problem in config.problems} == {"left out: it must be an object with a command or a url"}
+    assert {problem.words for problem in config.problems} == {
+        "left out: it must be an object with a command or a url"
+    }
 
 
 def test_values_that_are_no_texts() -> None:
     """Numbers and truth are written out as in JSON, and null leaves a variable out; what a variable stands for must be a text too."""
     (one,) = read_config(
-        json.dumps({"mcpServers": {"a": {"command": "x", "env": {"A": True, "B": False, "C": 1.5, "D": 0, "E": None}}}}), env={}
+        json.dumps(
+            {
+                "mcpServers": {
+                    "a": {
+                        "command": "x",
+                        "env": {"A": True, "B": False, "C": 1.5, "D": 0, "E": None},
+                    }
+                }
+            }
+        ),
+        env={},
     ).entries
     assert one.env == {"A": "true", "B": "false", "C": "1.5", "D": "0"}
-    (problem,) = read_config(json.dumps({"mcpServers": {"a": {"command": "x", "args": ["${A}"]}}}), env={"A": "\udcff"}).problems
+    (problem,) = read_config(
+        json.dumps({"mcpServers": {"a": {"command": "x", "args": ["${A}"]}}}), env={"A": "\udcff"}
+    ).problems
     assert problem.words == "left out: command.1 holds a sign that no text has"
 
 
 def test_nothing_is_run_by_a_shell() -> None:
     """What looks like a command of a shell is a text like any other."""
-    text = json.dumps({"mcpServers": {"a": {"command": "a; b", "args": ["$(id)", "`id`", "$HOME", "%PATH%", "~"]}}})
+    text = json.dumps(
+        {
+            "mcpServers": {
+                "a": {"command": "a; b", "args": ["$(id)", "`id`", "$HOME", "%PATH%", "~"]}
+            }
+        }
+    )
     (one,) = read_config(text, env={"HOME": "/h"}).entries
     assert one.command == ("a; b", "$(id)", "`id`", "$HOME", "%PATH%", "~")
 
@@ -299,7 +394,9 @@ def test_nothing_is_run_by_a_shell() -> None:
 def test_words_can_be_seen() -> None:
     """No sign of a file gets into the words of a problem in a way that hides or moves others."""
     config = read_config(
-        json.dumps({"mcpServers": {"a": {"command": "a", "\u202e\x1b[2J": 1}, "b\x1b[31m": GOOD}}), env={}, folder=Path("/f")
+        json.dumps({"mcpServers": {"a": {"command": "a", "\u202e\x1b[2J": 1}, "b\x1b[31m": GOOD}}),
+        env={},
+        folder=Path("/f"),
     )
     assert len(config.problems) == 2
     assert all(str(problem).isprintable() for problem in config.problems)

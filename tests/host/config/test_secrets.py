@@ -12,14 +12,25 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from interlock.host.config import DOTS, Config, Entry, Input, Origin, load_config, read_config, write_config
+from interlock.host.config import (
+    DOTS,
+    Config,
+    Entry,
+    Input,
+    Origin,
+    load_config,
+    read_config,
+    write_config,
+)
 
 SECRET = "s3cr3t-value-77"
 
 
 def read(one: dict[str, Any], env: dict[str, str] | None = None, **more: Any) -> Entry:
     (entry,) = read_config(
-        json.dumps({"mcpServers": {"x": one}}), env={"TOKEN": SECRET, "PLAIN": "plain-value", "HOME": "/h"} if env is None else env, **more
+        json.dumps({"mcpServers": {"x": one}}),
+        env={"TOKEN": SECRET, "PLAIN": "plain-value", "HOME": "/h"} if env is None else env,
+        **more,
     ).entries
     return entry
 
@@ -68,23 +79,56 @@ def test_short_secrets_are_dots_in_their_own_place() -> None:
 
 def test_what_counts_as_a_secret() -> None:
     """Values of variables and answers; what stands in the file under a name that speaks of secrets; no defaults, homes or levels."""
-    env = {"TOKEN": SECRET, "LONG_NAME": "another-value", "LEVEL": "debug", "HOME": "/home/ada-lovelace"}
+    env = {
+        "TOKEN": SECRET,
+        "LONG_NAME": "another-value",
+        "LEVEL": "debug",
+        "HOME": "/home/ada-lovelace",
+    }
     one = {
         "command": "x",
-        "args": ["${TOKEN}", "${LONG_NAME}", "${LEVEL}", "${HOME}", "${NONE:-default-value}", "${input:pin}"],
+        "args": [
+            "${TOKEN}",
+            "${LONG_NAME}",
+            "${LEVEL}",
+            "${HOME}",
+            "${NONE:-default-value}",
+            "${input:pin}",
+        ],
         "env": {"API_KEY": "in-the-file-1", "MODE": "in-the-file-2"},
     }
-    assert read(one, env, inputs={"pin": "4711"}).secrets == {SECRET, "another-value", "in-the-file-1", "4711"}
-    remote = {"url": "http://h/", "headers": {"Authorization": "Bearer in-the-file-3", "X-Region": "in-the-file-4"}}
+    assert read(one, env, inputs={"pin": "4711"}).secrets == {
+        SECRET,
+        "another-value",
+        "in-the-file-1",
+        "4711",
+    }
+    remote = {
+        "url": "http://h/",
+        "headers": {"Authorization": "Bearer in-the-file-3", "X-Region": "in-the-file-4"},
+    }
     assert read(remote).secrets == {"Bearer in-the-file-3", "in-the-file-3"}
 
 
 def test_variables_that_steer_are_shown() -> None:
     """What decides which code runs is shown with its value, any other variable by its name (SEC-17)."""
     entry = read(
-        {"command": "node", "env": {"NODE_OPTIONS": "--require ./evil.js", "LD_PRELOAD": "x.so", "MODE": "fast", "KEY": "${TOKEN}"}}
+        {
+            "command": "node",
+            "env": {
+                "NODE_OPTIONS": "--require ./evil.js",
+                "LD_PRELOAD": "x.so",
+                "MODE": "fast",
+                "KEY": "${TOKEN}",
+            },
+        }
     )
-    assert entry.shown_env == (f"KEY={DOTS}", "LD_PRELOAD=x.so", f"MODE={DOTS}", "NODE_OPTIONS=--require ./evil.js")
+    assert entry.shown_env == (
+        f"KEY={DOTS}",
+        "LD_PRELOAD=x.so",
+        f"MODE={DOTS}",
+        "NODE_OPTIONS=--require ./evil.js",
+    )
 
 
 def test_digest() -> None:
@@ -104,32 +148,56 @@ def test_digest() -> None:
         {"args": []},
     ]
     assert len({digest, *(read({**one, **other}).digest for other in others)}) == 7
-    remote = [read({"url": "https://h/mcp"}), read({"url": "https://h/mcp", "headers": {"A": "b"}}), read({"url": "https://i/mcp"})]
+    remote = [
+        read({"url": "https://h/mcp"}),
+        read({"url": "https://h/mcp", "headers": {"A": "b"}}),
+        read({"url": "https://i/mcp"}),
+    ]
     assert remote[0].digest == remote[1].digest != remote[2].digest
     env = {"TOKEN": SECRET, "OTHER": "another-value"}
-    for here, there in (("--key=${TOKEN}", "--key=${OTHER}"), ("--key=${TOKEN}", "--key=${input:t}")):
+    for here, there in (
+        ("--key=${TOKEN}", "--key=${OTHER}"),
+        ("--key=${TOKEN}", "--key=${input:t}"),
+    ):
         entries = [read({**one, "args": [arg]}, env, inputs={"t": SECRET}) for arg in (here, there)]
         assert entries[0].shown == entries[1].shown
-        assert entries[0].digest != entries[1].digest  # other things are told to it than what was approved
-    headers = [read({"url": "https://h/", "headers": {"A": value}}, env) for value in ("${TOKEN}", "${OTHER}")]
+        assert (
+            entries[0].digest != entries[1].digest
+        )  # other things are told to it than what was approved
+    headers = [
+        read({"url": "https://h/", "headers": {"A": value}}, env)
+        for value in ("${TOKEN}", "${OTHER}")
+    ]
     assert headers[0].digest != headers[1].digest
-    assert read({"command": "${TOKEN}"}).digest != read({"command": "${TOKEN}"}, {"TOKEN": "another-program"}).digest
+    assert (
+        read({"command": "${TOKEN}"}).digest
+        != read({"command": "${TOKEN}"}, {"TOKEN": "another-program"}).digest
+    )
 
 
 def test_variables_that_it_is_given() -> None:
     """A person can be told by name what a server is given, from wherever it is taken."""
-    one = {"command": "${HOME}/x", "args": ["${TOKEN}", "${NONE:-${", "${env:PLAIN}", "${input:pin}"], "env": {"A": "${TOKEN}"}}
+    one = {
+        "command": "${HOME}/x",
+        "args": ["${TOKEN}", "${NONE:-${", "${env:PLAIN}", "${input:pin}"],
+        "env": {"A": "${TOKEN}"},
+    }
     assert read(one, inputs={"pin": "4711"}).variables == ("HOME", "PLAIN", "TOKEN", "input:pin")
     assert Entry(id="x", command=("${TOKEN}",)).variables == ()
 
 
 def test_entries_made_by_hand() -> None:
     """Secrets that are named are hidden wherever they stand."""
-    entry = Entry(id="x", command=("run", f"--key={SECRET}", SECRET), secrets=frozenset({SECRET, ""}))
+    entry = Entry(
+        id="x", command=("run", f"--key={SECRET}", SECRET), secrets=frozenset({SECRET, ""})
+    )
     assert entry.shown == f"run '--key={DOTS}' '{DOTS}'"
     assert SECRET not in repr(entry)
     assert SECRET not in repr(Origin(SECRET, "${TOKEN}", DOTS))
-    assert Entry(id="x", url=f"https://{SECRET}.example/a", secrets=frozenset({SECRET})).shown == f"https://{DOTS}.example/a"
+    assert (
+        Entry(id="x", url=f"https://{SECRET}.example/a", secrets=frozenset({SECRET})).shown
+        == f"https://{DOTS}.example/a"
+    )
     assert read({"url": "https://[::1]:9/mcp"}).shown == "https://[::1]:9/mcp"
 
 
@@ -142,7 +210,11 @@ def test_rich_shows_no_more() -> None:
 
 # -- wherever a secret is put ------------------------------------------------------------------------------
 
-VALUES = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\x7f"), min_size=8, max_size=20)
+VALUES = st.text(
+    st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\x7f"),
+    min_size=8,
+    max_size=20,
+)
 
 
 def told(config: Config) -> str:
@@ -150,7 +222,10 @@ def told(config: Config) -> str:
     return "\n".join(
         [
             repr(config),
-            *(f"{entry.shown} {entry.shown_env} {entry!r} {entry.digest}" for entry in config.entries),
+            *(
+                f"{entry.shown} {entry.shown_env} {entry!r} {entry.digest}"
+                for entry in config.entries
+            ),
             *map(str, config.problems),
         ]
     )
@@ -160,7 +235,9 @@ def told(config: Config) -> str:
 def test_secrets_stay_secret(value: str, data: st.DataObject) -> None:
     """Wherever in an entry a secret is used, good or bad, it is in nothing that may be shown and in no text that is written."""
     assume(value.strip())  # blanks are everywhere
-    reference = data.draw(st.sampled_from(["${TOKEN}", "${env:TOKEN}", "a${TOKEN}b", "${input:token}", "${TOKEN:-x}"]))
+    reference = data.draw(
+        st.sampled_from(["${TOKEN}", "${env:TOKEN}", "a${TOKEN}b", "${input:token}", "${TOKEN:-x}"])
+    )
     place = data.draw(st.sampled_from(["args", "env", "header", "url", "query"]))
     one: dict[str, Any] = {"command": "x"}
     match place:
@@ -174,7 +251,9 @@ def test_secrets_stay_secret(value: str, data: st.DataObject) -> None:
             one = {"url": f"http://h/{reference}"}
         case "query":
             one = {"url": f"http://h/?q={reference}"}
-    config = read_config(json.dumps({"mcpServers": {"x": one}}), env={"TOKEN": value}, inputs={"token": value})
+    config = read_config(
+        json.dumps({"mcpServers": {"x": one}}), env={"TOKEN": value}, inputs={"token": value}
+    )
     # In a quoted command a quotation mark looks otherwise; in a repr a backslash does.
     for form in {value, repr(value)[1:-1], json.dumps(value)[1:-1], value.replace("'", "'\"'\"'")}:
         assert form not in told(config)
@@ -188,7 +267,10 @@ def test_secrets_stay_secret(value: str, data: st.DataObject) -> None:
         ("a.toml", '[mcp_servers.x]\nurl = "http://h/"\nbearer_token_env_var = "TOKEN"\n'),
         ("a.toml", '[mcp_servers.x]\nurl = "http://h/"\nenv_http_headers = { X = "TOKEN" }\n'),
         ("a.yaml", "extensions:\n  x: {type: stdio, cmd: x, env_keys: [TOKEN]}\n"),
-        ("a.yaml", "extensions:\n  x: {type: streamable_http, uri: 'http://h/', headers: {X: Bearer $TOKEN}}\n"),
+        (
+            "a.yaml",
+            "extensions:\n  x: {type: streamable_http, uri: 'http://h/', headers: {X: Bearer $TOKEN}}\n",
+        ),
         ("a.json", '{"mcpServers": {"x": {"command": "x", "args": ["$TOKEN"], "trust": true}}}'),
         ("a.json", '{"servers": {"x": {"command": "x", "args": ["${input:t}"]}}}'),
         ("a.json", '{"mcpServers": {"x": {"command": "x", "envFile": "vars"}}}'),
@@ -215,7 +297,10 @@ def test_answers_that_do_not_fit() -> None:
     assert problem.words == "left out: the answer to 'r' is none of eu, us"
     header = {"mcpServers": {"x": {"url": "http://h/", "headers": {"A": "${TOKEN}"}}}}
     (problem,) = read_config(json.dumps(header), env={"TOKEN": f"{SECRET}\n"}).problems
-    assert problem.words == "left out: the header A holds the end of a line or another sign that no header has"
+    assert (
+        problem.words
+        == "left out: the header A holds the end of a line or another sign that no header has"
+    )
 
 
 def test_a_secret_that_was_moved() -> None:
@@ -225,7 +310,9 @@ def test_a_secret_that_was_moved() -> None:
     written = json.loads(write_config([moved]))["mcpServers"]["x"]["args"]
     assert written == ["${DOLLAR:-$}{TOKEN}", "new", "${TOKEN}"]
     changed = structs.replace(entry, command=("x", f"--key={SECRET}"))
-    with pytest.raises(ValueError, match=r"command.1 of the server x was changed and holds a secret") as refused:
+    with pytest.raises(
+        ValueError, match=r"command.1 of the server x was changed and holds a secret"
+    ) as refused:
         write_config([changed])
     assert SECRET not in str(refused.value)
 

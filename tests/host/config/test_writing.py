@@ -34,21 +34,60 @@ SIGNS = st.characters(min_codepoint=1, max_codepoint=0x10FFFF, exclude_categorie
 TEXTS = st.one_of(
     st.text(SIGNS, max_size=20),
     st.lists(
-        st.sampled_from(["$", "{", "}", "${", "a", ":-", "TOKEN", "${TOKEN}", "${NONE:-d}", "${input:t}", "\\", '"', "env:"]), max_size=6
+        st.sampled_from(
+            [
+                "$",
+                "{",
+                "}",
+                "${",
+                "a",
+                ":-",
+                "TOKEN",
+                "${TOKEN}",
+                "${NONE:-d}",
+                "${input:t}",
+                "\\",
+                '"',
+                "env:",
+            ]
+        ),
+        max_size=6,
     ).map("".join),
 )
 NAMES = st.from_regex(r"[A-Z][A-Z_0-9]{0,8}", fullmatch=True)
 SECONDS = st.none() | st.integers(1000, 10**7)
 WORDS = st.lists(st.text(SIGNS, max_size=10), max_size=3)
-IDS = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=20).filter(lambda id: id.casefold() != "interlock")
-MORE = {"trusted": st.booleans(), "disabled": st.booleans(), "tools": WORDS, "without": WORDS, "roots": st.lists(TEXTS, max_size=2)}
+IDS = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=20).filter(
+    lambda id: id.casefold() != "interlock"
+)
+MORE = {
+    "trusted": st.booleans(),
+    "disabled": st.booleans(),
+    "tools": WORDS,
+    "without": WORDS,
+    "roots": st.lists(TEXTS, max_size=2),
+}
 LOCAL = st.fixed_dictionaries(
     {"command": TEXTS},
-    optional={"args": st.lists(TEXTS, max_size=4), "env": st.dictionaries(NAMES, TEXTS, max_size=3), "cwd": TEXTS, **MORE},
+    optional={
+        "args": st.lists(TEXTS, max_size=4),
+        "env": st.dictionaries(NAMES, TEXTS, max_size=3),
+        "cwd": TEXTS,
+        **MORE,
+    },
 )
 HEADERS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=12)
 REMOTE = st.fixed_dictionaries(
-    {"url": st.sampled_from(["https://h/${TOKEN}", "http://${NONE:-h}:80/", "tcp://h:1", "unix:///a/${DOLLAR:-$}{b}"])},
+    {
+        "url": st.sampled_from(
+            [
+                "https://h/${TOKEN}",
+                "http://${NONE:-h}:80/",
+                "tcp://h:1",
+                "unix:///a/${DOLLAR:-$}{b}",
+            ]
+        )
+    },
     optional={
         "headers": st.dictionaries(NAMES, HEADERS | st.just("Bearer ${TOKEN}"), max_size=2),
         "type": st.sampled_from(["http", "sse"]),
@@ -58,7 +97,9 @@ REMOTE = st.fixed_dictionaries(
 
 
 @given(st.dictionaries(IDS, LOCAL | REMOTE, max_size=4), SECONDS, SECONDS)
-def test_round_trip(servers: dict[str, dict[str, Any]], timeout: int | None, start: int | None) -> None:
+def test_round_trip(
+    servers: dict[str, dict[str, Any]], timeout: int | None, start: int | None
+) -> None:
     """Whatever was read is read again as it was, with every sign, and writing it twice changes nothing."""
     for server in servers.values():
         server |= {"timeout": timeout, "startTimeout": start}
@@ -73,7 +114,11 @@ def test_round_trip(servers: dict[str, dict[str, Any]], timeout: int | None, sta
 
 @given(
     st.dictionaries(
-        IDS, st.fixed_dictionaries({"command": TEXTS.filter(str.strip)}, optional={"args": st.lists(TEXTS, max_size=4)}), max_size=3
+        IDS,
+        st.fixed_dictionaries(
+            {"command": TEXTS.filter(str.strip)}, optional={"args": st.lists(TEXTS, max_size=4)}
+        ),
+        max_size=3,
     )
 )
 def test_round_trip_of_what_has_no_variables(servers: dict[str, dict[str, Any]]) -> None:
@@ -89,14 +134,23 @@ def test_round_trip_of_what_has_no_variables(servers: dict[str, dict[str, Any]])
 def test_entries_made_by_hand() -> None:
     """What was never read is written as it is, dollar signs too."""
     entry = Entry(
-        id="x", command=("run", "${NOT_MINE}", "$5"), env={"API_KEY": "typed"}, secrets=frozenset({"typed"}), timeout=2.5, start_seconds=1
+        id="x",
+        command=("run", "${NOT_MINE}", "$5"),
+        env={"API_KEY": "typed"},
+        secrets=frozenset({"typed"}),
+        timeout=2.5,
+        start_seconds=1,
     )
     again = read_config(write_config([entry]), env={"NOT_MINE": "value"})
-    assert [(one.command, one.env, one.timeout, one.start_seconds) for one in again.entries] == [(entry.command, entry.env, 2.5, 1.0)]
+    assert [(one.command, one.env, one.timeout, one.start_seconds) for one in again.entries] == [
+        (entry.command, entry.env, 2.5, 1.0)
+    ]
     assert json.loads(write_config([Entry(id="u", url="HTTPS://h/", legacy_sse=True)])) == {
         "mcpServers": {"u": {"type": "sse", "url": "HTTPS://h/"}}
     }
-    assert json.loads(write_config([Entry(id="u", url="unix:///s", tools=())])) == {"mcpServers": {"u": {"url": "unix:///s", "tools": []}}}
+    assert json.loads(write_config([Entry(id="u", url="unix:///s", tools=())])) == {
+        "mcpServers": {"u": {"url": "unix:///s", "tools": []}}
+    }
 
 
 BEFORE = """{
@@ -113,12 +167,21 @@ BEFORE = """{
 
 def test_the_rest_stays() -> None:
     """Other servers, other keys of the same server, other parts of the text, order and indentation stay as they are."""
-    after = write_config([Entry(id="replaced", url="https://new/"), Entry(id="new", command=("d",))], BEFORE, drop=["dropped", "not there"])
+    after = write_config(
+        [Entry(id="replaced", url="https://new/"), Entry(id="new", command=("d",))],
+        BEFORE,
+        drop=["dropped", "not there"],
+    )
     assert json.loads(after) == {
         "theme": "däñk",
         "mcpServers": {
             "kept": {"command": "a", "args": ["${WHO}"], "strange": [1, 2]},
-            "replaced": {"type": "http", "url": "https://new/", "alwaysLoad": True, "oauth": {"clientId": "x"}},
+            "replaced": {
+                "type": "http",
+                "url": "https://new/",
+                "alwaysLoad": True,
+                "oauth": {"clientId": "x"},
+            },
             "new": {"type": "stdio", "command": "d"},
         },
         "inputs": [{"id": "t", "type": "promptString"}],
@@ -144,7 +207,11 @@ def test_inputs_are_described_once() -> None:
 
 @pytest.mark.parametrize(
     "text, wanted",
-    [("", '{\n  "mcpServers": {}\n}\n'), ("\ufeff{}\r\n", '{\r\n  "mcpServers": {}\r\n}\r\n'), (" \n", '{\n  "mcpServers": {}\n}\n')],
+    [
+        ("", '{\n  "mcpServers": {}\n}\n'),
+        ("\ufeff{}\r\n", '{\r\n  "mcpServers": {}\r\n}\r\n'),
+        (" \n", '{\n  "mcpServers": {}\n}\n'),
+    ],
 )
 def test_empty_texts(text: str, wanted: str) -> None:
     """A text with nothing in it becomes a configuration; ends of lines stay what they were."""

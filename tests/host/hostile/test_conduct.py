@@ -19,15 +19,21 @@ from interlock.types import Tool
 from tests.host.hub.keeping import QUICK, alive, misbehaving, pids
 from tests.host.scene import ALLOW, adder, last, scene
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc, which only Linux has")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="watches processes through /proc, which only Linux has"
+)
 
 ADD = call("adder__add", a=1, b=2)
 NAMES = ("pid", "die", "kill", "hang", "block", "garbage", "lines")
 
 
-async def odd(folder: Path, tool: str, bounds: Bounds = QUICK, **arguments: Any) -> tuple[list[str], str]:
+async def odd(
+    folder: Path, tool: str, bounds: Bounds = QUICK, **arguments: Any
+) -> tuple[list[str], str]:
     """A conversation in which a tool of a misbehaving process is called beside one of a good server: how the calls went, and the last words."""
-    async with scene({"x": misbehaving(folder), "adder": adder()}, policy=ALLOW, hub={"bounds": bounds}) as one:
+    async with scene(
+        {"x": misbehaving(folder), "adder": adder()}, policy=ALLOW, hub={"bounds": bounds}
+    ) as one:
         tools = [Tool(name=name, input_schema={"type": "object"}) for name in NAMES]
         one.host.pins.forget("x")
         one.host.pins.first("x", Features(tools=tools))
@@ -36,7 +42,9 @@ async def odd(folder: Path, tool: str, bounds: Bounds = QUICK, **arguments: Any)
         session = one.host.session()
         ended = await session.say("go")
         assert ended.reason == "done"
-        first = "\n".join(block.content[0].text for block in one.model.requests[1].messages[-1].content)
+        first = "\n".join(
+            block.content[0].text for block in one.model.requests[1].messages[-1].content
+        )
         assert (await session.say("and again")).reason == "done"  # the host is as usable as before
         assert "it is 3" in last(one)
         lines = [event.error or "result" for event in one.of(CallEnded)]
@@ -90,7 +98,9 @@ async def test_a_server_that_floods_messages_and_progress() -> None:
                 await asyncio.sleep(0)
         return "done shouting"
 
-    async with scene({"flood": server, "adder": adder()}, [call("flood__flood"), ADD], "done", policy=ALLOW) as one:
+    async with scene(
+        {"flood": server, "adder": adder()}, [call("flood__flood"), ADD], "done", policy=ALLOW
+    ) as one:
         assert (await one.host.session().say("go")).reason == "done"
         assert one.ended().count("result") == 2
         assert len(one.of(ServerSaid)) < 1_000
@@ -122,7 +132,9 @@ def office(number: int, tools: int) -> Server:
         async def run(value: int = 0) -> str:
             return f"office {number} case {index}: {value}"
 
-        server.add_tool(run, name=f"case_{index}", description=f"Look into case {index} of office {number}.")
+        server.add_tool(
+            run, name=f"case_{index}", description=f"Look into case {index} of office {number}."
+        )
 
     for index in range(tools):
         add(index)
@@ -173,7 +185,15 @@ async def test_one_slow_server_holds_nobody_up() -> None:
 
     slow = Server("slow", middleware=[_first_when(gate.wait)])
     slow.add_tool(lambda: "at last", name="work", description="Work.")
-    async with scene({"slow": slow, "adder": adder()}, ADD, "done", call("slow__work"), "done", policy=ALLOW, opened=False) as one:
+    async with scene(
+        {"slow": slow, "adder": adder()},
+        ADD,
+        "done",
+        call("slow__work"),
+        "done",
+        policy=ALLOW,
+        opened=False,
+    ) as one:
         opening = asyncio.ensure_future(one.host.open(None))
         await one.state("adder", "up")
         session = one.host.session()
@@ -190,7 +210,14 @@ async def test_one_slow_server_holds_nobody_up() -> None:
 async def test_a_server_that_never_answers_is_opened_without(tmp_path: Path) -> None:
     """After `wait` seconds the host is there, with what has come up until then."""
     entry = misbehaving(tmp_path, "mute", start="mute")
-    async with scene({"mute": entry, "adder": adder()}, ADD, "done", policy=ALLOW, opened=False, hub={"bounds": QUICK}) as one:
+    async with scene(
+        {"mute": entry, "adder": adder()},
+        ADD,
+        "done",
+        policy=ALLOW,
+        opened=False,
+        hub={"bounds": QUICK},
+    ) as one:
         await one.host.open(0.5)
         assert (one.host.link("mute").state, one.host.link("adder").state) == ("starting", "up")
         assert (await one.host.session().say("add")).reason == "done"

@@ -100,7 +100,11 @@ class Heard:
 
     def all(self, kind: type[Any], server: str = "") -> list[Any]:
         """The events of a kind, of one server or of all."""
-        return [event for event in self.events if isinstance(event, kind) and (not server or getattr(event, "server", "") == server)]
+        return [
+            event
+            for event in self.events
+            if isinstance(event, kind) and (not server or getattr(event, "server", "") == server)
+        ]
 
     def states(self, server: str) -> list[str]:
         """The states of a server, in their order."""
@@ -113,7 +117,9 @@ class Heard:
     async def state(self, server: str, state: str, count: int = 1) -> ServerState:
         """Wait until a server has come to a state so often; the last time of it."""
         await self.until(lambda: self.states(server).count(state) >= count)
-        found: ServerState = [event for event in self.all(ServerState, server) if event.state == state][count - 1]
+        found: ServerState = [
+            event for event in self.all(ServerState, server) if event.state == state
+        ][count - 1]
         return found
 
 
@@ -133,7 +139,9 @@ class Kept:
 
 
 @contextlib.asynccontextmanager
-async def kept(*entries: Entry, servers: dict[str, Any] | None = None, opened: bool = True, **options: Any) -> AsyncIterator[Kept]:
+async def kept(
+    *entries: Entry, servers: dict[str, Any] | None = None, opened: bool = True, **options: Any
+) -> AsyncIterator[Kept]:
     """A hub for as long as the block lasts, which has to leave no task behind.
 
     `servers` are targets by id, or what makes one; those that have none are reached as their entry says.
@@ -166,7 +174,9 @@ def _is_of_a_server(task: asyncio.Task[Any]) -> bool:
 
 def misbehaving(folder: Path, id: str = "x", start: str = "well", **more: Any) -> Entry:
     """The entry of a server that does what servers should not."""
-    return Entry(id=id, command=(sys.executable, "-S", str(SCRIPT), str(folder / id), start), **more)
+    return Entry(
+        id=id, command=(sys.executable, "-S", str(SCRIPT), str(folder / id), start), **more
+    )
 
 
 def pids(folder: Path, id: str = "x") -> list[int]:
@@ -178,7 +188,10 @@ def pids(folder: Path, id: str = "x") -> list[int]:
 def alive(pid: int) -> bool:
     """Whether a process is there and has not ended."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] not in "ZX"
+        return (
+            Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+            not in "ZX"
+        )
     return False
 
 

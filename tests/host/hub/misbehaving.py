@@ -25,7 +25,12 @@ def say(message):
 
 
 def answer(id, result):
-    say({"id": id, "result": {"resultType": "complete", **result} if era == "2026-07-28" else result})
+    say(
+        {
+            "id": id,
+            "result": {"resultType": "complete", **result} if era == "2026-07-28" else result,
+        }
+    )
 
 
 def words(id, text):
@@ -53,7 +58,15 @@ def call(id, name, arguments):
         note(child.pid)
         os._exit(5)
     if name == "garbage":
-        for line in ("no JSON", "[1, 2", "{}", "null", '{"jsonrpc":"2.0","id":{},"result":1}', "\x00\xff", "x" * 100_000):
+        for line in (
+            "no JSON",
+            "[1, 2",
+            "{}",
+            "null",
+            '{"jsonrpc":"2.0","id":{},"result":1}',
+            "\x00\xff",
+            "x" * 100_000,
+        ):
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
     if name == "lines":
@@ -62,7 +75,16 @@ def call(id, name, arguments):
         sys.stderr.write("x" * 100_000 + "\n")
         sys.stderr.flush()
     if name == "fail":
-        say({"id": id, "error": {"code": -32603, "message": f"bad key {os.environ['KEY']}", "data": {"key": os.environ["KEY"]}}})
+        say(
+            {
+                "id": id,
+                "error": {
+                    "code": -32603,
+                    "message": f"bad key {os.environ['KEY']}",
+                    "data": {"key": os.environ["KEY"]},
+                },
+            }
+        )
         return
     words(id, str(os.getpid()))
 
@@ -81,16 +103,38 @@ for line in sys.stdin:
     if start == "mute":
         continue
     if method == "server/discover" and era == "2026-07-28":
-        answer(id, {"supportedVersions": [era], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"})
+        answer(
+            id,
+            {
+                "supportedVersions": [era],
+                "capabilities": {"tools": {}},
+                "ttlMs": 0,
+                "cacheScope": "private",
+            },
+        )
     elif method == "initialize":
-        answer(id, {"protocolVersion": era, "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"}})
+        answer(
+            id,
+            {
+                "protocolVersion": era,
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "x", "version": "1"},
+            },
+        )
     elif method == "ping":
         if start != "older" or not os.path.exists(pids + ".silent"):
             answer(id, {})
     elif method == "tools/list":
         if start == "falls":
             sys.exit(4)
-        answer(id, {"tools": [{"name": "pid", "inputSchema": {"type": "object"}}], "ttlMs": 0, "cacheScope": "private"})
+        answer(
+            id,
+            {
+                "tools": [{"name": "pid", "inputSchema": {"type": "object"}}],
+                "ttlMs": 0,
+                "cacheScope": "private",
+            },
+        )
     elif method == "tools/call":
         call(id, message["params"]["name"], message["params"].get("arguments") or {})
     elif id is not None:

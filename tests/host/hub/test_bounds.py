@@ -26,15 +26,34 @@ from tests.host.hub.keeping import Clock, turns
 
 @pytest.mark.parametrize(
     "failed, chance, seconds",
-    [(0, 0.5, 0), (1, 0.5, 1), (2, 0.5, 2), (3, 0.5, 4), (6, 0.5, 30), (10**6, 0.5, 30), (1, 0, 0.75), (1, 1, 1.25), (9, 1, 37.5)],
+    [
+        (0, 0.5, 0),
+        (1, 0.5, 1),
+        (2, 0.5, 2),
+        (3, 0.5, 4),
+        (6, 0.5, 30),
+        (10**6, 0.5, 30),
+        (1, 0, 0.75),
+        (1, 1, 1.25),
+        (9, 1, 37.5),
+    ],
 )
 def test_waits(failed: int, chance: float, seconds: float) -> None:
     """Longer each time, up to a bound, and a little more or less."""
     assert Backoff(first=1, most=30, factor=2, jitter=0.25).seconds(failed, chance) == seconds
 
 
-@given(st.floats(0.001, 10), st.floats(1, 1e6), st.floats(1, 1e300), st.floats(0, 0.99), st.integers(1, 2000), st.floats(0, 1))
-def test_waits_are_bounded_and_grow(first: float, more: float, factor: float, jitter: float, failed: int, chance: float) -> None:
+@given(
+    st.floats(0.001, 10),
+    st.floats(1, 1e6),
+    st.floats(1, 1e300),
+    st.floats(0, 0.99),
+    st.integers(1, 2000),
+    st.floats(0, 1),
+)
+def test_waits_are_bounded_and_grow(
+    first: float, more: float, factor: float, jitter: float, failed: int, chance: float
+) -> None:
     """Whatever the numbers."""
     backoff = Backoff(first=first, most=first * more, factor=factor, jitter=jitter)
     seconds = backoff.seconds(failed, chance)
@@ -42,7 +61,10 @@ def test_waits_are_bounded_and_grow(first: float, more: float, factor: float, ji
     assert backoff.seconds(failed + 1, chance) >= seconds
 
 
-@pytest.mark.parametrize("wrong", [{"first": 0}, {"first": 2, "most": 1}, {"factor": 0.5}, {"jitter": 1}, {"jitter": -0.1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"first": 0}, {"first": 2, "most": 1}, {"factor": 0.5}, {"jitter": 1}, {"jitter": -0.1}],
+)
 def test_a_backoff_makes_sense(wrong: dict[str, float]) -> None:
     """Or it is none."""
     with pytest.raises(ValueError, match="backoff"):
@@ -177,7 +199,10 @@ def test_floods_are_counted_and_told_of_once() -> None:
     assert said.voice.left_out == 50 * 190
     assert len([event for event in said.told if isinstance(event, Notice)]) == 1
     lines = [entry.text for entry in said.voice.log]
-    assert lines[:11] == [*(line for number in range(5) for line in (f"0 {number}", "m")), "(190 lines were left out here.)"]
+    assert lines[:11] == [
+        *(line for number in range(5) for line in (f"0 {number}", "m")),
+        "(190 lines were left out here.)",
+    ]
     assert len(lines) == 50 * 11 - 1
     said.clock.now += 60
     for _ in range(11):

@@ -21,7 +21,12 @@ CHANGED = "notifications/tools/list_changed"
 
 def tools(*names: str, **more: Any) -> dict[str, Any]:
     """A page of tools."""
-    return complete(tools=[{"name": name, "inputSchema": {"type": "object"}} for name in names], ttlMs=0, cacheScope="private", **more)
+    return complete(
+        tools=[{"name": name, "inputSchema": {"type": "object"}} for name in names],
+        ttlMs=0,
+        cacheScope="private",
+        **more,
+    )
 
 
 def empty(field: str) -> dict[str, Any]:
@@ -53,7 +58,9 @@ class Shop:
     def tell(self, method: str, params: dict[str, Any] | None = None, **wish: Any) -> None:
         """Tell of a change as the era has it."""
         listens = [
-            m for m in self.peer.all("subscriptions/listen") if all(m["params"]["notifications"].get(k) == v for k, v in wish.items())
+            m
+            for m in self.peer.all("subscriptions/listen")
+            if all(m["params"]["notifications"].get(k) == v for k, v in wish.items())
         ]
         self.peer.tell(method, params, subscription=listens[-1]["id"] if listens else None)
 
@@ -77,7 +84,13 @@ def names(one: Kept) -> list[str]:
 @BOTH
 async def test_a_list_that_fails_leaves_the_others(revision: str) -> None:
     """With a notice that says why; resource templates, which many do not know, are not missed."""
-    shop = Shop(revision, **{"prompts/list": McpError(-32603, "the key is sesame"), "resources/templates/list": McpError(-32601, "what?")})
+    shop = Shop(
+        revision,
+        **{
+            "prompts/list": McpError(-32603, "the key is sesame"),
+            "resources/templates/list": McpError(-32601, "what?"),
+        },
+    )
     async with kept(Entry(id="a", secrets=frozenset({"sesame"})), servers={"a": shop}) as one:
         assert one["a"].state == "up"
         assert names(one) == ["a"]
@@ -96,7 +109,9 @@ async def test_a_list_that_does_not_come_leaves_the_others() -> None:
             "tools/call": complete(content=[]),
         }
     )
-    async with kept(Entry(id="a"), servers={"a": shop}, bounds=Bounds(lists=20), opened=False) as one:
+    async with kept(
+        Entry(id="a"), servers={"a": shop}, bounds=Bounds(lists=20), opened=False
+    ) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         await one.clock.until_asked(20)
         await turns()
@@ -115,10 +130,22 @@ async def test_a_list_that_does_not_come_leaves_the_others() -> None:
 async def test_a_list_whose_pages_never_end_is_bounded() -> None:
     """By the number of its items, however small the pages; and by its seconds, were they empty (`TOL-29`)."""
     count = iter(range(10**9))
-    endless = Shop(**{"tools/list": lambda _: tools(*(f"t{next(count)}" for _ in range(10)), nextCursor=str(next(count)))})
+    endless = Shop(
+        **{
+            "tools/list": lambda _: tools(
+                *(f"t{next(count)}" for _ in range(10)), nextCursor=str(next(count))
+            )
+        }
+    )
     hollow = Shop(**{"tools/list": lambda _: tools(nextCursor=str(next(count)))})
     servers = {"a": endless, "b": hollow}
-    async with kept(Entry(id="a"), Entry(id="b"), servers=servers, bounds=Bounds(most_items=95, lists=20), opened=False) as one:
+    async with kept(
+        Entry(id="a"),
+        Entry(id="b"),
+        servers=servers,
+        bounds=Bounds(most_items=95, lists=20),
+        opened=False,
+    ) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         await one.heard.state("a", "up")
         assert one.heard.notices() == ["Its tools could not be listed: It is longer than 95 items."]
@@ -139,7 +166,10 @@ async def test_a_list_whose_pages_never_end_is_bounded() -> None:
 
 async def test_a_list_may_have_as_many_items_as_are_allowed() -> None:
     """Over all its pages, each time anew."""
-    pages = {None: tools(*(f"a{n}" for n in range(50)), nextCursor="b"), "b": tools(*(f"b{n}" for n in range(45)))}
+    pages = {
+        None: tools(*(f"a{n}" for n in range(50)), nextCursor="b"),
+        "b": tools(*(f"b{n}" for n in range(45))),
+    }
     shop = Shop(**{"tools/list": lambda message: pages[message["params"].get("cursor")]})
     async with kept(Entry(id="a"), servers={"a": shop}, bounds=Bounds(most_items=95)) as one:
         assert len(names(one)) == 95
@@ -210,7 +240,9 @@ async def test_a_list_that_fails_later_stays_as_it_was() -> None:
 async def test_no_change_falls_between_listening_and_fetching() -> None:
     """The lists are fetched once the subscription is acknowledged (`LSN-06`); where that takes long, once more when it is."""
     shop = Shop(**{"subscriptions/listen": SILENCE})
-    async with kept(Entry(id="a"), servers={"a": shop}, bounds=Bounds(acknowledge=1), opened=False) as one:
+    async with kept(
+        Entry(id="a"), servers={"a": shop}, bounds=Bounds(acknowledge=1), opened=False
+    ) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         await turns()
         listen = await shop.peer.until("subscriptions/listen")
@@ -238,7 +270,9 @@ async def test_a_listener_that_ends_is_begun_again() -> None:
             await one.clock.until_asked(wait)
             await one.clock.advance(wait)
             await shop.peer.until("subscriptions/listen", number + 1)
-            await one.heard.until(lambda number=number: one.heard.changed[-1] == ("a", [f"a{number}"]))
+            await one.heard.until(
+                lambda number=number: one.heard.changed[-1] == ("a", [f"a{number}"])
+            )
             await one.clock.advance(0.5)
         assert one.heard.states("a") == ["starting", "up"]
     await ended(shop)
@@ -293,7 +327,9 @@ async def test_a_uri_that_nobody_tells_of(revision: str) -> None:
     """The server does not grant it, does not answer, or is not there."""
     shop = Shop(revision, **{"resources/subscribe": McpError(-32602, "no such thing")})
     async with kept(Entry(id="a"), servers={"a": shop}, bounds=Bounds(pong=5)) as one:
-        shop.peer.on["subscriptions/listen"] = lambda message: shop.peer.acknowledge(message, resourceSubscriptions=[])
+        shop.peer.on["subscriptions/listen"] = lambda message: shop.peer.acknowledge(
+            message, resourceSubscriptions=[]
+        )
         assert not await one["a"].watch_uri("x://1")
         shop.peer.on["subscriptions/listen"] = shop.peer.on["resources/subscribe"] = SILENCE
         asked = asyncio.ensure_future(one["a"].watch_uri("x://2"))

@@ -75,16 +75,22 @@ async def test_fifty_servers_with_two_thousand_tools() -> None:
     opening, listing = Barrier(MANY), Barrier(MANY)
     ids = [f"s{number}" for number in range(MANY)]
     servers = {id: (lambda id=id: Late(large(id, listing=listing), opening)) for id in ids}
-    async with kept(*(Entry(id=id) for id in ids), servers=servers) as one:  # were they not parallel, this would wait for ever
+    async with kept(
+        *(Entry(id=id) for id in ids), servers=servers
+    ) as one:  # were they not parallel, this would wait for ever
         assert (opening.waiting, listing.waiting) == (MANY, MANY)
         assert list(one.hub.links) == ids
         assert sum(len(link.tools) for link in one.hub.links.values()) == MANY * TOOLS == 2000
-        answers = await asyncio.gather(*(link.call("tool_39", {"text": "x"}) for link in one.hub.links.values()))
+        answers = await asyncio.gather(
+            *(link.call("tool_39", {"text": "x"}) for link in one.hub.links.values())
+        )
         assert [answer.text for answer in answers] == [f"{id} x" for id in ids]
         assert sorted(id for id, _ in one.heard.changed) == sorted(ids)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc, which only Linux has")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="watches processes through /proc, which only Linux has"
+)
 @pytest.mark.slow
 async def test_fifty_processes_of_which_some_misbehave(tmp_path: Path) -> None:
     """The good ones are up and used while the others fail, hang and fall; in the end none is left."""

@@ -16,7 +16,9 @@ from interlock.host.events import Notice, ServerSaid
 from interlock.host.hub import Bounds
 from tests.host.hub.keeping import QUICK, alive, kept, misbehaving, pids, turns
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc, which only Linux has")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="watches processes through /proc, which only Linux has"
+)
 
 
 async def test_the_house_s_own_server(tmp_path: Path) -> None:
@@ -30,14 +32,23 @@ async def test_the_house_s_own_server(tmp_path: Path) -> None:
         assert link.templates
         assert link.prompts
         progress: list[float] = []
-        assert (await link.call("count_down", {"start": 2}, on_progress=lambda params: progress.append(params.progress))).content
+        assert (
+            await link.call(
+                "count_down",
+                {"start": 2},
+                on_progress=lambda params: progress.append(params.progress),
+            )
+        ).content
         assert progress
 
 
 @pytest.mark.parametrize("tool, code", [("die", 7), ("kill", -9), ("leave", 5)])
 async def test_a_server_that_dies_in_a_call(tool: str, code: int, tmp_path: Path) -> None:
     """The call fails with the exit code and the last lines of stderr, without secrets; the server is begun again."""
-    entries = [misbehaving(tmp_path, env={"KEY": "sesame"}, secrets=frozenset({"sesame"})), misbehaving(tmp_path, "other")]
+    entries = [
+        misbehaving(tmp_path, env={"KEY": "sesame"}, secrets=frozenset({"sesame"})),
+        misbehaving(tmp_path, "other"),
+    ]
     async with kept(*entries, bounds=QUICK) as one:
         link = one["x"]
         with pytest.raises(Unreachable) as caught:
@@ -45,7 +56,9 @@ async def test_a_server_that_dies_in_a_call(tool: str, code: int, tmp_path: Path
         assert caught.value.exit_code == code
         assert f"(exit code {code})" in str(caught.value)
         down = await one.heard.state("x", "down")
-        assert down.words.startswith(f"The server has ended (exit code {code}). It is tried again in 0.5 seconds.")
+        assert down.words.startswith(
+            f"The server has ended (exit code {code}). It is tried again in 0.5 seconds."
+        )
         if tool == "die":
             for words in (str(caught.value), down.words, "\n".join(said.text for said in link.log)):
                 assert "before the end" in words
@@ -77,10 +90,15 @@ async def test_a_server_that_is_killed_while_nobody_asks(tmp_path: Path) -> None
 
 async def test_a_server_that_cannot_start_is_tried_less_and_less(tmp_path: Path) -> None:
     """The words name the exit code and what it wrote; each process has ended before the next begins."""
-    async with kept(misbehaving(tmp_path, start="fails", env={"KEY": "sesame"}, secrets=frozenset({"sesame"})), bounds=QUICK) as one:
+    async with kept(
+        misbehaving(tmp_path, start="fails", env={"KEY": "sesame"}, secrets=frozenset({"sesame"})),
+        bounds=QUICK,
+    ) as one:
         for number, wait in enumerate([0.5, 1, 2, 4], 1):
             down = await one.heard.state("x", "down", number)
-            assert down.words.startswith(f"The server has ended (exit code 3). It is tried again in {wait:g} seconds.")
+            assert down.words.startswith(
+                f"The server has ended (exit code 3). It is tried again in {wait:g} seconds."
+            )
             assert down.words.endswith(f"no config; key {DOTS}")
             await one.clock.until_asked(wait)
             assert len(pids(tmp_path)) == number
@@ -133,7 +151,9 @@ async def test_a_call_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
 
 async def test_a_server_that_blocks_is_given_up_by_its_pings(tmp_path: Path) -> None:
     """A process that does nothing any more is ended and begun again (`PNG-02`)."""
-    async with kept(misbehaving(tmp_path, start="older"), bounds=Bounds(ping=30, pong=5, patience=0.05)) as one:
+    async with kept(
+        misbehaving(tmp_path, start="older"), bounds=Bounds(ping=30, pong=5, patience=0.05)
+    ) as one:
         with pytest.raises(TimedOut):
             await one["x"].call("block", timeout=0.05)
         for _ in range(2):
@@ -175,12 +195,17 @@ async def test_a_flood_of_lines_is_bounded(tmp_path: Path) -> None:
 
 async def test_secrets_do_not_stand_in_errors(tmp_path: Path) -> None:
     """Whatever the server writes into them."""
-    async with kept(misbehaving(tmp_path, env={"KEY": "open/sesame"}, secrets=frozenset({"open/sesame"})), bounds=QUICK) as one:
+    async with kept(
+        misbehaving(tmp_path, env={"KEY": "open/sesame"}, secrets=frozenset({"open/sesame"})),
+        bounds=QUICK,
+    ) as one:
         with pytest.raises(McpError) as caught:
             await one["x"].call("fail")
         assert (caught.value.message, caught.value.data) == (f"bad key {DOTS}", {"key": DOTS})
         assert "sesame" not in repr(caught.value) + str(caught.value)
-    entry = Entry(id="x", command=(str(tmp_path / "sesame"), "--key=sesame"), secrets=frozenset({"sesame"}))
+    entry = Entry(
+        id="x", command=(str(tmp_path / "sesame"), "--key=sesame"), secrets=frozenset({"sesame"})
+    )
     async with kept(entry) as one:
         assert "could not be started" in one["x"].words
         assert "sesame" not in one["x"].words
@@ -191,7 +216,9 @@ async def test_secrets_do_not_stand_in_errors(tmp_path: Path) -> None:
 
 async def test_a_server_that_will_not_go_is_made_to(tmp_path: Path) -> None:
     """Stopping returns when the process has gone."""
-    async with kept(misbehaving(tmp_path, start="stubborn"), misbehaving(tmp_path, "y"), bounds=QUICK) as one:
+    async with kept(
+        misbehaving(tmp_path, start="stubborn"), misbehaving(tmp_path, "y"), bounds=QUICK
+    ) as one:
         await one.hub.stop("x")
         assert not alive(pids(tmp_path)[0])
         assert (one["x"].state, one["x"].words) == ("off", "It was stopped.")
@@ -218,7 +245,9 @@ def others() -> None:
 
 @pytest.mark.parametrize("start", ["well", "mute", "deaf", "stubborn"])
 @pytest.mark.parametrize("steps", [1, 2, 5, 20, 100])
-async def test_closing_in_the_middle_of_opening_leaves_no_process(start: str, steps: int, tmp_path: Path) -> None:
+async def test_closing_in_the_middle_of_opening_leaves_no_process(
+    start: str, steps: int, tmp_path: Path
+) -> None:
     """However far it has come."""
     entries = [misbehaving(tmp_path, id, start) for id in "xy"]
     async with kept(*entries, opened=False, bounds=QUICK) as one:
@@ -235,7 +264,9 @@ async def test_closing_in_the_middle_of_opening_leaves_no_process(start: str, st
 
 @pytest.mark.parametrize("start", ["well", "mute", "deaf", "stubborn"])
 @pytest.mark.parametrize("steps", [1, 5, 50])
-async def test_an_opening_that_is_cancelled_leaves_no_process(start: str, steps: int, tmp_path: Path) -> None:
+async def test_an_opening_that_is_cancelled_leaves_no_process(
+    start: str, steps: int, tmp_path: Path
+) -> None:
     """Nobody has to close what was never opened."""
     async with kept(misbehaving(tmp_path, start=start), opened=False, bounds=QUICK) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
@@ -262,7 +293,9 @@ def test_a_loop_that_ends_in_the_middle_leaves_no_process(tmp_path: Path) -> Non
     """All tasks are cancelled then, also those that close."""
 
     async def main() -> None:
-        async with kept(misbehaving(tmp_path, start="stubborn"), misbehaving(tmp_path, "y"), bounds=QUICK) as one:
+        async with kept(
+            misbehaving(tmp_path, start="stubborn"), misbehaving(tmp_path, "y"), bounds=QUICK
+        ) as one:
             asyncio.get_running_loop().call_later(0.01, _cancel_all)
             await one.hub.aclose()
 
@@ -285,7 +318,10 @@ def started() -> list[int]:
     """All that this process has started; other tests may keep some for the rest of the run."""
     while True:
         try:
-            listed = [(task / "children").read_text(encoding="ascii") for task in Path("/proc/self/task").iterdir()]
+            listed = [
+                (task / "children").read_text(encoding="ascii")
+                for task in Path("/proc/self/task").iterdir()
+            ]
         except (FileNotFoundError, ProcessLookupError):
             continue  # a thread ended meanwhile, and its children went over to another
         return [pid for each in listed for pid in map(int, each.split()) if alive(pid)]

@@ -16,7 +16,9 @@ from interlock.host.hub import Hub
 from tests.client.peers import ByHand
 from tests.host.hub.keeping import QUICK, alive, kept, misbehaving, pids, turns
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="watches processes through /proc, which only Linux has")
+linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="watches processes through /proc, which only Linux has"
+)
 
 
 @linux
@@ -37,7 +39,12 @@ async def test_what_differs_is_exchanged_and_the_rest_is_not_touched(tmp_path: P
         assert [entry.id for entry in found.removed] == ["gone"]
         assert {entry.id for entry in found.changed} == {"anew", "noted"}
         assert list(one.hub.links) == ["new", "anew", "noted", "same"]
-        assert {id: alive(pid) for id, pid in processes.items()} == {"same": True, "noted": True, "anew": False, "gone": False}
+        assert {id: alive(pid) for id, pid in processes.items()} == {
+            "same": True,
+            "noted": True,
+            "anew": False,
+            "gone": False,
+        }
         await one.heard.state("new", "up")
         await one.heard.state("anew", "up", 2)
         assert [one[id] is before[id] for id in ("same", "noted", "anew")] == [True, True, False]
@@ -110,7 +117,10 @@ async def test_what_is_begun_anew_waits_for_what_was_there() -> None:
         return ways[-1]
 
     async with kept(Entry(id="a"), servers={"a": road}) as one:
-        reloads = [asyncio.ensure_future(one.hub.reload([Entry(id="a", start_seconds=seconds)])) for seconds in (3, 4)]
+        reloads = [
+            asyncio.ensure_future(one.hub.reload([Entry(id="a", start_seconds=seconds)]))
+            for seconds in (3, 4)
+        ]
         await turns()
         seen = ways[0].closes, len(ways), one["a"].state
         gate.set()
@@ -145,7 +155,11 @@ async def test_leave_is_asked_for_anew_where_it_is_reached_anew() -> None:
     entries = [Entry(id=id, command=(id,)) for id in "abc"]
     servers = {id: Server(id) for id in "abc"}
     async with kept(*entries, servers=servers, admit=admit) as one:
-        new = [replace(entries[0], timeout=3), replace(entries[1], command=("rm", "-rf")), entries[2]]
+        new = [
+            replace(entries[0], timeout=3),
+            replace(entries[1], command=("rm", "-rf")),
+            entries[2],
+        ]
         await one.hub.reload(new)
         await one.heard.state("b", "up", 2)
         assert asked == [*entries, new[1]]
@@ -174,7 +188,10 @@ async def test_other_folders_are_told_to_the_servers() -> None:
     """Of the handshake era; those whose own folders have changed are told by themselves (`LIF-12`)."""
     links = {id: ByHand(revision="2025-06-18") for id in "ab"}
     async with kept(
-        Entry(id="a"), Entry(id="b"), servers={id: (lambda id=id: links[id]) for id in "ab"}, answers=lambda id: Answers(roots=[])
+        Entry(id="a"),
+        Entry(id="b"),
+        servers={id: (lambda id=id: links[id]) for id in "ab"},
+        answers=lambda id: Answers(roots=[]),
     ) as one:
         told = "notifications/roots/list_changed"
         await one.hub.reload([Entry(id="a", roots=("x",)), Entry(id="b")])
@@ -187,7 +204,11 @@ async def test_other_folders_are_told_to_the_servers() -> None:
 async def test_as_a_context_manager() -> None:
     """Open for as long as the block lasts, by real time."""
     changed: list[str] = []
-    given: dict[str, Any] = {"answers": lambda id: Answers(), "tell": lambda event: None, "changed": lambda link: changed.append(link.id)}
+    given: dict[str, Any] = {
+        "answers": lambda id: Answers(),
+        "tell": lambda event: None,
+        "changed": lambda link: changed.append(link.id),
+    }
     async with Hub([Entry(id="a")], target=lambda entry: Server("a"), **given) as hub:
         assert hub.links["a"].state == "up"
         assert changed == ["a"]

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from interlock import REVISIONS, CallToolResult, Duplex, McpError, Server, TextContent, TimedOut, Unreachable
+from interlock import (
+    REVISIONS,
+    CallToolResult,
+    Duplex,
+    McpError,
+    Server,
+    TextContent,
+    TimedOut,
+    Unreachable,
+)
 from interlock.host.config.entries import Entry
 from interlock.host.events import ServerState
 from interlock.host.hub import Backoff, Bounds
@@ -52,7 +61,13 @@ async def test_a_server_of_any_revision_is_kept_alike(revision: str) -> None:
     """It is known by the id of its entry, not by what it calls itself (`HST-04`, `TOL-21`), and all it has can be asked for."""
     async with kept(Entry(id="mine"), servers={"mine": shop(revision)}) as one:
         link = one["mine"]
-        assert (link.id, link.state, link.words, link.revision, link.instructions) == ("mine", "up", "", revision, "Be kind.")
+        assert (link.id, link.state, link.words, link.revision, link.instructions) == (
+            "mine",
+            "up",
+            "",
+            revision,
+            "Be kind.",
+        )
         assert link.info is not None
         assert (link.info.name, link.info.version) == ("somebody else", "3.1")
         assert link.capabilities.tools is not None
@@ -62,7 +77,9 @@ async def test_a_server_of_any_revision_is_kept_alike(revision: str) -> None:
         assert [template.uri_template for template in link.templates] == ["shop://shelf/{row}"]
         assert (await link.call("add", {"a": 1, "b": 2})).text == "3"
         assert (await link.read("shop://shelf/7")).contents[0].text == "7"
-        assert (await link.get_prompt("offer", {"what": "tea"})).messages[0].content.text == "Buy tea."
+        assert (await link.get_prompt("offer", {"what": "tea"})).messages[
+            0
+        ].content.text == "Buy tea."
         assert (await link.complete("offer", "what", "te")).values == ["te!"]
         with pytest.raises(McpError):
             await link.read("shop://nothing")
@@ -72,16 +89,27 @@ async def test_a_server_of_any_revision_is_kept_alike(revision: str) -> None:
         assert one.heard.changed == [("mine", ["add", "wait"])]
     assert one.heard.states("mine") == ["starting", "up", "off"]
     assert one.heard.changed[1:] == [("mine", [])]
-    assert (link.tools, link.prompts, link.resources, link.templates, link.revision, link.info) == ([], [], [], [], "", None)
+    assert (link.tools, link.prompts, link.resources, link.templates, link.revision, link.info) == (
+        [],
+        [],
+        [],
+        [],
+        "",
+        None,
+    )
 
 
 async def test_links_stand_in_the_order_of_the_configuration() -> None:
     """Whatever the order in which they come up (`HST-06`)."""
     ids = ["c", "a", "b"]
-    async with kept(*(Entry(id=id, disabled=id == "a") for id in ids), servers={id: shop() for id in ids}) as one:
+    async with kept(
+        *(Entry(id=id, disabled=id == "a") for id in ids), servers={id: shop() for id in ids}
+    ) as one:
         assert list(one.hub.links) == ids
         assert [link.state for link in one.hub.links.values()] == ["up", "off", "up"]
-        with pytest.raises(Unreachable, match=r"a is off\. It is switched off in the configuration\."):
+        with pytest.raises(
+            Unreachable, match=r"a is off\. It is switched off in the configuration\."
+        ):
             await one["a"].call("add")
         await one.hub.start("a")
         await one.heard.state("a", "up")
@@ -126,7 +154,12 @@ async def test_a_server_that_hangs_at_its_start_is_down() -> None:
     """After its own seconds where its entry has some; who waits for it is told, and it is closed before it is tried again."""
     slow = [Slow(), Slow()]
     made = iter(slow)
-    async with kept(Entry(id="a", start_seconds=7), Entry(id="b"), servers={"a": lambda: next(made), "b": shop()}, opened=False) as one:
+    async with kept(
+        Entry(id="a", start_seconds=7),
+        Entry(id="b"),
+        servers={"a": lambda: next(made), "b": shop()},
+        opened=False,
+    ) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         await one.heard.state("b", "up")
         waiting = asyncio.ensure_future(one["a"].call("x"))
@@ -138,7 +171,9 @@ async def test_a_server_that_hangs_at_its_start_is_down() -> None:
         with pytest.raises(Unreachable, match="did not start within 7 seconds"):
             await waiting
         assert one["a"].state == "down"
-        assert one["a"].words == "It did not start within 7 seconds. It is tried again in 0.5 seconds."
+        assert (
+            one["a"].words == "It did not start within 7 seconds. It is tried again in 0.5 seconds."
+        )
         assert slow[0].closes
         slow[1].go.set()
         await one.clock.advance(0.6)
@@ -195,7 +230,9 @@ async def test_waits_grow_while_a_server_fails_and_begin_anew_once_it_was_up_for
         peers.append(peer)
         return Duplex(_served(peer))
 
-    async with kept(Entry(id="a"), servers={"a": road}, backoff=Backoff(first=1, most=10, factor=3, steady=60)) as one:
+    async with kept(
+        Entry(id="a"), servers={"a": road}, backoff=Backoff(first=1, most=10, factor=3, steady=60)
+    ) as one:
         for lasts, wait in [(0, 1), (0, 3), (59, 9), (0, 10), (0, 10), (60, 1), (0, 3)]:
             assert one["a"].state == "up"
             await one.clock.advance(lasts)
@@ -241,10 +278,18 @@ async def test_a_call_to_a_server_that_is_ended_by_hand(what: str) -> None:
     async with kept(Entry(id="a"), servers={"a": shop()}) as one:
         call = asyncio.ensure_future(one["a"].call("wait"))
         await turns()
-        await {"stop": lambda: one.hub.stop("a"), "restart": lambda: one.hub.restart("a"), "reload": lambda: one.hub.reload([])}[what]()
+        await {
+            "stop": lambda: one.hub.stop("a"),
+            "restart": lambda: one.hub.restart("a"),
+            "reload": lambda: one.hub.reload([]),
+        }[what]()
         with pytest.raises(Unreachable) as caught:
             await call
-        why = {"stop": "It was stopped.", "restart": "It is started again.", "reload": "It is no longer configured."}[what]
+        why = {
+            "stop": "It was stopped.",
+            "restart": "It is started again.",
+            "reload": "It is no longer configured.",
+        }[what]
         assert str(caught.value) == f"The server a is off. {why}"
 
 
@@ -291,7 +336,12 @@ async def test_a_server_is_started_only_with_leave() -> None:
     async with kept(*entries, servers=servers, admit=admit, opened=False) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         await turns()
-        assert {id: one[id].state for id in "abcd"} == {"a": "waiting", "b": "waiting", "c": "waiting", "d": "off"}
+        assert {id: one[id].state for id in "abcd"} == {
+            "a": "waiting",
+            "b": "waiting",
+            "c": "waiting",
+            "d": "off",
+        }
         assert asked == ["a", "b", "c"]
         with pytest.raises(Unreachable, match="before the person says so"):
             await one["a"].call("add")
@@ -300,7 +350,12 @@ async def test_a_server_is_started_only_with_leave() -> None:
         answers["b"].set_result(False)
         answers["c"].set_exception(ZeroDivisionError("broken face"))
         await opening
-        assert {id: one[id].state for id in "abcd"} == {"a": "up", "b": "refused", "c": "refused", "d": "off"}
+        assert {id: one[id].state for id in "abcd"} == {
+            "a": "up",
+            "b": "refused",
+            "c": "refused",
+            "d": "off",
+        }
         assert "broken face" in one["c"].words
         with pytest.raises(Unreachable, match="was refused"):
             await one["b"].call("add")
@@ -326,7 +381,9 @@ async def test_a_question_that_has_become_moot_is_withdrawn() -> None:
             gone.append(entry.id)
         return True
 
-    async with kept(Entry(id="a"), Entry(id="b"), servers={"a": shop(), "b": shop()}, admit=admit, opened=False) as one:
+    async with kept(
+        Entry(id="a"), Entry(id="b"), servers={"a": shop(), "b": shop()}, admit=admit, opened=False
+    ) as one:
         await one.hub.open(0)
         await turns()
         await one.hub.stop("a")
@@ -344,7 +401,10 @@ async def test_an_idle_server_of_the_handshake_era_is_pinged() -> None:
 
     def road() -> Any:
         peer = Peer(
-            {"ping": [{}, McpError(-32601, "no ping"), SILENCE, {}, SILENCE, SILENCE], "tools/list": {"tools": []}},
+            {
+                "ping": [{}, McpError(-32601, "no ping"), SILENCE, {}, SILENCE, SILENCE],
+                "tools/list": {"tools": []},
+            },
             "2025-06-18",
             capabilities={"tools": {}},
         )
@@ -370,7 +430,9 @@ async def test_an_idle_server_of_the_handshake_era_is_pinged() -> None:
 async def test_a_busy_server_is_not_pinged() -> None:
     """Many do one thing at a time."""
     peer = Peer({"tools/call": SILENCE}, "2025-06-18", capabilities={})
-    async with kept(Entry(id="a"), servers={"a": lambda: Duplex(_served(peer))}, bounds=Bounds(ping=30, pong=5)) as one:
+    async with kept(
+        Entry(id="a"), servers={"a": lambda: Duplex(_served(peer))}, bounds=Bounds(ping=30, pong=5)
+    ) as one:
         call = asyncio.ensure_future(one["a"].call("x"))
         await peer.until("tools/call")
         await one.clock.advance(300)

@@ -33,7 +33,9 @@ def shop(revisions: Any = None) -> Server:
 @contextlib.asynccontextmanager
 async def on_the_web(server: Server, port: int, **options: Any) -> AsyncIterator[str]:
     """A server on a port of loopback, for as long as the block lasts."""
-    task = asyncio.ensure_future(serve_http(server.http_app(**options), listening_socket("127.0.0.1", port), grace=0.1))
+    task = asyncio.ensure_future(
+        serve_http(server.http_app(**options), listening_socket("127.0.0.1", port), grace=0.1)
+    )
     try:
         yield f"http://127.0.0.1:{port}{'/sse' if options.get('legacy_sse') else '/mcp'}"
     finally:
@@ -46,7 +48,10 @@ async def test_a_server_that_goes_and_comes(revision: str) -> None:
     """It is found out by the first request that fails; it is up again once it is there."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
-    async with contextlib.AsyncExitStack() as stack, kept(Entry(id="a", url=url), bounds=Bounds(ping=None, acknowledge=0)) as one:
+    async with (
+        contextlib.AsyncExitStack() as stack,
+        kept(Entry(id="a", url=url), bounds=Bounds(ping=None, acknowledge=0)) as one,
+    ):
         assert one["a"].state == "down"
         assert str(port) in one["a"].words
         async with on_the_web(shop(revision), port):
@@ -80,7 +85,10 @@ async def test_changes_over_http() -> None:
 
 async def test_the_older_transport() -> None:
     """Where the entry says so (`ERA-11`)."""
-    async with on_the_web(shop("2024-11-05"), free_port(), legacy_sse=True) as url, kept(Entry(id="a", url=url, legacy_sse=True)) as one:
+    async with (
+        on_the_web(shop("2024-11-05"), free_port(), legacy_sse=True) as url,
+        kept(Entry(id="a", url=url, legacy_sse=True)) as one,
+    ):
         assert one["a"].revision == "2024-11-05"
         assert (await one["a"].call("add", {"a": 1, "b": 2})).text == "3"
         await one.hub.aclose()
@@ -93,9 +101,18 @@ class Door:
         self.app, self.word = app, word
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and dict(scope["headers"]).get(b"authorization") != f"Bearer {self.word}".encode():
+        if (
+            scope["type"] == "http"
+            and dict(scope["headers"]).get(b"authorization") != f"Bearer {self.word}".encode()
+        ):
             got = dict(scope["headers"]).get(b"authorization", b"nothing")
-            await send({"type": "http.response.start", "status": 401, "headers": [(b"content-type", b"text/plain")]})
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": 401,
+                    "headers": [(b"content-type", b"text/plain")],
+                }
+            )
             await send({"type": "http.response.body", "body": b"not " + got})
             return
         await self.app(scope, receive, send)
@@ -132,12 +149,19 @@ async def test_a_server_that_asks_who_comes() -> None:
 
 async def _knocked(url: str) -> None:
     entries = [
-        Entry(id="wrong", url=url, headers={"Authorization": "Bearer barley"}, secrets=frozenset({"barley"})),
+        Entry(
+            id="wrong",
+            url=url,
+            headers={"Authorization": "Bearer barley"},
+            secrets=frozenset({"barley"}),
+        ),
         Entry(id="nothing", url=url),
         Entry(id="header", url=url, headers={"Authorization": "Bearer sesame"}),
         Entry(id="signed", url=url),
     ]
-    async with kept(*entries, auth=lambda entry: Signs("sesame") if entry.id == "signed" else None) as one:
+    async with kept(
+        *entries, auth=lambda entry: Signs("sesame") if entry.id == "signed" else None
+    ) as one:
         assert [link.state for link in one.hub.links.values()] == ["down", "down", "up", "up"]
         for id in ("wrong", "nothing"):
             assert "401" in one[id].words
@@ -145,10 +169,15 @@ async def _knocked(url: str) -> None:
         assert "barley" not in one["wrong"].words
 
 
-@pytest.mark.parametrize("url", ["ftp://x/", "unix://host/x", "unix:", "tcp://127.0.0.1", "http://", "tcp://127.0.0.1:sesame"])
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://x/", "unix://host/x", "unix:", "tcp://127.0.0.1", "http://", "tcp://127.0.0.1:sesame"],
+)
 async def test_an_address_that_leads_nowhere(url: str) -> None:
     """It is down like any other, and the rest is up."""
-    async with kept(Entry(id="a", url=url, secrets=frozenset({"sesame"})), Entry(id="b"), servers={"b": shop()}) as one:
+    async with kept(
+        Entry(id="a", url=url, secrets=frozenset({"sesame"})), Entry(id="b"), servers={"b": shop()}
+    ) as one:
         assert (one["a"].state, one["b"].state) == ("down", "up")
         assert "tried again" in one["a"].words
         assert "sesame" not in one["a"].words
@@ -159,7 +188,9 @@ async def test_a_server_that_listens_at_a_socket(kind: str, tmp_path: Any) -> No
     """It is down when it has gone, found out while nobody asks."""
     port = free_port()
     url = f"tcp://127.0.0.1:{port}" if kind == "tcp" else f"unix://{tmp_path / 's'}"
-    task = asyncio.ensure_future(listen(("127.0.0.1", port) if kind == "tcp" else tmp_path / "s", shop().serve))
+    task = asyncio.ensure_future(
+        listen(("127.0.0.1", port) if kind == "tcp" else tmp_path / "s", shop().serve)
+    )
     await turns()
     async with kept(Entry(id="a", url=url)) as one:
         assert (await one["a"].call("add", {"a": 1, "b": 2})).text == "3"

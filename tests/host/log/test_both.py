@@ -12,8 +12,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.host.events import AnyEvent, CallEnded, Noted, Notice, PersonSaid, ServerSaid, SessionBegan
-from interlock.host.log import Log, LogError, MemoryLog, Secrets, SessionRow, SqliteLog, read_export, records
+from interlock.host.events import (
+    AnyEvent,
+    CallEnded,
+    Noted,
+    Notice,
+    PersonSaid,
+    ServerSaid,
+    SessionBegan,
+)
+from interlock.host.log import (
+    Log,
+    LogError,
+    MemoryLog,
+    Secrets,
+    SessionRow,
+    SqliteLog,
+    read_export,
+    records,
+)
 from interlock.types import CallToolResult, SamplingMessage, TextContent
 from tests.host.log.samples import EVENTS
 
@@ -22,7 +39,9 @@ SECRET = 'hunter2-"ключ"/+ x'
 
 
 @pytest.fixture(params=["memory", "file", "file without a table of words"])
-async def log(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Log]:
+async def log(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Log]:
     """A log whose clock begins at 100 and goes on by a second with each event."""
     clock = itertools.count(100.0)
     if request.param == "memory":
@@ -60,11 +79,17 @@ async def test_every_kind_comes_back_as_it_was(log: Log) -> None:
     assert await log.read() == kept
 
 
-@pytest.mark.parametrize("kind", [type(event) for event in {type(event): event for event in EVENTS}.values()])
+@pytest.mark.parametrize(
+    "kind", [type(event) for event in {type(event): event for event in EVENTS}.values()]
+)
 def test_any_text_in_any_field_comes_back(kind: type[Any]) -> None:
     """Whatever characters texts are made of, also within JSON of JSON."""
     sample = next(event for event in EVENTS if type(event) is kind)
-    fields = [field.name for field in msgspec.structs.fields(kind) if isinstance(getattr(sample, field.name), str)]
+    fields = [
+        field.name
+        for field in msgspec.structs.fields(kind)
+        if isinstance(getattr(sample, field.name), str)
+    ]
 
     @given(st.lists(st.text(), min_size=len(fields), max_size=len(fields)))
     def comes_back(texts: list[str]) -> None:
@@ -82,7 +107,11 @@ def test_any_text_in_any_field_comes_back(kind: type[Any]) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
@@ -97,10 +126,29 @@ def test_any_json_comes_back(value: dict[str, Any]) -> None:
     assert records.row(records.encode(noted), None).data == records.encode(noted)
 
 
-@pytest.mark.parametrize("odd", ["\ud800", {"a": ["\udfff"]}, {"\ud800": 1}, float("nan"), float("inf"), object(), {1, 2}, 2**80, b"\xff"])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "\ud800",
+        {"a": ["\udfff"]},
+        {"\ud800": 1},
+        float("nan"),
+        float("inf"),
+        object(),
+        {1, 2},
+        2**80,
+        b"\xff",
+    ],
+)
 async def test_what_json_cannot_say_does_not_stop_the_log(log: Log, odd: Any) -> None:
     """`note` never raises, and what comes after is kept as well."""
-    log.note(CallEnded(session="s", call="c", result=CallToolResult(content=[], structured_content={"odd": odd})))
+    log.note(
+        CallEnded(
+            session="s",
+            call="c",
+            result=CallToolResult(content=[], structured_content={"odd": odd}),
+        )
+    )
     log.note(notice("afterwards"))
     first, second = await log.read()
     assert isinstance(first.event, CallEnded)
@@ -128,7 +176,9 @@ async def test_reading_in_pages(log: Log) -> None:
 
 async def test_conversations(log: Log) -> None:
     """Newest first, with the newest title, the time at which each began, and how often the person spoke."""
-    said = PersonSaid(session="b", messages=(SamplingMessage(role="user", content=TextContent(text="x")),))
+    said = PersonSaid(
+        session="b", messages=(SamplingMessage(role="user", content=TextContent(text="x")),)
+    )
     log.note(SessionBegan(session="a", title="A", model="m"))
     log.note(SessionBegan(session="b", title="", model="n"))
     log.note(said)
@@ -147,7 +197,12 @@ THINGS = [
     notice("The cities of Spain are hot", session="a", server="weather"),
     notice("City of London", session="b", server="weather"),
     notice("Ordered: 3 boxes of Café au lait", session="a", server="shop"),
-    CallEnded(session="a", server="shop", call="c", result=CallToolResult(content=[], structured_content={"wo": "Köln", "type": "hotel"})),
+    CallEnded(
+        session="a",
+        server="shop",
+        call="c",
+        result=CallToolResult(content=[], structured_content={"wo": "Köln", "type": "hotel"}),
+    ),
     notice("旅行计划已经完成", session="b"),
     notice('100% "sure" AND not* (really) OR ^near NEAR/2 -x', session="b"),
 ]
@@ -186,7 +241,19 @@ SEARCHES: list[tuple[str, dict[str, Any], list[int]]] = [
     ("", {"since": 102.0}, [5, 4, 3, 2]),
     ("", {"until": 102.0}, [1, 0]),
     ("", {"since": 101.0, "until": 103.0, "session": "a"}, [2]),
-    ("box", {"session": "a", "server": "shop", "kinds": ["notice"], "since": 102.0, "until": 102.5, "before": 4, "limit": 1}, [2]),
+    (
+        "box",
+        {
+            "session": "a",
+            "server": "shop",
+            "kinds": ["notice"],
+            "since": 102.0,
+            "until": 102.5,
+            "before": 4,
+            "limit": 1,
+        },
+        [2],
+    ),
 ]
 
 
@@ -200,7 +267,11 @@ async def test_searching(log: Log, words: str, where: dict[str, Any], found: lis
 async def test_searching_in_pages(log: Log) -> None:
     """Page after page, nothing twice, nothing left out."""
     for number in range(1201):
-        log.note(notice(f"{'even' if number % 2 == 0 else 'odd'} {number}", session="ab"[number % 3 == 0]))
+        log.note(
+            notice(
+                f"{'even' if number % 2 == 0 else 'odd'} {number}", session="ab"[number % 3 == 0]
+            )
+        )
     found: list[str] = []
     before = None
     while page := await log.search("even", session="b", before=before, limit=70):
@@ -234,7 +305,15 @@ async def test_an_export_is_read_back(log: Log) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[]", "null", '{"seq": 1, "at": 0}', '{"seq": 1, "at": 0, "event": {"type": "fromTheFuture"}}', "\ud800"]
+    "line",
+    [
+        "{",
+        "[]",
+        "null",
+        '{"seq": 1, "at": 0}',
+        '{"seq": 1, "at": 0, "event": {"type": "fromTheFuture"}}',
+        "\ud800",
+    ],
 )
 def test_a_line_that_is_no_entry_is_named(line: str) -> None:
     """Empty lines are passed over, and counted."""
@@ -265,7 +344,12 @@ def test_a_line_that_is_no_entry_is_named(line: str) -> None:
 )
 async def test_secrets_are_not_written(log: Log, hidden: Any) -> None:
     """`SEC`: as they are, as keys, in JSON in a text, escaped in any way, and in URLs; what is told live is not changed."""
-    event = CallEnded(session="s", call="c", result=CallToolResult(content=[], structured_content={"v": hidden}), error="kept")
+    event = CallEnded(
+        session="s",
+        call="c",
+        result=CallToolResult(content=[], structured_content={"v": hidden}),
+        error="kept",
+    )
     assert log.note(event).event == event
     (kept,) = await log.read()
     assert isinstance(kept.event, CallEnded)
@@ -286,7 +370,10 @@ async def test_a_secret_in_base64_is_not_found(log: Log) -> None:
 @pytest.mark.parametrize("value", ["notice", "secret", "[secret]", "session"])
 async def test_a_secret_that_is_a_word_of_our_own(tmp_path: Path, value: str) -> None:
     """A secret "notice" may not make entries that nobody can read: nothing of such an entry is kept but that it was."""
-    for log in (MemoryLog(redact=Secrets([value])), SqliteLog(tmp_path / "log.db", redact=Secrets([value]))):
+    for log in (
+        MemoryLog(redact=Secrets([value])),
+        SqliteLog(tmp_path / "log.db", redact=Secrets([value])),
+    ):
         await log.open()
         log.note(notice(f"my {value} is"))
         log.note(CallEnded(call="c", error=f"x {value} y"))
@@ -319,12 +406,29 @@ async def test_a_log_in_memory_keeps_the_newest() -> None:
 
 async def test_a_conversation_without_a_title_is_called_after_what_was_said_first(log: Log) -> None:
     """What was typed, or the prompt with its first argument; later words change nothing."""
-    typed = (SamplingMessage(role="user", content=[TextContent(text="[[data]]"), TextContent(text="How  is\nit? " * 20)]),)
+    typed = (
+        SamplingMessage(
+            role="user",
+            content=[TextContent(text="[[data]]"), TextContent(text="How  is\nit? " * 20)],
+        ),
+    )
     log.note(SessionBegan(session="a", title="", model="m"))
     log.note(PersonSaid(session="a", messages=typed))
-    log.note(PersonSaid(session="a", messages=(SamplingMessage(role="user", content=TextContent(text="later")),)))
+    log.note(
+        PersonSaid(
+            session="a", messages=(SamplingMessage(role="user", content=TextContent(text="later")),)
+        )
+    )
     log.note(SessionBegan(session="b", title="", model="m"))
-    log.note(PersonSaid(session="b", messages=typed, server="s", prompt="plan", arguments={"to": "Rome", "when": "May"}))
+    log.note(
+        PersonSaid(
+            session="b",
+            messages=typed,
+            server="s",
+            prompt="plan",
+            arguments={"to": "Rome", "when": "May"},
+        )
+    )
     titles = {row.id: row.title for row in await log.sessions()}
     assert titles["b"] == "plan: Rome"
     assert titles["a"].startswith("How is it? How is it?")

@@ -8,18 +8,35 @@ from typing import Literal
 
 import pytest
 
-from interlock.host.events import AnyEvent, CallDecided, CallEnded, CallProposed, ModelFailed, Noted, Notice, TurnEnded
+from interlock.host.events import (
+    AnyEvent,
+    CallDecided,
+    CallEnded,
+    CallProposed,
+    ModelFailed,
+    Noted,
+    Notice,
+    TurnEnded,
+)
 from interlock.host.log import LogError, MemoryLog, Replay, SqliteLog, read_export
 from interlock.host.loop.turn import STOPPED
 from interlock.host.models.seam import ModelFailure, Said
-from interlock.types import CreateMessageRequestParams, SamplingMessage, TextContent, ToolResultContent
+from interlock.types import (
+    CreateMessageRequestParams,
+    SamplingMessage,
+    TextContent,
+    ToolResultContent,
+)
 from tests.host.log.samples import ANSWERED, DONE, SAID, TALK, USE
 
 REQUEST = CreateMessageRequestParams(messages=[], max_tokens=1)
 
 
 def noted(events: list[AnyEvent]) -> list[Noted]:
-    return [Noted(seq=number, at=float(number), event=event) for number, event in enumerate(events, start=1)]
+    return [
+        Noted(seq=number, at=float(number), event=event)
+        for number, event in enumerate(events, start=1)
+    ]
 
 
 async def said(replay: Replay) -> Said:
@@ -80,10 +97,16 @@ async def test_the_model_fails_and_is_cancelled_where_it_was() -> None:
 def test_calls_have_the_results_that_they_had() -> None:
     """By name and arguments, each as often as it was called, in that order; edited arguments count as the tool got them."""
     calls: list[AnyEvent] = []
-    for call, arguments, result in (("1", {"a": 1, "b": 2}, "x"), ("2", {"b": 2, "a": 1}, "y"), ("3", {"a": 3}, "z")):
+    for call, arguments, result in (
+        ("1", {"a": 1, "b": 2}, "x"),
+        ("2", {"b": 2, "a": 1}, "y"),
+        ("3", {"a": 3}, "z"),
+    ):
         calls.append(CallProposed(session="s", call=call, name="t", arguments=arguments))
         if call == "3":
-            calls.append(CallDecided(session="s", call=call, allow=True, by="person", arguments={"a": 4}))
+            calls.append(
+                CallDecided(session="s", call=call, allow=True, by="person", arguments={"a": 4})
+            )
         calls.append(CallEnded(session="s", call=call, error=result))
     replay = Replay(noted([*TALK[:4], *calls]))
     assert replay.results.left == 3
@@ -120,7 +143,9 @@ STARTED = TALK[:5]
         ([*TALK[:7], TurnEnded(session="s", reason="cancelled")], STOPPED, True),
     ],
 )
-def test_every_use_of_a_tool_has_a_result(events: list[AnyEvent], given: str, bad: bool | None) -> None:
+def test_every_use_of_a_tool_has_a_result(
+    events: list[AnyEvent], given: str, bad: bool | None
+) -> None:
     """`SAM-15`: also where it was refused or cancelled, or where the log ends in the middle."""
     last = Replay(noted(events)).messages[-1]
     assert last.role == "user"
@@ -154,10 +179,14 @@ async def test_another_version_is_refused() -> None:
         log.note(event)
     odd = log._rows[4]
     for session, refused in (("s", True), ("t", False)):
-        data = b'{"seq":5,"at":1.0,"event":{"type":"callProposed2","session":"%b"}}' % session.encode()
+        data = (
+            b'{"seq":5,"at":1.0,"event":{"type":"callProposed2","session":"%b"}}' % session.encode()
+        )
         log._rows[4] = type(odd)(odd.seq, odd.at, session, odd.kind, odd.server, data, "")
         if refused:
-            with pytest.raises(LogError, match=r"another version of Interlock. Entry 5 \('callProposed2'\)"):
+            with pytest.raises(
+                LogError, match=r"another version of Interlock. Entry 5 \('callProposed2'\)"
+            ):
                 Replay(await log.read(), "s")
         else:
             assert len(Replay(await log.read(), "s").events) == len(TALK) - 1

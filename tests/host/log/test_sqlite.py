@@ -113,16 +113,24 @@ async def test_an_entry_of_another_version_is_shown_as_such(tmp_path: Path) -> N
     await written(path, 1)
     data = b'{"seq":77,"at":1.0,"event":{"type":"fromTheFuture","session":"s"}}'
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute("INSERT INTO entries (seq, at, session, kind, server, data, digest) VALUES (77, 1.0, 's', 'x', '', ?, x'')", (data,))
+        db.execute(
+            "INSERT INTO entries (seq, at, session, kind, server, data, digest) VALUES (77, 1.0, 's', 'x', '', ?, x'')",
+            (data,),
+        )
     log = SqliteLog(path)
     await log.open()
     first, second = await log.read("s")
-    assert await words(log) == ["entry 1", "Entry 77 ('fromTheFuture') is of a kind that this version does not know."]
+    assert await words(log) == [
+        "entry 1",
+        "Entry 77 ('fromTheFuture') is of a kind that this version does not know.",
+    ]
     assert (first.seq, second.seq, second.at, second.event.session) == (1, 77, 1.0, "s")
     await log.aclose()
 
 
-async def test_entries_written_without_a_table_of_words_are_filed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_entries_written_without_a_table_of_words_are_filed_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file may move between machines of which one has an SQLite without full-text search."""
     path = tmp_path / "log.db"
     with monkeypatch.context() as patch:
@@ -132,7 +140,9 @@ async def test_entries_written_without_a_table_of_words_are_filed_later(tmp_path
     await log.open()
     assert len(await log.search("entry", limit=2000)) == 1203
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("SELECT count(*) FROM words WHERE words MATCH 'entry'").fetchall() == [(1203,)]
+        assert db.execute("SELECT count(*) FROM words WHERE words MATCH 'entry'").fetchall() == [
+            (1203,)
+        ]
     await log.aclose()
 
 
@@ -179,30 +189,69 @@ ANEW = (
 @pytest.mark.parametrize(
     "statements, place, seq, told",
     [
-        (["UPDATE entries SET data = replace(data, 'entry 3', 'entry 9') WHERE place = 3"], 3, 3, "Entry 3 (number 3) is not as it was"),
-        (["UPDATE entries SET data = cast(replace(data, 'entry 3', 'entry 9') AS BLOB) WHERE place = 3"], 3, 3, "not as it was written"),
         (
-            ["UPDATE entries SET data = NULL || x'', digest = x'' WHERE place = 1 AND 0", "DELETE FROM entries WHERE place = 2"],
+            ["UPDATE entries SET data = replace(data, 'entry 3', 'entry 9') WHERE place = 3"],
+            3,
+            3,
+            "Entry 3 (number 3) is not as it was",
+        ),
+        (
+            [
+                "UPDATE entries SET data = cast(replace(data, 'entry 3', 'entry 9') AS BLOB) WHERE place = 3"
+            ],
+            3,
+            3,
+            "not as it was written",
+        ),
+        (
+            [
+                "UPDATE entries SET data = NULL || x'', digest = x'' WHERE place = 1 AND 0",
+                "DELETE FROM entries WHERE place = 2",
+            ],
             3,
             3,
             "missing",
         ),
         (["DELETE FROM entries WHERE place IN (2, 3)"], 4, 4, "entries 2 to 3 are missing"),
         (["DELETE FROM entries WHERE place = 1"], 2, 2, "entry 1 is missing"),
-        (["DELETE FROM entries WHERE place = 5"], 5, 0, "missing at the end: there were 5, and 4 are left"),
+        (
+            ["DELETE FROM entries WHERE place = 5"],
+            5,
+            0,
+            "missing at the end: there were 5, and 4 are left",
+        ),
         (["DELETE FROM entries"], 1, 0, "there were 5, and 0 are left"),
         (["UPDATE entries SET session = 't' WHERE place = 4"], 4, 4, "not filed as it was written"),
-        (["UPDATE entries SET kind = 'turnEnded' WHERE place = 4"], 4, 4, "not filed as it was written"),
+        (
+            ["UPDATE entries SET kind = 'turnEnded' WHERE place = 4"],
+            4,
+            4,
+            "not filed as it was written",
+        ),
         (["UPDATE entries SET server = 'x' WHERE place = 4"], 4, 4, "not filed as it was written"),
         (["UPDATE entries SET at = at + 1 WHERE place = 4"], 4, 4, "not filed as it was written"),
         (["UPDATE entries SET seq = 99 WHERE place = 4"], 4, 99, "not filed as it was written"),
-        (["UPDATE entries SET digest = zeroblob(32) WHERE place = 5"], 5, 5, "not as it was written"),
-        (["INSERT INTO entries SELECT 6, 6, at, session, kind, server, data, digest FROM entries WHERE place = 5"], 6, 6, "not as it was"),
+        (
+            ["UPDATE entries SET digest = zeroblob(32) WHERE place = 5"],
+            5,
+            5,
+            "not as it was written",
+        ),
+        (
+            [
+                "INSERT INTO entries SELECT 6, 6, at, session, kind, server, data, digest FROM entries WHERE place = 5"
+            ],
+            6,
+            6,
+            "not as it was",
+        ),
         (["UPDATE entries SET place = 9 WHERE place = 5"], 9, 5, "entries 5 to 8 are missing"),
         ([], 5, 0, "does not refuse changes any more"),
     ],
 )
-async def test_what_was_changed_is_found_and_named(tmp_path: Path, statements: list[str], place: int, seq: int, told: str) -> None:
+async def test_what_was_changed_is_found_and_named(
+    tmp_path: Path, statements: list[str], place: int, seq: int, told: str
+) -> None:
     """`TOL-25`: a change by another connection, the triggers gone, is found at the first entry that it concerns."""
     path = tmp_path / "log.db"
     await written(path)
@@ -220,7 +269,10 @@ async def test_what_was_changed_is_found_and_named(tmp_path: Path, statements: l
 
 async def test_the_head_shows_what_the_chain_alone_cannot(tmp_path: Path) -> None:
     """A file of which the end was written anew is whole in itself; its head is another one."""
-    one, two = SqliteLog(tmp_path / "one.db", clock=lambda: 1.0), SqliteLog(tmp_path / "two.db", clock=lambda: 1.0)
+    one, two = (
+        SqliteLog(tmp_path / "one.db", clock=lambda: 1.0),
+        SqliteLog(tmp_path / "two.db", clock=lambda: 1.0),
+    )
     heads = []
     for log, last in ((one, "true"), (two, "false")):
         await log.open()
@@ -260,7 +312,9 @@ asyncio.run(main())
 async def test_what_was_flushed_is_there_after_a_crash(tmp_path: Path) -> None:
     """Killed in the middle of writing: the file opens, the chain is whole, and goes on."""
     path = tmp_path / "log.db"
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", CRASH, str(path), stdout=PIPE)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", CRASH, str(path), stdout=PIPE
+    )
     assert process.stdout is not None
     assert await process.stdout.readline() == b"flushed\n"
     process.kill()
@@ -277,12 +331,16 @@ async def test_what_was_flushed_is_there_after_a_crash(tmp_path: Path) -> None:
 async def words_of_all(log: SqliteLog) -> list[str]:
     lines: list[bytes] = []
     await log.export(lines.append)
-    return [event.words for line in lines if isinstance(event := records.decode(line).event, Notice)]
+    return [
+        event.words for line in lines if isinstance(event := records.decode(line).event, Notice)
+    ]
 
 
 async def test_what_is_no_log_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     """In words that say what is wrong with which file."""
-    text, store, other, later = (tmp_path / name for name in ("text.db", "store.db", "other.db", "later.db"))
+    text, store, other, later = (
+        tmp_path / name for name in ("text.db", "store.db", "other.db", "later.db")
+    )
     text.write_bytes(b"This is no database. " * 100)
     shared = SqliteStore(store)
     await shared.open()
@@ -337,7 +395,11 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(tmp_path: Path) -> N
     await log.flush()
     assert [each.level for each in told] == ["error", "info"]
     assert "can be written again" in told[1].words
-    assert [word[:5].strip() for word in await words(log)] == ["first", *(f"{n} {'x' * 5}"[:5].strip() for n in range(20)), "later"]
+    assert [word[:5].strip() for word in await words(log)] == [
+        "first",
+        *(f"{n} {'x' * 5}"[:5].strip() for n in range(20)),
+        "later",
+    ]
     assert await log.verify() == 22
     await log.aclose()
 
@@ -358,7 +420,9 @@ async def test_it_is_tried_again_without_being_asked(tmp_path: Path) -> None:
     await log.aclose()
 
 
-async def test_what_waits_for_a_broken_file_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_for_a_broken_file_does_not_grow_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Beyond a bound events are not kept, have no number, and are counted."""
     monkeypatch.setattr("interlock.host.log.sqlite._MOST_WAITING", 10_000)
     log = SqliteLog(tmp_path / "log.db", again=3600)
@@ -418,7 +482,14 @@ async def test_a_hundred_thousand_entries(tmp_path: Path) -> None:
     log = SqliteLog(tmp_path / "log.db")
     await log.open()
     for number in range(100_000):
-        log.note(CallEnded(session=f"s{number % 100}", server="a", call=str(number), error=f"answer {number} needle{number % 1000:03}"))
+        log.note(
+            CallEnded(
+                session=f"s{number % 100}",
+                server="a",
+                call=str(number),
+                error=f"answer {number} needle{number % 1000:03}",
+            )
+        )
         if number % 2000 == 0:
             await log.flush()
     await log.flush()

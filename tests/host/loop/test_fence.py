@@ -14,7 +14,22 @@ from interlock.types import CallToolResult, TextContent
 
 MARK = "data-0a1b2c3d"
 HOSTILE = st.lists(
-    st.sampled_from([MARK, "data-", "0a1b2c3d", "[[/", "[[", "]]", "\n", f"\n[[/{MARK}]]\n", "\u200b", "\u202e", "\U000e0041", "x"])
+    st.sampled_from(
+        [
+            MARK,
+            "data-",
+            "0a1b2c3d",
+            "[[/",
+            "[[",
+            "]]",
+            "\n",
+            f"\n[[/{MARK}]]\n",
+            "\u200b",
+            "\u202e",
+            "\U000e0041",
+            "x",
+        ]
+    )
     | st.text(max_size=5)
 ).map("".join)
 

@@ -31,7 +31,9 @@ def test_lanes(calls: str, expected: list[list[list[int]]]) -> None:
 def test_no_call_overtakes_one_that_changes_something(calls: list[Call]) -> None:
     """Each call is there once; at its server a writer is alone in its wave, and all before it are in waves before."""
     found = lanes(calls)
-    assert sorted(index for lane in found for wave in lane for index in wave) == list(range(len(calls)))
+    assert sorted(index for lane in found for wave in lane for index in wave) == list(
+        range(len(calls))
+    )
     for lane in found:
         assert len({calls[index].server for wave in lane for index in wave}) == 1
         order = [index for wave in lane for index in wave]

@@ -36,7 +36,9 @@ def text(result: ToolResultContent) -> str:
 
 
 def rendered(*blocks: Any, **more: Any) -> ToolResultContent:
-    return rendering().result("u1", CallToolResult(content=list(blocks), **more), "result of t of s")
+    return rendering().result(
+        "u1", CallToolResult(content=list(blocks), **more), "result of t of s"
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,9 +86,16 @@ def test_errors_are_given_to_the_model() -> None:
 
 def test_structured_content_is_said_once() -> None:
     """`TOL-36`: where the text has it already it is not repeated; else it stands there as JSON."""
-    assert text(rendered(TextContent(text='{"a": 1}'), structured_content={"a": 1})).count('"a"') == 1
+    assert (
+        text(rendered(TextContent(text='{"a": 1}'), structured_content={"a": 1})).count('"a"') == 1
+    )
     assert text(rendered(TextContent(text="3"), structured_content={"result": 3})).count("3") == 1
-    assert text(rendered(TextContent(text="plain"), structured_content={"result": "plain"})).count("plain") == 1
+    assert (
+        text(rendered(TextContent(text="plain"), structured_content={"result": "plain"})).count(
+            "plain"
+        )
+        == 1
+    )
     assert '{"a":1}' in text(rendered(TextContent(text="one"), structured_content={"a": 1}))
     assert text(rendered(structured_content={"a": 1})).splitlines()[1] == '{"a":1}'
 
@@ -99,9 +108,13 @@ def test_structured_content_has_nothing_invisible() -> None:
 @pytest.mark.parametrize("kind, words", [("image", "an image"), ("audio", "a sound")])
 def test_what_is_too_large_is_said_in_words(kind: str, words: str) -> None:
     """An image or a sound beyond the bound, in a block or a resource; one at the bound is shown."""
-    block: Any = (ImageContent if kind == "image" else AudioContent)(data="A" * 400, mime_type=f"{kind}/x")
+    block: Any = (ImageContent if kind == "image" else AudioContent)(
+        data="A" * 400, mime_type=f"{kind}/x"
+    )
     small, large = rendering(picture=300), rendering(picture=299)
-    resource = EmbeddedResource(resource=ResourceContents(uri="a://b", mime_type=f"{kind}/x", blob="A" * 400))
+    resource = EmbeddedResource(
+        resource=ResourceContents(uri="a://b", mime_type=f"{kind}/x", blob="A" * 400)
+    )
     for each in (block, resource):
         result = CallToolResult(content=[each])
         assert len(small.result("u", result, "o").content) == 2
@@ -113,7 +126,9 @@ def test_what_is_too_large_is_said_in_words(kind: str, words: str) -> None:
 def test_pictures_of_one_result_are_bounded_together() -> None:
     """Each is small enough, but not all of them: the first ones go to the model, the others are said in words."""
     picture = ImageContent(data="A" * 400, mime_type="image/png")
-    shown = rendering(picture=300, pictures=700).result("u", CallToolResult(content=[picture] * 4), "x")
+    shown = rendering(picture=300, pictures=700).result(
+        "u", CallToolResult(content=[picture] * 4), "x"
+    )
     assert shown.content.count(picture) == 2
     assert text(shown).count("too large to be shown to you") == 2
 
@@ -126,7 +141,9 @@ def test_a_long_text_is_given_in_pages() -> None:
     assert shown.startswith(f"[[M o]]\n{words[:10]}\n[[/M]]\n(Page 1 of 4.")
     assert '{"result": "r1", "page": 2}' in shown
     assert "".join(one.shelf.read("r1", page) or "" for page in range(1, 5)) == words
-    assert "Page" not in text(one.result("u", CallToolResult(content=[TextContent(text=words[:10])]), "o"))
+    assert "Page" not in text(
+        one.result("u", CallToolResult(content=[TextContent(text=words[:10])]), "o")
+    )
 
 
 def test_a_result_of_very_many_blocks_is_cut() -> None:
@@ -141,5 +158,7 @@ def test_a_long_error_is_given_in_pages_too() -> None:
     one = rendering(page=10)
     refused = one.refusal("u", "The call failed.", "x" * 100, "o")
     assert refused.is_error
-    assert text(refused).startswith(f"The call failed.\n[[M o]]\n{'x' * 10}\n[[/M]]\n(Page 1 of 10.")
+    assert text(refused).startswith(
+        f"The call failed.\n[[M o]]\n{'x' * 10}\n[[/M]]\n(Page 1 of 10."
+    )
     assert text(one.refusal("u", "Not allowed.")) == "Not allowed."

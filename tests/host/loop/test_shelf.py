@@ -19,7 +19,10 @@ def test_pages_are_the_whole_text(text: str, size: int) -> None:
         assert shelf.read(name, page) is None
 
 
-@given(st.lists(st.text(alphabet="aé漢🎈", min_size=1, max_size=40), min_size=1, max_size=20), st.integers(1, 100))
+@given(
+    st.lists(st.text(alphabet="aé漢🎈", min_size=1, max_size=40), min_size=1, max_size=20),
+    st.integers(1, 100),
+)
 def test_it_never_holds_more_than_it_may(texts: list[str], most: int) -> None:
     """In bytes; the oldest go first, the newest stays in any case, and names are never given twice."""
     shelf, names = Shelf(10, most), list[str]()
@@ -28,7 +31,9 @@ def test_it_never_holds_more_than_it_may(texts: list[str], most: int) -> None:
         there = [shelf.pages(name) > 0 for name in names]
         assert there == sorted(there)
         assert there[-1]
-        kept = sum(len(each.encode()) for each, is_there in zip(texts, there, strict=False) if is_there)
+        kept = sum(
+            len(each.encode()) for each, is_there in zip(texts, there, strict=False) if is_there
+        )
         assert kept <= most or sum(there) == 1
         if not all(there):
             first = there.index(True)

@@ -37,7 +37,13 @@ def test_more_text_is_more_tokens(one: str, other: str) -> None:
     assert tokens.of_text(one + other) >= max(tokens.of_text(one), tokens.of_text(other))
 
 
-@given(st.text(alphabet=st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF), min_size=20, max_size=100))
+@given(
+    st.text(
+        alphabet=st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF),
+        min_size=20,
+        max_size=100,
+    )
+)
 def test_chinese_takes_about_a_token_for_a_sign(text: str) -> None:
     """On the safe side: an estimate for Latin letters would be a third of what there is."""
     assert len(text) * 0.7 <= tokens.of_text(text) <= len(text) + 1
@@ -62,6 +68,11 @@ def test_a_picture_counts_by_what_it_takes_and_not_by_its_letters() -> None:
 def test_a_tool_counts_with_its_schema() -> None:
     plain = Tool(name="a", input_schema={"type": "object"})
     rich = Tool(
-        name="a", description="Add.", input_schema={"type": "object", "properties": {"a": {"type": "integer", "description": "One"}}}
+        name="a",
+        description="Add.",
+        input_schema={
+            "type": "object",
+            "properties": {"a": {"type": "integer", "description": "One"}},
+        },
     )
     assert tokens.of_tools([plain]) < tokens.of_tools([rich]) < tokens.of_tools([plain, rich])

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from interlock.host.loop import tokens
 from interlock.host.loop.trimming import GONE, RECENT, Trimming, blocks, turns
-from interlock.types import ImageContent, SamplingMessage, TextContent, ToolResultContent, ToolUseContent
+from interlock.types import (
+    ImageContent,
+    SamplingMessage,
+    TextContent,
+    ToolResultContent,
+    ToolUseContent,
+)
 
 PICTURE = ImageContent(data="aGk=", mime_type="image/png")
 
@@ -24,7 +30,11 @@ def model(text: str, *more: Any) -> SamplingMessage:
 
 def step(n: int, size: int, *more: Any) -> list[SamplingMessage]:
     use = ToolUseContent(id=f"u{n}", name="t", input={})
-    result = ToolResultContent(tool_use_id=f"u{n}", content=[TextContent(text="r" * size), *more], structured_content={"big": "r" * size})
+    result = ToolResultContent(
+        tool_use_id=f"u{n}",
+        content=[TextContent(text="r" * size), *more],
+        structured_content={"big": "r" * size},
+    )
     return [model(f"step {n}", use), SamplingMessage(role="user", content=[result])]
 
 
@@ -39,7 +49,13 @@ def test_what_fits_is_left_alone() -> None:
 
 def test_the_rules_come_in_their_order() -> None:
     """Pictures first, then long results; the last messages stay whole whatever happens."""
-    messages = [person("go"), *step(1, 2_000, PICTURE), *step(2, 2_000, PICTURE), *step(3, 2_000), *step(4, 2_000)]
+    messages = [
+        person("go"),
+        *step(1, 2_000, PICTURE),
+        *step(2, 2_000, PICTURE),
+        *step(3, 2_000),
+        *step(4, 2_000),
+    ]
     size = tokens.of_messages(messages)
     shown, trims = Trimming().shown(messages, size - 100)
     assert [trim.rule for trim in trims] == ["old-media"]
@@ -52,7 +68,11 @@ def test_the_rules_come_in_their_order() -> None:
 
 
 def test_old_turns_go_whole_and_are_told_of() -> None:
-    messages = [each for n in range(8) for each in (person(f"question {n} " + "q " * 400), model(f"answer {n} " + "a " * 400))]
+    messages = [
+        each
+        for n in range(8)
+        for each in (person(f"question {n} " + "q " * 400), model(f"answer {n} " + "a " * 400))
+    ]
     shown, trims = Trimming(keep=2).shown(messages, 1_500)
     assert [trim.rule for trim in trims] == ["old-turns"]
     assert shown[0].role == "user"
@@ -92,7 +112,9 @@ MESSAGES = st.lists(
         st.builds(lambda n: step(n, n), st.integers(1, 900)),
     ),
     max_size=12,
-).map(lambda parts: [person("first"), model("ok"), *[message for part in parts for message in part]])
+).map(
+    lambda parts: [person("first"), model("ok"), *[message for part in parts for message in part]]
+)
 
 
 @given(MESSAGES, st.integers(200, 4_000))
@@ -100,7 +122,9 @@ def test_uses_and_results_are_never_parted(messages: list[SamplingMessage], room
     shown, _ = Trimming().shown(messages, room)
     wanted: list[str] = []
     for message in shown:
-        results = [block.tool_use_id for block in blocks(message) if isinstance(block, ToolResultContent)]
+        results = [
+            block.tool_use_id for block in blocks(message) if isinstance(block, ToolResultContent)
+        ]
         assert results == wanted
         wanted = [block.id for block in blocks(message) if isinstance(block, ToolUseContent)]
     assert shown[0].role == "user"

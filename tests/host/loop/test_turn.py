@@ -11,16 +11,35 @@ from hypothesis import strategies as st
 from interlock.host.events import ModelAsked, ModelFailed, ModelSaid, Trimmed
 from interlock.host.loop.budget import Budget
 from interlock.host.loop.trimming import Trimming, blocks
-from interlock.host.loop.turn import UNREADABLE, AskModel, CallTools, Offer, Stopped, Talk, Tell, turn
+from interlock.host.loop.turn import (
+    UNREADABLE,
+    AskModel,
+    CallTools,
+    Offer,
+    Stopped,
+    Talk,
+    Tell,
+    turn,
+)
 from interlock.host.models.seam import Facts, ModelFailure, Said, Usage
-from interlock.types import CreateMessageResult, SamplingMessage, TextContent, Tool, ToolResultContent, ToolUseContent
+from interlock.types import (
+    CreateMessageResult,
+    SamplingMessage,
+    TextContent,
+    Tool,
+    ToolResultContent,
+    ToolUseContent,
+)
 
 ADD = Tool(name="a__add", input_schema={"type": "object"})
 
 
 def said(*content: Any, stop: str | None = None) -> Said:
     made = [TextContent(text=each) if isinstance(each, str) else each for each in content]
-    return Said(CreateMessageResult(role="assistant", content=made, model="m", stop_reason=stop), Usage(input=10, output=5))
+    return Said(
+        CreateMessageResult(role="assistant", content=made, model="m", stop_reason=stop),
+        Usage(input=10, output=5),
+    )
 
 
 def use(id: str, name: str = "a__add", **arguments: Any) -> ToolUseContent:
@@ -43,7 +62,9 @@ def talk(*messages: str, budget: Budget | None = None, facts: Facts | None = Non
 class Played:
     """A turn played against answers: of the model one after the other, of tools always the same."""
 
-    def __init__(self, talk: Talk, *answers: Said | ModelFailure | Stopped, tools: str = "3") -> None:
+    def __init__(
+        self, talk: Talk, *answers: Said | ModelFailure | Stopped, tools: str = "3"
+    ) -> None:
         self.talk, self.events, self.requests, self.called = talk, [], [], []
         steps, left, came = turn(talk), list(answers), None
         try:
@@ -75,7 +96,9 @@ def whole(messages: list[SamplingMessage]) -> bool:
     """Whether every use of a tool is followed by its result, as providers demand (`SAM-15`)."""
     wanted: list[str] = []
     for message in messages:
-        results = [block.tool_use_id for block in blocks(message) if isinstance(block, ToolResultContent)]
+        results = [
+            block.tool_use_id for block in blocks(message) if isinstance(block, ToolResultContent)
+        ]
         if wanted != results:
             return False
         wanted = [block.id for block in blocks(message) if isinstance(block, ToolUseContent)]
@@ -119,7 +142,9 @@ def test_a_turn_that_never_ends_is_ended(budget: Budget, reason: str, steps: int
 
 
 def test_too_many_calls_in_one_step() -> None:
-    played = Played(talk(budget=Budget(calls=2)), said(*[use(str(n)) for n in range(5)]), said("ok"))
+    played = Played(
+        talk(budget=Budget(calls=2)), said(*[use(str(n)) for n in range(5)]), said("ok")
+    )
     assert [u.id for u in played.called[0]] == ["0", "1"]
     assert whole(played.talk.messages)
     late = played.talk.messages[2].content
@@ -145,7 +170,9 @@ def test_ways_to_end(answer: Said | ModelFailure, reason: str, words: str) -> No
     played = Played(talk(), answer)
     assert played.ended.reason == reason
     assert words in played.ended.words
-    assert isinstance(answer, Said) or [event.kind for event in played.of(ModelFailed)] == [answer.kind]
+    assert isinstance(answer, Said) or [event.kind for event in played.of(ModelFailed)] == [
+        answer.kind
+    ]
 
 
 def test_a_conversation_that_is_too_long_is_tried_once_more_with_less_of_it() -> None:
@@ -157,10 +184,17 @@ def test_a_conversation_that_is_too_long_is_tried_once_more_with_less_of_it() ->
         ]
     played = Played(long, ModelFailure("too long", "too_long"), said("ok"))
     assert played.ended.reason == "done"
-    first, second = (sum(len(str(m.content)) for m in request.messages) for request in played.requests)
+    first, second = (
+        sum(len(str(m.content)) for m in request.messages) for request in played.requests
+    )
     assert second < first
     assert played.of(Trimmed)
-    assert Played(talk(), ModelFailure("long", "too_long"), ModelFailure("long", "too_long")).ended.reason == "failed"
+    assert (
+        Played(
+            talk(), ModelFailure("long", "too_long"), ModelFailure("long", "too_long")
+        ).ended.reason
+        == "failed"
+    )
 
 
 @pytest.mark.parametrize("reason", ["cancelled", "seconds"])
@@ -193,20 +227,29 @@ def test_a_model_without_tools_gets_none() -> None:
 
 def test_an_answer_is_never_longer_than_allowed() -> None:
     assert Played(talk(budget=Budget(answer=100)), said("hi")).requests[0].max_tokens == 100
-    assert Played(talk(facts=Facts(output=50), budget=Budget(answer=100)), said("hi")).requests[0].max_tokens == 50
+    assert (
+        Played(talk(facts=Facts(output=50), budget=Budget(answer=100)), said("hi"))
+        .requests[0]
+        .max_tokens
+        == 50
+    )
 
 
 ANSWERS = st.one_of(
     st.builds(said, st.text(max_size=5)),
     st.builds(lambda n: said("x", *[use(f"u{i}") for i in range(n)]), st.integers(0, 4)),
     st.builds(lambda: said(stop="refusal")),
-    st.sampled_from([ModelFailure("a", "cut"), ModelFailure("b", "too_long"), ModelFailure("c", "refused")]),
+    st.sampled_from(
+        [ModelFailure("a", "cut"), ModelFailure("b", "too_long"), ModelFailure("c", "refused")]
+    ),
     st.builds(Stopped, st.sampled_from(["cancelled", "seconds"])),
 )
 
 
 @given(st.lists(ANSWERS, max_size=8), st.integers(1, 6), st.integers(1, 3))
-def test_however_a_turn_goes_the_conversation_is_whole(answers: list[Any], steps: int, calls: int) -> None:
+def test_however_a_turn_goes_the_conversation_is_whole(
+    answers: list[Any], steps: int, calls: int
+) -> None:
     """`SAM-14`, `SAM-15`: after any answers, in any order, every use has its result and the turn has an end with a reason."""
     played = Played(talk(budget=Budget(steps=steps, calls=calls)), *answers, *[said("end")] * 8)
     assert whole(played.talk.messages)

@@ -12,28 +12,46 @@ from interlock.host.models.gemini import Gemini
 from interlock.host.models.openai import OpenAI
 from interlock.host.models.provider import Provider
 from interlock.host.models.seam import Delta, Model, Said
-from interlock.types import CreateMessageRequestParams, SamplingMessage, TextContent, Tool, ToolChoice
+from interlock.types import (
+    CreateMessageRequestParams,
+    SamplingMessage,
+    TextContent,
+    Tool,
+    ToolChoice,
+)
 
 KEY = "sk-very-secret-0123456789"
 ADAPTERS: dict[str, type[Provider]] = {"openai": OpenAI, "anthropic": Anthropic, "gemini": Gemini}
 WEATHER = Tool(
     name="weather",
     description="Weather of a city.",
-    input_schema={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    input_schema={
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    },
 )
 
 
 def said(role: Any, *content: Any) -> SamplingMessage:
     """A message; strings are text."""
-    return SamplingMessage(role=role, content=[TextContent(block) if isinstance(block, str) else block for block in content])
+    return SamplingMessage(
+        role=role,
+        content=[TextContent(block) if isinstance(block, str) else block for block in content],
+    )
 
 
-def request(*messages: SamplingMessage, mode: Any = None, tools: Sequence[Tool] = (WEATHER,), **more: Any) -> CreateMessageRequestParams:
+def request(
+    *messages: SamplingMessage, mode: Any = None, tools: Sequence[Tool] = (WEATHER,), **more: Any
+) -> CreateMessageRequestParams:
     """A request with the weather tool; without messages somebody says "Hi"."""
     choice = ToolChoice(mode=mode) if mode else None
     more = {"max_tokens": 100, **more}
     return CreateMessageRequestParams(
-        messages=list(messages) or [said("user", "Hi")], tools=list(tools) or None, tool_choice=choice, **more
+        messages=list(messages) or [said("user", "Hi")],
+        tools=list(tools) or None,
+        tool_choice=choice,
+        **more,
     )
 
 

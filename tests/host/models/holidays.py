@@ -8,7 +8,14 @@ from typing import Any
 import msgspec
 
 from interlock.host.models.planner import Planner
-from interlock.types import CreateMessageRequestParams, SamplingMessage, TextContent, Tool, ToolResultContent, ToolUseContent
+from interlock.types import (
+    CreateMessageRequestParams,
+    SamplingMessage,
+    TextContent,
+    Tool,
+    ToolResultContent,
+    ToolUseContent,
+)
 from tests.host.models.asking import heard, said
 
 TOOLS = {
@@ -24,7 +31,15 @@ MOST = 20  # steps
 
 def flight(id: str, price: int, departs: str = "08:15") -> dict[str, Any]:
     """A flight as the travel server gives it."""
-    return {"id": id, "airline": "Catalan Wings", "date": id[-10:], "departs": departs, "arrives": "22:15", "price": price, "stops": 0}
+    return {
+        "id": id,
+        "airline": "Catalan Wings",
+        "date": id[-10:],
+        "departs": departs,
+        "arrives": "22:15",
+        "price": price,
+        "stops": 0,
+    }
 
 
 def hotel(id: str, night: int, rating: float, *features: str) -> dict[str, Any]:
@@ -40,7 +55,11 @@ def hotel(id: str, night: int, rating: float, *features: str) -> dict[str, Any]:
     }
 
 
-OUT, DEAR, BACK = flight("CW101-2024-06-15", 412), flight("AX101-2024-06-15", 586, "05:00"), flight("CW102-2024-06-22", 402)
+OUT, DEAR, BACK = (
+    flight("CW101-2024-06-15", 412),
+    flight("AX101-2024-06-15", 586, "05:00"),
+    flight("CW102-2024-06-22", 402),
+)
 CHEAP_OUT = flight("BJ102-2024-06-15", 298, "23:20")
 HOTELS = [
     hotel("palace", 900, 9.9, "by the sea"),
@@ -59,9 +78,13 @@ class World:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.gives: dict[str, Any] = {
             "check_weather": {"highCelsius": 26, "lowCelsius": 17, "rainDays": 4},
-            "search_flights": lambda given: {"flights": [DEAR, OUT, CHEAP_OUT] if given["date"] == "2024-06-15" else [BACK]},
+            "search_flights": lambda given: {
+                "flights": [DEAR, OUT, CHEAP_OUT] if given["date"] == "2024-06-15" else [BACK]
+            },
             "search_hotels": {"hotels": HOTELS},
-            "find_best_flight": lambda given: {"picks": [{"flight": OUT if given["date"] == "2024-06-15" else BACK}]},
+            "find_best_flight": lambda given: {
+                "picks": [{"flight": OUT if given["date"] == "2024-06-15" else BACK}]
+            },
             "book_trip": {"booked": True, "booking": BOOKING},
             "create_event": {"id": "1"},
             "send_mail": {"how": "smtp"},
@@ -77,7 +100,10 @@ class World:
         if isinstance(data, str):
             return ToolResultContent(tool_use_id=use.id, content=[TextContent(data)], is_error=True)
         return ToolResultContent(
-            tool_use_id=use.id, content=[TextContent(f"A line before.\n{msgspec.json.encode(data).decode()}\nAnd one after.")]
+            tool_use_id=use.id,
+            content=[
+                TextContent(f"A line before.\n{msgspec.json.encode(data).decode()}\nAnd one after.")
+            ],
         )
 
     def given(self, name: str) -> list[dict[str, Any]]:
@@ -85,7 +111,9 @@ class World:
         return [arguments for called, arguments in self.calls if called == name]
 
 
-async def planned(world: World, *before: SamplingMessage, without: Sequence[str] = ()) -> tuple[list[str], list[SamplingMessage]]:
+async def planned(
+    world: World, *before: SamplingMessage, without: Sequence[str] = ()
+) -> tuple[list[str], list[SamplingMessage]]:
     """Go on until nothing more is wanted: what the model said in each step, and the whole conversation."""
     tools = [
         Tool(name=f"{server}__{name}", input_schema={"type": "object"})
@@ -95,7 +123,10 @@ async def planned(world: World, *before: SamplingMessage, without: Sequence[str]
     ]
     messages, texts = list(before), list[str]()
     for _ in range(MOST):
-        _, last = await heard(Planner(), CreateMessageRequestParams(messages=messages, tools=tools or None, max_tokens=1000))
+        _, last = await heard(
+            Planner(),
+            CreateMessageRequestParams(messages=messages, tools=tools or None, max_tokens=1000),
+        )
         content = last.result.content
         assert isinstance(content, list)
         texts.append(" ".join(block.text for block in content if isinstance(block, TextContent)))
@@ -116,7 +147,9 @@ def names(world: World) -> list[str]:
 
 async def asked(text: str) -> str:
     """What it answers to a server that asks a model."""
-    _, last = await heard(Planner(), CreateMessageRequestParams(messages=[said("user", text)], max_tokens=1000))
+    _, last = await heard(
+        Planner(), CreateMessageRequestParams(messages=[said("user", text)], max_tokens=1000)
+    )
     (block,) = last.result.content  # type: ignore[misc]  # it always gives a list
     assert isinstance(block, TextContent)
     return block.text

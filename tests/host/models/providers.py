@@ -67,14 +67,26 @@ class Site:
     async def __aenter__(self) -> Site:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.root = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        self.openai, self.anthropic, self.gemini = f"{self.root}/v1", self.root, f"{self.root}/v1beta"
+        self.openai, self.anthropic, self.gemini = (
+            f"{self.root}/v1",
+            self.root,
+            f"{self.root}/v1beta",
+        )
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, bad: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        bad: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._server.close()
         for writer in list(self._writers):
             writer.close()
-        await asyncio.gather(*(asyncio.wait_for(writer.wait_closed(), 5) for writer in list(self._writers)), return_exceptions=True)
+        await asyncio.gather(
+            *(asyncio.wait_for(writer.wait_closed(), 5) for writer in list(self._writers)),
+            return_exceptions=True,
+        )
         await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -91,8 +103,14 @@ class Site:
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         path = head[0].split()[1]
-        headers = dict(line.lower().split(": ", 1) if "authorization" not in line.lower() else _pair(line) for line in head[1:] if line)
-        body = json.loads(await reader.readexactly(int(headers.get("content-length", "0"))) or b"{}")
+        headers = dict(
+            line.lower().split(": ", 1) if "authorization" not in line.lower() else _pair(line)
+            for line in head[1:]
+            if line
+        )
+        body = json.loads(
+            await reader.readexactly(int(headers.get("content-length", "0"))) or b"{}"
+        )
         self.asked.append(Asked(path, headers, body))
         self.begun.set()
         act = self.acts.pop(0) if len(self.acts) > 1 else self.acts[0]
@@ -100,17 +118,46 @@ class Site:
             return await self._wait(reader)
         if act.status != 200 or act.body is not None:
             data = act.body if isinstance(act.body, bytes) else json.dumps(act.body).encode()
-            writer.write(_head(act.status, {"content-type": "application/json", "content-length": str(len(data)), **act.headers}) + data)
+            writer.write(
+                _head(
+                    act.status,
+                    {
+                        "content-type": "application/json",
+                        "content-length": str(len(data)),
+                        **act.headers,
+                    },
+                )
+                + data
+            )
             await writer.drain()
             return True
         speaks, streamed = _speaks(path, body)
         if not streamed:
             data = json.dumps(WHOLE[speaks](act.answer)).encode()
             sent = data[: act.cut] if act.cut is not None else data
-            writer.write(_head(200, {"content-type": "application/json", "content-length": str(len(data)), **act.headers}) + sent)
+            writer.write(
+                _head(
+                    200,
+                    {
+                        "content-type": "application/json",
+                        "content-length": str(len(data)),
+                        **act.headers,
+                    },
+                )
+                + sent
+            )
             await writer.drain()
             return act.cut is None
-        writer.write(_head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked", **act.headers}))
+        writer.write(
+            _head(
+                200,
+                {
+                    "content-type": "text/event-stream",
+                    "transfer-encoding": "chunked",
+                    **act.headers,
+                },
+            )
+        )
         events = list(act.stream) if act.stream is not None else STREAMED[speaks](act.answer)
         for number, event in enumerate(events):
             if act.cut == number:
@@ -145,7 +192,11 @@ def _pair(line: str) -> tuple[str, str]:
 
 
 def _head(status: int, headers: dict[str, str]) -> bytes:
-    return (f"HTTP/1.1 {status} So\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items()) + "\r\n").encode()
+    return (
+        f"HTTP/1.1 {status} So\r\n"
+        + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        + "\r\n"
+    ).encode()
 
 
 def _speaks(path: str, body: dict[str, Any]) -> tuple[str, bool]:
@@ -182,10 +233,14 @@ def openai_streamed(answer: Answer) -> list[bytes]:
 
     def chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
-        return event({"id": "c1", "object": "chat.completion.chunk", "model": "model-1", "choices": [choice]})
+        return event(
+            {"id": "c1", "object": "chat.completion.chunk", "model": "model-1", "choices": [choice]}
+        )
 
     events = [chunk({"role": "assistant", "content": ""})]
-    events += [chunk({"reasoning_content": word}) for word in _words(answer.thought) if answer.thought]
+    events += [
+        chunk({"reasoning_content": word}) for word in _words(answer.thought) if answer.thought
+    ]
     number = 0
     for part in answer.parts:
         if isinstance(part, str):
@@ -193,26 +248,47 @@ def openai_streamed(answer: Answer) -> list[bytes]:
             continue
         name, arguments = _call(part)
         first = {"index": number, "type": "function", "function": {"name": name, "arguments": ""}}
-        events.append(chunk({"tool_calls": [first | ({"id": f"call_{name}_{number}"} if answer.ids else {})]}))
+        events.append(
+            chunk({"tool_calls": [first | ({"id": f"call_{name}_{number}"} if answer.ids else {})]})
+        )
         half = len(arguments) // 2
         for piece in (arguments[:half], arguments[half:]):
-            events.append(chunk({"tool_calls": [{"index": number, "function": {"arguments": piece}}]}))
+            events.append(
+                chunk({"tool_calls": [{"index": number, "function": {"arguments": piece}}]})
+            )
         number += 1
     events.append(chunk({}, _stop(answer, "stop", "tool_calls")))
-    events.append(event({"object": "chat.completion.chunk", "model": "model-1", "choices": [], "usage": _openai_usage(answer)}))
+    events.append(
+        event(
+            {
+                "object": "chat.completion.chunk",
+                "model": "model-1",
+                "choices": [],
+                "usage": _openai_usage(answer),
+            }
+        )
+    )
     return [*events, event("[DONE]")]
 
 
 def _openai_usage(answer: Answer) -> dict[str, Any]:
     went_in, out, kept = answer.usage
-    return {"prompt_tokens": went_in, "completion_tokens": out, "prompt_tokens_details": {"cached_tokens": kept}}
+    return {
+        "prompt_tokens": went_in,
+        "completion_tokens": out,
+        "prompt_tokens_details": {"cached_tokens": kept},
+    }
 
 
 def openai_whole(answer: Answer) -> dict[str, Any]:
     """The answer in one."""
     text = "".join(part for part in answer.parts if isinstance(part, str))
     calls = [
-        {"id": f"call_{_call(part)[0]}_{at}", "type": "function", "function": dict(zip(("name", "arguments"), _call(part), strict=True))}
+        {
+            "id": f"call_{_call(part)[0]}_{at}",
+            "type": "function",
+            "function": dict(zip(("name", "arguments"), _call(part), strict=True)),
+        }
         for at, part in enumerate(part for part in answer.parts if not isinstance(part, str))
     ]
     message: dict[str, Any] = {"role": "assistant", "content": text or None}
@@ -221,7 +297,12 @@ def openai_whole(answer: Answer) -> dict[str, Any]:
     if answer.thought:
         message["reasoning_content"] = answer.thought
     choice = {"index": 0, "message": message, "finish_reason": _stop(answer, "stop", "tool_calls")}
-    return {"object": "chat.completion", "model": "model-1", "choices": [choice], "usage": _openai_usage(answer)}
+    return {
+        "object": "chat.completion",
+        "model": "model-1",
+        "choices": [choice],
+        "usage": _openai_usage(answer),
+    }
 
 
 # -- messages ------------------------------------------------------------------------------------------------------
@@ -230,26 +311,65 @@ def openai_whole(answer: Answer) -> dict[str, Any]:
 def anthropic_streamed(answer: Answer) -> list[bytes]:
     """The events of an answer."""
     went_in, out, kept = answer.usage
-    usage = {"input_tokens": went_in - kept, "cache_read_input_tokens": kept, "cache_creation_input_tokens": 0, "output_tokens": 1}
-    started = {"id": "msg_1", "type": "message", "role": "assistant", "model": "model-1", "content": [], "usage": usage}
-    events = [event({"type": "message_start", "message": started}, "message_start"), event({"type": "ping"}, "ping")]
+    usage = {
+        "input_tokens": went_in - kept,
+        "cache_read_input_tokens": kept,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": 1,
+    }
+    started = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "model-1",
+        "content": [],
+        "usage": usage,
+    }
+    events = [
+        event({"type": "message_start", "message": started}, "message_start"),
+        event({"type": "ping"}, "ping"),
+    ]
     for index, block in enumerate(_anthropic_blocks(answer)):
         kind = block["type"]
         if kind == "text":
-            start, deltas = {"type": "text", "text": ""}, [{"type": "text_delta", "text": word} for word in _words(block["text"])]
+            start, deltas = (
+                {"type": "text", "text": ""},
+                [{"type": "text_delta", "text": word} for word in _words(block["text"])],
+            )
         elif kind == "thinking":
             start = {"type": "thinking", "thinking": "", "signature": ""}
-            deltas = [{"type": "thinking_delta", "thinking": word} for word in _words(block["thinking"])]
+            deltas = [
+                {"type": "thinking_delta", "thinking": word} for word in _words(block["thinking"])
+            ]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
         else:
             raw = block["raw"]
             start = {"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}
-            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ("", raw[: len(raw) // 2], raw[len(raw) // 2 :])]
-        events.append(event({"type": "content_block_start", "index": index, "content_block": start}, "content_block_start"))
-        events += [event({"type": "content_block_delta", "index": index, "delta": delta}, "content_block_delta") for delta in deltas]
+            deltas = [
+                {"type": "input_json_delta", "partial_json": piece}
+                for piece in ("", raw[: len(raw) // 2], raw[len(raw) // 2 :])
+            ]
+        events.append(
+            event(
+                {"type": "content_block_start", "index": index, "content_block": start},
+                "content_block_start",
+            )
+        )
+        events += [
+            event(
+                {"type": "content_block_delta", "index": index, "delta": delta},
+                "content_block_delta",
+            )
+            for delta in deltas
+        ]
         events.append(event({"type": "content_block_stop", "index": index}, "content_block_stop"))
     ended = {"stop_reason": _stop(answer, "end_turn", "tool_use"), "stop_sequence": None}
-    events.append(event({"type": "message_delta", "delta": ended, "usage": {"output_tokens": out}}, "message_delta"))
+    events.append(
+        event(
+            {"type": "message_delta", "delta": ended, "usage": {"output_tokens": out}},
+            "message_delta",
+        )
+    )
     return [*events, event({"type": "message_stop"}, "message_stop")]
 
 
@@ -262,7 +382,14 @@ def _anthropic_blocks(answer: Answer) -> list[dict[str, Any]]:
             blocks.append({"type": "text", "text": part})
         else:
             name, raw = _call(part)
-            blocks.append({"type": "tool_use", "id": f"toolu_{number}" if answer.ids else "", "name": name, "raw": raw})
+            blocks.append(
+                {
+                    "type": "tool_use",
+                    "id": f"toolu_{number}" if answer.ids else "",
+                    "name": name,
+                    "raw": raw,
+                }
+            )
     return blocks
 
 
@@ -270,12 +397,20 @@ def anthropic_whole(answer: Answer) -> dict[str, Any]:
     """The answer in one; a call's arguments are an object here, so that they cannot be broken."""
     went_in, out, kept = answer.usage
     content = [
-        {name: value for name, value in block.items() if name != "raw"} | ({"input": json.loads(block["raw"])} if "raw" in block else {})
+        {name: value for name, value in block.items() if name != "raw"}
+        | ({"input": json.loads(block["raw"])} if "raw" in block else {})
         for block in _anthropic_blocks(answer)
     ]
     usage = {"input_tokens": went_in - kept, "cache_read_input_tokens": kept, "output_tokens": out}
     stop = _stop(answer, "end_turn", "tool_use")
-    return {"type": "message", "role": "assistant", "model": "model-1", "content": content, "stop_reason": stop, "usage": usage}
+    return {
+        "type": "message",
+        "role": "assistant",
+        "model": "model-1",
+        "content": content,
+        "stop_reason": stop,
+        "usage": usage,
+    }
 
 
 # -- generateContent -----------------------------------------------------------------------------------------------
@@ -284,20 +419,32 @@ def anthropic_whole(answer: Answer) -> dict[str, Any]:
 def _gemini_parts(answer: Answer, words: bool) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
     if answer.thought:
-        parts += [{"text": word, "thought": True} for word in (_words(answer.thought) if words else [answer.thought])]
+        parts += [
+            {"text": word, "thought": True}
+            for word in (_words(answer.thought) if words else [answer.thought])
+        ]
     for number, part in enumerate(answer.parts):
         if isinstance(part, str):
             parts += [{"text": word} for word in (_words(part) if words else [part])]
         else:
             name, raw = _call(part)
-            call = {"name": name, "args": json.loads(raw)} | ({"id": f"fc_{number}"} if answer.ids else {})
-            parts.append({"functionCall": call} | ({"thoughtSignature": "SIGNED"} if answer.thought else {}))
+            call = {"name": name, "args": json.loads(raw)} | (
+                {"id": f"fc_{number}"} if answer.ids else {}
+            )
+            parts.append(
+                {"functionCall": call} | ({"thoughtSignature": "SIGNED"} if answer.thought else {})
+            )
     return parts
 
 
 def _gemini(parts: list[dict[str, Any]], answer: Answer, stop: str = "") -> dict[str, Any]:
     went_in, out, kept = answer.usage
-    usage = {"promptTokenCount": went_in, "candidatesTokenCount": out - 1, "thoughtsTokenCount": 1, "cachedContentTokenCount": kept}
+    usage = {
+        "promptTokenCount": went_in,
+        "candidatesTokenCount": out - 1,
+        "thoughtsTokenCount": 1,
+        "cachedContentTokenCount": kept,
+    }
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
     if stop:
         candidate["finishReason"] = stop
@@ -307,7 +454,10 @@ def _gemini(parts: list[dict[str, Any]], answer: Answer, stop: str = "") -> dict
 def gemini_streamed(answer: Answer) -> list[bytes]:
     """The pieces of an answer."""
     parts = _gemini_parts(answer, True)
-    return [*(event(_gemini([part], answer)) for part in parts), event(_gemini([{"text": ""}], answer, answer.stop or "STOP"))]
+    return [
+        *(event(_gemini([part], answer)) for part in parts),
+        event(_gemini([{"text": ""}], answer, answer.stop or "STOP")),
+    ]
 
 
 def gemini_whole(answer: Answer) -> dict[str, Any]:

@@ -60,11 +60,16 @@ def test_the_providers_name_counts_too() -> None:
     assert choose([*MODELS, mine], wishes("llama")) is mine
 
 
-@given(st.lists(st.text(max_size=6), max_size=4), st.lists(st.floats() | st.none(), min_size=3, max_size=3))
+@given(
+    st.lists(st.text(max_size=6), max_size=4),
+    st.lists(st.floats() | st.none(), min_size=3, max_size=3),
+)
 def test_any_wishes_lead_to_a_model(hints: list[str], priorities: list[float | None]) -> None:
     """SAM-10: they are wishes; whatever they are, one of ours is chosen, and always the same."""
     cost, speed, intelligence = priorities
-    preferences = wishes(*hints, cost_priority=cost, speed_priority=speed, intelligence_priority=intelligence)
+    preferences = wishes(
+        *hints, cost_priority=cost, speed_priority=speed, intelligence_priority=intelligence
+    )
     assert choose(MODELS, preferences) in MODELS
     assert choose(MODELS, preferences) is choose(MODELS, preferences)
 

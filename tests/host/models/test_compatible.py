@@ -33,20 +33,48 @@ async def streamed(*events: bytes, **more: Any) -> Said:
 
 A, B = '{"city":"Paris"}', '{"city":"Rome"}'
 PARALLEL: dict[str, list[dict[str, Any]]] = {
-    "by index": [piece("", index=0, id="a", name="t"), piece("", index=1, id="b", name="t"), piece(B, index=1), piece(A, index=0)],
+    "by index": [
+        piece("", index=0, id="a", name="t"),
+        piece("", index=1, id="b", name="t"),
+        piece(B, index=1),
+        piece(A, index=0),
+    ],
     "no index": [piece(A, id="a", name="t"), piece(B, id="b", name="t")],
-    "no index, in pieces": [piece(A[:5], id="a", name="t"), piece(A[5:]), piece(B[:5], id="b", name="t"), piece(B[5:])],
+    "no index, in pieces": [
+        piece(A[:5], id="a", name="t"),
+        piece(A[5:]),
+        piece(B[:5], id="b", name="t"),
+        piece(B[5:]),
+    ],
     "no index and no id": [piece(A, name="t"), piece(B, name="t")],
-    "always the first": [piece(A[:5], index=0, id="a", name="t"), piece(A[5:], index=0), piece(B, index=0, id="b", name="t")],
-    "an object": [piece({"city": "Paris"}, index=0, id="a", name="t"), piece({"city": "Rome"}, index=1, id="b", name="t")],
-    "written twice": [piece('"{\\"city\\":\\"Paris\\"}"', index=0, id="a", name="t"), piece(B, index=1, id="b", name="t")],
+    "always the first": [
+        piece(A[:5], index=0, id="a", name="t"),
+        piece(A[5:], index=0),
+        piece(B, index=0, id="b", name="t"),
+    ],
+    "an object": [
+        piece({"city": "Paris"}, index=0, id="a", name="t"),
+        piece({"city": "Rome"}, index=1, id="b", name="t"),
+    ],
+    "written twice": [
+        piece('"{\\"city\\":\\"Paris\\"}"', index=0, id="a", name="t"),
+        piece(B, index=1, id="b", name="t"),
+    ],
     "the name again": [
         piece(A[:5], index=0, id="a", name="t"),
         piece(A[5:], index=0, id="a", name="t"),
         piece(B, index=1, id="b", name="t"),
     ],
-    "another id each time": [piece(A[:5], index=0, id="a", name="t"), piece(A[5:], index=0, id="x"), piece(B, index=1, id="b", name="t")],
-    "the name later": [piece("", index=0, id="a"), piece(A, index=0, name="t"), piece(B, index=1, id="b", name="t")],
+    "another id each time": [
+        piece(A[:5], index=0, id="a", name="t"),
+        piece(A[5:], index=0, id="x"),
+        piece(B, index=1, id="b", name="t"),
+    ],
+    "the name later": [
+        piece("", index=0, id="a"),
+        piece(A, index=0, name="t"),
+        piece(B, index=1, id="b", name="t"),
+    ],
     "one id for both": [piece(A, index=0, id="a", name="t"), piece(B, index=1, id="a", name="t")],
 }
 
@@ -54,17 +82,28 @@ PARALLEL: dict[str, list[dict[str, Any]]] = {
 @pytest.mark.parametrize("how", list(PARALLEL))
 async def test_parallel_calls_however_they_come(how: str) -> None:
     """SAM-15: two calls, each with its own arguments and id."""
-    last = await streamed(*(chunk({"tool_calls": [one]}) for one in PARALLEL[how]), chunk({}, "tool_calls"), event("[DONE]"))
+    last = await streamed(
+        *(chunk({"tool_calls": [one]}) for one in PARALLEL[how]),
+        chunk({}, "tool_calls"),
+        event("[DONE]"),
+    )
     calls = [block for block in last.result.content if isinstance(block, ToolUseContent)]
-    assert [(call.name, call.input) for call in calls] == [("t", {"city": "Paris"}), ("t", {"city": "Rome"})]
+    assert [(call.name, call.input) for call in calls] == [
+        ("t", {"city": "Paris"}),
+        ("t", {"city": "Rome"}),
+    ]
     assert len({call.id for call in calls}) == 2
     assert last.result.stop_reason == "toolUse"
 
 
 async def test_ends_of_streams() -> None:
     """HST-01: a reason to stop or [DONE] is an end, whatever of the rest is missing; "stop" with calls is for the calls."""
-    assert (await streamed(chunk({"content": "So."}, "stop"))).result.content == [TextContent("So.")]
-    assert (await streamed(chunk({"content": "So."}), event("[DONE]"))).result.stop_reason == "endTurn"
+    assert (await streamed(chunk({"content": "So."}, "stop"))).result.content == [
+        TextContent("So.")
+    ]
+    assert (
+        await streamed(chunk({"content": "So."}), event("[DONE]"))
+    ).result.stop_reason == "endTurn"
     usage = event({"choices": None, "usage": {"prompt_tokens": 3, "completion_tokens": 2}})
     assert (await streamed(chunk({"content": "So."}, "stop"), usage)).usage.input == 3
     called = chunk({"tool_calls": [piece(A, id="a", name="t")]}, "stop")
@@ -72,20 +111,29 @@ async def test_ends_of_streams() -> None:
     assert (
         await streamed(chunk({"content": "So"}, "stop", stop_reason="END"), stop_sequences=["END"])
     ).result.stop_reason == "stopSequence"
-    assert (await streamed(b": comment\n\n", chunk({"content": "So."}, "stop"), b"data:\n\n")).result.content == [TextContent("So.")]
+    assert (
+        await streamed(b": comment\n\n", chunk({"content": "So."}, "stop"), b"data:\n\n")
+    ).result.content == [TextContent("So.")]
 
 
 async def test_kinds_of_content() -> None:
     """SAM-11: text in parts, a refusal as text, thinking under either name."""
     parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "So."}]
-    assert (await streamed(chunk({"content": parts}, "stop"))).result.content == [TextContent("So.")]
+    assert (await streamed(chunk({"content": parts}, "stop"))).result.content == [
+        TextContent("So.")
+    ]
     refused = await streamed(chunk({"refusal": "I will not."}, "stop"))
-    assert (refused.result.content, refused.result.stop_reason) == ([TextContent("I will not.")], "refusal")
+    assert (refused.result.content, refused.result.stop_reason) == (
+        [TextContent("I will not.")],
+        "refusal",
+    )
 
 
 async def test_a_server_that_does_not_stream() -> None:
     """HST-01: who answers in one although a stream was asked for is understood."""
-    async with Site(Act(body=openai_whole(Answer(("So.", ("t", {"a": 1}))))), Act(body={"choices": []})) as site:
+    async with Site(
+        Act(body=openai_whole(Answer(("So.", ("t", {"a": 1}))))), Act(body={"choices": []})
+    ) as site:
         model = OpenAI("m", model="model-1", url=site.openai)
         _, last = await heard(model, request())
         assert [type(block) for block in last.result.content] == [TextContent, ToolUseContent]
@@ -103,7 +151,9 @@ async def test_thinking_goes_back_within_the_turn_only() -> None:
     mark = {"google": {"thought_signature": "T"}}
     events = [
         *(chunk({"reasoning": one["text"], "reasoning_details": [one]}) for one in details),
-        chunk({"tool_calls": [piece(A, index=0, id="a", name="t", extra_content=mark)]}, "tool_calls"),
+        chunk(
+            {"tool_calls": [piece(A, index=0, id="a", name="t", extra_content=mark)]}, "tool_calls"
+        ),
         event("[DONE]"),
     ]
     async with Site(Act(stream=events), "Yes.") as site:
@@ -111,12 +161,18 @@ async def test_thinking_goes_back_within_the_turn_only() -> None:
         deltas, last = await heard(model, request())
         assert [delta.text for delta in deltas if delta.kind == "thought"] == ["Let ", "me"]
         turn = [said("user", "Hi"), said("assistant", *last.result.content)]
-        turn.append(said("user", ToolResultContent(tool_use_id="a", content=[TextContent("Sunny.")])))
+        turn.append(
+            said("user", ToolResultContent(tool_use_id="a", content=[TextContent("Sunny.")]))
+        )
         await heard(model, request(*turn))
         again = site.asked[-1].body["messages"][1]
         assert again["reasoning"] == "Let me"
-        assert again["reasoning_details"] == [{"type": "reasoning.text", "text": "Let me", "signature": "S", "index": 0}]
+        assert again["reasoning_details"] == [
+            {"type": "reasoning.text", "text": "Let me", "signature": "S", "index": 0}
+        ]
         assert again["tool_calls"][0]["extra_content"] == mark
-        await heard(model, request(*turn, said("assistant", "It is sunny."), said("user", "Thanks.")))
+        await heard(
+            model, request(*turn, said("assistant", "It is sunny."), said("user", "Thanks."))
+        )
         assert "reasoning" not in site.asked[-1].body["messages"][1]
         await model.aclose()

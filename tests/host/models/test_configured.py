@@ -20,9 +20,21 @@ async def test_models_as_they_are_written() -> None:
     """SAM-10: provider, model, url, key and facts; what is not written is known of the name."""
     read = read_models(
         {
-            "mine": {"provider": "anthropic", "model": "claude-sonnet-4-5", "key": "${KEY_A}", "output": 500, "remark": "at work"},
+            "mine": {
+                "provider": "anthropic",
+                "model": "claude-sonnet-4-5",
+                "key": "${KEY_A}",
+                "output": 500,
+                "remark": "at work",
+            },
             "home": {"provider": "ollama", "model": "llama3.2", "images": True},
-            "there": {"provider": "openai", "model": "x", "url": "https://${HOST}/v1", "headers": {"X-Key": "${KEY_A}"}, "silence": 9},
+            "there": {
+                "provider": "openai",
+                "model": "x",
+                "url": "https://${HOST}/v1",
+                "headers": {"X-Key": "${KEY_A}"},
+                "silence": 9,
+            },
             "none": {"provider": "gemini", "model": "gemini-2.5-pro", "key": "${NOT_SET}"},
             "empty": {"provider": "gemini", "model": "gemini-2.5-pro", "key": "${EMPTY}"},
         },
@@ -32,7 +44,11 @@ async def test_models_as_they_are_written() -> None:
     assert [model.name for model in read.models] == ["mine", "home", "there"]
     assert (mine.facts.context, mine.facts.output, mine.facts.remark) == (200_000, 500, "at work")
     assert (home.url, home.facts.images) == ("http://127.0.0.1:11434/v1", True)
-    assert (there.url, there.silence, there.facts) == ("https://models.example.com/v1", 9, known("x"))
+    assert (there.url, there.silence, there.facts) == (
+        "https://models.example.com/v1",
+        9,
+        known("x"),
+    )
     assert set(read.left_out) == {"none", "empty"}
     assert "NOT_SET, which is not set" in read.left_out["none"]
     assert KEY not in repr(read)
@@ -103,7 +119,9 @@ async def test_the_environment_alone() -> None:
     [home] = from_environment({"INTERLOCK_MODEL": "ollama:llama3.2:3b"}).models
     assert (home.model, home.url) == ("llama3.2:3b", "http://127.0.0.1:11434/v1")
     assert from_environment({"INTERLOCK_MODEL": "anthropic:claude-sonnet-4-5"}).left_out
-    [there] = from_environment({"INTERLOCK_MODEL": "openai:meta/x", "INTERLOCK_MODEL_URL": "http://localhost:1/v1"}).models
+    [there] = from_environment(
+        {"INTERLOCK_MODEL": "openai:meta/x", "INTERLOCK_MODEL_URL": "http://localhost:1/v1"}
+    ).models
     assert there.name == "meta-x"
     for words in ("llama", "nobody:x"):
         with pytest.raises(BadModels):

@@ -16,7 +16,9 @@ TEXTS = st.sampled_from(["", " ", "x", "yes"]).map(TextContent)
 USES = IDS.map(lambda id: ToolUseContent(id=id, name="t", input={}))
 RESULTS = IDS.map(lambda id: ToolResultContent(tool_use_id=id, content=[TextContent(f"of {id}")]))
 MESSAGES = st.builds(said, st.sampled_from(["user", "assistant"])).flatmap(
-    lambda bare: st.lists(TEXTS | USES | RESULTS, max_size=4).map(lambda blocks: SamplingMessage(role=bare.role, content=blocks))
+    lambda bare: st.lists(TEXTS | USES | RESULTS, max_size=4).map(
+        lambda blocks: SamplingMessage(role=bare.role, content=blocks)
+    )
 )
 
 
@@ -25,21 +27,31 @@ MESSAGES = st.builds(said, st.sampled_from(["user", "assistant"])).flatmap(
 def test_any_conversation_becomes_one_that_is_taken(messages: list[Any]) -> None:
     """SAM-14, SAM-15: roles in turn, nothing empty, each use followed at once by exactly its result, no result without its use."""
     talk = begun_and_ended_by_user(prepared(messages))
-    assert [turn.role for turn in talk] == ["user", "assistant"] * (len(talk) // 2) + ["user"] * (len(talk) % 2)
+    assert [turn.role for turn in talk] == ["user", "assistant"] * (len(talk) // 2) + ["user"] * (
+        len(talk) % 2
+    )
     assert not talk or talk[-1].role == "user"
     before: list[str] = []
     for turn in talk:
         assert turn.blocks
-        assert all(not isinstance(block, TextContent) or block.text.strip() for block in turn.blocks)
-        answered = [block.tool_use_id for block in turn.blocks if isinstance(block, ToolResultContent)]
+        assert all(
+            not isinstance(block, TextContent) or block.text.strip() for block in turn.blocks
+        )
+        answered = [
+            block.tool_use_id for block in turn.blocks if isinstance(block, ToolResultContent)
+        ]
         assert answered == (list(dict.fromkeys(before)) if turn.role == "user" else [])
         if answered:
-            assert all(isinstance(block, ToolResultContent) for block in turn.blocks[: len(answered)])
+            assert all(
+                isinstance(block, ToolResultContent) for block in turn.blocks[: len(answered)]
+            )
         before = [block.id for block in turn.blocks if isinstance(block, ToolUseContent)]
         if turn.role == "user":
             assert not before
     told = [block.text for turn in talk for block in turn.blocks if isinstance(block, TextContent)]
-    results = [block for turn in talk for block in turn.blocks if isinstance(block, ToolResultContent)]
+    results = [
+        block for turn in talk for block in turn.blocks if isinstance(block, ToolResultContent)
+    ]
     for message in messages:  # nothing that a tool said to the user's side is lost
         for block in message.content:
             if isinstance(block, ToolResultContent) and message.role == "user":

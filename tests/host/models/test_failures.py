@@ -29,7 +29,9 @@ NO_KEY = {
         "code": 400,
         "message": "API key not valid. Please pass a valid API key.",
         "status": "INVALID_ARGUMENT",
-        "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}],
+        "details": [
+            {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+        ],
     }
 }
 TOO_LONG = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
@@ -38,13 +40,37 @@ TABLE: list[tuple[str, int, Any, str, str]] = [
     (
         "openai",
         400,
-        {"error": {"message": TOO_LONG, "type": "invalid_request_error", "code": "context_length_exceeded"}},
+        {
+            "error": {
+                "message": TOO_LONG,
+                "type": "invalid_request_error",
+                "code": "context_length_exceeded",
+            }
+        },
         "too_long",
         "begin a new",
     ),
-    ("openai", 400, {"object": "error", "message": TOO_LONG, "type": "BadRequestError", "code": 400}, "too_long", "begin a new"),
-    ("openai", 400, {"error": {"message": "Invalid type", "type": "invalid_request_error"}}, "bad_request", "Invalid type"),
-    ("openai", 400, {"error": {"message": "Filtered", "code": "content_filter"}}, "refused", "Filtered"),
+    (
+        "openai",
+        400,
+        {"object": "error", "message": TOO_LONG, "type": "BadRequestError", "code": 400},
+        "too_long",
+        "begin a new",
+    ),
+    (
+        "openai",
+        400,
+        {"error": {"message": "Invalid type", "type": "invalid_request_error"}},
+        "bad_request",
+        "Invalid type",
+    ),
+    (
+        "openai",
+        400,
+        {"error": {"message": "Filtered", "code": "content_filter"}},
+        "refused",
+        "Filtered",
+    ),
     (
         "openai",
         401,
@@ -52,57 +78,162 @@ TABLE: list[tuple[str, int, Any, str, str]] = [
         "unauthorized",
         "check the key",
     ),
-    ("openai", 402, {"error": {"message": "Insufficient credits", "code": 402}}, "refused", "no credit"),
-    ("openai", 403, {"error": {"message": "Country not supported"}}, "unauthorized", "Country not supported"),
-    ("openai", 404, {"error": {"message": 'model "x" not found, try pulling it first'}}, "bad_request", "try pulling it"),
+    (
+        "openai",
+        402,
+        {"error": {"message": "Insufficient credits", "code": 402}},
+        "refused",
+        "no credit",
+    ),
+    (
+        "openai",
+        403,
+        {"error": {"message": "Country not supported"}},
+        "unauthorized",
+        "Country not supported",
+    ),
+    (
+        "openai",
+        404,
+        {"error": {"message": 'model "x" not found, try pulling it first'}},
+        "bad_request",
+        "try pulling it",
+    ),
     ("openai", 404, b"404 page not found", "bad_request", "the url is wrong"),
     ("openai", 413, b"<html>too large</html>", "too_long", "413"),
     ("openai", 422, {"detail": "Input should be a valid list"}, "bad_request", "valid list"),
-    ("openai", 429, {"error": {"message": "Quota", "code": "insufficient_quota", "type": "insufficient_quota"}}, "refused", "no credit"),
-    ("openai", 500, {"error": "model runner has stopped"}, "overloaded", "model runner has stopped"),
+    (
+        "openai",
+        429,
+        {"error": {"message": "Quota", "code": "insufficient_quota", "type": "insufficient_quota"}},
+        "refused",
+        "no credit",
+    ),
+    (
+        "openai",
+        500,
+        {"error": "model runner has stopped"},
+        "overloaded",
+        "model runner has stopped",
+    ),
     ("openai", 502, b"<html>Bad gateway</html>", "overloaded", "502"),
     ("openai", 301, b"", "bad_request", "sends us elsewhere"),
     (
         "anthropic",
         400,
-        {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"}},
+        {
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"},
+        },
         "too_long",
         "9 > 8",
     ),
     (
         "anthropic",
         401,
-        {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}},
+        {
+            "type": "error",
+            "error": {"type": "authentication_error", "message": "invalid x-api-key"},
+        },
         "unauthorized",
         "x-api-key",
     ),
-    ("anthropic", 403, {"type": "error", "error": {"type": "permission_error", "message": "Not for you"}}, "unauthorized", "Not for you"),
-    ("anthropic", 404, {"type": "error", "error": {"type": "not_found_error", "message": "model: claude-0"}}, "bad_request", "claude-0"),
-    ("anthropic", 413, {"type": "error", "error": {"type": "request_too_large", "message": "Too large"}}, "too_long", "attach less"),
-    ("anthropic", 429, {"type": "error", "error": {"type": "rate_limit_error", "message": "Slow"}}, "rate_limited", "try again later"),
-    ("anthropic", 500, {"type": "error", "error": {"type": "api_error", "message": "Internal"}}, "overloaded", "Internal"),
-    ("anthropic", 529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "overloaded", "529"),
+    (
+        "anthropic",
+        403,
+        {"type": "error", "error": {"type": "permission_error", "message": "Not for you"}},
+        "unauthorized",
+        "Not for you",
+    ),
+    (
+        "anthropic",
+        404,
+        {"type": "error", "error": {"type": "not_found_error", "message": "model: claude-0"}},
+        "bad_request",
+        "claude-0",
+    ),
+    (
+        "anthropic",
+        413,
+        {"type": "error", "error": {"type": "request_too_large", "message": "Too large"}},
+        "too_long",
+        "attach less",
+    ),
+    (
+        "anthropic",
+        429,
+        {"type": "error", "error": {"type": "rate_limit_error", "message": "Slow"}},
+        "rate_limited",
+        "try again later",
+    ),
+    (
+        "anthropic",
+        500,
+        {"type": "error", "error": {"type": "api_error", "message": "Internal"}},
+        "overloaded",
+        "Internal",
+    ),
+    (
+        "anthropic",
+        529,
+        {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        "overloaded",
+        "529",
+    ),
     ("gemini", 400, NO_KEY, "unauthorized", "check the key"),
     (
         "gemini",
         400,
-        {"error": {"code": 400, "message": "The input token count (9) exceeds the maximum number of tokens"}},
+        {
+            "error": {
+                "code": 400,
+                "message": "The input token count (9) exceeds the maximum number of tokens",
+            }
+        },
         "too_long",
         "(9)",
     ),
-    ("gemini", 400, {"error": {"code": 400, "message": "Bad schema", "status": "INVALID_ARGUMENT"}}, "bad_request", "Bad schema"),
-    ("gemini", 403, {"error": {"code": 403, "message": "Denied", "status": "PERMISSION_DENIED"}}, "unauthorized", "Denied"),
-    ("gemini", 404, {"error": {"code": 404, "message": "models/x is not found", "status": "NOT_FOUND"}}, "bad_request", "models/x"),
+    (
+        "gemini",
+        400,
+        {"error": {"code": 400, "message": "Bad schema", "status": "INVALID_ARGUMENT"}},
+        "bad_request",
+        "Bad schema",
+    ),
+    (
+        "gemini",
+        403,
+        {"error": {"code": 403, "message": "Denied", "status": "PERMISSION_DENIED"}},
+        "unauthorized",
+        "Denied",
+    ),
+    (
+        "gemini",
+        404,
+        {"error": {"code": 404, "message": "models/x is not found", "status": "NOT_FOUND"}},
+        "bad_request",
+        "models/x",
+    ),
     ("gemini", 429, QUOTA, "rate_limited", "wait 34.5 seconds"),
-    ("gemini", 503, [{"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}}], "overloaded", "Overloaded"),
+    (
+        "gemini",
+        503,
+        [{"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}}],
+        "overloaded",
+        "Overloaded",
+    ),
 ]
 
 
 @pytest.mark.parametrize("speaks, status, body, kind, words", TABLE)
-async def test_documented_errors(speaks: str, status: int, body: Any, kind: str, words: str) -> None:
+async def test_documented_errors(
+    speaks: str, status: int, body: Any, kind: str, words: str
+) -> None:
     """HST-01: each error by its kind, in one line that names provider, model and place, says what to do, and does not show the key."""
     async with Site(Act(status=status, body=body)) as site:
-        model = ADAPTERS[speaks]("m", model="model-1", url=getattr(site, speaks), key=KEY, sleep=Pauses())
+        model = ADAPTERS[speaks](
+            "m", model="model-1", url=getattr(site, speaks), key=KEY, sleep=Pauses()
+        )
         with pytest.raises(ModelFailure, match="model-1 at 127.0.0.1") as caught:
             await heard(model, request())
         failure = caught.value
@@ -117,9 +248,21 @@ async def test_documented_errors(speaks: str, status: int, body: Any, kind: str,
 async def test_blocked_by_gemini() -> None:
     """HST-01: a request that is blocked, and a call that is muddled, say why."""
     bodies = [
-        ({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}, "refused", "PROHIBITED_CONTENT"),
-        ({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "foo("}]}, "bad_answer", "foo\\("),
-        ({"candidates": [{"finishReason": "SAFETY", "finishMessage": "no"}]}, "refused", "SAFETY: no"),
+        (
+            {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}},
+            "refused",
+            "PROHIBITED_CONTENT",
+        ),
+        (
+            {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "foo("}]},
+            "bad_answer",
+            "foo\\(",
+        ),
+        (
+            {"candidates": [{"finishReason": "SAFETY", "finishMessage": "no"}]},
+            "refused",
+            "SAFETY: no",
+        ),
     ]
     async with Site(*(Act(body=body) for body, _, _ in bodies)) as site:
         model = ADAPTERS["gemini"]("m", model="model-1", url=site.gemini)
@@ -136,17 +279,32 @@ async def test_the_key_is_shown_nowhere(speaks: str, caplog: pytest.LogCaptureFi
     caplog.set_level(logging.DEBUG)
     asyncio.get_running_loop().set_debug(True)
     echo = {"error": {"message": f"You sent {KEY}, {KEY}!", "type": KEY, "code": KEY}}
-    acts = [Act(status=status, body=echo) for status in (400, 401, 429, 429, 429, 429, 500, 500, 500, 500)]
+    acts = [
+        Act(status=status, body=echo)
+        for status in (400, 401, 429, 429, 429, 429, 500, 500, 500, 500)
+    ]
     async with Site(*acts, Act(status=401, body=KEY.encode())) as site:
         shown: list[str] = []
-        model = ADAPTERS[speaks]("m", model="model-1", url=getattr(site, speaks), key=KEY, sleep=Pauses())
-        shown += [repr(model), str(model), repr(model.who), repr(vars(model)), str(list(model.__rich_repr__()))]
+        model = ADAPTERS[speaks](
+            "m", model="model-1", url=getattr(site, speaks), key=KEY, sleep=Pauses()
+        )
+        shown += [
+            repr(model),
+            str(model),
+            repr(model.who),
+            repr(vars(model)),
+            str(list(model.__rich_repr__())),
+        ]
         for _ in range(5):
             came: list[Any] = []
             with pytest.raises(ModelFailure) as caught:
                 await collect(model, came)
             shown += [repr(piece) for piece in came]
-            shown += [str(caught.value), repr(caught.value), "".join(traceback.format_exception(caught.value))]
+            shown += [
+                str(caught.value),
+                repr(caught.value),
+                "".join(traceback.format_exception(caught.value)),
+            ]
         await model.aclose()
     with pytest.raises(ValueError, match="printable") as wrong:
         ADAPTERS[speaks]("m", model="x", url="http://here", key=f"{KEY}\nX-Evil: 1")
@@ -156,7 +314,9 @@ async def test_the_key_is_shown_nowhere(speaks: str, caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize("speaks", list(ADAPTERS))
-@pytest.mark.parametrize("url", ["ftp://a", "here", "https://", "https://a:b@c", "https://a/?key=1", "https://a/#x"])
+@pytest.mark.parametrize(
+    "url", ["ftp://a", "here", "https://", "https://a:b@c", "https://a/?key=1", "https://a/#x"]
+)
 def test_addresses_that_cannot_be_used(speaks: str, url: str) -> None:
     """SEC-01: keys in addresses are refused, like what is no address."""
     with pytest.raises(ValueError, match="a model's url"):

@@ -33,13 +33,19 @@ def use(id: str = "c1", name: str = "weather", **more: Any) -> ToolUseContent:
 
 
 def result(*content: Any, id: str = "c1", **more: Any) -> ToolResultContent:
-    return ToolResultContent(tool_use_id=id, content=[TextContent(one) if isinstance(one, str) else one for one in content], **more)
+    return ToolResultContent(
+        tool_use_id=id,
+        content=[TextContent(one) if isinstance(one, str) else one for one in content],
+        **more,
+    )
 
 
 async def sent(speaks: str, params: Any, **more: Any) -> dict[str, Any]:
     """The body that goes out."""
     async with Site("Yes.") as site:
-        model = ADAPTERS[speaks]("m", model="model-1", url=getattr(site, speaks), **{"facts": SEEING, "key": KEY, **more})
+        model = ADAPTERS[speaks](
+            "m", model="model-1", url=getattr(site, speaks), **{"facts": SEEING, "key": KEY, **more}
+        )
         await heard(model, params)
         await model.aclose()
         return site.asked[0].body
@@ -48,7 +54,11 @@ async def sent(speaks: str, params: Any, **more: Any) -> dict[str, Any]:
 RICH = request(
     said("user", "Look: ", ImageContent(data=PIXEL, mime_type="image/png")),
     said("assistant", "I will.", use(), use("c2")),
-    said("user", result("Sunny.", ImageContent(data=PIXEL, mime_type="image/png")), result("No such city.", id="c2", is_error=True)),
+    said(
+        "user",
+        result("Sunny.", ImageContent(data=PIXEL, mime_type="image/png")),
+        result("No such city.", id="c2", is_error=True),
+    ),
     said("user", "And?"),
     system_prompt="Be brief.",
     temperature=0.5,
@@ -60,7 +70,14 @@ RICH = request(
 async def test_the_whole_of_a_request_to_openai() -> None:
     """SAM-08, HST-06: what a tool shows follows its text in a message of the user."""
     picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
-    calls = [{"id": id, "type": "function", "function": {"name": "weather", "arguments": '{"city":"Paris"}'}} for id in ("c1", "c2")]
+    calls = [
+        {
+            "id": id,
+            "type": "function",
+            "function": {"name": "weather", "arguments": '{"city":"Paris"}'},
+        }
+        for id in ("c1", "c2")
+    ]
     assert await sent("openai", RICH) == {
         "model": "model-1",
         "max_tokens": 100,
@@ -72,18 +89,30 @@ async def test_the_whole_of_a_request_to_openai() -> None:
         "tools": [
             {
                 "type": "function",
-                "function": {"name": "weather", "description": "Weather of a city.", "parameters": WEATHER.input_schema},
+                "function": {
+                    "name": "weather",
+                    "description": "Weather of a city.",
+                    "parameters": WEATHER.input_schema,
+                },
             }
         ],
         "messages": [
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": [{"type": "text", "text": "Look: "}, picture]},
             {"role": "assistant", "content": "I will.", "tool_calls": calls},
-            {"role": "tool", "tool_call_id": "c1", "content": "Sunny.\n[What is not text follows in the next message.]"},
+            {
+                "role": "tool",
+                "tool_call_id": "c1",
+                "content": "Sunny.\n[What is not text follows in the next message.]",
+            },
             {"role": "tool", "tool_call_id": "c2", "content": "[The call failed.]\nNo such city."},
             {
                 "role": "user",
-                "content": [{"type": "text", "text": "[From the results of the calls above:]"}, picture, {"type": "text", "text": "And?"}],
+                "content": [
+                    {"type": "text", "text": "[From the results of the calls above:]"},
+                    picture,
+                    {"type": "text", "text": "And?"},
+                ],
             },
         ],
     }
@@ -92,9 +121,21 @@ async def test_the_whole_of_a_request_to_openai() -> None:
 async def test_the_whole_of_a_request_to_anthropic() -> None:
     """HST-06: tools, system prompt and the last two times of the user are marked to be kept, so that the prefix is not paid for twice."""
     keep = {"cache_control": {"type": "ephemeral"}}
-    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
-    failed = {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "No such city."}], "is_error": True}
-    worked = {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "Sunny."}, picture]}
+    picture = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": PIXEL},
+    }
+    failed = {
+        "type": "tool_result",
+        "tool_use_id": "c2",
+        "content": [{"type": "text", "text": "No such city."}],
+        "is_error": True,
+    }
+    worked = {
+        "type": "tool_result",
+        "tool_use_id": "c1",
+        "content": [{"type": "text", "text": "Sunny."}, picture],
+    }
     body = await sent("anthropic", RICH)
     assert body == {
         "model": "model-1",
@@ -104,7 +145,14 @@ async def test_the_whole_of_a_request_to_anthropic() -> None:
         "stream": True,
         "system": [{"type": "text", "text": "Be brief.", **keep}],
         "tool_choice": {"type": "auto"},
-        "tools": [{"name": "weather", "description": "Weather of a city.", "input_schema": WEATHER.input_schema, **keep}],
+        "tools": [
+            {
+                "name": "weather",
+                "description": "Weather of a city.",
+                "input_schema": WEATHER.input_schema,
+                **keep,
+            }
+        ],
         "messages": [
             {"role": "user", "content": [{"type": "text", "text": "Look: "}, {**picture, **keep}]},
             {
@@ -132,7 +180,11 @@ async def test_the_whole_of_a_request_to_gemini() -> None:
         "tools": [
             {
                 "functionDeclarations": [
-                    {"name": "weather", "description": "Weather of a city.", "parametersJsonSchema": WEATHER.input_schema}
+                    {
+                        "name": "weather",
+                        "description": "Weather of a city.",
+                        "parametersJsonSchema": WEATHER.input_schema,
+                    }
                 ]
             }
         ],
@@ -142,8 +194,18 @@ async def test_the_whole_of_a_request_to_gemini() -> None:
             {
                 "role": "user",
                 "parts": [
-                    {"functionResponse": {"name": "weather", "response": {"output": "Sunny.\n[What is not text follows.]"}}},
-                    {"functionResponse": {"name": "weather", "response": {"error": "No such city."}}},
+                    {
+                        "functionResponse": {
+                            "name": "weather",
+                            "response": {"output": "Sunny.\n[What is not text follows.]"},
+                        }
+                    },
+                    {
+                        "functionResponse": {
+                            "name": "weather",
+                            "response": {"error": "No such city."},
+                        }
+                    },
                     {"text": "[From the result of weather:]"},
                     picture,
                     {"text": "And?"},
@@ -157,7 +219,11 @@ async def test_the_whole_of_a_request_to_gemini() -> None:
 @pytest.mark.parametrize("mode", ["auto", "required", "none"])
 async def test_tool_choice_in_the_words_of_each(speaks: str, mode: str) -> None:
     """SAM-16."""
-    words = {"openai": mode, "anthropic": {"required": "any"}.get(mode, mode), "gemini": {"required": "ANY"}.get(mode, mode.upper())}
+    words = {
+        "openai": mode,
+        "anthropic": {"required": "any"}.get(mode, mode),
+        "gemini": {"required": "ANY"}.get(mode, mode.upper()),
+    }
     async with Site("Yes.") as site:
         model = ADAPTERS[speaks]("m", model="model-1", url=getattr(site, speaks))
         try:
@@ -178,8 +244,14 @@ async def test_tool_choice_in_the_words_of_each(speaks: str, mode: str) -> None:
 @pytest.mark.parametrize(
     "block, words",
     [
-        (ImageContent(data=PIXEL, mime_type="image/png"), "A picture (image/png, 20 bytes) was left out: this model does not take any."),
-        (AudioContent(data=PIXEL, mime_type="audio/wav"), "A sound (audio/wav, 20 bytes) was left out: this model does not take any."),
+        (
+            ImageContent(data=PIXEL, mime_type="image/png"),
+            "A picture (image/png, 20 bytes) was left out: this model does not take any.",
+        ),
+        (
+            AudioContent(data=PIXEL, mime_type="audio/wav"),
+            "A sound (audio/wav, 20 bytes) was left out: this model does not take any.",
+        ),
         (UnknownContent(block={"type": "hologram"}), "Content of the kind hologram was left out"),
     ],
     ids=["image", "audio", "unknown"],
@@ -215,15 +287,34 @@ async def test_resources_of_results(speaks: str) -> None:
     blob = ResourceContents(uri="file:///a.bin", blob=PIXEL, mime_type="application/x-thing")
     picture = ResourceContents(uri="file:///a.png", blob=PIXEL, mime_type="image/png")
     content = [
-        ResourceLink(uri="file:///report.pdf", name="report", title="The report", mime_type="application/pdf", size=10),
-        EmbeddedResource(resource=ResourceContents(uri="file:///a.txt", text="inside", mime_type="text/plain")),
+        ResourceLink(
+            uri="file:///report.pdf",
+            name="report",
+            title="The report",
+            mime_type="application/pdf",
+            size=10,
+        ),
+        EmbeddedResource(
+            resource=ResourceContents(uri="file:///a.txt", text="inside", mime_type="text/plain")
+        ),
         EmbeddedResource(resource=blob),
         EmbeddedResource(resource=picture),
     ]
     uses = said("assistant", use(), use("c2"), use("c3"))
-    results = said("user", result(*content), result(id="c2", structured_content={"temperature": 21}), result(id="c3"))
+    results = said(
+        "user",
+        result(*content),
+        result(id="c2", structured_content={"temperature": 21}),
+        result(id="c3"),
+    )
     body = str(await sent(speaks, request(said("user", "Go"), uses, results)))
-    for words in ("The report, file:///report.pdf (application/pdf, 10 bytes)", "inside", "file:///a.bin", "was left out", PIXEL):
+    for words in (
+        "The report, file:///report.pdf (application/pdf, 10 bytes)",
+        "inside",
+        "file:///a.bin",
+        "was left out",
+        PIXEL,
+    ):
         assert words in body
     assert '{"temperature":21}' in body
     assert "The tool gave nothing." in body
@@ -232,8 +323,15 @@ async def test_resources_of_results(speaks: str) -> None:
 async def test_sound_and_documents() -> None:
     """SAM-11: sound where it is heard, documents where they are read."""
     sound = AudioContent(data=PIXEL, mime_type="audio/wav")
-    paper = EmbeddedResource(resource=ResourceContents(uri="file:///report.pdf", blob=PIXEL, mime_type="application/pdf"))
-    asked = request(said("user", "Go"), said("assistant", use()), said("user", result("Here", paper)), said("user", sound))
+    paper = EmbeddedResource(
+        resource=ResourceContents(uri="file:///report.pdf", blob=PIXEL, mime_type="application/pdf")
+    )
+    asked = request(
+        said("user", "Go"),
+        said("assistant", use()),
+        said("user", result("Here", paper)),
+        said("user", sound),
+    )
     parts = (await sent("openai", asked))["messages"][-1]["content"]
     assert {"type": "input_audio", "input_audio": {"data": PIXEL, "format": "wav"}} in parts
     inside = (await sent("anthropic", asked))["messages"][-1]["content"][0]["content"]
@@ -299,27 +397,49 @@ async def test_the_limit_of_words_is_kept() -> None:
     assert (await sent("openai", request(), facts=few))["max_tokens"] == 50
     assert (await sent("anthropic", request(max_tokens=7)))["max_tokens"] == 7
     assert (await sent("gemini", request(max_tokens=7)))["generationConfig"]["maxOutputTokens"] == 7
-    assert (await sent("openai", request(), output_name="max_completion_tokens"))["max_completion_tokens"] == 100
+    assert (await sent("openai", request(), output_name="max_completion_tokens"))[
+        "max_completion_tokens"
+    ] == 100
 
 
 async def test_what_is_put_over_a_request() -> None:
     """SAM-08: `extra` is heard last; Gemini's objects are put together."""
     assert (await sent("openai", request(), extra={"seed": 7, "max_tokens": 9}))["seed"] == 7
-    body = await sent("gemini", request(), extra={"generationConfig": {"topK": 3}, "safetySettings": []})
+    body = await sent(
+        "gemini", request(), extra={"generationConfig": {"topK": 3}, "safetySettings": []}
+    )
     assert body["generationConfig"] == {"maxOutputTokens": 100, "topK": 3}
     assert body["safetySettings"] == []
 
 
 async def test_parameters_that_a_model_does_not_take_are_left_out() -> None:
     """SAM-08: reasoning models refuse a temperature; it is asked once more without, and remembered."""
-    refusal = {"error": {"message": "Unsupported", "param": "temperature", "code": "unsupported_value", "type": "invalid_request_error"}}
-    limit = {"error": {"message": "Use 'max_completion_tokens'", "param": "max_tokens", "code": "unsupported_parameter"}}
+    refusal = {
+        "error": {
+            "message": "Unsupported",
+            "param": "temperature",
+            "code": "unsupported_value",
+            "type": "invalid_request_error",
+        }
+    }
+    limit = {
+        "error": {
+            "message": "Use 'max_completion_tokens'",
+            "param": "max_tokens",
+            "code": "unsupported_parameter",
+        }
+    }
     async with Site(Act(status=400, body=refusal), Act(status=400, body=limit), "Yes.") as site:
         model = ADAPTERS["openai"]("m", model="o9", url=site.openai)
         for _ in range(2):
             await heard(model, request(temperature=0.3))
         assert ["temperature" in asked.body for asked in site.asked] == [True, False, False, False]
-        assert ["max_completion_tokens" in asked.body for asked in site.asked] == [False, False, True, True]
+        assert ["max_completion_tokens" in asked.body for asked in site.asked] == [
+            False,
+            False,
+            True,
+            True,
+        ]
         await model.aclose()
 
 
@@ -336,14 +456,23 @@ async def test_thinking_of_anthropic_where_it_is_not_allowed() -> None:
 
 async def test_calls_without_tools_at_anthropic() -> None:
     """SAM-15: a conversation with calls is taken also where no tools are offered any more."""
-    body = await sent("anthropic", request(said("user", "Go"), said("assistant", use()), said("user", result("Sunny.")), tools=()))
+    body = await sent(
+        "anthropic",
+        request(
+            said("user", "Go"), said("assistant", use()), said("user", result("Sunny.")), tools=()
+        ),
+    )
     assert body["tools"][0]["name"] == "weather"
     assert body["tool_choice"] == {"type": "none"}
 
 
 async def test_calls_of_others_at_gemini_3() -> None:
     """SAM-21: where a signature is demanded, and another model made the call, the documented stand-in is sent with the first call."""
-    params = request(said("user", "Go"), said("assistant", use(), use("c2")), said("user", result("Sunny."), result("Rain.", id="c2")))
+    params = request(
+        said("user", "Go"),
+        said("assistant", use(), use("c2")),
+        said("user", result("Sunny."), result("Rain.", id="c2")),
+    )
     async with Site("Yes.") as site:
         model = ADAPTERS["gemini"]("m", model="models/gemini-3-pro", url=site.gemini)
         await heard(model, params)
@@ -364,7 +493,9 @@ async def test_calls_of_others_at_gemini_3() -> None:
 async def test_the_key_is_in_a_header(speaks: str, header: tuple[str, str], path: str) -> None:
     """SEC-01: never in a url; and a version where one is demanded."""
     async with Site("Yes.") as site:
-        model = ADAPTERS[speaks]("m", model="model-1", url=getattr(site, speaks), key=KEY, headers={"X-Team": "blue"})
+        model = ADAPTERS[speaks](
+            "m", model="model-1", url=getattr(site, speaks), key=KEY, headers={"X-Team": "blue"}
+        )
         await heard(model, request())
         [asked] = site.asked
         assert asked.headers[header[0]] == header[1]

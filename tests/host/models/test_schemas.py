@@ -33,11 +33,17 @@ FLIGHTS = {
 
 TREE = {
     "type": "object",
-    "properties": {"root": {"$ref": "#/$defs/node"}, "more": {"$ref": "#/$defs/node", "description": "Another."}},
+    "properties": {
+        "root": {"$ref": "#/$defs/node"},
+        "more": {"$ref": "#/$defs/node", "description": "Another."},
+    },
     "$defs": {
         "node": {
             "type": "object",
-            "properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/$defs/node"}}},
+            "properties": {
+                "name": {"type": "string"},
+                "children": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+            },
             "required": ["name"],
         }
     },
@@ -61,8 +67,17 @@ def test_json_schema_is_kept_where_it_is_taken(dialect: Any) -> None:
         "properties": {
             "a": {"$ref": "#/$defs/a"},
             "b": {"$ref": "#bee"},
-            "c": {"if": {"const": 1}, "then": {"type": "integer"}, "else": {"oneOf": [{"type": "string"}, {"type": "null"}]}},
-            "d": {"type": "object", "patternProperties": {"^x": {"type": "string"}}, "propertyNames": {"maxLength": 4}, "minProperties": 1},
+            "c": {
+                "if": {"const": 1},
+                "then": {"type": "integer"},
+                "else": {"oneOf": [{"type": "string"}, {"type": "null"}]},
+            },
+            "d": {
+                "type": "object",
+                "patternProperties": {"^x": {"type": "string"}},
+                "propertyNames": {"maxLength": 4},
+                "minProperties": 1,
+            },
         },
         "$defs": {
             "a": {"allOf": [{"type": "string"}, {"pattern": "^a"}]},
@@ -76,17 +91,33 @@ def test_references_are_written_out_for_gemini() -> None:
     """JSC-08: as deep as the bound; there anything is allowed, and it is said that something was lost."""
     made = compile(TREE, "gemini")
     assert "$ref" not in json.dumps(made.schema)
-    assert made.schema["properties"]["root"]["properties"]["children"]["items"]["properties"]["name"] == {"type": "string"}
+    assert made.schema["properties"]["root"]["properties"]["children"]["items"]["properties"][
+        "name"
+    ] == {"type": "string"}
     assert made.schema["properties"]["more"]["description"] == "Another."
     assert any("$ref" in lost for lost in made.lost)
-    document = {"root": {"name": "a", "children": [{"name": "b", "children": [{"name": "c", "children": [{"name": "d"}]}]}]}}
+    document = {
+        "root": {
+            "name": "a",
+            "children": [{"name": "b", "children": [{"name": "c", "children": [{"name": "d"}]}]}],
+        }
+    }
     assert validator(made.schema).is_valid(document)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_what_refers_elsewhere_is_anything(dialect: Any) -> None:
     """JSC-05: nothing is fetched; what is not in the schema is told as anything."""
-    made = compile({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}, "b": {"$ref": "#/$defs/none"}}}, dialect)
+    made = compile(
+        {
+            "type": "object",
+            "properties": {
+                "a": {"$ref": "https://example.com/a.json"},
+                "b": {"$ref": "#/$defs/none"},
+            },
+        },
+        dialect,
+    )
     assert made.schema["properties"] == {"a": {}, "b": {}}
     assert len(made.lost) == 2
 
@@ -99,8 +130,17 @@ def test_nothing_is_composed_at_the_root(dialect: Any) -> None:
             "type": "object",
             "properties": {"id": {"type": "string"}},
             "oneOf": [
-                {"properties": {"by": {"const": "name"}, "name": {"type": "string"}}, "required": ["name"]},
-                {"properties": {"by": {"const": "mail"}, "mail": {"type": "string", "format": "email"}}, "required": ["mail"]},
+                {
+                    "properties": {"by": {"const": "name"}, "name": {"type": "string"}},
+                    "required": ["name"],
+                },
+                {
+                    "properties": {
+                        "by": {"const": "mail"},
+                        "mail": {"type": "string", "format": "email"},
+                    },
+                    "required": ["mail"],
+                },
             ],
             "allOf": [{"properties": {"when": {"type": "string"}}, "required": ["when"]}],
             "not": {"required": ["forbidden"]},
@@ -143,9 +183,16 @@ def test_whatever_it_is_an_object_is_left(dialect: Any, schema: Any) -> None:
 
 def test_a_bomb_of_references_is_bounded() -> None:
     """JSC-08: references that double at each level end somewhere."""
-    bomb: dict[str, Any] = {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {}}
+    bomb: dict[str, Any] = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/d0"}},
+        "$defs": {},
+    }
     for level in range(30):
-        bomb["$defs"][f"d{level}"] = {"type": "object", "properties": {name: {"$ref": f"#/$defs/d{level + 1}"} for name in "xyz"}}
+        bomb["$defs"][f"d{level}"] = {
+            "type": "object",
+            "properties": {name: {"$ref": f"#/$defs/d{level + 1}"} for name in "xyz"},
+        }
     bomb["$defs"]["d30"] = {"type": "string"}
     made = compile(bomb, "gemini")
     assert len(json.dumps(made.schema)) < 300_000
@@ -158,24 +205,45 @@ def test_what_gemini_does_not_take_is_told() -> None:
         {
             "type": "object",
             "properties": {
-                "a": {"type": "string", "description": "A name", "pattern": "^[a-z]+$", "minLength": 2},
+                "a": {
+                    "type": "string",
+                    "description": "A name",
+                    "pattern": "^[a-z]+$",
+                    "minLength": 2,
+                },
                 "b": {"const": "x"},
                 "c": {"type": "number", "exclusiveMinimum": 0},
                 "d": {"enum": [True, None]},
-                "e": {"type": "object", "patternProperties": {"^x": {}}, "additionalProperties": False},
-                "f": {"allOf": [{"type": "object", "properties": {"g": {"type": "string"}}}, {"required": ["g"]}]},
+                "e": {
+                    "type": "object",
+                    "patternProperties": {"^x": {}},
+                    "additionalProperties": False,
+                },
+                "f": {
+                    "allOf": [
+                        {"type": "object", "properties": {"g": {"type": "string"}}},
+                        {"required": ["g"]},
+                    ]
+                },
                 "h": {"type": "array"},
             },
         },
         "gemini",
     )
     shown = made.schema["properties"]
-    assert shown["a"] == {"type": "string", "description": 'A name (pattern: "^[a-z]+$"; minLength: 2)'}
+    assert shown["a"] == {
+        "type": "string",
+        "description": 'A name (pattern: "^[a-z]+$"; minLength: 2)',
+    }
     assert shown["b"] == {"enum": ["x"]}
     assert shown["c"] == {"type": "number", "minimum": 0, "description": "(exclusiveMinimum: 0)"}
     assert "enum: [true,null]" in shown["d"]["description"]
     assert "additionalProperties" not in shown["e"]
-    assert shown["f"] == {"type": "object", "properties": {"g": {"type": "string"}}, "required": ["g"]}
+    assert shown["f"] == {
+        "type": "object",
+        "properties": {"g": {"type": "string"}},
+        "required": ["g"],
+    }
     assert shown["h"] == {"type": "array", "items": {}}
 
 
@@ -194,25 +262,45 @@ def test_names_that_anthropic_refuses_are_told() -> None:
     assert "additionalProperties" not in made
 
 
-TUPLES = {"prefixItems": [{"type": "string"}], "allOf": [{"prefixItems": [{}, {}], "items": {"type": "string"}}]}
+TUPLES = {
+    "prefixItems": [{"type": "string"}],
+    "allOf": [{"prefixItems": [{}, {}], "items": {"type": "string"}}],
+}
 SEEN = {"$ref": "#/$defs/x", "anyOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False}
 ALLOWED: dict[str, tuple[dict[str, Any], Any]] = {
     "tuples of different lengths": ({"properties": {"p": TUPLES}}, {"p": ["x", 1]}),
     "properties that only one of two variants has seen": (
-        {"properties": {"p": SEEN, "q": {"$ref": "#/none"}}, "$defs": {"x": {"anyOf": [{"properties": {"b": {}}}]}}},
+        {
+            "properties": {"p": SEEN, "q": {"$ref": "#/none"}},
+            "$defs": {"x": {"anyOf": [{"properties": {"b": {}}}]}},
+        },
         {"p": {"b": 1}},
     ),
     "patterns of two": (
-        {"patternProperties": {"^a": {}}, "allOf": [{"patternProperties": {"^a|^b": {}}, "additionalProperties": False}]},
+        {
+            "patternProperties": {"^a": {}},
+            "allOf": [{"patternProperties": {"^a|^b": {}}, "additionalProperties": False}],
+        },
         {"b": 1},
     ),
     "a variant with patterns": (
-        {"anyOf": [{"properties": {"a": {"type": "string"}}}, {"patternProperties": {"^a": {}}, "additionalProperties": False}]},
+        {
+            "anyOf": [
+                {"properties": {"a": {"type": "string"}}},
+                {"patternProperties": {"^a": {}}, "additionalProperties": False},
+            ]
+        },
         {"a": 1},
     ),
-    "a variant that says nothing": ({"anyOf": [{"properties": {"a": {"type": "string"}}, "required": ["b"]}, {}]}, {"a": 1}),
+    "a variant that says nothing": (
+        {"anyOf": [{"properties": {"a": {"type": "string"}}, "required": ["b"]}, {}]},
+        {"a": 1},
+    ),
     "a root that is meant again": ({"properties": {"a": {"$ref": "#"}}}, {"a": None}),
-    "a root that is meant again and changed": ({"properties": {"a": {"$ref": "#"}}, "not": {"required": ["b"]}}, {"a": {"a": {}}}),
+    "a root that is meant again and changed": (
+        {"properties": {"a": {"$ref": "#"}}, "not": {"required": ["b"]}},
+        {"a": {"a": {}}},
+    ),
     "what only a variant has seen": (
         {"anyOf": [{"allOf": [{"properties": {"a": {}}}]}], "unevaluatedProperties": False},
         {"a": 1},
@@ -226,7 +314,9 @@ def test_what_must_not_be_forbidden(case: str, dialect: Any) -> None:
     """JSC-09: where keywords lean on each other, losing one must not make another stricter."""
     schema, document = ALLOWED[case]
     original = {name: value for name, value in schema.items() if name != "properties"}
-    original["properties"] = {name: value for name, value in schema.get("properties", {}).items() if name != "q"}
+    original["properties"] = {
+        name: value for name, value in schema.get("properties", {}).items() if name != "q"
+    }
     assert validator(original).is_valid(document)
     assert validator(compile(schema, dialect).schema).is_valid(document)
 
@@ -275,7 +365,9 @@ def _schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(st.one_of(one), max_size=4).map(dict)
 
 
-SCHEMAS = st.recursive(st.booleans() | st.fixed_dictionaries({"type": TYPES}), _schemas, max_leaves=6)
+SCHEMAS = st.recursive(
+    st.booleans() | st.fixed_dictionaries({"type": TYPES}), _schemas, max_leaves=6
+)
 
 
 @settings(max_examples=150, deadline=None)
@@ -286,7 +378,9 @@ SCHEMAS = st.recursive(st.booleans() | st.fixed_dictionaries({"type": TYPES}), _
     documents=st.lists(st.dictionaries(NAMES, VALUES, max_size=4), min_size=1, max_size=8),
     dialect=st.sampled_from(DIALECTS),
 )
-def test_nothing_that_was_allowed_is_forbidden(root: Any, x: Any, y: Any, documents: list[Any], dialect: Any) -> None:
+def test_nothing_that_was_allowed_is_forbidden(
+    root: Any, x: Any, y: Any, documents: list[Any], dialect: Any
+) -> None:
     """JSC-09: what the original accepts the compiled one accepts, whatever was lost; and only keywords that are taken are left."""
     schema = {**root, "$defs": {"x": x, "y": y}}
     try:

@@ -10,13 +10,20 @@ from hypothesis import strategies as st
 
 from interlock.host.models.scripted import Scripted, call
 from interlock.host.models.seam import Delta, ModelFailure, Said, Usage
-from interlock.types import CreateMessageRequestParams, CreateMessageResult, TextContent, ToolUseContent
+from interlock.types import (
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    TextContent,
+    ToolUseContent,
+)
 from tests.host.models.asking import heard, request, said, text_of
 
 
 async def test_texts_and_calls() -> None:
     """SAM-05: text word by word, calls with ids of their own, the whole at the end, requests as they came."""
-    model = Scripted("Hello my friend.", ["I look.", call("weather", city="Paris"), call("weather", city="Rome")])
+    model = Scripted(
+        "Hello my friend.", ["I look.", call("weather", city="Paris"), call("weather", city="Rome")]
+    )
     first, second = request(), request(said("user", "And?"))
     deltas, last = await heard(model, first)
     assert [delta.text for delta in deltas] == ["Hello", " my", " friend."]
@@ -24,7 +31,10 @@ async def test_texts_and_calls() -> None:
     assert last.result.stop_reason == "endTurn"
     deltas, last = await heard(model, second)
     uses = [block for block in last.result.content if isinstance(block, ToolUseContent)]
-    assert [(use.name, use.input) for use in uses] == [("weather", {"city": "Paris"}), ("weather", {"city": "Rome"})]
+    assert [(use.name, use.input) for use in uses] == [
+        ("weather", {"city": "Paris"}),
+        ("weather", {"city": "Rome"}),
+    ]
     assert len({use.id for use in uses}) == 2
     assert last.result.stop_reason == "toolUse"
     assert model.requests == [first, second]
@@ -46,9 +56,16 @@ async def test_functions_results_and_failures() -> None:
     async def echo(params: CreateMessageRequestParams) -> str:
         return f"{len(params.messages)} messages"
 
-    whole = Said(CreateMessageResult(role="assistant", content=TextContent("So."), model="x", stop_reason="maxTokens"), Usage(input=3))
+    whole = Said(
+        CreateMessageResult(
+            role="assistant", content=TextContent("So."), model="x", stop_reason="maxTokens"
+        ),
+        Usage(input=3),
+    )
     failure = ModelFailure("Busy.", "overloaded")
-    model = Scripted(echo, whole, failure, lambda params: call("t", a=params.max_tokens), "Bye.", forever=True)
+    model = Scripted(
+        echo, whole, failure, lambda params: call("t", a=params.max_tokens), "Bye.", forever=True
+    )
     assert text_of((await heard(model, request()))[0]) == "1 messages"
     assert (await heard(model, request()))[1] is whole
     with pytest.raises(ModelFailure, match=r"Busy\."):

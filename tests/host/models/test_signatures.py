@@ -13,7 +13,13 @@ from tests.host.models.providers import Act, Site, event
 
 
 def piece(*parts: Any, stop: str = "") -> bytes:
-    return event({"candidates": [{"content": {"parts": list(parts)}} | ({"finishReason": stop} if stop else {})]})
+    return event(
+        {
+            "candidates": [
+                {"content": {"parts": list(parts)}} | ({"finishReason": stop} if stop else {})
+            ]
+        }
+    )
 
 
 async def test_signed_parts_of_gemini() -> None:
@@ -54,7 +60,12 @@ async def test_thinking_of_anthropic_stays_where_it_was() -> None:
     last = {"type": "thinking", "thinking": "Well.", "signature": "S2"}
     call = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}
     text = {"type": "text", "text": "I look."}
-    usage = {"input_tokens": 5, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 2, "output_tokens": 4}
+    usage = {
+        "input_tokens": 5,
+        "cache_creation_input_tokens": 3,
+        "cache_read_input_tokens": 2,
+        "output_tokens": 4,
+    }
     body = {
         "type": "message",
         "model": "model-1",
@@ -67,5 +78,12 @@ async def test_thinking_of_anthropic_stays_where_it_was() -> None:
         _, whole = await heard(model, request())
         assert whole.usage == Usage(input=10, output=4, kept=2)
         await heard(model, request(said("user", "Hi"), said("assistant", *whole.result.content)))
-        assert site.asked[-1].body["messages"][1]["content"] == [first, hidden, text, last, call, last]
+        assert site.asked[-1].body["messages"][1]["content"] == [
+            first,
+            hidden,
+            text,
+            last,
+            call,
+            last,
+        ]
         await model.aclose()

@@ -21,7 +21,13 @@ ORIGIN = "http://127.0.0.1:4711"
 def host_of(*answers: Any, log: Log | None = None, **servers: Server) -> Host:
     """A host over servers of this process and a model that says what it is told to."""
     entries = [Entry(id=name, command=("unused",)) for name in servers]
-    return Host(entries, models=[Scripted(*answers)], log=log, ask_to_start=False, hub={"target": lambda entry: servers[entry.id]})
+    return Host(
+        entries,
+        models=[Scripted(*answers)],
+        log=log,
+        ask_to_start=False,
+        hub={"target": lambda entry: servers[entry.id]},
+    )
 
 
 class Answer:
@@ -41,9 +47,16 @@ class Browser:
     def __init__(self, face: WebFace) -> None:
         self.face, self.cookies, self.csrf = face, dict[str, str](), ""
 
-    async def ask(self, method: str, target: str, body: bytes = b"", app: Any = None, **headers: str) -> Answer:
-        parts = urlsplit(target if target.startswith("/?token") or app is not None else self.face.place + target)
-        sent = {"host": urlsplit(ORIGIN).netloc, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    async def ask(
+        self, method: str, target: str, body: bytes = b"", app: Any = None, **headers: str
+    ) -> Answer:
+        parts = urlsplit(
+            target if target.startswith("/?token") or app is not None else self.face.place + target
+        )
+        sent = {
+            "host": urlsplit(ORIGIN).netloc,
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
         if self.cookies and "cookie" not in sent:
             sent["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         scope = {
@@ -63,7 +76,9 @@ class Browser:
         async def send(message: Any) -> None:
             if message["type"] == "http.response.start":
                 answer.status = message["status"]
-                answer.headers = {name.decode().lower(): value.decode() for name, value in message["headers"]}
+                answer.headers = {
+                    name.decode().lower(): value.decode() for name, value in message["headers"]
+                }
             else:
                 answer.body += message.get("body", b"")
 
@@ -77,7 +92,9 @@ class Browser:
         """Open the address that lets in once, and the page."""
         await self.ask("GET", self.face.entry.removeprefix(ORIGIN))
         page = await self.ask("GET", "/")
-        self.csrf = page.body.decode().partition('name="interlock-csrf" content="')[2].partition('"')[0]
+        self.csrf = (
+            page.body.decode().partition('name="interlock-csrf" content="')[2].partition('"')[0]
+        )
         return page
 
     async def act(self, act: str, **fields: Any) -> Any:

@@ -26,16 +26,38 @@ class Choices:
 
 def travel() -> Server:
     """Flights, a hotel that asks before it books, a model that is asked for the best flight; prompts and resources."""
-    server = Server("travel", "1.0.0", title="Travel", instructions="Search before you book. Prices are in euros.")
+    server = Server(
+        "travel",
+        "1.0.0",
+        title="Travel",
+        instructions="Search before you book. Prices are in euros.",
+    )
     server.gate = asyncio.Event()  # type: ignore[attr-defined]  # a test lets slow work go on
     server.likes = "Window seat. No early flights."  # type: ignore[attr-defined]  # and changes what a resource says
 
-    @server.tool(title="Search flights", annotations=ToolAnnotations(read_only_hint=True, open_world_hint=True))
-    async def search_flights(origin: str, destination: str, date: str, seats: int = 1) -> list[dict[str, str | float]]:
+    @server.tool(
+        title="Search flights",
+        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=True),
+    )
+    async def search_flights(
+        origin: str, destination: str, date: str, seats: int = 1
+    ) -> list[dict[str, str | float]]:
         """Search all airlines for flights on a day."""
         return [
-            {"flight": "VY 8301", "from": origin, "to": destination, "departs": f"{date} 08:15", "price": 129.5 * seats},
-            {"flight": "IB 6252", "from": origin, "to": destination, "departs": f"{date} 17:40", "price": 164.0 * seats},
+            {
+                "flight": "VY 8301",
+                "from": origin,
+                "to": destination,
+                "departs": f"{date} 08:15",
+                "price": 129.5 * seats,
+            },
+            {
+                "flight": "IB 6252",
+                "from": origin,
+                "to": destination,
+                "departs": f"{date} 17:40",
+                "price": 164.0 * seats,
+            },
         ]
 
     @server.tool(title="Book a hotel", annotations=ToolAnnotations(destructive_hint=True))
@@ -48,7 +70,9 @@ def travel() -> Server:
     async def find_best_flight(destination: str, ctx: Context) -> str:
         """Let a model choose among the flights."""
         said = await ctx.sample(
-            f"Which flight to {destination} is best: VY 8301 at 129 or IB 6252 at 164?", max_tokens=200, system="Answer in one line."
+            f"Which flight to {destination} is best: VY 8301 at 129 or IB 6252 at 164?",
+            max_tokens=200,
+            system="Answer in one line.",
         )
         answer = said.content[0] if isinstance(said.content, list) else said.content
         return f"The model says: {getattr(answer, 'text', answer)}"
@@ -65,7 +89,9 @@ def travel() -> Server:
         """A picture, and where more is."""
         return [
             Image(data=png(120)),
-            ResourceLink(uri="trips://history/barcelona-2023", name="barcelona-2023", title="Barcelona 2023"),
+            ResourceLink(
+                uri="trips://history/barcelona-2023", name="barcelona-2023", title="Barcelona 2023"
+            ),
             "Taken in May.",
         ]
 
@@ -83,7 +109,9 @@ def travel() -> Server:
     async def places(value: str) -> list[str]:
         return [city for city in CITIES if city.lower().startswith(value.lower())]
 
-    @server.resource("trips://history/barcelona-2023", title="Barcelona 2023", mime_type="application/json")
+    @server.resource(
+        "trips://history/barcelona-2023", title="Barcelona 2023", mime_type="application/json"
+    )
     def barcelona() -> dict[str, object]:
         """What was booked then."""
         return {"hotel": "Casa Gràcia", "nights": 6, "liked": ["beaches", "architecture", "food"]}
@@ -105,7 +133,9 @@ def weather() -> Server:
     """A template whose city completes."""
     server = Server("weather", title="Weather")
 
-    @server.resource("weather://forecast/{city}/{date}", title="Weather forecast", mime_type="application/json")
+    @server.resource(
+        "weather://forecast/{city}/{date}", title="Weather forecast", mime_type="application/json"
+    )
     def forecast(city: str, date: str) -> dict[str, object]:
         """The weather of a city on a day."""
         return {"city": city, "date": date, "high": 27, "sky": "clear"}

@@ -27,7 +27,9 @@ DESK, TELEPHONE = {"width": 1320, "height": 860}, {"width": 360, "height": 740}
 class Stage:
     """What a test holds: the host, its servers, its face, and pages of a browser."""
 
-    def __init__(self, host: Host, face: WebFace, servers: dict[str, Server], chromium: Any) -> None:
+    def __init__(
+        self, host: Host, face: WebFace, servers: dict[str, Server], chromium: Any
+    ) -> None:
         self.host, self.face, self.servers = host, face, servers
         self._chromium = chromium
         self._contexts: list[Any] = []
@@ -35,11 +37,20 @@ class Stage:
 
     async def page(self, *, size: dict[str, int] = DESK, dark: bool = False, **options: Any) -> Any:
         """A page of its own that has opened the host; whatever its console complains of is kept in `troubles`."""
-        context = await self._chromium.new_context(viewport=size, color_scheme="dark" if dark else "light", **options)
+        context = await self._chromium.new_context(
+            viewport=size, color_scheme="dark" if dark else "light", **options
+        )
         self._contexts.append(context)
         page = await context.new_page()
-        page.set_default_timeout(20_000)  # what is right takes a hundredth of it, but others may have the cores
-        page.on("console", lambda said: self.troubles.append(said.text) if said.type in ("error", "warning") else None)
+        page.set_default_timeout(
+            20_000
+        )  # what is right takes a hundredth of it, but others may have the cores
+        page.on(
+            "console",
+            lambda said: (
+                self.troubles.append(said.text) if said.type in ("error", "warning") else None
+            ),
+        )
         page.on("pageerror", lambda error: self.troubles.append(str(error)))
         page.on("dialog", lambda dialog: self.troubles.append(f"a dialog: {dialog.message}"))
         await page.goto(self.face.entry)
@@ -71,13 +82,19 @@ async def staged(
     **options: Any,
 ) -> AsyncIterator[Stage]:
     """A host whose model gives these answers; afterwards nothing of the page may have complained."""
-    made = {name: make() for name, make in (servers or {"travel": travel, "weather": weather}).items()}
+    made = {
+        name: make() for name, make in (servers or {"travel": travel, "weather": weather}).items()
+    }
     model = Scripted(*answers, name="planner", facts=Facts(remark=remark))
-    second = Scripted("VY 8301, it is cheaper.", name="second", facts=Facts(remark=""), forever=True)
+    second = Scripted(
+        "VY 8301, it is cheaper.", name="second", facts=Facts(remark=""), forever=True
+    )
     host = Host(made, models=[model, second], log=MemoryLog(), ask_to_start=False, **options)
     ready: asyncio.Future[WebFace] = asyncio.get_running_loop().create_future()
     async with host:
-        work = asyncio.create_task(serve(host, title="Interlock", demo=demo, on_ready=ready.set_result))
+        work = asyncio.create_task(
+            serve(host, title="Interlock", demo=demo, on_ready=ready.set_result)
+        )
         either: list[asyncio.Future[Any]] = [work, ready]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
@@ -108,7 +125,9 @@ async def say(page: Any, text: str) -> None:
 
 async def focus_on(page: Any, selector: str) -> None:
     """Wait until the focus is on, or in, what the selector names."""
-    await page.wait_for_function("selector => !!document.activeElement?.closest(selector)", arg=selector)
+    await page.wait_for_function(
+        "selector => !!document.activeElement?.closest(selector)", arg=selector
+    )
 
 
 def texts(lines: Sequence[str]) -> str:

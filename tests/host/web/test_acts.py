@@ -69,7 +69,11 @@ class Page:
 
     async def listen(self) -> None:
         async for piece in Feed(self.host, self.face._state, self.face._closing).stream():
-            told = msgspec.json.decode(piece.removeprefix(b"data: ")) if piece.startswith(b"data: ") else {"kind": ""}
+            told = (
+                msgspec.json.decode(piece.removeprefix(b"data: "))
+                if piece.startswith(b"data: ")
+                else {"kind": ""}
+            )
             if told["kind"] == "state":
                 self.states.append(told["state"])
             elif told["kind"] == "noted":
@@ -86,7 +90,11 @@ class Page:
 
     async def event(self, kind: str, place: int = 0) -> dict[str, Any]:
         """The event of a kind, the first one unless another place is wanted, once it is there."""
-        return await self.until(lambda: (found := [e for e in self.events if e["type"] == kind])[place:] and found[place])
+        return await self.until(
+            lambda: (
+                (found := [e for e in self.events if e["type"] == kind])[place:] and found[place]
+            )
+        )
 
 
 @asynccontextmanager
@@ -115,18 +123,41 @@ async def test_a_conversation_with_a_call_and_a_form() -> None:
             "buy",
             {"thing": "bread"},
         )
-        await it.browser.act("answer", question=question["id"], answer={"type": "decision", "allow": True})
+        await it.browser.act(
+            "answer", question=question["id"], answer={"type": "decision", "allow": True}
+        )
         form = (await it.event("asked", 1))["question"]
-        assert (form["type"], form["server"], form["message"], form["fields"][0]["kind"]) == ("form", "shop", "Buy bread?", "boolean")
+        assert (form["type"], form["server"], form["message"], form["fields"][0]["kind"]) == (
+            "form",
+            "shop",
+            "Buy bread?",
+            "boolean",
+        )
         content = {form["fields"][0]["name"]: True}
-        await it.browser.act("answer", question=form["id"], answer={"type": "filled", "action": "accept", "content": content})
+        await it.browser.act(
+            "answer",
+            question=form["id"],
+            answer={"type": "filled", "action": "accept", "content": content},
+        )
         assert (await it.event("callEnded"))["result"]["content"][0]["text"] == "bought bread"
         assert (await it.event("turnEnded"))["reason"] == "done"
-        await it.until(lambda: [s for s in it.states if s["sessions"] and not s["sessions"][0]["running"] and s["sessions"][0]["title"]])
+        await it.until(
+            lambda: [
+                s
+                for s in it.states
+                if s["sessions"] and not s["sessions"][0]["running"] and s["sessions"][0]["title"]
+            ]
+        )
         assert it.states[-1]["questions"] == []
         history = await it.browser.act("openSession", session=session)
-        assert [n["event"]["type"] for n in history["notes"]][:3] == ["sessionBegan", "personSaid", "modelAsked"]
-        again = await it.browser.tried("answer", question=form["id"], answer={"type": "filled", "action": "decline"})
+        assert [n["event"]["type"] for n in history["notes"]][:3] == [
+            "sessionBegan",
+            "personSaid",
+            "modelAsked",
+        ]
+        again = await it.browser.tried(
+            "answer", question=form["id"], answer={"type": "filled", "action": "decline"}
+        )
         assert again == {"ok": False, "words": "This question is no longer open."}
 
 
@@ -135,7 +166,11 @@ async def test_a_denial_with_a_reason_reaches_the_model() -> None:
         session = (await it.browser.act("newSession"))["session"]
         await it.browser.act("say", session=session, text="Buy bread")
         question = (await it.event("asked"))["question"]
-        await it.browser.act("answer", question=question["id"], answer={"type": "decision", "allow": False, "reason": "too dear"})
+        await it.browser.act(
+            "answer",
+            question=question["id"],
+            answer={"type": "decision", "allow": False, "reason": "too dear"},
+        )
         assert "too dear" in (await it.event("callDecided"))["why"]
         await it.event("turnEnded")
         assert "too dear" in str(it.host.sessions[session].messages[-2])
@@ -161,7 +196,9 @@ async def test_the_state_shows_what_there_is() -> None:
         assert server["tools"][0]["annotations"] == {"readOnlyHint": True}
         assert server["prompts"][0]["arguments"][0]["name"] == "meal"
         assert [resource["uri"] for resource in server["resources"]] == ["shop://list"]
-        assert [template["uriTemplate"] for template in server["templates"]] == ["shop://things/{name}"]
+        assert [template["uriTemplate"] for template in server["templates"]] == [
+            "shop://things/{name}"
+        ]
         assert "\u200b" not in server["instructions"]
         assert state["models"][0]["remark"]
 
@@ -169,17 +206,32 @@ async def test_the_state_shows_what_there_is() -> None:
 async def test_resources_prompts_and_completion() -> None:
     async with page("hi", "hello") as it:
         act = it.browser.act
-        assert (await act("read", server="shop", uri="shop://list"))["contents"][0]["text"] == "bread, milk"
+        assert (await act("read", server="shop", uri="shop://list"))["contents"][0][
+            "text"
+        ] == "bread, milk"
         found = await act(
-            "complete", server="shop", ref={"type": "ref/resource", "uri": "shop://things/{name}"}, argument="name", value="b"
+            "complete",
+            server="shop",
+            ref={"type": "ref/resource", "uri": "shop://things/{name}"},
+            argument="name",
+            value="b",
         )
         assert found["values"] == ["bread", "butter"]
-        assert (await act("expand", template="shop://things/{name}", values={"name": "a b"}))["uri"] == "shop://things/a%20b"
+        assert (await act("expand", template="shop://things/{name}", values={"name": "a b"}))[
+            "uri"
+        ] == "shop://things/a%20b"
         preview = await act("getPrompt", server="shop", name="shopping", arguments={"meal": "soup"})
         assert preview["messages"][0]["content"]["text"] == "What do I need for soup?"
         session = (await act("newSession"))["session"]
         attach = [{"server": "shop", "uri": "shop://list"}]
-        await act("prompt", session=session, server="shop", name="shopping", arguments={"meal": "soup"}, attach=attach)
+        await act(
+            "prompt",
+            session=session,
+            server="shop",
+            name="shopping",
+            arguments={"meal": "soup"},
+            attach=attach,
+        )
         said = await it.event("personSaid")
         assert (said["prompt"], said["attached"][0]["uri"]) == ("shopping", "shop://list")
         assert "bread, milk" in str(said["messages"])
@@ -203,7 +255,9 @@ async def test_resources_prompts_and_completion() -> None:
         ("callTool", {"session": "", "server": "none", "tool": "x"}, ""),
     ],
 )
-async def test_what_cannot_be_done_is_said(act: str, fields: dict[str, Any], words: str | None) -> None:
+async def test_what_cannot_be_done_is_said(
+    act: str, fields: dict[str, Any], words: str | None
+) -> None:
     async with page("hi") as it:
         answer = await it.browser.tried(act, **fields)
         assert answer["ok"] is (words is None)
@@ -216,14 +270,19 @@ async def test_saying_nothing_and_a_resource_that_is_not_there() -> None:
         session = (await it.browser.act("newSession"))["session"]
         assert not (await it.browser.tried("say", session=session, text="  "))["ok"]
         attach = [{"server": "shop", "uri": "shop://none"}]
-        assert "shop://none" in (await it.browser.tried("say", session=session, text="hi", attach=attach))["words"]
+        assert (
+            "shop://none"
+            in (await it.browser.tried("say", session=session, text="hi", attach=attach))["words"]
+        )
         assert it.host.sessions[session].messages == []
 
 
 async def test_roots_are_granted_and_taken_back(tmp_path: Path) -> None:
     async with page("hi") as it:
         await it.browser.act("grant", folder=str(tmp_path), server="shop")
-        assert await it.until(lambda: [s for s in it.states if s["roots"] == {"shop": [str(tmp_path)]}])
+        assert await it.until(
+            lambda: [s for s in it.states if s["roots"] == {"shop": [str(tmp_path)]}]
+        )
         assert [root.uri for root in it.host.roots_of("shop")] == [tmp_path.as_uri()]
         await it.browser.act("revoke", folder=str(tmp_path), server="shop")
         assert it.host.roots_of("shop") == []
@@ -234,7 +293,11 @@ async def test_rules_are_shown_and_forgotten() -> None:
         session = (await it.browser.act("newSession"))["session"]
         await it.browser.act("say", session=session, text="x")
         question = (await it.event("asked"))["question"]
-        await it.browser.act("answer", question=question["id"], answer={"type": "decision", "allow": False, "remember": "always"})
+        await it.browser.act(
+            "answer",
+            question=question["id"],
+            answer={"type": "decision", "allow": False, "remember": "always"},
+        )
         state = await it.until(lambda: [s for s in it.states if s["rules"]])
         assert (state[0]["rules"][0]["decision"], state[0]["rules"][0]["tool"]) == ("deny", "buy")
         await it.browser.act("forget", rule=0)
@@ -284,9 +347,13 @@ async def test_texts_of_servers_show_what_is_invisible_in_them() -> None:
         await it.browser.act("say", session=session, text="x")
         question = (await it.event("asked"))["question"]
         assert "\u202e" not in question["description"]
-        await it.browser.act("answer", question=question["id"], answer={"type": "decision", "allow": True})
+        await it.browser.act(
+            "answer", question=question["id"], answer={"type": "decision", "allow": True}
+        )
         assert "\u200b" not in (await it.event("callEnded"))["result"]["content"][0]["text"]
-        found = await it.browser.act("complete", server="odd", ref={"type": "ref/resource", "uri": "odd://{x}"}, argument="x")
+        found = await it.browser.act(
+            "complete", server="odd", ref={"type": "ref/resource", "uri": "odd://{x}"}, argument="x"
+        )
         assert found["values"] == ["a\u200bb"]
 
 
@@ -320,7 +387,9 @@ async def test_conversations_of_earlier_are_listed_and_go_on(tmp_path: Path) -> 
         closing.cancel()
         assert stream == []
         state = browser.face._state()
-        assert [(s["id"], s["title"], s["past"]) for s in state["sessions"]] == [(session.id, "the first question", True)]
+        assert [(s["id"], s["title"], s["past"]) for s in state["sessions"]] == [
+            (session.id, "the first question", True)
+        ]
         assert not (await browser.act("openSession", session=session.id))["live"]
         assert (await browser.act("resume", session=session.id))["session"] == session.id
         assert [s["past"] for s in browser.face._state()["sessions"]] == [False]

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from interlock import CallToolResult, Context, ResourceContents, Server, ToolAnnotations
 from interlock.host.app import Host
-from interlock.host.events import Answered, CallEnded, CallProposed, Noted, Notice, PersonSaid, ResourceRead, TurnEnded
+from interlock.host.events import (
+    Answered,
+    CallEnded,
+    CallProposed,
+    Noted,
+    Notice,
+    PersonSaid,
+    ResourceRead,
+    TurnEnded,
+)
 from interlock.host.models.scripted import Scripted
 from interlock.host.policy import Policy, Rule
 from interlock.host.questions import CallQuestion, Decision, Filled, UrlQuestion
@@ -44,7 +53,13 @@ SHOP = "ui://shop/list"
 
 
 @pytest.mark.parametrize(
-    "text", ["https://api.example.com", "https://*.example.com", "https://a.example:8443", "https://xn--bcher-kva.example"]
+    "text",
+    [
+        "https://api.example.com",
+        "https://*.example.com",
+        "https://a.example:8443",
+        "https://xn--bcher-kva.example",
+    ],
 )
 def test_origins_are_accepted(text: str) -> None:
     """One encrypted public origin, perhaps with all names below it (`APP-15`)."""
@@ -71,7 +86,12 @@ def test_what_is_no_origin_is_refused(text: str) -> None:
 
 def test_sockets_are_for_connecting_only() -> None:
     assert is_origin("wss://live.example.com", sockets=True)
-    csp, refused = accepted({"connectDomains": ["wss://live.example.com"], "resourceDomains": ["wss://live.example.com"]})
+    csp, refused = accepted(
+        {
+            "connectDomains": ["wss://live.example.com"],
+            "resourceDomains": ["wss://live.example.com"],
+        }
+    )
     assert csp == Csp(connect_domains=("wss://live.example.com",))
     assert refused == ("resourceDomains: 'wss://live.example.com'",)
 
@@ -96,7 +116,9 @@ def test_what_is_declared_oddly(declared: Any, refused: int) -> None:
 
 
 def test_so_many_domains_and_no_more() -> None:
-    csp, refused = accepted({"connectDomains": [f"https://h{n}.example" for n in range(MOST_DOMAINS + 3)]})
+    csp, refused = accepted(
+        {"connectDomains": [f"https://h{n}.example" for n in range(MOST_DOMAINS + 3)]}
+    )
     assert len(csp.connect_domains) == MOST_DOMAINS
     assert len(refused) == 3
 
@@ -148,7 +170,9 @@ def test_no_declaration_loosens_the_policy(csp: dict[str, list[str]]) -> None:
     found = directives(policy(accepted(csp)[0], ORIGIN))
     assert found.keys() == STRICT.keys()
     for name, value in found.items():
-        assert all(is_origin(each, sockets=True) for each in set(value.split()) - set(STRICT[name].split()))
+        assert all(
+            is_origin(each, sockets=True) for each in set(value.split()) - set(STRICT[name].split())
+        )
 
 
 def contents(**options: Any) -> ResourceContents:
@@ -165,10 +189,21 @@ def test_a_page_as_text_or_as_bytes() -> None:
         }
     }
     page = read_page(
-        SHOP, [contents(text=None, blob=base64.b64encode(PAGE.encode()).decode(), mime_type="text/html; Profile=mcp-app", meta=meta)]
+        SHOP,
+        [
+            contents(
+                text=None,
+                blob=base64.b64encode(PAGE.encode()).decode(),
+                mime_type="text/html; Profile=mcp-app",
+                meta=meta,
+            )
+        ],
     )
     assert (page.html, page.permissions, page.border) == (PAGE, ("camera",), False)
-    assert (page.csp, page.refused) == (Csp(connect_domains=("https://a.example",)), ("connectDomains: '*'",))
+    assert (page.csp, page.refused) == (
+        Csp(connect_domains=("https://a.example",)),
+        ("connectDomains: '*'",),
+    )
     assert read_page(SHOP, [contents(uri="ui://shop/other"), contents()]).html == PAGE
 
 
@@ -208,9 +243,13 @@ def test_where_a_tool_says_what_shows_it(meta: Any, uri: str) -> None:
 def shop(seen: list[Any]) -> Server:
     """A server with an app, tools that the app may call and one that it may not."""
     server = Server("shop")
-    wide = {"ui": {"csp": {"connectDomains": ["https://api.example.com", "https://127.0.0.1:4711"]}}}
+    wide = {
+        "ui": {"csp": {"connectDomains": ["https://api.example.com", "https://127.0.0.1:4711"]}}
+    }
 
-    @server.tool(annotations=ToolAnnotations(read_only_hint=True), meta={"ui": {"resourceUri": SHOP}})
+    @server.tool(
+        annotations=ToolAnnotations(read_only_hint=True), meta={"ui": {"resourceUri": SHOP}}
+    )
     async def offers(ctx: Context) -> str:
         """What there is."""
         seen.append(ctx.caller.capabilities.extensions)
@@ -271,7 +310,9 @@ class Person:
 class Table:
     """A host, its page, and what was told."""
 
-    def __init__(self, host: Host, face: WebFace, seen: list[Any], person: Person, model: Scripted) -> None:
+    def __init__(
+        self, host: Host, face: WebFace, seen: list[Any], person: Person, model: Scripted
+    ) -> None:
         self.host, self.face, self.seen, self.person, self.model = host, face, seen, person, model
         self.browser = Browser(face)
         self.events: list[Any] = []
@@ -287,7 +328,9 @@ class Table:
         async with asyncio.timeout(20):
             while True:
                 for event in self.events:
-                    if isinstance(event, kind) and all(getattr(event, name) == value for name, value in fields.items()):
+                    if isinstance(event, kind) and all(
+                        getattr(event, name) == value for name, value in fields.items()
+                    ):
                         return event
                 self._stirred.clear()
                 await self._stirred.wait()
@@ -295,7 +338,9 @@ class Table:
     async def open(self) -> tuple[str, Any]:
         """Begin a conversation and open the app in it."""
         session = (await self.browser.act("newSession"))["session"]
-        return session, await self.browser.act("appResource", server="shop", uri=SHOP, session=session)
+        return session, await self.browser.act(
+            "appResource", server="shop", uri=SHOP, session=session
+        )
 
 
 @pytest.fixture
@@ -304,9 +349,14 @@ async def table() -> AsyncIterator[Table]:
     model = Scripted("Yes.", forever=True)
     person = Person()
     rules = Policy(
-        [Rule(decision="allow", tool="put", arguments={"thing": "bread"}), Rule(decision="deny", tool="put", arguments={"thing": "wine"})]
+        [
+            Rule(decision="allow", tool="put", arguments={"thing": "bread"}),
+            Rule(decision="deny", tool="put", arguments={"thing": "wine"}),
+        ]
     )
-    async with Host({"shop": shop(seen), "other": other()}, models=[model], policy=rules, extensions=DECLARED) as host:
+    async with Host(
+        {"shop": shop(seen), "other": other()}, models=[model], policy=rules, extensions=DECLARED
+    ) as host:
         face = WebFace(host, origin=ORIGIN, apps_origin=APPS)
         host.desk.person = person
         made = Table(host, face, seen, person, model)
@@ -322,19 +372,38 @@ async def test_the_place_of_an_app(table: Table) -> None:
     path = opened["url"].removeprefix(APPS)
     answer = await table.browser.ask("GET", path, app=table.face.apart, host="127.0.0.1:4712")
     assert answer.status == 200
-    assert directives(answer.headers["content-security-policy"]) == {**STRICT, "connect-src": "https://api.example.com"}
-    for word in (b"interlock", PAGE.encode(), table.browser.csrf.encode(), *(value.encode() for value in table.browser.cookies.values())):
+    assert directives(answer.headers["content-security-policy"]) == {
+        **STRICT,
+        "connect-src": "https://api.example.com",
+    }
+    for word in (
+        b"interlock",
+        PAGE.encode(),
+        table.browser.csrf.encode(),
+        *(value.encode() for value in table.browser.cookies.values()),
+    ):
         assert word not in answer.body
     assert "set-cookie" not in answer.headers
     for target, host, status in [
         ("/app/" + "x" * 32, "127.0.0.1:4712", 404), ("/", "127.0.0.1:4712", 404), ("/static/main.js", "127.0.0.1:4712", 404),
         (path, "127.0.0.1:4711", 421), (path, "evil.example", 421), (path, "localhost:4712", 421), ("/proxy.js", "evil.example", 421),
     ]:  # fmt: skip
-        assert (await table.browser.ask("GET", target, app=table.face.apart, host=host)).status == status
-    assert (await table.browser.ask("POST", path, app=table.face.apart, host="127.0.0.1:4712")).status == 404
-    script = await table.browser.ask("GET", "/proxy.js", app=table.face.apart, host="127.0.0.1:4712")
-    assert (script.status, script.headers["content-type"].partition(";")[0]) == (200, "text/javascript")
-    assert (await table.browser.ask("GET", path)).status == 404  # it is no place of the first origin
+        assert (
+            await table.browser.ask("GET", target, app=table.face.apart, host=host)
+        ).status == status
+    assert (
+        await table.browser.ask("POST", path, app=table.face.apart, host="127.0.0.1:4712")
+    ).status == 404
+    script = await table.browser.ask(
+        "GET", "/proxy.js", app=table.face.apart, host="127.0.0.1:4712"
+    )
+    assert (script.status, script.headers["content-type"].partition(";")[0]) == (
+        200,
+        "text/javascript",
+    )
+    assert (
+        await table.browser.ask("GET", path)
+    ).status == 404  # it is no place of the first origin
 
 
 async def test_the_page_of_an_app(table: Table) -> None:
@@ -372,7 +441,9 @@ async def test_what_cannot_be_opened(table: Table, server: str, uri: str, words:
 async def test_only_a_host_with_a_page_declares_apps() -> None:
     """A server that starts once the page is there is told, without a word of whoever made the host (`APP-01`)."""
     seen: list[Any] = []
-    async with Host({"shop": shop(seen)}, models=[Scripted()], policy=Policy([Rule(decision="allow")])) as host:
+    async with Host(
+        {"shop": shop(seen)}, models=[Scripted()], policy=Policy([Rule(decision="allow")])
+    ) as host:
         assert (await host.link("shop").call("offers", {})).text == "bread"
         face = WebFace(host, origin=ORIGIN, apps_origin=APPS)
         await host.hub.restart("shop")
@@ -391,13 +462,22 @@ async def test_the_host_declares_apps(table: Table) -> None:
     assert (await table.until(CallProposed, call=call)).by == "person"
 
 
-@pytest.mark.parametrize("thing, result, error", [("bread", "bread is in", ""), ("wine", "", "deny")])
+@pytest.mark.parametrize(
+    "thing, result, error", [("bread", "bread is in", ""), ("wine", "", "deny")]
+)
 async def test_the_policy_holds_for_apps(table: Table, thing: str, result: str, error: str) -> None:
     """An app's call is told, judged by the rules, and asked about where they ask (`APP-30`)."""
     session, opened = await table.open()
-    call = (await table.browser.act("callTool", session=session, server="shop", tool="put", arguments={"thing": thing}, app=opened["app"]))[
-        "call"
-    ]
+    call = (
+        await table.browser.act(
+            "callTool",
+            session=session,
+            server="shop",
+            tool="put",
+            arguments={"thing": thing},
+            app=opened["app"],
+        )
+    )["call"]
     ended = await table.until(CallEnded, call=call)
     proposed = await table.until(CallProposed, call=call)
     assert (proposed.by, proposed.session) == ("app", session)
@@ -412,7 +492,14 @@ async def test_the_person_is_asked_for_apps(table: Table, allow: bool) -> None:
     session, opened = await table.open()
     table.person.answers.put_nowait(Decision(allow=allow))
     call = (
-        await table.browser.act("callTool", session=session, server="shop", tool="put", arguments={"thing": "milk"}, app=opened["app"])
+        await table.browser.act(
+            "callTool",
+            session=session,
+            server="shop",
+            tool="put",
+            arguments={"thing": "milk"},
+            app=opened["app"],
+        )
     )["call"]
     ended = await table.until(CallEnded, call=call)
     assert [type(question) for question in table.person.asked] == [CallQuestion]
@@ -435,7 +522,9 @@ async def test_what_an_app_may_not_call(table: Table, fields: dict[str, str], wo
     """Other servers' tools, hidden ones, and none at all for what is no app (`APP-08`, `APP-09`)."""
     session, opened = await table.open()
     before = len(table.events)
-    answer = await table.browser.tried("callTool", **{"session": session, "arguments": {}, "app": opened["app"], **fields})
+    answer = await table.browser.tried(
+        "callTool", **{"session": session, "arguments": {}, "app": opened["app"], **fields}
+    )
     assert not answer["ok"]
     assert words in answer["words"]
     assert len(table.events) == before  # nothing was proposed to anybody
@@ -445,7 +534,14 @@ async def test_an_app_has_so_many_calls_under_way(table: Table) -> None:
     """What is beyond that is refused; closing the app ends what waits (`APP-30`)."""
     session, opened = await table.open()
     calls = [
-        await table.browser.tried("callTool", session=session, server="shop", tool="put", arguments={"thing": str(n)}, app=opened["app"])
+        await table.browser.tried(
+            "callTool",
+            session=session,
+            server="shop",
+            tool="put",
+            arguments={"thing": str(n)},
+            app=opened["app"],
+        )
         for n in range(9)
     ]
     assert [call["ok"] for call in calls] == [True] * 8 + [False]
@@ -490,22 +586,36 @@ async def test_an_app_reads_its_own_server(table: Table) -> None:
     read = await table.browser.act("appRead", app=opened["app"], uri="shop://prices")
     assert read["contents"][0]["text"] == "bread 3"
     assert (await table.until(ResourceRead, uri="shop://prices")).by == "app"
-    assert not (await table.browser.tried("appRead", app=opened["app"], uri="other://anything"))["ok"]
+    assert not (await table.browser.tried("appRead", app=opened["app"], uri="other://anything"))[
+        "ok"
+    ]
 
 
 async def test_an_app_opens_a_page_by_asking(table: Table) -> None:
     """The person sees the whole address, one at a time; nothing but the web (`APP-29`)."""
     _, opened = await table.open()
     url = "https://pay.example.com/?order=1"
-    question = (await table.browser.act("appLink", app=opened["app"], url=url, call="c1"))["question"]
+    question = (await table.browser.act("appLink", app=opened["app"], url=url, call="c1"))[
+        "question"
+    ]
     refused = await table.browser.tried("appLink", app=opened["app"], url=url)
     assert "Another page" in refused["words"]
     table.person.answers.put_nowait(Filled(action="accept"))
     assert (await table.until(Answered, question=question)).answer == Filled(action="accept")
     asked = table.person.asked[0]
     assert isinstance(asked, UrlQuestion)
-    assert (asked.url, asked.host, asked.server, asked.call) == (url, "pay.example.com", "shop", "c1")
-    for bad in ("javascript:alert(1)", "file:///etc/passwd", "//x", "https://a.example/" + "x" * 9000):
+    assert (asked.url, asked.host, asked.server, asked.call) == (
+        url,
+        "pay.example.com",
+        "shop",
+        "c1",
+    )
+    for bad in (
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "//x",
+        "https://a.example/" + "x" * 9000,
+    ):
         assert not (await table.browser.tried("appLink", app=opened["app"], url=bad))["ok"]
 
 
@@ -514,7 +624,12 @@ async def test_what_an_app_shows_goes_with_what_is_said_next(table: Table) -> No
     session, opened = await table.open()
     app = opened["app"]
     for text in ("nothing yet", "the basket holds bread"):
-        await table.browser.act("appContext", app=app, content=[{"type": "text", "text": text}], structuredContent={"count": 1})
+        await table.browser.act(
+            "appContext",
+            app=app,
+            content=[{"type": "text", "text": text}],
+            structuredContent={"count": 1},
+        )
     await table.browser.act("say", session=session, text="What is in it?")
     said = await table.until(PersonSaid, session=session)
     first, last = said.messages[0].content
@@ -529,16 +644,26 @@ async def test_what_an_app_shows_goes_with_what_is_said_next(table: Table) -> No
     await table.until(TurnEnded, session=session)
     table.events.clear()
     await table.browser.act("say", session=session, text="And now?")
-    assert (await table.until(PersonSaid, session=session)).messages[0].content == [TextContent(text="And now?")]
+    assert (await table.until(PersonSaid, session=session)).messages[0].content == [
+        TextContent(text="And now?")
+    ]
 
 
 async def test_what_an_app_shows_has_bounds(table: Table) -> None:
     """Its size has, it can be taken back, and it needs a conversation."""
     session, opened = await table.open()
-    assert not (await table.browser.tried("appContext", app=opened["app"], content=[{"type": "text", "text": "x" * 70_000}]))["ok"]
-    await table.browser.act("appContext", app=opened["app"], content=[{"type": "text", "text": "x"}])
+    assert not (
+        await table.browser.tried(
+            "appContext", app=opened["app"], content=[{"type": "text", "text": "x" * 70_000}]
+        )
+    )["ok"]
+    await table.browser.act(
+        "appContext", app=opened["app"], content=[{"type": "text", "text": "x"}]
+    )
     await table.browser.act("appContext", app=opened["app"])
     await table.browser.act("say", session=session, text="Well?")
-    assert (await table.until(PersonSaid, session=session)).messages[0].content == [TextContent(text="Well?")]
+    assert (await table.until(PersonSaid, session=session)).messages[0].content == [
+        TextContent(text="Well?")
+    ]
     alone = await table.browser.act("appResource", server="shop", uri=SHOP)
     assert not (await table.browser.tried("appContext", app=alone["app"], content=[]))["ok"]

@@ -40,7 +40,9 @@ async def test_what_a_server_says_of_itself_does_not_fill_the_page() -> None:
 
 def test_a_result_of_any_size_is_shown_as_far_as_a_page_can() -> None:
     """All texts of a record together are bounded, and what is left out is told."""
-    result = CallToolResult(content=[TextContent(text="a" * MOST_SHOWN), TextContent(text="\u202e" * 100_000)])
+    result = CallToolResult(
+        content=[TextContent(text="a" * MOST_SHOWN), TextContent(text="\u202e" * 100_000)]
+    )
     first, second = plain(result)["content"]
     assert first["text"] == "a" * MOST_SHOWN
     assert second["text"] == " (… 100,000 more characters)"
@@ -52,7 +54,9 @@ def test_arguments_are_shown_whole() -> None:
     assert plain({"arguments": {"text": text}}) == {"arguments": {"text": text}}
 
 
-@pytest.mark.parametrize("session", ["a%0d%0aset-cookie:%20x=y", "a%22b", "%C3%A9", "a%00b", "a%0ab"])
+@pytest.mark.parametrize(
+    "session", ["a%0d%0aset-cookie:%20x=y", "a%22b", "%C3%A9", "a%00b", "a%0ab"]
+)
 async def test_the_name_of_a_conversation_writes_no_header(session: str) -> None:
     """An export is named after its conversation where that is a name."""
     async with host_of("hello") as host:
@@ -67,8 +71,13 @@ async def test_the_name_of_a_conversation_writes_no_header(session: str) -> None
 async def test_a_call_within_a_call_of_the_hosts_own_tools_is_refused() -> None:
     """`use_tool` uses tools of servers; of the host's own it reads resources, which is judged as ever (`HST-06`)."""
     log = MemoryLog()
-    nested = {"name": "interlock__use_tool", "arguments": {"name": "interlock__use_tool", "arguments": {}}}
-    async with host_of(call("interlock__use_tool", **nested), "done", log=log, one=Server("one")) as host:
+    nested = {
+        "name": "interlock__use_tool",
+        "arguments": {"name": "interlock__use_tool", "arguments": {}},
+    }
+    async with host_of(
+        call("interlock__use_tool", **nested), "done", log=log, one=Server("one")
+    ) as host:
         session = host.session()
         ended = await asyncio.wait_for(session.say("go"), 20)
         result = session.messages[2].content[0]  # type: ignore[index,union-attr]  # the result of the use
@@ -76,7 +85,10 @@ async def test_a_call_within_a_call_of_the_hosts_own_tools_is_refused() -> None:
     assert result.is_error
 
 
-@pytest.mark.parametrize("target", ["/api/events?token=", "/api/log.jsonl?token=", "/static/main.js?token=", "/api/act?token="])
+@pytest.mark.parametrize(
+    "target",
+    ["/api/events?token=", "/api/log.jsonl?token=", "/static/main.js?token=", "/api/act?token="],
+)
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
 async def test_the_token_opens_the_page_and_nothing_else(method: str, target: str) -> None:
     """With the right token, too, nothing but the page is to be had without the cookie (`SEC-01`)."""
@@ -85,7 +97,9 @@ async def test_the_token_opens_the_page_and_nothing_else(method: str, target: st
         token = face.entry.partition("token=")[2]
         for given in (token, "guess"):
             assert (await Browser(face).ask(method, target + given)).status == 401
-        assert (await Browser(face).ask("HEAD", f"/?token={token}")).status == 401  # a look ahead does not use it up
+        assert (
+            await Browser(face).ask("HEAD", f"/?token={token}")
+        ).status == 401  # a look ahead does not use it up
         assert (await Browser(face).ask("GET", f"/?token={token}")).status == 303
         face.close()
 
@@ -96,13 +110,21 @@ async def test_every_answer_says_that_it_is_nobody_elses() -> None:
         face = WebFace(host, origin=ORIGIN)
         browser = Browser(face)
         entered = await browser.ask("GET", face.entry.removeprefix(ORIGIN))
-        for answer in (entered, *[await browser.ask("GET", target) for target in ("/", "/static/main.js", "/api/log.jsonl")]):
+        for answer in (
+            entered,
+            *[
+                await browser.ask("GET", target)
+                for target in ("/", "/static/main.js", "/api/log.jsonl")
+            ],
+        ):
             assert answer.headers["referrer-policy"] == "no-referrer"
             assert answer.headers["cross-origin-opener-policy"] == "same-origin"
             assert answer.headers["cross-origin-resource-policy"] == "same-origin"
             assert answer.headers["cache-control"] == "no-store"
             assert answer.headers["x-content-type-options"] == "nosniff"
-            assert answer.headers["permissions-policy"] == "camera=(), microphone=(), geolocation=()"
+            assert (
+                answer.headers["permissions-policy"] == "camera=(), microphone=(), geolocation=()"
+            )
         face.close()
 
 
@@ -118,7 +140,13 @@ async def test_the_cookie_goes_to_no_other_port() -> None:
         # With the cookie, but at another path, nobody is let in.
         stolen = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
         outside = Browser(face)
-        for target in ("/", "/api/events", "/static/main.js", f"{face.place}x/api/events", face.place):
+        for target in (
+            "/",
+            "/api/events",
+            "/static/main.js",
+            f"{face.place}x/api/events",
+            face.place,
+        ):
             assert (await outside.ask("GET", target, cookie=stolen, app=face)).status == 401
         face.close()
         other.close()
@@ -127,7 +155,9 @@ async def test_the_cookie_goes_to_no_other_port() -> None:
 async def test_the_first_of_two_pages_that_answer_is_heard() -> None:
     """The second is told that the question is no longer open, and nothing fails (`TOL-24`)."""
     person = AtThePage()
-    asking = asyncio.create_task(person.answer(UrlQuestion(id="q1", message="", url="https://a.example/", host="a.example")))
+    asking = asyncio.create_task(
+        person.answer(UrlQuestion(id="q1", message="", url="https://a.example/", host="a.example"))
+    )
     await turns()
     assert person.settle("q1", Filled(action="decline"))
     assert not person.settle("q1", Filled(action="accept"))

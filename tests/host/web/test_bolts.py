@@ -31,19 +31,47 @@ async def test_the_address_lets_in_once(face: WebFace) -> None:
 
 
 async def test_the_cookie_is_kept_from_scripts_and_other_sites(face: WebFace) -> None:
-    cookie = (await Browser(face).ask("GET", face.entry.removeprefix(ORIGIN))).headers["set-cookie"].lower()
+    cookie = (
+        (await Browser(face).ask("GET", face.entry.removeprefix(ORIGIN)))
+        .headers["set-cookie"]
+        .lower()
+    )
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert "4711" in cookie.partition("=")[0]
 
 
-@pytest.mark.parametrize("target", ["/", "/api/events", "/api/log.jsonl", "/static/main.js", "/?token=", "/?token=guess", "/?token=%C3%A9"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/",
+        "/api/events",
+        "/api/log.jsonl",
+        "/static/main.js",
+        "/?token=",
+        "/?token=guess",
+        "/?token=%C3%A9",
+    ],
+)
 async def test_nothing_without_the_cookie(face: WebFace, target: str) -> None:
     assert (await Browser(face).ask("GET", target)).status == 401
-    assert (await Browser(face).ask("GET", target, cookie="interlock-host-4711=guess")).status == 401
+    assert (
+        await Browser(face).ask("GET", target, cookie="interlock-host-4711=guess")
+    ).status == 401
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:4711", "127.0.0.1", "127.0.0.1:80", "localhost:4711", "[::1]:4711", ""])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:4711",
+        "127.0.0.1",
+        "127.0.0.1:80",
+        "localhost:4711",
+        "[::1]:4711",
+        "",
+    ],
+)
 async def test_another_name_for_this_machine_is_refused(face: WebFace, host: str) -> None:
     """A page of another site whose name leads here (rebinding) gets nothing, with the cookie or without."""
     browser = Browser(face)
@@ -67,7 +95,9 @@ async def test_other_sites_may_not_use_it(face: WebFace, headers: dict[str, str]
     browser = Browser(face)
     await browser.enter()
     body = b'{"act":"newSession"}'
-    assert (await browser.ask("POST", "/api/act", body, x_interlock=browser.csrf, **headers)).status == 403
+    assert (
+        await browser.ask("POST", "/api/act", body, x_interlock=browser.csrf, **headers)
+    ).status == 403
     assert (await browser.ask("GET", "/api/log.jsonl", **headers)).status == 403
     assert face.host.sessions == {}
 
@@ -76,17 +106,26 @@ async def test_other_sites_may_not_use_it(face: WebFace, headers: dict[str, str]
 async def test_acts_need_the_token_of_our_page(face: WebFace, token: str) -> None:
     browser = Browser(face)
     await browser.enter()
-    answer = await browser.ask("POST", "/api/act", b'{"act":"newSession"}', origin=ORIGIN, x_interlock=token)
+    answer = await browser.ask(
+        "POST", "/api/act", b'{"act":"newSession"}', origin=ORIGIN, x_interlock=token
+    )
     assert answer.status == 403
     assert face.host.sessions == {}
     assert len(browser.csrf) > 20
-    assert (await browser.ask("POST", "/api/act", b'{"act":"newSession"}', origin=ORIGIN, x_interlock=browser.csrf)).json["ok"]
+    assert (
+        await browser.ask(
+            "POST", "/api/act", b'{"act":"newSession"}', origin=ORIGIN, x_interlock=browser.csrf
+        )
+    ).json["ok"]
 
 
 async def test_the_policy_for_content_is_strict(face: WebFace) -> None:
     browser = Browser(face)
     page = await browser.enter()
-    policy = {part.split()[0]: part.split()[1:] for part in page.headers["content-security-policy"].split("; ")}
+    policy = {
+        part.split()[0]: part.split()[1:]
+        for part in page.headers["content-security-policy"].split("; ")
+    }
     assert policy["default-src"] == ["'none'"]
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == ["'self'"]
     assert policy["frame-src"] == ["http://127.0.0.1:4712"]
@@ -100,7 +139,15 @@ async def test_the_policy_for_content_is_strict(face: WebFace) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static/", "/static/vendor/", "/nothing"]
+    "target",
+    [
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
+        "/static/",
+        "/static/vendor/",
+        "/nothing",
+    ],
 )
 async def test_only_the_pages_own_files(face: WebFace, target: str) -> None:
     browser = Browser(face)
@@ -110,7 +157,16 @@ async def test_only_the_pages_own_files(face: WebFace, target: str) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b'{"act":"nothing"}', b'{"act":"say"}', b'{"act":"newSession","more":1}', b'{"act":"cancel","session":3}', b"\xff"],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"act":"nothing"}',
+        b'{"act":"say"}',
+        b'{"act":"newSession","more":1}',
+        b'{"act":"cancel","session":3}',
+        b"\xff",
+    ],
 )
 async def test_what_is_no_act_is_refused_in_words(face: WebFace, body: bytes) -> None:
     browser = Browser(face)
@@ -123,7 +179,9 @@ async def test_what_is_no_act_is_refused_in_words(face: WebFace, body: bytes) ->
 async def test_too_much_at_once_is_refused(face: WebFace) -> None:
     browser = Browser(face)
     await browser.enter()
-    answer = await browser.ask("POST", "/api/act", b" " * (MOST_BODY + 1), origin=ORIGIN, x_interlock=browser.csrf)
+    answer = await browser.ask(
+        "POST", "/api/act", b" " * (MOST_BODY + 1), origin=ORIGIN, x_interlock=browser.csrf
+    )
     assert answer.status == 413
 
 

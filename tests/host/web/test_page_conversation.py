@@ -70,13 +70,18 @@ def session(stage: Stage) -> str:
 
 def person(session: str, text: str) -> PersonSaid:
     """What the person said."""
-    return PersonSaid(session=session, messages=(SamplingMessage(role="user", content=TextContent(text)),))
+    return PersonSaid(
+        session=session, messages=(SamplingMessage(role="user", content=TextContent(text)),)
+    )
 
 
 def said(session: str, text: str) -> ModelSaid:
     """What the model said."""
     return ModelSaid(
-        session=session, model="planner", step=1, result=CreateMessageResult(role="assistant", content=TextContent(text), model="planner")
+        session=session,
+        model="planner",
+        step=1,
+        result=CreateMessageResult(role="assistant", content=TextContent(text), model="planner"),
     )
 
 
@@ -98,7 +103,10 @@ async def test_enter_sends_and_shift_breaks_the_line(chromium: Any) -> None:
         assert (await field.bounding_box())["height"] > low
         await field.press("Enter")
         await page.get_by_text("Yes.").wait_for()
-        assert await page.get_by_role("article", name="You").locator("bdi").first.inner_text() == "first\nsecond"
+        assert (
+            await page.get_by_role("article", name="You").locator("bdi").first.inner_text()
+            == "first\nsecond"
+        )
         assert await field.input_value() == ""
         assert await page.title() == "Interlock"
 
@@ -188,7 +196,9 @@ async def test_a_thousand_pieces_leave_the_rest_alone(chromium: Any) -> None:
             stage.host.tell(said(at, f"answer {n}"))
         await opened(stage, page)
         await page.get_by_text("answer 29").wait_for()
-        stage.host.tell(ModelAsked(session=at, model="planner", step=1, messages=1, tools=0, tokens=1))
+        stage.host.tell(
+            ModelAsked(session=at, model="planner", step=1, messages=1, tools=0, tokens=1)
+        )
         await page.locator(".streaming").wait_for()
         await page.evaluate("""() => {
             const last = document.querySelector(".streaming").closest(".item");
@@ -197,7 +207,11 @@ async def test_a_thousand_pieces_leave_the_rest_alone(chromium: Any) -> None:
                 .observe(document.querySelector(".log-inner"), { subtree: true, childList: true, characterData: true, attributes: true });
         }""")
         for n in range(1000):
-            stage.host.tell(ModelSays(session=at, kind="text", text=f"word{n} " if n % 50 else f"\n\nparagraph{n} "))
+            stage.host.tell(
+                ModelSays(
+                    session=at, kind="text", text=f"word{n} " if n % 50 else f"\n\nparagraph{n} "
+                )
+            )
             if n % 25 == 0:
                 await asyncio.sleep(0)
         await page.get_by_text("word999").wait_for()
@@ -243,7 +257,11 @@ async def test_what_a_tool_gives_is_shown_by_its_kind(chromium: Any) -> None:
             ImageContent(data=GIF, mime_type="image/x-unheard-of"),
             AudioContent(data=WAV, mime_type="audio/wav"),
             ResourceLink(uri="trips://preferences", name="preferences", title="Preferences"),
-            EmbeddedResource(resource=ResourceContents(uri="mem://note", mime_type="text/plain", text="An embedded note")),
+            EmbeddedResource(
+                resource=ResourceContents(
+                    uri="mem://note", mime_type="text/plain", text="An embedded note"
+                )
+            ),
         ]
         stage.host.tell(
             CallProposed(
@@ -263,7 +281,10 @@ async def test_what_a_tool_gives_is_shown_by_its_kind(chromium: Any) -> None:
                 server="travel",
                 tool="x",
                 seconds=0.25,
-                result=CallToolResult(content=content, structured_content={"rows": [{"n": 1, "s": "x"}, {"n": 2, "s": "y"}]}),
+                result=CallToolResult(
+                    content=content,
+                    structured_content={"rows": [{"n": 1, "s": "x"}, {"n": 2, "s": "y"}]},
+                ),
             )
         )
         stage.host.tell(CallProposed(session=at, call="c2", name="nope__y", arguments={}))
@@ -271,7 +292,9 @@ async def test_what_a_tool_gives_is_shown_by_its_kind(chromium: Any) -> None:
         await opened(stage, page)
         card = page.get_by_role("article", name="Everything at once")
         await card.get_by_text("Plain words").wait_for()
-        assert await card.locator("img").evaluate("image => image.complete && image.naturalWidth") == 1
+        assert (
+            await card.locator("img").evaluate("image => image.complete && image.naturalWidth") == 1
+        )
         assert "cannot be shown" in await card.inner_text()
         assert (
             await card.locator("audio").evaluate(
@@ -284,11 +307,18 @@ async def test_what_a_tool_gives_is_shown_by_its_kind(chromium: Any) -> None:
         await card.get_by_text("mem://note").click()
         assert await card.get_by_text("An embedded note").is_visible()
         assert await card.get_by_role("cell").all_inner_texts() == ["1", "x", "2", "y"]
-        await card.get_by_role("group", name="How the result is shown").get_by_role("button", name="JSON").click()
+        await (
+            card.get_by_role("group", name="How the result is shown")
+            .get_by_role("button", name="JSON")
+            .click()
+        )
         assert '"rows": [' in await card.inner_text()
         await shot(page, "conversation-result")
         assert (
-            await page.get_by_role("article", name="nope__y").get_by_role("alert").locator("bdi").inner_text()
+            await page.get_by_role("article", name="nope__y")
+            .get_by_role("alert")
+            .locator("bdi")
+            .inner_text()
             == "There is no tool nope__y."
         )
 
@@ -325,7 +355,9 @@ async def test_the_page_comes_back_when_the_stream_breaks(chromium: Any) -> None
         stage.host.tell(said(at, "after"))
         await page.locator(".item .prose", has_text="after").wait_for()
         assert await page.locator(".item .prose").all_inner_texts() == ["meanwhile", "after"]
-        assert all("ERR_FAILED" in words for words in stage.troubles)  # what this test itself kept from the page
+        assert all(
+            "ERR_FAILED" in words for words in stage.troubles
+        )  # what this test itself kept from the page
         stage.troubles.clear()
 
 
@@ -344,9 +376,20 @@ async def test_notices_come_and_go(chromium: Any) -> None:
 async def test_an_earlier_conversation_is_shown_from_the_log(chromium: Any) -> None:
     """Read only, whole, with calls that never ended saying so."""
     async with staged(chromium) as stage:
-        stage.host.tell(SessionBegan(session="old", title="Long ago", model="planner", remark="An old remark."))
+        stage.host.tell(
+            SessionBegan(session="old", title="Long ago", model="planner", remark="An old remark.")
+        )
         stage.host.tell(person("old", "What was"))
-        stage.host.tell(CallProposed(session="old", call="c9", name="travel__x", server="travel", tool="x", title="Unfinished"))
+        stage.host.tell(
+            CallProposed(
+                session="old",
+                call="c9",
+                name="travel__x",
+                server="travel",
+                tool="x",
+                title="Unfinished",
+            )
+        )
         page = await stage.page()
         await page.goto(f"{stage.face.origin}{stage.face.place}/#old")
         await page.get_by_text("What was").wait_for()

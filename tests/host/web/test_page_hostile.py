@@ -69,7 +69,9 @@ def evil() -> Server:
     def prompt() -> str:
         return EVIL
 
-    @server.resource("evil://x/%3Cscript%3Ewindow.hit=1", title=EVIL, description=EVIL, mime_type="text/html")
+    @server.resource(
+        "evil://x/%3Cscript%3Ewindow.hit=1", title=EVIL, description=EVIL, mime_type="text/html"
+    )
     def page() -> str:
         return EVIL
 
@@ -88,7 +90,9 @@ async def calm(stage: Stage, page: Any) -> None:
         return places.flatMap(place => [...place.querySelectorAll("script:not([src='static/main.js']), iframe, object, embed, form[action], base, [onerror], [onload], [onmouseover], [style]:not(textarea), body style")].map(e => e.outerHTML));
     }""")
     assert found == []
-    links = await page.evaluate("""() => [...document.querySelectorAll("a[href]")].map(a => [a.protocol, a.rel])""")
+    links = await page.evaluate(
+        """() => [...document.querySelectorAll("a[href]")].map(a => [a.protocol, a.rel])"""
+    )
     assert all(protocol in ("https:", "http:", "mailto:") for protocol, _ in links)
     assert all(rel == "noopener noreferrer" for protocol, rel in links if protocol == "https:")
     assert stage.troubles == []
@@ -98,7 +102,14 @@ async def watched(stage: Stage) -> tuple[Any, list[str]]:
     """A page, and every request of it that is not to the host."""
     page = await stage.page()
     elsewhere: list[str] = []
-    page.on("request", lambda request: elsewhere.append(request.url) if not request.url.startswith((stage.face.origin, "data:")) else None)
+    page.on(
+        "request",
+        lambda request: (
+            elsewhere.append(request.url)
+            if not request.url.startswith((stage.face.origin, "data:"))
+            else None
+        ),
+    )
     return page, elsewhere
 
 
@@ -111,7 +122,9 @@ async def test_markdown_of_a_model_runs_nothing_and_loads_nothing(chromium: Any)
                 session=at,
                 model="planner",
                 step=1,
-                result=CreateMessageResult(role="assistant", content=TextContent(MARKDOWN), model="planner"),
+                result=CreateMessageResult(
+                    role="assistant", content=TextContent(MARKDOWN), model="planner"
+                ),
             )
         )
         await opened(stage, page)
@@ -120,7 +133,10 @@ async def test_markdown_of_a_model_runs_nothing_and_loads_nothing(chromium: Any)
         assert "<img src=x onerror=\"window.hit='img'\">" in await prose.inner_text()
         assert await prose.locator("img").count() == 0
         hrefs = await prose.locator("a").evaluate_all("all => all.map(a => a.href)")
-        assert hrefs == ["https://ok.example/%22onmouseover=%22window.hit=1", "https://tracker.example/pixel.png"]
+        assert hrefs == [
+            "https://ok.example/%22onmouseover=%22window.hit=1",
+            "https://tracker.example/pixel.png",
+        ]
         assert "⟨U+202E⟩" in await prose.inner_text()
         assert "\u202e" not in await page.content()
         await prose.get_by_role("link").first.hover()
@@ -164,8 +180,16 @@ async def test_every_text_of_a_result_is_a_text(chromium: Any) -> None:
         (page, elsewhere), at = await watched(stage), session(stage)
         content = [
             TextContent(EVIL),
-            TextContent('{"' + "<script>window.hit=1</script>" + '": "<img src=x onerror=window.hit=1>"}'),
-            ResourceLink(uri="javascript:window.hit=1", name=EVIL, title=EVIL, description=EVIL, mime_type=EVIL),
+            TextContent(
+                '{"' + "<script>window.hit=1</script>" + '": "<img src=x onerror=window.hit=1>"}'
+            ),
+            ResourceLink(
+                uri="javascript:window.hit=1",
+                name=EVIL,
+                title=EVIL,
+                description=EVIL,
+                mime_type=EVIL,
+            ),
             ImageContent(data='" onerror="window.hit=1', mime_type="image/png"),
             ImageContent(data="PHN2Zz4=", mime_type='image/svg+xml" onload="window.hit=1'),
         ]
@@ -186,7 +210,12 @@ async def test_every_text_of_a_result_is_a_text(chromium: Any) -> None:
                 server="travel",
                 tool=EVIL,
                 title=EVIL,
-                arguments={EVIL: EVIL, "__proto__": {"x": 1}, "constructor": {"prototype": 1}, "type": {"type": "b", "props": {}}},
+                arguments={
+                    EVIL: EVIL,
+                    "__proto__": {"x": 1},
+                    "constructor": {"prototype": 1},
+                    "type": {"type": "b", "props": {}},
+                },
             )
         )
         stage.host.tell(
@@ -196,12 +225,20 @@ async def test_every_text_of_a_result_is_a_text(chromium: Any) -> None:
                 server="travel",
                 tool=EVIL,
                 error=EVIL,
-                result=CallToolResult(content=content, structured_content={EVIL: [{EVIL: EVIL}], "toString": 1}, is_error=True),
+                result=CallToolResult(
+                    content=content,
+                    structured_content={EVIL: [{EVIL: EVIL}], "toString": 1},
+                    is_error=True,
+                ),
             )
         )
         await opened(stage, page)
         card = page.locator(".card")
-        await card.get_by_text("Result").or_(card.get_by_text("What the tool says went wrong")).first.wait_for()
+        await (
+            card.get_by_text("Result")
+            .or_(card.get_by_text("What the tool says went wrong"))
+            .first.wait_for()
+        )
         await calm(stage, page)
         await card.get_by_role("button", name="JSON").first.click()
         await shot(page, "hostile-result")
@@ -224,14 +261,45 @@ async def test_every_text_of_a_question_is_a_text(chromium: Any) -> None:
         "default": EVIL,
     }
     request = CreateMessageRequestParams(
-        messages=[SamplingMessage(role="user", content=TextContent(EVIL))], max_tokens=1, system_prompt=EVIL
+        messages=[SamplingMessage(role="user", content=TextContent(EVIL))],
+        max_tokens=1,
+        system_prompt=EVIL,
     )
     questions = [
         FormQuestion(id="1", server="travel", message=EVIL, fields=(field,), warnings=warnings),
-        UrlQuestion(id="2", server="travel", message=MARKDOWN, url=f"https://ok.example/{EVIL}", host="ok.example", warnings=warnings),
-        SampleQuestion(id="3", server="travel", request=request, model=EVIL, models={EVIL: EVIL}, warnings=warnings),
-        PinQuestion(id="4", server="travel", kind="tool", name=EVIL, was=EVIL, now=EVIL + "\n" + TURNED, warnings=warnings),
-        StartQuestion(id="5", server="travel", command=f"{EVIL} {TURNED}", source=EVIL, variables=(EVIL,), warnings=warnings),
+        UrlQuestion(
+            id="2",
+            server="travel",
+            message=MARKDOWN,
+            url=f"https://ok.example/{EVIL}",
+            host="ok.example",
+            warnings=warnings,
+        ),
+        SampleQuestion(
+            id="3",
+            server="travel",
+            request=request,
+            model=EVIL,
+            models={EVIL: EVIL},
+            warnings=warnings,
+        ),
+        PinQuestion(
+            id="4",
+            server="travel",
+            kind="tool",
+            name=EVIL,
+            was=EVIL,
+            now=EVIL + "\n" + TURNED,
+            warnings=warnings,
+        ),
+        StartQuestion(
+            id="5",
+            server="travel",
+            command=f"{EVIL} {TURNED}",
+            source=EVIL,
+            variables=(EVIL,),
+            warnings=warnings,
+        ),
         CallQuestion(
             id="6",
             server="travel",
@@ -254,7 +322,10 @@ async def test_every_text_of_a_question_is_a_text(chromium: Any) -> None:
             if isinstance(question, CallQuestion):
                 await page.keyboard.press("e")
                 await box.get_by_role("button", name="JSON").click()
-                assert r"safe\u202egpj.exe" in await box.get_by_label("Arguments as JSON").input_value()
+                assert (
+                    r"safe\u202egpj.exe"
+                    in await box.get_by_label("Arguments as JSON").input_value()
+                )
                 await calm(stage, page)
             task.cancel()  # it became moot
             await asyncio.gather(task, return_exceptions=True)

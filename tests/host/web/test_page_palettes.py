@@ -29,10 +29,14 @@ async def test_a_prompt_is_found_filled_in_and_used_by_keys_alone(chromium: Any)
         await page.get_by_text("A value is needed here.").wait_for()
         await page.keyboard.type("Bar")
         # What fitted the empty field may stand there for a moment.
-        await expect(page.locator(".suggestions li")).to_have_text(["Barcelona", "Barbados", "Bari"])
+        await expect(page.locator(".suggestions li")).to_have_text(
+            ["Barcelona", "Barbados", "Bari"]
+        )
         await shot(page, "palette-prompt")
         await page.keyboard.press("ArrowDown")
-        assert await field.get_attribute("aria-activedescendant") == await page.get_by_role("option", name="Barcelona").get_attribute("id")
+        assert await field.get_attribute("aria-activedescendant") == await page.get_by_role(
+            "option", name="Barcelona"
+        ).get_attribute("id")
         await page.keyboard.press("Enter")
         assert await field.input_value() == "Barcelona"
         await page.get_by_role("button", name="Preview").click()
@@ -54,18 +58,24 @@ async def test_suggestions_are_asked_for_once_where_one_types_quickly(chromium: 
         page.on(
             "request",
             lambda request: (
-                asked.append(request.post_data_json["value"]) if (request.post_data_json or {}).get("act") == "complete" else None
+                asked.append(request.post_data_json["value"])
+                if (request.post_data_json or {}).get("act") == "complete"
+                else None
             ),
         )
         await page.get_by_role("button", name="Plan a vacation").click()
         await focus_on(page, "[data-field=destination]")
         await page.clock.install(time=0)
-        await page.clock.pause_at(3_600_000)  # from here on time passes in the page as it is told to, however slow the machine is
+        await page.clock.pause_at(
+            3_600_000
+        )  # from here on time passes in the page as it is told to, however slow the machine is
         for key in "Barcel":
             await page.keyboard.press(key)
             await page.clock.run_for(50)
         await page.clock.resume()
-        await page.wait_for_function("() => document.querySelectorAll('.suggestions li').length === 1")
+        await page.wait_for_function(
+            "() => document.querySelectorAll('.suggestions li').length === 1"
+        )
         assert await page.get_by_role("option", name="Barcelona").is_visible()
         assert asked[-1] == "Barcel"
         assert not {"Ba", "Bar", "Barc", "Barce"} & set(asked)
@@ -97,11 +107,16 @@ async def test_resources_are_walked_looked_at_and_attached(chromium: Any) -> Non
         assert await tree.get_by_role("treeitem", name="Lisbon").count() == 0  # folded away
         await page.get_by_role("button", name="Attach 2").click()
         await focus_on(page, "#say")
-        assert await page.locator(".composer .chip-text").all_inner_texts() == ["Barcelona 2023", "Lisbon 2022"]
+        assert await page.locator(".composer .chip-text").all_inner_texts() == [
+            "Barcelona 2023",
+            "Lisbon 2022",
+        ]
         await page.get_by_role("button", name="Leave out Lisbon 2022").click()
         await say(page, "Read this")
         await page.get_by_text("I have read them.").wait_for()
-        assert [text.split() for text in await page.locator(".attachments summary").all_inner_texts()] == [["Barcelona", "2023", "travel"]]
+        assert [
+            text.split() for text in await page.locator(".attachments summary").all_inner_texts()
+        ] == [["Barcelona", "2023", "travel"]]
         assert "Casa Gràcia" in str(stage.host.models["planner"].requests[0].messages)  # type: ignore[attr-defined]  # the scripted model keeps what it is asked
 
 
@@ -170,7 +185,9 @@ async def test_the_focus_comes_back_where_it_was(chromium: Any) -> None:
         await page.get_by_role("dialog").wait_for()
         for _ in range(6):
             await page.keyboard.press("Tab")
-            assert await page.evaluate("document.activeElement === document.body || !!document.activeElement.closest('dialog')")
+            assert await page.evaluate(
+                "document.activeElement === document.body || !!document.activeElement.closest('dialog')"
+            )
         await page.keyboard.press("Escape")
         await focus_on(page, ".search-all")
 
@@ -180,14 +197,23 @@ async def test_a_resource_that_changes_is_read_again_while_it_is_looked_at(chrom
     async with staged(chromium) as stage:
         page = await stage.page()
         acts: list[str] = []
-        page.on("request", lambda request: acts.append(request.post_data_json["act"]) if request.url.endswith("/api/act") else None)
+        page.on(
+            "request",
+            lambda request: (
+                acts.append(request.post_data_json["act"])
+                if request.url.endswith("/api/act")
+                else None
+            ),
+        )
         await page.get_by_label("What you say").press("@")
         await page.get_by_role("treeitem", name="Preferences").click()
         await page.get_by_text("Window seat.").wait_for()
         stage.servers["travel"].likes = "Aisle seat."  # type: ignore[attr-defined]  # what this example server reads
         stage.host.tell(ResourceUpdated(server="travel", uri="trips://preferences"))
         await page.get_by_text("Aisle seat.").wait_for()
-        async with page.expect_request(lambda request: (request.post_data_json or {}).get("act") == "unwatch"):
+        async with page.expect_request(
+            lambda request: (request.post_data_json or {}).get("act") == "unwatch"
+        ):
             await page.keyboard.press("Escape")
         await page.get_by_role("dialog").wait_for(state="detached")
         assert [act for act in acts if act in ("watch", "unwatch")] == ["watch", "unwatch"]

@@ -26,8 +26,14 @@ async def test_a_server_shows_what_it_offers_and_says(chromium: Any) -> None:
         assert "ready" in await panel.inner_text()
         row = panel.get_by_role("listitem").filter(has_text="book_hotel")
         assert "may destroy" in await row.inner_text()
-        stage.host.tell(ServerSaid(server="travel", level="error", text="No connection to the airline", logger="net"))
-        line = panel.get_by_role("group", name="Log of travel").get_by_text("No connection to the airline")
+        stage.host.tell(
+            ServerSaid(
+                server="travel", level="error", text="No connection to the airline", logger="net"
+            )
+        )
+        line = panel.get_by_role("group", name="Log of travel").get_by_text(
+            "No connection to the airline"
+        )
         await line.wait_for()
         await shot(page, "panel-server")
         await panel.get_by_role("button", name="Call Search flights").click()
@@ -71,7 +77,9 @@ async def test_folders_are_granted_and_taken_back(chromium: Any, tmp_path: Path)
 async def test_rules_are_seen_and_forgotten(chromium: Any) -> None:
     """What an answer holds for later is listed in words, and can be let go of."""
     async with staged(chromium, call("travel__cancel", booking=3), "Over.") as stage:
-        stage.host.policy.remember(Rule(decision="deny", server="weather", tool="*", reason="not now"), "session")
+        stage.host.policy.remember(
+            Rule(decision="deny", server="weather", tool="*", reason="not now"), "session"
+        )
         page = await stage.page()
         await say(page, "Cancel it")
         await page.get_by_role("button", name="Always").click()
@@ -100,7 +108,9 @@ async def test_the_log_is_searched_read_and_taken_along(chromium: Any) -> None:
         assert "the needle" in await entries.first.inner_text()
         before = await entries.count()
         await panel.get_by_role("button", name="Older").click()
-        await page.wait_for_function("count => document.querySelectorAll('.entry').length > count", arg=before)
+        await page.wait_for_function(
+            "count => document.querySelectorAll('.entry').length > count", arg=before
+        )
         stage.host.tell(said(at, "fresh"))
         await panel.get_by_role("button", name="1 new entry").click()
         await panel.get_by_text("planner: fresh").wait_for()

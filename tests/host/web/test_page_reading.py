@@ -7,19 +7,33 @@ from typing import Any
 import pytest
 
 from interlock.host.questions import CallQuestion, Decision, SampledQuestion, SampleQuestion
-from interlock.types import CreateMessageRequestParams, CreateMessageResult, SamplingMessage, TextContent
+from interlock.types import (
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    SamplingMessage,
+    TextContent,
+)
 from tests.host.web.stage import DESK, TELEPHONE, say, shot, staged
 from tests.host.web.test_page_questions import SEARCH, armed, asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
-WHOM = {"anyOf": [{"type": "string", "maxLength": 20_000}, {"type": "array", "items": {"type": "string"}, "maxItems": 3}]}
+WHOM = {
+    "anyOf": [
+        {"type": "string", "maxLength": 20_000},
+        {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+    ]
+}
 LETTER = {
     "type": "object",
     "properties": {
         "to": {**WHOM, "description": "one address or several"},
         "place": {**WHOM},
-        "subject": {"type": "string", "maxLength": 900, "description": "what it is about, in one line"},
+        "subject": {
+            "type": "string",
+            "maxLength": 900,
+            "description": "what it is about, in one line",
+        },
         "from": {"type": "string", "minLength": 1, "maxLength": 20_000},
         "body": {"type": "string", "description": "the text"},
         "copies": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
@@ -28,7 +42,13 @@ LETTER = {
     },
     "required": ["to", "folder"],
 }
-GIVEN = {"to": "ann@example.com", "place": "Paris, France", "subject": "Hello", "body": "One\nTwo", "folder": None}
+GIVEN = {
+    "to": "ann@example.com",
+    "place": "Paris, France",
+    "subject": "Hello",
+    "body": "One\nTwo",
+    "folder": None,
+}
 
 
 async def test_a_prompt_takes_resources_along(chromium: Any) -> None:
@@ -37,7 +57,9 @@ async def test_a_prompt_takes_resources_along(chromium: Any) -> None:
         page = await stage.page()
         await page.get_by_role("button", name="Plan a vacation").click()
         prompt = page.get_by_role("dialog", name="Plan a vacation")
-        assert await prompt.locator("label", has_text="Duration").get_attribute("title") == "duration"
+        assert (
+            await prompt.locator("label", has_text="Duration").get_attribute("title") == "duration"
+        )
         await prompt.locator("[data-field=duration]").fill("5")
         await prompt.locator("[data-field=destination]").fill("Bari")
         await prompt.get_by_role("button", name="Attach resources").click()
@@ -71,38 +93,64 @@ async def test_arguments_are_written_as_people_write_them(chromium: Any) -> None
     async with staged(chromium) as stage:
         page = await stage.page()
         task = asked(
-            stage, CallQuestion(id="c1", server="travel", tool="send_mail", title="Send a mail", arguments=GIVEN, input_schema=LETTER)
+            stage,
+            CallQuestion(
+                id="c1",
+                server="travel",
+                tool="send_mail",
+                title="Send a mail",
+                arguments=GIVEN,
+                input_schema=LETTER,
+            ),
         )
         box = await armed(page)
         await page.keyboard.press("e")
         tags = "element => [element.localName, element.rows ?? 1]"
-        lines = {name: await box.locator(f"[data-field={name}]").evaluate(tags) for name in LETTER["properties"]}  # type: ignore[attr-defined]  # a dict
+        lines = {
+            name: await box.locator(f"[data-field={name}]").evaluate(tags)
+            for name in LETTER["properties"]
+        }  # type: ignore[attr-defined]  # a dict
         assert lines == {
-            **{name: ["input", 1] for name in ("to", "place", "subject", "copies", "folder", "code")},
+            **{
+                name: ["input", 1]
+                for name in ("to", "place", "subject", "copies", "folder", "code")
+            },
             "from": ["textarea", 1],
             "body": ["textarea", 4],
         }
-        assert await box.locator(".hint").all_inner_texts() == ["several with commas"] * 2 + ["at least 1"]
+        assert await box.locator(".hint").all_inner_texts() == ["several with commas"] * 2 + [
+            "at least 1"
+        ]
         await box.locator("[data-field=copies]").fill("0")
         await box.get_by_text("This must be at least 1.").wait_for()
         await box.locator("[data-field=copies]").fill("")
         await box.locator("[data-field=code]").fill("0123456789")
         await box.get_by_text("10 of at most 10 characters").wait_for()
-        await box.locator("[data-field=to]").fill('ann@example.com, "Lovelace, Ada" <ada@example.com>')
+        await box.locator("[data-field=to]").fill(
+            'ann@example.com, "Lovelace, Ada" <ada@example.com>'
+        )
         await shot(page, "arguments-as-written")
         await box.get_by_role("button", name="Allow once").click()
         answer = await task
         assert isinstance(answer, Decision)
-        assert answer.arguments == {**GIVEN, "to": ["ann@example.com", '"Lovelace, Ada" <ada@example.com>'], "code": "0123456789"}
+        assert answer.arguments == {
+            **GIVEN,
+            "to": ["ann@example.com", '"Lovelace, Ada" <ada@example.com>'],
+            "code": "0123456789",
+        }
 
 
 @pytest.mark.parametrize("size", [DESK, TELEPHONE])
-async def test_what_is_long_is_folded_and_the_answers_stay_in_view(chromium: Any, size: dict[str, int]) -> None:
+async def test_what_is_long_is_folded_and_the_answers_stay_in_view(
+    chromium: Any, size: dict[str, int]
+) -> None:
     """A long prompt, a long answer and long arguments: about twelve lines, all of it on demand, answers always at hand (`SAM-06`)."""
     from playwright.async_api import expect  # late: only these tests need it
 
     lines = "\n".join(f"- flight {number} at {number * 10}" for number in range(1, 48))
-    request = CreateMessageRequestParams(messages=[SamplingMessage(role="user", content=TextContent(lines))], max_tokens=200)
+    request = CreateMessageRequestParams(
+        messages=[SamplingMessage(role="user", content=TextContent(lines))], max_tokens=200
+    )
     result = CreateMessageResult(role="assistant", content=TextContent(lines), model="planner")
     async with staged(chromium, SEARCH, "Done.") as stage:
         page = await stage.page(size=size)
@@ -114,11 +162,26 @@ async def test_what_is_long_is_folded_and_the_answers_stay_in_view(chromium: Any
         await page.get_by_role("button", name="Allow once").click()
         await page.get_by_text("Done.").wait_for()
         for question, yes in (
-            (SampleQuestion(id="l1", session=conversation, server="travel", request=request, model="planner"), "Ask planner"),
-            (SampledQuestion(id="l2", session=conversation, server="travel", model="planner", result=result), "Give it"),
+            (
+                SampleQuestion(
+                    id="l1", session=conversation, server="travel", request=request, model="planner"
+                ),
+                "Ask planner",
+            ),
+            (
+                SampledQuestion(
+                    id="l2", session=conversation, server="travel", model="planner", result=result
+                ),
+                "Give it",
+            ),
             (
                 CallQuestion(
-                    id="l3", session=conversation, server="travel", tool="x", title="X", arguments={f"a{n}": str(n) for n in range(40)}
+                    id="l3",
+                    session=conversation,
+                    server="travel",
+                    tool="x",
+                    title="X",
+                    arguments={f"a{n}": str(n) for n in range(40)},
                 ),
                 "Allow once",
             ),
@@ -128,7 +191,9 @@ async def test_what_is_long_is_folded_and_the_answers_stay_in_view(chromium: Any
             await expect(box.get_by_role("heading").first).to_be_in_viewport()
             await expect(box.get_by_role("button", name=yes)).to_be_in_viewport(ratio=1)
             clamped = box.locator(".clamped-box").first
-            assert await clamped.evaluate("e => e.clientHeight < 320 && e.scrollHeight > e.clientHeight * 2")
+            assert await clamped.evaluate(
+                "e => e.clientHeight < 320 && e.scrollHeight > e.clientHeight * 2"
+            )
             await shot(page, f"long-{question.id}-{size['width']}")
             await box.get_by_role("button", name="Show all").first.click()
             assert await clamped.evaluate("e => e.scrollHeight === e.clientHeight")
@@ -149,9 +214,20 @@ async def test_what_was_stopped_says_so(chromium: Any) -> None:
         await page.keyboard.press("Escape")
         await page.get_by_text("You stopped it.").wait_for()
         card = page.get_by_role("article", name="Search flights")
-        await card.get_by_text("Stopped before you answered: May Search flights of travel be called?").wait_for()
+        await card.get_by_text(
+            "Stopped before you answered: May Search flights of travel be called?"
+        ).wait_for()
         assert await card.locator(".card-state").inner_text() == "Stopped"
-        task = asked(stage, CallQuestion(id="w1", server="travel", tool="book", title="Book", why="A rule asks: it costs money."))
+        task = asked(
+            stage,
+            CallQuestion(
+                id="w1",
+                server="travel",
+                tool="book",
+                title="Book",
+                why="A rule asks: it costs money.",
+            ),
+        )
         box = await armed(page)
         assert "A rule asks: it costs money." in await box.inner_text()
         await box.get_by_role("button", name="Deny").click()
@@ -168,5 +244,7 @@ async def test_a_page_that_is_not_let_in_any_more_says_what_to_do(chromium: Any)
         await page.get_by_text("You are not let in here").first.wait_for()
         stage.face._closing.clear()
         assert await page.get_by_role("alert").get_by_text("Ctrl+C").is_visible()
-        assert all("401" in words for words in stage.troubles)  # the refusals that this test has brought about
+        assert all(
+            "401" in words for words in stage.troubles
+        )  # the refusals that this test has brought about
         stage.troubles.clear()

@@ -15,7 +15,9 @@ async def test_answers_are_sent_at_once() -> None:
     accepted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def met(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        accepted.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        accepted.set_result(
+            writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        )
         writer.close()
 
     sock = listening_socket("127.0.0.1", 0)

@@ -15,7 +15,11 @@ from scripts.vendor import Different, rewritten
 
 STATIC = Path(str(resources.files("interlock.host.web") / "static"))
 RECORD = json.loads((STATIC / "vendor" / "vendor.json").read_text(encoding="utf-8"))
-FILES = {name: entry for package in RECORD["packages"].values() for name, entry in package["files"].items()}
+FILES = {
+    name: entry
+    for package in RECORD["packages"].values()
+    for name, entry in package["files"].items()
+}
 OURS = sorted(STATIC.glob("*.js"))
 # What turns text into elements or code. Cut in two, so that this file may be searched like any other.
 MARKUP = (
@@ -37,7 +41,10 @@ MARKUP = (
 def test_a_vendored_file_is_what_was_recorded(name: str) -> None:
     """Its digest, without any network."""
     data = (STATIC / "vendor" / name).read_bytes()
-    assert "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode() == FILES[name]["digest"]
+    assert (
+        "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
+        == FILES[name]["digest"]
+    )
 
 
 def test_nothing_else_lies_beside_them() -> None:
@@ -50,11 +57,15 @@ def test_nothing_else_lies_beside_them() -> None:
         assert [file for file in package["files"] if file.endswith(".LICENSE")]
 
 
-@pytest.mark.parametrize("path", [*OURS, *sorted((STATIC / "vendor").glob("*.js"))], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [*OURS, *sorted((STATIC / "vendor").glob("*.js"))], ids=lambda path: path.name
+)
 def test_modules_import_only_what_lies_here(path: Path) -> None:
     """Paths from where the module lies, to files that are there: no bare name, no other host."""
     text = path.read_text(encoding="utf-8")
-    for _, found in re.findall(r"""(?:\bfrom\s*|^import\s*)(["'])([^"'\s<>$]+)\1""", text, re.MULTILINE):
+    for _, found in re.findall(
+        r"""(?:\bfrom\s*|^import\s*)(["'])([^"'\s<>$]+)\1""", text, re.MULTILINE
+    ):
         assert found.startswith("./"), found
         assert (path.parent / found).is_file(), found
     assert "sourceMapping" + "URL" not in text
@@ -79,7 +90,13 @@ def test_the_page_itself_has_nothing_inline() -> None:
 def test_imports_are_rewritten() -> None:
     """Bare names become paths, what points at a source map goes, and a name that is not here is refused."""
     places = {"preact": "preact.js", "preact/hooks": "hooks.js"}
-    text = 'import{h as t}from"preact";import "preact/hooks";export * from \'./own.js\';\n//# source' + "MappingURL=x.map\n"
-    assert rewritten(text, places, "signals.js") == 'import{h as t}from"./preact.js";import "./hooks.js";export * from \'./own.js\';\n'
+    text = (
+        'import{h as t}from"preact";import "preact/hooks";export * from \'./own.js\';\n//# source'
+        + "MappingURL=x.map\n"
+    )
+    assert (
+        rewritten(text, places, "signals.js")
+        == 'import{h as t}from"./preact.js";import "./hooks.js";export * from \'./own.js\';\n'
+    )
     with pytest.raises(Different, match="left-pad"):
         rewritten('import x from "left-pad"', places, "signals.js")

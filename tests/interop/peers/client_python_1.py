@@ -25,7 +25,9 @@ async def sample(context: Any, params: Any) -> Any:
     if not answer:
         return REFUSED
     several = isinstance(answer["content"], list)
-    return (types.CreateMessageResultWithTools if several else types.CreateMessageResult).model_validate(answer)
+    return (
+        types.CreateMessageResultWithTools if several else types.CreateMessageResult
+    ).model_validate(answer)
 
 
 async def roots(context: Any) -> Any:
@@ -39,11 +41,19 @@ async def log(params: Any) -> None:
 async def hear(message: Any) -> None:
     if isinstance(message, Exception):
         steps.hear("exception", {"words": repr(message)})
-    elif isinstance(message, types.ServerNotification) and message.root.method != "notifications/message":
+    elif (
+        isinstance(message, types.ServerNotification)
+        and message.root.method != "notifications/message"
+    ):
         steps.hear(message.root.method, message.root.params)
 
 
-async def call(client: ClientSession, name: str, arguments: dict[str, Any] | None = None, progress: bool = False) -> Any:
+async def call(
+    client: ClientSession,
+    name: str,
+    arguments: dict[str, Any] | None = None,
+    progress: bool = False,
+) -> Any:
     """Call a tool; with `progress`, return what it reported too."""
     reported: list[Any] = []
 
@@ -64,13 +74,19 @@ async def call_and_cancel(client: ClientSession, name: str) -> str:
 
         await client.call_tool(name, progress_callback=report)
     params = types.CancelledNotificationParams(requestId=id, reason="no longer wanted")
-    await client.send_notification(types.ClientNotification(types.CancelledNotification(params=params)))
+    await client.send_notification(
+        types.ClientNotification(types.CancelledNotification(params=params))
+    )
     return "given up" if scope.cancelled_caught else "answered"
 
 
-async def complete(client: ClientSession, argument: str, value: str, prompt: str = "", template: str = "") -> Any:
+async def complete(
+    client: ClientSession, argument: str, value: str, prompt: str = "", template: str = ""
+) -> Any:
     prompt_ref = types.PromptReference(type="ref/prompt", name=prompt)
-    ref = prompt_ref if prompt else types.ResourceTemplateReference(type="ref/resource", uri=template)
+    ref = (
+        prompt_ref if prompt else types.ResourceTemplateReference(type="ref/resource", uri=template)
+    )
     return await client.complete(ref, {"name": argument, "value": value})
 
 
@@ -97,7 +113,9 @@ def road(first: dict[str, Any]) -> Any:
     if "command" in first:
         command, *arguments = first["command"]
         return stdio_client(StdioServerParameters(command=command, args=arguments))
-    return sse_client(first["url"]) if first["road"] == "sse" else streamable_http_client(first["url"])
+    return (
+        sse_client(first["url"]) if first["road"] == "sse" else streamable_http_client(first["url"])
+    )
 
 
 async def main() -> None:
@@ -119,7 +137,11 @@ async def main() -> None:
 
         async def do(what: str, given: dict[str, Any]) -> Any:
             if what == "who":
-                who = {"revision": opened.protocolVersion, "server": plain(opened.serverInfo), "instructions": opened.instructions}
+                who = {
+                    "revision": opened.protocolVersion,
+                    "server": plain(opened.serverInfo),
+                    "instructions": opened.instructions,
+                }
                 return {**who, "capabilities": plain(opened.capabilities)}
             return await DO[what](client, **given)
 

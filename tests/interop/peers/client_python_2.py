@@ -22,7 +22,10 @@ from steps import Steps, plain
 
 warnings.simplefilter("ignore")  # what 2026-07-28 deprecates is still part of the older revisions
 
-METHODS = {ResourceUpdated: "notifications/resources/updated", ToolsListChanged: "notifications/tools/list_changed"}
+METHODS = {
+    ResourceUpdated: "notifications/resources/updated",
+    ToolsListChanged: "notifications/tools/list_changed",
+}
 
 steps = Steps()
 REFUSED = ErrorData(code=-1, message="User rejected the request")
@@ -37,7 +40,9 @@ async def sample(context: Any, params: Any) -> Any:
     answer = steps.answer("sampling/createMessage", params)
     if not answer:
         return REFUSED
-    return (CreateMessageResultWithTools if isinstance(answer["content"], list) else CreateMessageResult).model_validate(answer)
+    return (
+        CreateMessageResultWithTools if isinstance(answer["content"], list) else CreateMessageResult
+    ).model_validate(answer)
 
 
 async def roots(context: Any) -> Any:
@@ -55,7 +60,9 @@ async def hear(message: Any) -> None:
         steps.hear(message.method, message.params)
 
 
-async def call(client: Client, name: str, arguments: dict[str, Any] | None = None, progress: bool = False) -> Any:
+async def call(
+    client: Client, name: str, arguments: dict[str, Any] | None = None, progress: bool = False
+) -> Any:
     """Call a tool; with `progress`, return what it reported too."""
     reported: list[Any] = []
 
@@ -88,7 +95,9 @@ async def listen(client: Client, wanted: dict[str, Any], tools: list[str]) -> An
         return {"honored": plain(subscription.honored), "events": events}
 
 
-async def complete(client: Client, argument: str, value: str, prompt: str = "", template: str = "") -> Any:
+async def complete(
+    client: Client, argument: str, value: str, prompt: str = "", template: str = ""
+) -> Any:
     ref = PromptReference(name=prompt) if prompt else ResourceTemplateReference(uri=template)
     return await client.complete(ref, {"name": argument, "value": value})
 
@@ -137,7 +146,11 @@ async def main() -> None:
         async def do(what: str, given: dict[str, Any]) -> Any:
             if what == "who":
                 capabilities = plain(client.server_capabilities)
-                who = {"revision": client.protocol_version, "server": plain(client.server_info), "instructions": client.instructions}
+                who = {
+                    "revision": client.protocol_version,
+                    "server": plain(client.server_info),
+                    "instructions": client.instructions,
+                }
                 return {**who, "capabilities": capabilities}
             return await DO[what](client, **given)
 

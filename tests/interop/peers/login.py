@@ -38,7 +38,9 @@ class Browser:
 
     async def visit(self, url: str) -> None:
         self.visits += 1
-        process = await asyncio.create_subprocess_exec(sys.executable, PERSON, url, stdout=asyncio.subprocess.PIPE)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, PERSON, url, stdout=asyncio.subprocess.PIPE
+        )
         printed, _ = await process.communicate()
         self.told = parse_qs(urlsplit(printed.decode().strip()).query)
 
@@ -49,4 +51,14 @@ class Browser:
 def report(browser: Browser, storage: Storage, tools: list[str], who: str, ordered: str) -> None:
     """Say how it went."""
     kept = storage.tokens
-    print(json.dumps({"visits": browser.visits, "tools": tools, "who": who, "ordered": ordered, "refresh": bool(kept.refresh_token)}))
+    print(
+        json.dumps(
+            {
+                "visits": browser.visits,
+                "tools": tools,
+                "who": who,
+                "ordered": ordered,
+                "refresh": bool(kept.refresh_token),
+            }
+        )
+    )

@@ -14,11 +14,16 @@ async def main() -> None:
     browser, storage = Browser(), Storage()
 
     async def came() -> AuthorizationCodeResult:
-        return AuthorizationCodeResult(code=browser.said("code") or "", state=browser.said("state"), iss=browser.said("iss"))
+        return AuthorizationCodeResult(
+            code=browser.said("code") or "", state=browser.said("state"), iss=browser.said("iss")
+        )
 
     metadata = OAuthClientMetadata(client_name="python-2", redirect_uris=[REDIRECT])
     auth = OAuthClientProvider(URL, metadata, storage, browser.visit, came)
-    async with create_mcp_http_client(auth=auth) as http, Client(streamable_http_client(URL, http_client=http)) as client:
+    async with (
+        create_mcp_http_client(auth=auth) as http,
+        Client(streamable_http_client(URL, http_client=http)) as client,
+    ):
         tools = [tool.name for tool in (await client.list_tools()).tools]
         who = (await client.call_tool("who")).content[0].text
         ordered = (await client.call_tool("order", {"what": "tea"})).content[0].text

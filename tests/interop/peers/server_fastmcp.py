@@ -35,10 +35,18 @@ warnings.simplefilter("ignore")  # what 2026-07-28 deprecates is still part of t
 
 server = FastMCP("catalogue", version="1.2.3", instructions="Try everything.")
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
+)
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
-INSIDE = EmbeddedResource(resource=TextResourceContents(uri="note://inside", mime_type="text/plain", text="inside"))
-GUEST = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name", "age"]}
+INSIDE = EmbeddedResource(
+    resource=TextResourceContents(uri="note://inside", mime_type="text/plain", text="inside")
+)
+GUEST = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+}
 VISIT, PAGE = "Please sign in", "https://example.com/sign-in"
 
 
@@ -69,13 +77,20 @@ async def echo(text: str) -> str:
 @server.tool(output_schema=None)
 async def media() -> list[Any]:
     """Give a picture and a sound."""
-    return [Image(data=base64.b64decode(PIXEL), format="png"), Audio(data=base64.b64decode(WAV), format="wav")]
+    return [
+        Image(data=base64.b64decode(PIXEL), format="png"),
+        Audio(data=base64.b64decode(WAV), format="wav"),
+    ]
 
 
 @server.tool(output_schema=None)
 async def links() -> list[Any]:
     """Give a text, a link and a resource."""
-    return [TextContent(text="Two of them:"), ResourceLink(uri="note://board", name="board"), INSIDE]
+    return [
+        TextContent(text="Two of them:"),
+        ResourceLink(uri="note://board", name="board"),
+        INSIDE,
+    ]
 
 
 @server.tool
@@ -116,7 +131,11 @@ async def ask_guest(ctx: Context) -> str | InputRequiredResult:
         answer = ElicitResult.model_validate(answer, from_attributes=True)
     else:
         answer = await ctx.session.elicit("Who are you?", GUEST, related_request_id=ctx.request_id)
-    return f"accept {answer.content['name']} {answer.content['age']}" if answer.action == "accept" else answer.action
+    return (
+        f"accept {answer.content['name']} {answer.content['age']}"
+        if answer.action == "accept"
+        else answer.action
+    )
 
 
 @server.tool(output_schema=None)
@@ -125,10 +144,16 @@ async def ask_visit(ctx: Context) -> str | InputRequiredResult:
     if stateless(ctx):
         answer: Any = (ctx.input_responses or {}).get("visit")
         if answer is None:
-            return InputRequiredResult(input_requests={"visit": ElicitRequest(params=ElicitRequestURLParams(message=VISIT, url=PAGE))})
+            return InputRequiredResult(
+                input_requests={
+                    "visit": ElicitRequest(params=ElicitRequestURLParams(message=VISIT, url=PAGE))
+                }
+            )
         answer = ElicitResult.model_validate(answer, from_attributes=True)
     else:
-        answer = await ctx.session.elicit_url(VISIT, PAGE, "sign-in-1", related_request_id=ctx.request_id)
+        answer = await ctx.session.elicit_url(
+            VISIT, PAGE, "sign-in-1", related_request_id=ctx.request_id
+        )
     return "visited" if answer.action == "accept" else "not visited"
 
 
@@ -140,10 +165,14 @@ async def ask_model(prompt: str, ctx: Context) -> str | InputRequiredResult:
         said: Any = (ctx.input_responses or {}).get("model")
         if said is None:
             question = CreateMessageRequestParams(messages=messages, max_tokens=50)
-            return InputRequiredResult(input_requests={"model": CreateMessageRequest(params=question)})
+            return InputRequiredResult(
+                input_requests={"model": CreateMessageRequest(params=question)}
+            )
         said = CreateMessageResult.model_validate(said, from_attributes=True)
     else:
-        said = await ctx.session.create_message(messages, max_tokens=50, related_request_id=ctx.request_id)
+        said = await ctx.session.create_message(
+            messages, max_tokens=50, related_request_id=ctx.request_id
+        )
     return said.content.text if isinstance(said.content, TextContent) else "no text"
 
 
@@ -224,6 +253,12 @@ def complete(ref: Any, argument: Any, context: Any) -> list[str]:
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        server.run(sys.argv[1], port=int(sys.argv[2]), host="127.0.0.1", show_banner=False, log_level="error")
+        server.run(
+            sys.argv[1],
+            port=int(sys.argv[2]),
+            host="127.0.0.1",
+            show_banner=False,
+            log_level="error",
+        )
     else:
         server.run(show_banner=False)

@@ -29,9 +29,16 @@ from pydantic import AnyUrl, BaseModel
 server = FastMCP("catalogue", instructions="Try everything.", log_level="ERROR")
 server._mcp_server.version = "1.2.3"
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
+)
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
-INSIDE = EmbeddedResource(type="resource", resource=TextResourceContents(uri=AnyUrl("note://inside"), mimeType="text/plain", text="inside"))
+INSIDE = EmbeddedResource(
+    type="resource",
+    resource=TextResourceContents(
+        uri=AnyUrl("note://inside"), mimeType="text/plain", text="inside"
+    ),
+)
 
 
 @dataclass
@@ -66,7 +73,10 @@ async def echo(text: str) -> str:
 @server.tool(structured_output=False)
 async def media() -> list[Image | AudioContent]:
     """Give a picture and a sound."""
-    return [Image(data=base64.b64decode(PIXEL), format="png"), AudioContent(type="audio", data=WAV, mimeType="audio/wav")]
+    return [
+        Image(data=base64.b64decode(PIXEL), format="png"),
+        AudioContent(type="audio", data=WAV, mimeType="audio/wav"),
+    ]
 
 
 @server.tool(structured_output=False)
@@ -103,7 +113,11 @@ async def count(to: int, ctx: Context) -> str:
 async def ask_guest(ctx: Context) -> str:
     """Ask the person for a name and an age."""
     answer = await ctx.elicit("Who are you?", Guest)
-    return f"accept {answer.data.name} {answer.data.age}" if answer.action == "accept" else answer.action
+    return (
+        f"accept {answer.data.name} {answer.data.age}"
+        if answer.action == "accept"
+        else answer.action
+    )
 
 
 @server.tool()
@@ -117,7 +131,9 @@ async def ask_visit(ctx: Context) -> str:
 async def ask_model(prompt: str, ctx: Context) -> str:
     """Ask the client's model."""
     message = SamplingMessage(role="user", content=TextContent(type="text", text=prompt))
-    said = await ctx.session.create_message([message], max_tokens=50, related_request_id=ctx.request_id)
+    said = await ctx.session.create_message(
+        [message], max_tokens=50, related_request_id=ctx.request_id
+    )
     return said.content.text if isinstance(said.content, TextContent) else "no text"
 
 
@@ -189,12 +205,17 @@ async def greet(name: str) -> list[Message]:
 @server.prompt()
 async def picture() -> list[Message]:
     """Look at a picture and a note."""
-    return [UserMessage(ImageContent(type="image", data=PIXEL, mimeType="image/png")), UserMessage(INSIDE)]
+    return [
+        UserMessage(ImageContent(type="image", data=PIXEL, mimeType="image/png")),
+        UserMessage(INSIDE),
+    ]
 
 
 @server.completion()
 async def complete(
-    ref: PromptReference | ResourceTemplateReference, argument: CompletionArgument, context: CompletionContext | None
+    ref: PromptReference | ResourceTemplateReference,
+    argument: CompletionArgument,
+    context: CompletionContext | None,
 ) -> Completion:
     found = [name for name in ("ada", "alan", "grace") if name.startswith(argument.value)]
     return Completion(values=found, total=len(found), hasMore=False)

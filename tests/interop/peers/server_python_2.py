@@ -53,9 +53,13 @@ warnings.simplefilter("ignore")  # what 2026-07-28 deprecates is still part of t
 
 server = MCPServer("catalogue", version="1.2.3", instructions="Try everything.", log_level="ERROR")
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
+)
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
-INSIDE = EmbeddedResource(resource=TextResourceContents(uri="note://inside", mime_type="text/plain", text="inside"))
+INSIDE = EmbeddedResource(
+    resource=TextResourceContents(uri="note://inside", mime_type="text/plain", text="inside")
+)
 VISIT, PAGE = "Please sign in", "https://example.com/sign-in"
 
 
@@ -91,13 +95,20 @@ async def echo(text: str) -> str:
 @server.tool(structured_output=False)
 async def media() -> list[Image | Audio]:
     """Give a picture and a sound."""
-    return [Image(data=base64.b64decode(PIXEL), format="png"), Audio(data=base64.b64decode(WAV), format="wav")]
+    return [
+        Image(data=base64.b64decode(PIXEL), format="png"),
+        Audio(data=base64.b64decode(WAV), format="wav"),
+    ]
 
 
 @server.tool(structured_output=False)
 async def links() -> list[TextContent | ResourceLink | EmbeddedResource]:
     """Give a text, a link and a resource."""
-    return [TextContent(text="Two of them:"), ResourceLink(uri="note://board", name="board"), INSIDE]
+    return [
+        TextContent(text="Two of them:"),
+        ResourceLink(uri="note://board", name="board"),
+        INSIDE,
+    ]
 
 
 @server.tool()
@@ -129,10 +140,16 @@ async def guest() -> Elicit[Guest]:
 
 @server.tool()
 async def ask_guest(
-    answer: Annotated[AcceptedElicitation[Guest] | DeclinedElicitation | CancelledElicitation, Resolve(guest)],
+    answer: Annotated[
+        AcceptedElicitation[Guest] | DeclinedElicitation | CancelledElicitation, Resolve(guest)
+    ],
 ) -> str:
     """Ask the person for a name and an age."""
-    return f"accept {answer.data.name} {answer.data.age}" if isinstance(answer, AcceptedElicitation) else answer.action
+    return (
+        f"accept {answer.data.name} {answer.data.age}"
+        if isinstance(answer, AcceptedElicitation)
+        else answer.action
+    )
 
 
 @server.tool(structured_output=False)
@@ -143,7 +160,11 @@ async def ask_visit(ctx: Context) -> str | InputRequiredResult:
     else:
         answer = (ctx.input_responses or {}).get("visit")
         if answer is None:
-            return InputRequiredResult(input_requests={"visit": ElicitRequest(params=ElicitRequestURLParams(message=VISIT, url=PAGE))})
+            return InputRequiredResult(
+                input_requests={
+                    "visit": ElicitRequest(params=ElicitRequestURLParams(message=VISIT, url=PAGE))
+                }
+            )
         answer = ElicitResult.model_validate(answer, from_attributes=True)
     return "visited" if answer.action == "accept" else "not visited"
 
@@ -238,7 +259,9 @@ async def picture() -> list[Message]:
 
 @server.completion()
 async def complete(
-    ref: PromptReference | ResourceTemplateReference, argument: CompletionArgument, context: CompletionContext | None
+    ref: PromptReference | ResourceTemplateReference,
+    argument: CompletionArgument,
+    context: CompletionContext | None,
 ) -> Completion:
     found = [name for name in ("ada", "alan", "grace") if name.startswith(argument.value)]
     return Completion(values=found, total=len(found), has_more=False)

@@ -56,7 +56,14 @@ class Steps:
             except Exception as bad:
                 error = getattr(bad, "error", bad)
                 kind, code = type(bad).__name__, getattr(error, "code", None)
-                self._say(error={"kind": kind, "code": code, "message": str(bad), "data": plain(getattr(error, "data", None))})
+                self._say(
+                    error={
+                        "kind": kind,
+                        "code": code,
+                        "message": str(bad),
+                        "data": plain(getattr(error, "data", None)),
+                    }
+                )
 
     async def _next(self) -> Any:
         line = await anyio.to_thread.run_sync(sys.stdin.readline)

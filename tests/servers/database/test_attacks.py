@@ -156,11 +156,16 @@ async def test_nothing_that_writes_is_run(client: Client, shop: Path, tmp_path: 
     """No statement that would change a byte, of this file or another, is run by the tool that reads; nor is it by explain (`TOL-04`)."""
     secret = tmp_path / "secret.db"
     sqlite3.connect(secret).close()
-    before, connection = files(shop.parent), await rows(client, "SELECT * FROM pragma_foreign_keys, pragma_journal_mode")
+    before, connection = (
+        files(shop.parent),
+        await rows(client, "SELECT * FROM pragma_foreign_keys, pragma_journal_mode"),
+    )
     ran = []
     for sql in [*WRITES, *ESCAPES]:
         for tool in ("query", "explain"):
-            arguments = {"sql": sql.format(folder=shop.parent, secret=secret) if "{" in sql else sql}
+            arguments = {
+                "sql": sql.format(folder=shop.parent, secret=secret) if "{" in sql else sql
+            }
             try:
                 result = await client.call_tool(tool, arguments)
             except Exception as bad:  # the schema of the arguments has said no
@@ -170,7 +175,9 @@ async def test_nothing_that_writes_is_run(client: Client, shop: Path, tmp_path: 
                 ran.append(sql)
             assert files(shop.parent) == before, (tool, sql)
     assert ran == []
-    assert await rows(client, "SELECT * FROM pragma_foreign_keys, pragma_journal_mode") == connection
+    assert (
+        await rows(client, "SELECT * FROM pragma_foreign_keys, pragma_journal_mode") == connection
+    )
     assert await rows(client, "SELECT count(*) FROM temp.sqlite_master") == [[0]]
 
 
@@ -229,14 +236,18 @@ BY_THE_CORE = {
 }
 
 
-def test_the_authorizer_alone(walled: Callable[[str], sqlite3.Cursor], shop: Path, tmp_path: Path) -> None:
+def test_the_authorizer_alone(
+    walled: Callable[[str], sqlite3.Cursor], shop: Path, tmp_path: Path
+) -> None:
     """SQLite refuses all of it when it reads the statement, also on a connection that may write."""
     before = files(shop.parent)
     for sql in [*WRITES, *ESCAPES]:
         if sql in BY_THE_CORE or not sql:
             continue
         with pytest.raises((sqlite3.Error, sqlite3.Warning, ValueError)):
-            walled(sql.format(folder=shop.parent, secret=tmp_path / "secret.db") if "{" in sql else sql).fetchall()
+            walled(
+                sql.format(folder=shop.parent, secret=tmp_path / "secret.db") if "{" in sql else sql
+            ).fetchall()
         assert files(shop.parent) == before, sql
     assert walled("SELECT count(*) FROM orders").connection.in_transaction is False
 
@@ -257,7 +268,11 @@ def test_the_read_only_connection_alone(bare: sqlite3.Connection, shop: Path) ->
 def test_no_other_file_without_the_authorizer(bare: sqlite3.Connection, shop: Path) -> None:
     """No database can be attached, so none can be made by VACUUM INTO either, and no extension is loaded."""
     before = files(shop.parent)
-    for sql in (f"ATTACH '{shop.parent}/new.db' AS n", "ATTACH ':memory:' AS n", f"VACUUM INTO '{shop.parent}/new.db'"):
+    for sql in (
+        f"ATTACH '{shop.parent}/new.db' AS n",
+        "ATTACH ':memory:' AS n",
+        f"VACUUM INTO '{shop.parent}/new.db'",
+    ):
         with pytest.raises(sqlite3.OperationalError, match="too many attached databases"):
             bare.execute(sql)
     with pytest.raises(sqlite3.OperationalError, match="not authorized"):
@@ -276,7 +291,13 @@ def test_the_bytes_of_the_file_are_no_table() -> None:
 
 def test_what_a_reading_connection_is(bare: sqlite3.Connection) -> None:
     """The switches that stand behind the walls."""
-    for pragma, value in (("query_only", 1), ("trusted_schema", 0), ("cell_size_check", 1), ("temp_store", 2), ("mmap_size", 0)):
+    for pragma, value in (
+        ("query_only", 1),
+        ("trusted_schema", 0),
+        ("cell_size_check", 1),
+        ("temp_store", 2),
+        ("mmap_size", 0),
+    ):
         assert bare.execute(f"PRAGMA {pragma}").fetchone() == (value,), pragma
     assert bare.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED) == 0
     assert bare.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) == Limits().value
@@ -285,17 +306,27 @@ def test_what_a_reading_connection_is(bare: sqlite3.Connection) -> None:
 # -- writing, where it is allowed ------------------------------------------------------------------------------------------
 
 
-async def test_who_may_write_still_stays_in_the_file(writer: Client, shop: Path, tmp_path: Path) -> None:
+async def test_who_may_write_still_stays_in_the_file(
+    writer: Client, shop: Path, tmp_path: Path
+) -> None:
     """Neither other files, nor extensions, nor the connection's settings, nor the end of the transaction are for a caller."""
     before = await rows(writer, "SELECT * FROM orders")
     for sql in ESCAPES:
         if sql:
-            filled = sql.format(folder=shop.parent, secret=tmp_path / "secret.db") if "{" in sql else sql
-            said = await refusal(writer, "execute", statements=[{"sql": "DELETE FROM orders"}, {"sql": filled}])
+            filled = (
+                sql.format(folder=shop.parent, secret=tmp_path / "secret.db") if "{" in sql else sql
+            )
+            said = await refusal(
+                writer, "execute", statements=[{"sql": "DELETE FROM orders"}, {"sql": filled}]
+            )
             assert "Nothing was changed." in said, sql
             assert await rows(writer, "SELECT * FROM orders") == before, sql
     assert {name for name in files(shop.parent) if "new" in name} == set()
-    for sql in ("UPDATE sqlite_master SET sql = 'x'", "CREATE VIRTUAL TABLE t USING dbstat", "CREATE TEMP TABLE t (x)"):
+    for sql in (
+        "UPDATE sqlite_master SET sql = 'x'",
+        "CREATE VIRTUAL TABLE t USING dbstat",
+        "CREATE TEMP TABLE t (x)",
+    ):
         assert await refusal(writer, "execute", statements=[{"sql": sql}])
 
 
@@ -326,7 +357,9 @@ async def test_a_transaction_that_a_statement_ends(tmp_path: Path) -> None:
         ]
         assert "Statement 2 of 3" in await refusal(client, "execute", statements=statements)
         assert await rows(client, "SELECT * FROM t") == [[1]]
-        assert (await done(client, "execute", statements=[{"sql": "INSERT INTO t VALUES (4)"}]))["kept"]
+        assert (await done(client, "execute", statements=[{"sql": "INSERT INTO t VALUES (4)"}]))[
+            "kept"
+        ]
 
 
 # -- hostile files ------------------------------------------------------------------------------------------------------
@@ -348,8 +381,16 @@ async def test_a_hostile_schema(tmp_path: Path) -> None:
     )
     async with Client(database_server([file], write=True, limits=Limits(seconds=0.3))) as client:
         for view in ("loads", "tokenizes", "endless"):
-            assert await refusal(client, "query", sql=f"SELECT max(x) FROM {view}" if view != "endless" else "SELECT max(i) FROM endless")
-        assert "Nothing was changed." in await refusal(client, "execute", statements=[{"sql": "INSERT INTO good VALUES (2)"}])
+            assert await refusal(
+                client,
+                "query",
+                sql=f"SELECT max(x) FROM {view}"
+                if view != "endless"
+                else "SELECT max(i) FROM endless",
+            )
+        assert "Nothing was changed." in await refusal(
+            client, "execute", statements=[{"sql": "INSERT INTO good VALUES (2)"}]
+        )
         assert await rows(client, "SELECT * FROM good") == [[1]]
         listed = await client.call_tool("list_tables", {})
         prompt = (await client.get_prompt("ask_database", {"question": "?"})).messages[0].content
@@ -371,7 +412,12 @@ def test_functions_that_a_schema_may_not_use(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"not a database, but long enough to have a header" * 40, b"SQLite format 3\0" + b"\xff" * 4096, b"\0" * 10_000]
+    "content",
+    [
+        b"not a database, but long enough to have a header" * 40,
+        b"SQLite format 3\0" + b"\xff" * 4096,
+        b"\0" * 10_000,
+    ],
 )
 async def test_a_file_that_is_none(tmp_path: Path, content: bytes) -> None:
     """It is said so, by every way in."""
@@ -380,12 +426,21 @@ async def test_a_file_that_is_none(tmp_path: Path, content: bytes) -> None:
     async with Client(database_server([file])) as client:
         assert "no SQLite database" in await refusal(client, "query", sql="SELECT * FROM t")
         assert "no SQLite database" in await refusal(client, "list_tables")
-        assert "no SQLite database" in (await done(client, "list_databases"))["databases"][0]["problem"]
+        assert (
+            "no SQLite database"
+            in (await done(client, "list_databases"))["databases"][0]["problem"]
+        )
     assert file.read_bytes() == content
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.integers(100, 60_000), st.binary(min_size=1, max_size=40)), min_size=1, max_size=20))
+@given(
+    st.lists(
+        st.tuples(st.integers(100, 60_000), st.binary(min_size=1, max_size=40)),
+        min_size=1,
+        max_size=20,
+    )
+)
 def test_a_damaged_file(tmp_path: Path, scars: list[tuple[int, bytes]]) -> None:
     """Whatever bytes are wrong, there are rows or there is an error of SQLite's, and nothing else."""
     content = bytearray(files_of(tmp_path))
@@ -397,7 +452,11 @@ def test_a_damaged_file(tmp_path: Path, scars: list[tuple[int, bytes]]) -> None:
     connection = opened(file, fence, NO_MEMORY, write=False)
     work = Work(connection, fence, NO_MEMORY, Job(1, 60))
     try:
-        for sql in ("SELECT * FROM orders JOIN customers ON true", "SELECT * FROM notes('roses')", "SELECT * FROM places"):
+        for sql in (
+            "SELECT * FROM orders JOIN customers ON true",
+            "SELECT * FROM notes('roses')",
+            "SELECT * FROM places",
+        ):
             fence.begin("read")
             try:
                 assert work.rows(Statement(sql), Page(0, 100, 10_000, 100)).rows is not None
@@ -440,12 +499,18 @@ async def test_what_would_take_too_much(shop: Path) -> None:
             parameters = [list(range(2000))] * sql.count("?")
             assert why in await refusal(client, "query", sql=sql, parameters=parameters), sql[:100]
             assert await rows(client, "SELECT count(*) FROM customers") == [[3]]
-        assert "has more than 100,000 bytes" in await refusal(client, "query", sql="SELECT 1 --" + "x" * 100_000)
+        assert "has more than 100,000 bytes" in await refusal(
+            client, "query", sql="SELECT 1 --" + "x" * 100_000
+        )
 
 
 async def test_an_answer_has_an_end(client: Client) -> None:
     """A wide row, long texts and many rows: values are cut, and pages end by their bytes."""
-    wide: Any = (await client.call_tool("query", {"sql": f"SELECT {', '.join(['hex(zeroblob(5000))'] * 1_000)}"})).structured_content
+    wide: Any = (
+        await client.call_tool(
+            "query", {"sql": f"SELECT {', '.join(['hex(zeroblob(5000))'] * 1_000)}"}
+        )
+    ).structured_content
     assert 100_000 < len(str(wide["rows"])) < 400_000
     assert wide["rows"][0][0].keys() == {"text", "characters"}
     sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) SELECT i, hex(zeroblob(1000)) FROM n"

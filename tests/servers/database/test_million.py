@@ -48,15 +48,25 @@ async def sales(file: Path) -> AsyncIterator[Client]:
 async def test_found_by_an_index(sales: Client) -> None:
     """One row of the million, and the plan says how."""
     assert await rows(sales, "SELECT id FROM sales WHERE cents = ?", 765_432) == [[765_432]]
-    assert "USING INDEX sales_by_cents" in (await sales.call_tool("explain", {"sql": "SELECT note FROM sales WHERE cents = 1"})).text
-    assert (await sales.call_tool("explain", {"sql": "SELECT * FROM sales WHERE note = 'x'"})).text == "SCAN sales"
+    assert (
+        "USING INDEX sales_by_cents"
+        in (
+            await sales.call_tool("explain", {"sql": "SELECT note FROM sales WHERE cents = 1"})
+        ).text
+    )
+    assert (
+        await sales.call_tool("explain", {"sql": "SELECT * FROM sales WHERE note = 'x'"})
+    ).text == "SCAN sales"
     assert [one.get("rows") for one in (await done(sales, "list_tables"))["tables"]] == [MANY, 10]
 
 
 async def test_added_up(sales: Client) -> None:
     """Groups, joins and sorting of all of it, without an index to help, within the memory that there is."""
     sql = "SELECT name, count(*), sum(cents) FROM sales JOIN shops ON shops.id = shop GROUP BY name ORDER BY name LIMIT 2"
-    assert await rows(sales, sql) == [["shop 0", MANY // 10, 49_999_500_000], ["shop 1", MANY // 10, 49_999_600_000]]
+    assert await rows(sales, sql) == [
+        ["shop 0", MANY // 10, 49_999_500_000],
+        ["shop 1", MANY // 10, 49_999_600_000],
+    ]
     assert await rows(sales, "SELECT id FROM sales ORDER BY note DESC", limit=1) == [[999_999]]
     assert await rows(sales, "SELECT count(DISTINCT note) FROM sales") == [[MANY]]
 
@@ -73,13 +83,21 @@ async def test_read_through_in_pages(sales: Client) -> None:
         found = await rows(sales, "SELECT id FROM sales WHERE id > ? ORDER BY id", last, limit=1000)
         last, seen = found[-1][0], seen + len(found)
     assert (last, seen) == (19_999, 20_000)
-    late = await done(sales, "query", sql="SELECT id FROM sales WHERE id >= ? ORDER BY id", parameters=[MANY - 2], limit=1000)
+    late = await done(
+        sales,
+        "query",
+        sql="SELECT id FROM sales WHERE id >= ? ORDER BY id",
+        parameters=[MANY - 2],
+        limit=1000,
+    )
     assert (late["rows"], late["next"]) == ([[MANY - 2], [MANY - 1]], None)
 
 
 async def test_a_cross_join_of_a_million_rows(file: Path) -> None:
     """It is stopped, be it by the clock or by the memory that sorting takes, and the next query is answered."""
-    async with Client(database_server([file], limits=Limits(seconds=2.0, memory=64 * 1024 * 1024))) as client:
+    async with Client(
+        database_server([file], limits=Limits(seconds=2.0, memory=64 * 1024 * 1024))
+    ) as client:
         for sql, why in (
             ("SELECT count(*) FROM sales a, sales b WHERE a.note < b.note", "was stopped"),
             ("SELECT a.id FROM sales a, sales b ORDER BY a.note || b.note", "needs more memory"),
@@ -91,7 +109,9 @@ async def test_a_cross_join_of_a_million_rows(file: Path) -> None:
 async def test_what_the_prompt_says_of_it(sales: Client) -> None:
     """Each of its examples is answered."""
     content = (await sales.get_prompt("ask_database", {"question": "?"})).messages[0].content
-    found = [line[5:] for line in getattr(content, "text", "").splitlines() if line.startswith("SQL: ")]
+    found = [
+        line[5:] for line in getattr(content, "text", "").splitlines() if line.startswith("SQL: ")
+    ]
     assert len(found) == 4
     for sql in found:
         assert await rows(sales, sql)

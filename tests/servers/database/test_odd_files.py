@@ -22,7 +22,18 @@ SIGNS = ("?mode=rwc", "#", "%00", "%41", "a=b")
 
 
 @pytest.mark.parametrize(
-    "given", ["", ":memory:", "sqlite:", "sqlite://", "file:shop.db?mode=rwc", "/dev/zero", "shop.db\0", "{}?mode=rwc", "{}%00"]
+    "given",
+    [
+        "",
+        ":memory:",
+        "sqlite:",
+        "sqlite://",
+        "file:shop.db?mode=rwc",
+        "/dev/zero",
+        "shop.db\0",
+        "{}?mode=rwc",
+        "{}%00",
+    ],
 )
 def test_what_is_no_file(shop: Path, given: str) -> None:
     """Nothing but the path of a file that is there is one: no name that SQLite would make something else of."""
@@ -49,7 +60,9 @@ async def test_a_file_whose_name_is_no_unicode(shop: Path) -> None:
     odd = shop.rename(shop.with_name(os.fsdecode(b"caf\xe9.db")))
     async with Client(database_server([f"odd={odd}"])) as client:
         assert await rows(client, "SELECT count(*) FROM customers") == [[3]]
-        assert (await done(client, "list_databases"))["databases"][0]["place"].endswith("caf\\udce9.db")
+        assert (await done(client, "list_databases"))["databases"][0]["place"].endswith(
+            "caf\\udce9.db"
+        )
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
@@ -61,10 +74,16 @@ async def test_something_else_in_the_place_of_the_file(shop: Path) -> None:
             shop.rename(other)
             make(shop)
             for sql in ("SELECT 1", "DELETE FROM orders"):
-                assert "something else than a file is in its place" in await refusal(client, "query", sql=sql)
-            assert "something else than a file" in await refusal(client, "execute", statements=[{"sql": "DELETE FROM orders"}])
+                assert "something else than a file is in its place" in await refusal(
+                    client, "query", sql=sql
+                )
+            assert "something else than a file" in await refusal(
+                client, "execute", statements=[{"sql": "DELETE FROM orders"}]
+            )
             (os.rmdir if shop.is_dir() else os.unlink)(shop)
-            assert "No such file" in await refusal(client, "execute", statements=[{"sql": "CREATE TABLE t (x)"}])
+            assert "No such file" in await refusal(
+                client, "execute", statements=[{"sql": "CREATE TABLE t (x)"}]
+            )
             assert not shop.exists()
             other.rename(shop)
             assert await rows(client, "SELECT count(*) FROM orders") == [[4]]
@@ -83,13 +102,17 @@ async def test_a_schema_without_measure(tmp_path: Path) -> None:
     async with Client(database_server([file], limits=Limits(bytes=10_000))) as client:
         listed = await done(client, "list_tables")
         assert [one["name"] for one in listed["tables"]] == ["one", "v", "wide"]
-        one, v, wide = (await done(client, "describe_tables", tables=["one", "v", "wide"]))["tables"]
+        one, v, wide = (await done(client, "describe_tables", tables=["one", "v", "wide"]))[
+            "tables"
+        ]
         assert len(str(one)) < 1_000_000
         assert len(one["foreign_keys"][0]["table"]) < len(one["indexes"][0]["name"]) + 10 < 1_000
         assert len(v["definition"]) < 20_000
         assert len(str(wide)) < 1_000_000
         text = (await client.read_resource("database://large/schema")).contents[0].text or ""
-        assert text.endswith("... and 1 more tables: list_tables names them, describe_tables describes them")
+        assert text.endswith(
+            "... and 1 more tables: list_tables names them, describe_tables describes them"
+        )
         assert len(text) < 11_000
         assert len(str(await client.get_prompt("ask_database", {"question": "?"}))) < 15_000
 
@@ -100,15 +123,24 @@ async def test_an_answer_without_measure(tmp_path: Path) -> None:
     file = made(tmp_path / "large.db", f"CREATE TABLE t ({columns})")
     async with Client(database_server([file])) as client:
         assert "Ask for fewer tables" in await refusal(client, "describe_tables", tables=["t"] * 50)
-        assert len((await done(client, "describe_tables", tables=["t"]))["tables"][0]["columns"]) == 1_000
+        assert (
+            len((await done(client, "describe_tables", tables=["t"]))["tables"][0]["columns"])
+            == 1_000
+        )
 
 
-@pytest.mark.parametrize("answer", [b"\xff" * 4, b"\0\0\0\x05nope!"], ids=["four gigabytes", "no answer"])
+@pytest.mark.parametrize(
+    "answer", [b"\xff" * 4, b"\0\0\0\x05nope!"], ids=["four gigabytes", "no answer"]
+)
 async def test_a_process_that_somebody_has_taken_over(answer: bytes) -> None:
     """It is ended where it says what none of ours says, before anything of it is kept in memory."""
-    program = f"import sys; sys.stdout.buffer.write({answer!r}); sys.stdout.flush(); sys.stdin.read()"
+    program = (
+        f"import sys; sys.stdout.buffer.write({answer!r}); sys.stdout.flush(); sys.stdin.read()"
+    )
     pipe = asyncio.subprocess.PIPE
-    lane = Lane(await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdin=pipe, stdout=pipe))
+    lane = Lane(
+        await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdin=pipe, stdout=pipe)
+    )
     with pytest.raises(ToolError, match="has ended over this"):
         await lane.ask(Call(0, "check", 600))
     assert lane.ended
@@ -116,7 +148,20 @@ async def test_a_process_that_somebody_has_taken_over(answer: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "sign", ["\x1b", "\r", "\u202e", "\u200b", "\u2028", "\ufeff", "\xad", "\u180e", "\U000e0041", "\U000e01ef", "\ud800"]
+    "sign",
+    [
+        "\x1b",
+        "\r",
+        "\u202e",
+        "\u200b",
+        "\u2028",
+        "\ufeff",
+        "\xad",
+        "\u180e",
+        "\U000e0041",
+        "\U000e01ef",
+        "\ud800",
+    ],
 )
 def test_signs_that_nobody_sees(sign: str) -> None:
     """What is hidden in a name from people, and not from a model, is shown."""
@@ -134,8 +179,14 @@ async def test_examples_are_what_the_engine_has_looked_at(tmp_path: Path) -> Non
         CREATE TABLE "{long}" ("{long}" TEXT PRIMARY KEY, status TEXT, "good{long}" REFERENCES good (id), g REFERENCES good (id));""",
     )
     async with Client(database_server([file])) as client:
-        text = getattr((await client.get_prompt("ask_database", {"question": "?"})).messages[0].content, "text", "")
-        examples = [line.removeprefix("SQL: ") for line in text.splitlines() if line.startswith("SQL: ")]
+        text = getattr(
+            (await client.get_prompt("ask_database", {"question": "?"})).messages[0].content,
+            "text",
+            "",
+        )
+        examples = [
+            line.removeprefix("SQL: ") for line in text.splitlines() if line.startswith("SQL: ")
+        ]
         assert len(examples) == 2
         for sql in examples:
             assert '"good"' in sql

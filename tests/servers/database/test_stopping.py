@@ -77,24 +77,34 @@ async def begun(client: Client, tool: str, **arguments: Any) -> asyncio.Task[Any
     return call
 
 
-@pytest.mark.parametrize("sql, same", [(ENDLESS, True), (STUBBORN, False)], ids=["that looks at the clock", "that does not"])
+@pytest.mark.parametrize(
+    "sql, same",
+    [(ENDLESS, True), (STUBBORN, False)],
+    ids=["that looks at the clock", "that does not"],
+)
 async def test_the_clock(shop: Path, sql: str, same: bool) -> None:
     """A statement is stopped at its limit, if need be with its process, and the next one is answered."""
     made = database_server([shop], limits=Limits(seconds=0.3, connections=1))
     async with Client(made) as client:
         assert await rows(client, "SELECT 1") == [[1]]
         before = pids(made)
-        assert "ran for more than 0.3 seconds and was stopped" in await refusal(client, "query", sql=sql)
+        assert "ran for more than 0.3 seconds and was stopped" in await refusal(
+            client, "query", sql=sql
+        )
         assert await rows(client, "SELECT 1") == [[1]]
         assert (pids(made) == before) is same
         assert same or not any(map(is_alive, before))
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-@pytest.mark.parametrize("sql, same", [(ENDLESS, True), (STUBBORN, False)], ids=["that listens", "that does not"])
+@pytest.mark.parametrize(
+    "sql, same", [(ENDLESS, True), (STUBBORN, False)], ids=["that listens", "that does not"]
+)
 async def test_who_cancels_stops_it(shop: Path, sql: str, same: bool, revision: str) -> None:
     """The statement ends, not only the wait for it: the one connection that there is answers the next query (`CAN-01`)."""
-    made = database_server([shop], limits=Limits(telling=0.02, waiting=5.0, connections=1, seconds=600))
+    made = database_server(
+        [shop], limits=Limits(telling=0.02, waiting=5.0, connections=1, seconds=600)
+    )
     async with Client(made, revision=revision) as client:
         await rows(client, "SELECT 1")
         before = pids(made)
@@ -112,7 +122,11 @@ async def test_who_cancels_over_stdio(shop: Path) -> None:
     serve = {
         "command": sys.executable,
         "args": ["-m", "interlock", "serve", "database", str(shop)],
-        "env": {"INTERLOCK_DATABASE_CONNECTIONS": "1", "INTERLOCK_DATABASE_SECONDS": "600", "INTERLOCK_DATABASE_TELLING": "0.02"},
+        "env": {
+            "INTERLOCK_DATABASE_CONNECTIONS": "1",
+            "INTERLOCK_DATABASE_SECONDS": "600",
+            "INTERLOCK_DATABASE_TELLING": "0.02",
+        },
     }
     for revision in ("2025-11-25", "2026-07-28"):
         async with Client(serve, revision=revision) as client:
@@ -133,12 +147,16 @@ def test_the_clock_of_the_process_itself(shop: Path) -> None:
 
 async def test_several_at_once(shop: Path) -> None:
     """As many as there are connections; one more waits, and is told when it has waited long enough."""
-    made = database_server([shop], limits=Limits(telling=0.02, waiting=0.5, connections=2, seconds=600))
+    made = database_server(
+        [shop], limits=Limits(telling=0.02, waiting=0.5, connections=2, seconds=600)
+    )
     async with Client(made) as client:
         first = await begun(client, "query", sql=ENDLESS)
         assert await rows(client, "SELECT 1") == [[1]]
         second = await begun(client, "query", sql=ENDLESS)
-        assert "All 2 connections to the database are busy" in await refusal(client, "query", sql="SELECT 1")
+        assert "All 2 connections to the database are busy" in await refusal(
+            client, "query", sql="SELECT 1"
+        )
         assert len(pids(made)) == 2
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
@@ -153,9 +171,16 @@ async def test_many_at_once(shop: Path) -> None:
     async with Client(made) as client:
 
         async def ask(number: int) -> list[Any]:
-            call = {"sql": "SELECT ?, id FROM orders ORDER BY id", "parameters": [number], "limit": 3}
+            call = {
+                "sql": "SELECT ?, id FROM orders ORDER BY id",
+                "parameters": [number],
+                "limit": 3,
+            }
             page = await done(client, "query", **call)
-            return [*page["rows"], *(await done(client, "query", **call, cursor=page["next"]))["rows"]]
+            return [
+                *page["rows"],
+                *(await done(client, "query", **call, cursor=page["next"]))["rows"],
+            ]
 
         found = await asyncio.gather(*map(ask, range(20)))
         assert found == [[[number, id] for id in (1, 2, 3, 4)] for number in range(20)]
@@ -166,7 +191,9 @@ async def test_how_long_it_takes_is_told(shop: Path) -> None:
     """The seconds that have gone, of those that it may run (`PRG-02`)."""
     told: list[tuple[float, float | None]] = []
     async with Client(database_server([shop], limits=Limits(telling=0.02, seconds=0.3))) as client:
-        await client.call_tool("query", {"sql": ENDLESS}, on_progress=lambda p: told.append((p.progress, p.total)))
+        await client.call_tool(
+            "query", {"sql": ENDLESS}, on_progress=lambda p: told.append((p.progress, p.total))
+        )
     assert told
     assert told == sorted(told)
     assert told[0][1] == 0.3
@@ -221,7 +248,9 @@ async def test_the_end_of_its_process(shop: Path, tmp_path: Path) -> None:
         "asyncio.run(main())\n"
     )
     for sql in (ENDLESS, STUBBORN):
-        host = await asyncio.create_subprocess_exec(sys.executable, str(program), str(shop), sql, stdout=asyncio.subprocess.PIPE)
+        host = await asyncio.create_subprocess_exec(
+            sys.executable, str(program), str(shop), sql, stdout=asyncio.subprocess.PIPE
+        )
         assert host.stdout is not None
         async with asyncio.timeout(60):
             (reader,) = map(int, (await host.stdout.readline()).split())
@@ -291,7 +320,9 @@ async def test_a_change_that_is_cancelled(shop: Path, then: str) -> None:
         with pytest.raises(asyncio.CancelledError):
             await call
         assert await rows(client, "SELECT count(*) FROM orders") == [[4]]
-        assert (await done(client, "execute", statements=[{"sql": "UPDATE orders SET total = 1"}]))["outcomes"] == [{"changed": 4}]
+        assert (await done(client, "execute", statements=[{"sql": "UPDATE orders SET total = 1"}]))[
+            "outcomes"
+        ] == [{"changed": 4}]
     assert set(files(shop.parent)) == set(before)
 
 
@@ -300,7 +331,9 @@ async def test_who_only_reads_is_told_of_a_journal(shop: Path) -> None:
     connection = sqlite3.connect(shop, isolation_level=None)
     connection.execute("PRAGMA cache_size = 1")
     connection.execute("BEGIN")
-    connection.execute("INSERT INTO customers (name) SELECT hex(randomblob(9000)) FROM customers, orders, customers c, orders o")
+    connection.execute(
+        "INSERT INTO customers (name) SELECT hex(randomblob(9000)) FROM customers, orders, customers c, orders o"
+    )
     left = files(shop.parent)
     connection.execute("ROLLBACK")
     connection.close()
@@ -308,7 +341,9 @@ async def test_who_only_reads_is_told_of_a_journal(shop: Path) -> None:
         (shop.parent / name).write_bytes(content)
     assert "shop.db-journal" in left
     async with Client(database_server([shop])) as client:
-        assert "left a journal behind" in await refusal(client, "query", sql="SELECT count(*) FROM customers")
+        assert "left a journal behind" in await refusal(
+            client, "query", sql="SELECT count(*) FROM customers"
+        )
         assert files(shop.parent) == left
     async with Client(database_server([shop], write=True)) as client:
         assert await rows(client, "SELECT count(*) FROM customers") == [[3]]
@@ -320,7 +355,9 @@ async def test_others_who_lock(shop: Path) -> None:
         other = sqlite3.connect(shop, isolation_level=None)
         for lock, reads in (("BEGIN IMMEDIATE", True), ("BEGIN EXCLUSIVE", False)):
             other.execute(lock)
-            assert "has locked the database" in await refusal(client, "execute", statements=[{"sql": "DELETE FROM orders"}])
+            assert "has locked the database" in await refusal(
+                client, "execute", statements=[{"sql": "DELETE FROM orders"}]
+            )
             result = await client.call_tool("query", {"sql": "SELECT count(*) FROM orders"})
             assert bool(result.is_error) is not reads
             assert reads or "has locked the database" in result.text

@@ -61,7 +61,9 @@ def test_no_value_is_too_large(value: Any, most: int) -> None:
         assert set(cell) == {"text", "characters"}
         assert len(cell["text"].encode()) <= most
         assert cell["characters"] >= len(cell["text"])
-    assert len(msgspec.json.encode(cell)) <= 6 * most + 100  # control characters take six bytes each
+    assert (
+        len(msgspec.json.encode(cell)) <= 6 * most + 100
+    )  # control characters take six bytes each
 
 
 @given(
@@ -94,7 +96,9 @@ def test_a_row_of_many_columns() -> None:
 
 # -- through SQLite ---------------------------------------------------------------------------------------------------------------
 
-STORED = st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXTS | st.binary()
+STORED = (
+    st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXTS | st.binary()
+)
 
 
 @pytest.fixture(scope="module")
@@ -113,13 +117,22 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Work]:
 @given(st.lists(STORED, min_size=1, max_size=5))
 def test_there_and_back(work: Work, values: list[Any]) -> None:
     """What is sent as a parameter comes back as it was, and what comes back may be sent again."""
-    sent = [{"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value for value in values]
+    sent = [
+        {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+        for value in values
+    ]
     page = Page(0, 1, 10**6, 10**6)
     sql = f"SELECT {', '.join('?' for _ in sent)}"
     (row,) = work.rows(Statement(sql, sent), page).rows
     assert row == [cell_of(value, 10**6) for value in values]
-    again = [value for value in row if not isinstance(value, str) or value not in ("Infinity", "-Infinity")]
-    assert work.rows(Statement(f"SELECT {', '.join('?' for _ in again) or 1}", again), page).rows[0] == (again or [1])
+    again = [
+        value
+        for value in row
+        if not isinstance(value, str) or value not in ("Infinity", "-Infinity")
+    ]
+    assert work.rows(Statement(f"SELECT {', '.join('?' for _ in again) or 1}", again), page).rows[
+        0
+    ] == (again or [1])
 
 
 def test_texts_that_are_no_unicode(work: Work) -> None:

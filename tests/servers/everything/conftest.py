@@ -20,5 +20,7 @@ def server() -> Server:
 @pytest.fixture(params=["2026-07-28", "2025-11-25"])
 async def client(request: pytest.FixtureRequest, server: Server) -> AsyncIterator[Client]:
     """A client that answers all questions, under the newest revision of each era; it checks results against the output schemas."""
-    async with Client(server, revision=request.param, elicit=person, sample=model, roots=["/srv"]) as opened:
+    async with Client(
+        server, revision=request.param, elicit=person, sample=model, roots=["/srv"]
+    ) as opened:
         yield opened

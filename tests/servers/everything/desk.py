@@ -8,9 +8,21 @@ from typing import Any
 
 from interlock import Changed, TextContent, types
 from interlock.servers.everything.schemas import DIALECTS, VARIANTS
-from interlock.types import CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ToolResultContent, ToolUseContent
+from interlock.types import (
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ElicitRequestParams,
+    ToolResultContent,
+    ToolUseContent,
+)
 
-ANSWERS: dict[str, Any] = {"guests": 4, "seat": "window", "confirm": True, "colour": "green", "value": 7}
+ANSWERS: dict[str, Any] = {
+    "guests": 4,
+    "seat": "window",
+    "confirm": True,
+    "colour": "green",
+    "value": 7,
+}
 
 
 def person(params: ElicitRequestParams) -> Any:
@@ -24,7 +36,9 @@ def person(params: ElicitRequestParams) -> Any:
 
 
 USES = [
-    ToolUseContent(id="1", name="capital", input={"country": "Peru"}, meta={"example.com/signature": "s"}),
+    ToolUseContent(
+        id="1", name="capital", input={"country": "Peru"}, meta={"example.com/signature": "s"}
+    ),
     ToolUseContent(id="2", name="total", input={"numbers": [1, 2]}),
     ToolUseContent(id="3", name="capital", input={"country": "Atlantis"}),
     ToolUseContent(id="4", name="rm", input={}),
@@ -37,11 +51,27 @@ def model(params: CreateMessageRequestParams) -> CreateMessageResult:
     last = params.messages[-1].content if params.messages else []
     blocks = last if isinstance(last, list) else [last]
     results = [block for block in blocks if isinstance(block, ToolResultContent)]
-    if params.tools and not results and (params.tool_choice is None or params.tool_choice.mode != "none"):
+    if (
+        params.tools
+        and not results
+        and (params.tool_choice is None or params.tool_choice.mode != "none")
+    ):
         uses: list[types.SamplingContent] = [TextContent("Let me see."), *USES]
-        return CreateMessageResult(role="assistant", content=uses, model="m-1", stop_reason="toolUse")
-    words = "; ".join(block.text for result in results for block in result.content if isinstance(block, TextContent)) or "Yes."
-    return CreateMessageResult(role="assistant", content=TextContent(words), model="m-1", stop_reason="endTurn")
+        return CreateMessageResult(
+            role="assistant", content=uses, model="m-1", stop_reason="toolUse"
+        )
+    words = (
+        "; ".join(
+            block.text
+            for result in results
+            for block in result.content
+            if isinstance(block, TextContent)
+        )
+        or "Yes."
+    )
+    return CreateMessageResult(
+        role="assistant", content=TextContent(words), model="m-1", stop_reason="endTurn"
+    )
 
 
 async def soon(changes: AsyncIterator[Changed]) -> Changed:
@@ -77,9 +107,18 @@ CALLS: dict[str, tuple[dict[str, Any], str | None]] = {
     "draw_shape": ({"kind": "circle", "size": 2}, "A circle of 2."),
     "draw_tree": ({"depth": 1}, "A family of 3."),
     "convert": ({"celsius": 20}, "68 °F"),
-    "take_types": ({"order": {"items": [{"name": "tea", "count": 2}], "until": "2026-07-28", "place": [1, 2]}}, "2 ordered, normal."),
-    "mirror": ({"region": "eu-west", "shard": 3, "urgent": True, "customer": {"tier": "paid"}}, "Taken: region, shard, urgent, customer."),
-    **{name: (given.fits, f"Taken: {', '.join(given.fits) or 'nothing'}.") for name, given in {**VARIANTS, **DIALECTS}.items()},
+    "take_types": (
+        {"order": {"items": [{"name": "tea", "count": 2}], "until": "2026-07-28", "place": [1, 2]}},
+        "2 ordered, normal.",
+    ),
+    "mirror": (
+        {"region": "eu-west", "shard": 3, "urgent": True, "customer": {"tier": "paid"}},
+        "Taken: region, shard, urgent, customer.",
+    ),
+    **{
+        name: (given.fits, f"Taken: {', '.join(given.fits) or 'nothing'}.")
+        for name, given in {**VARIANTS, **DIALECTS}.items()
+    },
     "broken": ({}, None),
     "fail": ({}, None),
     "fail_with_content": ({}, None),
@@ -119,13 +158,19 @@ CALLS: dict[str, tuple[dict[str, Any], str | None]] = {
     "ask_model_with_tools": ({"question": "Well?"}, None),
     "tick": ({}, "1"),
     "read_counter": ({}, '{"count":0}'),
-    "start_clock": ({"ticks": 1, "seconds": 0.001}, "The clock ticks 1 times, every 0.001 seconds."),
+    "start_clock": (
+        {"ticks": 1, "seconds": 0.001},
+        "The clock ticks 1 times, every 0.001 seconds.",
+    ),
     "grow": ({}, "extra_1"),
     "shrink": ({}, None),
 }
 
 URIS = {
-    "everything://greetings/{language}/{name}": ("everything://greetings/french/Ann%20Lee", "Bonjour, Ann Lee!"),
+    "everything://greetings/{language}/{name}": (
+        "everything://greetings/french/Ann%20Lee",
+        "Bonjour, Ann Lee!",
+    ),
     "everything://numbers/{number}": ("everything://numbers/7", '{"number":7,"square":49}'),
     "everything://paths/{+path}": ("everything://paths/a/b/c", "The path is a/b/c."),
     "everything://page{#part}": ("everything://page#end", "The part is end."),
@@ -133,8 +178,14 @@ URIS = {
     "everything://segments{/segments*}": ("everything://segments/a/b", '["a","b"]'),
     "everything://points{;x,y}": ("everything://points;x=1;y=2.5", '{"x":1.0,"y":2.5}'),
     "everything://search{?q,limit}": ("everything://search?q=tea", '{"q":"tea","limit":10}'),
-    "everything://list?kind={kind}{&page}": ("everything://list?kind=new&page=2", '{"kind":"new","page":2}'),
-    "everything://words/{letter:1}/{word}": ("everything://words/t/tea", '{"letter":"t","word":"tea"}'),
+    "everything://list?kind={kind}{&page}": (
+        "everything://list?kind=new&page=2",
+        '{"kind":"new","page":2}',
+    ),
+    "everything://words/{letter:1}/{word}": (
+        "everything://words/t/tea",
+        '{"letter":"t","word":"tea"}',
+    ),
 }
 """Template -> a URI of it, and what stands there."""
 

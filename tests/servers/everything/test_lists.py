@@ -21,7 +21,10 @@ async def test_resources(client: Client) -> None:
     assert len(listed) == 11
     assert all(resource.title for resource in listed.values())
     (text,) = (await client.read_resource("everything://docs/readme.md")).contents
-    assert (text.mime_type, text.text) == ("text/markdown", "# Everything\n\nA text that never changes.\n")
+    assert (text.mime_type, text.text) == (
+        "text/markdown",
+        "# Everything\n\nA text that never changes.\n",
+    )
     for uri, opening in (
         ("everything://picture.png", b"\x89PNG"),
         ("everything://sound.wav", b"RIFF"),
@@ -32,20 +35,35 @@ async def test_resources(client: Client) -> None:
         assert data.startswith(opening)
         assert listed[uri].size == len(data)
     several = (await client.read_resource("everything://shelf")).contents
-    assert [(contents.uri, contents.text is None) for contents in several] == [("everything://note", False), ("everything://bytes", True)]
+    assert [(contents.uri, contents.text is None) for contents in several] == [
+        ("everything://note", False),
+        ("everything://bytes", True),
+    ]
     with pytest.raises(McpError, match="never to be had") as refused:
         await client.read_resource("everything://refused")
-    assert (refused.value.code, refused.value.data) == (types.INTERNAL_ERROR, {"why": "to show an error"})
+    assert (refused.value.code, refused.value.data) == (
+        types.INTERNAL_ERROR,
+        {"why": "to show an error"},
+    )
     with pytest.raises(McpError, match="not found") as lost:
         await client.read_resource("everything://nowhere")
-    assert lost.value.code == (types.INVALID_PARAMS if client.revision == "2026-07-28" else types.RESOURCE_NOT_FOUND)
+    assert lost.value.code == (
+        types.INVALID_PARAMS if client.revision == "2026-07-28" else types.RESOURCE_NOT_FOUND
+    )
 
 
 async def test_what_may_be_kept(server: Server) -> None:
     """For how long and for whom, by the author's word or by the result's own (`CAC-01`)."""
     async with Client(server) as client:
-        kept = {uri: await client.read_resource(uri) for uri in ("everything://docs/readme.md", "everything://stamped", COUNTER)}
-    assert [(result.ttl_ms, result.cache_scope) for result in kept.values()] == [(3_600_000, "public"), (60_000, "public"), (0, "private")]
+        kept = {
+            uri: await client.read_resource(uri)
+            for uri in ("everything://docs/readme.md", "everything://stamped", COUNTER)
+        }
+    assert [(result.ttl_ms, result.cache_scope) for result in kept.values()] == [
+        (3_600_000, "public"),
+        (60_000, "public"),
+        (0, "private"),
+    ]
 
 
 @pytest.mark.parametrize("template", URIS)
@@ -109,7 +127,9 @@ async def test_features_that_come_and_go(client: Client, server: Server) -> None
         assert {(await soon(changes)).kind for _ in range(3)} == {"tools", "prompts", "resources"}
         assert name in [tool.name for tool in await client.list_tools()]
         assert (await client.call_tool(name)).text == "I am extra 1."
-        assert (await client.read_resource("everything://extras/1")).contents[0].text == "I am extra 1."
+        assert (await client.read_resource("everything://extras/1")).contents[
+            0
+        ].text == "I am extra 1."
         assert (await client.call_tool("shrink")).text == name
         assert {(await soon(changes)).kind for _ in range(3)} == {"tools", "prompts", "resources"}
         assert name not in [prompt.name for prompt in await client.list_prompts()]
@@ -146,12 +166,23 @@ async def test_prompts(client: Client) -> None:
     assert kinds == {
         "hello": [("user", "TextContent")],
         "review": [("user", "TextContent")],
-        "trip": [("user", "TextContent"), ("user", "ImageContent"), ("assistant", "TextContent"), ("user", "EmbeddedResource")],
+        "trip": [
+            ("user", "TextContent"),
+            ("user", "ImageContent"),
+            ("assistant", "TextContent"),
+            ("user", "EmbeddedResource"),
+        ],
         "listen": [("user", "TextContent"), ("user", "AudioContent")],
-        "look_up": [("user", "TextContent"), ("user", "ResourceLink"), ("user", "EmbeddedResource")],
+        "look_up": [
+            ("user", "TextContent"),
+            ("user", "ResourceLink"),
+            ("user", "EmbeddedResource"),
+        ],
         "annotated": [("user", "TextContent"), ("user", "EmbeddedResource")],
     }
-    assert (await client.get_prompt("repeat", {"word": "hey", "times": "3"})).messages[0].content == types.TextContent("hey hey hey")
+    assert (await client.get_prompt("repeat", {"word": "hey", "times": "3"})).messages[
+        0
+    ].content == types.TextContent("hey hey hey")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +196,9 @@ async def test_prompts(client: Client) -> None:
         ("refused", {}, "never to be had"),
     ],
 )
-async def test_prompts_that_cannot_be_had(client: Client, name: str, arguments: dict[str, str], words: str) -> None:
+async def test_prompts_that_cannot_be_had(
+    client: Client, name: str, arguments: dict[str, str], words: str
+) -> None:
     """An error says why (`PRM-05`)."""
     with pytest.raises(McpError, match=words):
         await client.get_prompt(name, arguments)
@@ -175,8 +208,13 @@ async def test_completion(client: Client) -> None:
     """Of a Literal, of an argument in the light of another, of a template's variable; a hundred of many (`CMP-02`, `CMP-03`)."""
     assert (await client.complete("review", "language", "ru")).values == ["rust"]
     assert (await client.complete("trip", "country", "f")).values == ["france"]
-    assert (await client.complete("trip", "city", "b", arguments={"country": "spain"})).values == ["Barcelona", "Bilbao"]
-    assert (await client.complete("everything://greetings/{language}/{name}", "language", "s")).values == ["spanish"]
+    assert (await client.complete("trip", "city", "b", arguments={"country": "spain"})).values == [
+        "Barcelona",
+        "Bilbao",
+    ]
+    assert (
+        await client.complete("everything://greetings/{language}/{name}", "language", "s")
+    ).values == ["spanish"]
     numbers = await client.complete("everything://numbers/{number}", "number", "")
     assert (len(numbers.values), numbers.total, numbers.has_more) == (100, 250, True)
     last = await client.complete("everything://numbers/{number}", "number", "24")
@@ -221,13 +259,25 @@ async def test_icons(server: Server) -> None:
             info,
             *(tool for tool in await client.list_tools() if tool.name == "echo"),
             *(prompt for prompt in await client.list_prompts() if prompt.name == "review"),
-            *(resource for resource in await client.list_resources() if resource.uri.endswith("readme.md")),
-            *(template for template in await client.list_resource_templates() if "greetings" in template.uri_template),
+            *(
+                resource
+                for resource in await client.list_resources()
+                if resource.uri.endswith("readme.md")
+            ),
+            *(
+                template
+                for template in await client.list_resource_templates()
+                if "greetings" in template.uri_template
+            ),
             (await client.call_tool("links")).content[1],
         ]
     for bearer in bearers:
         icons = getattr(bearer, "icons", None) or []
         kinds = [(icon.mime_type, icon.sizes, icon.theme) for icon in icons]
-        assert kinds == [("image/svg+xml", ["any"], "light"), ("image/svg+xml", ["any"], "dark"), ("image/png", ["8x8"], None)]
+        assert kinds == [
+            ("image/svg+xml", ["any"], "light"),
+            ("image/svg+xml", ["any"], "dark"),
+            ("image/png", ["8x8"], None),
+        ]
         assert all(icon.src.startswith(f"data:{icon.mime_type}") for icon in icons)
     assert len(bearers) == 6

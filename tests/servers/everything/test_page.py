@@ -13,9 +13,17 @@ from interlock.wire.codec import field_span
 from interlock.wire.revisions import METHODS, NEWEST, OLDEST, TYPES
 
 PAGE = Path(__file__).parents[3] / "docs" / "servers" / "everything.md"
-ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAGE.read_text(encoding="utf-8").splitlines()
+    if line[:1] == "|"
+]
 TABLE = [row for row in ROWS if len(row) == 4 and row[0] != "feature" and set(row[0]) != {"-"}]
-OFFERED = {feature.key for shelf in (server.tools, server.prompts, server.resources, server.templates) for feature in shelf.all()}
+OFFERED = {
+    feature.key
+    for shelf in (server.tools, server.prompts, server.resources, server.templates)
+    for feature in shelf.all()
+}
 NO_FEATURE = {
     "initialize", "notifications/initialized", "ping", "server/discover",  # what opens a conversation and keeps it
     "tools/list", "tools/call", "resources/list", "prompts/list", "resources/unsubscribe",  # said by all, or by its counterpart
@@ -55,7 +63,9 @@ def test_the_revisions_are_right(row: list[str]) -> None:
         span = (field_span(type_, name) if name else TYPES.get(type_)) or (OLDEST, NEWEST)
     first, last = span
     words = {(True, True): "all", (False, True): f"{first} on", (True, False): f"to {last}"}
-    assert row[3] == (f"{first} only" if first == last != NEWEST else words[first == OLDEST, last == NEWEST])
+    assert row[3] == (
+        f"{first} only" if first == last != NEWEST else words[first == OLDEST, last == NEWEST]
+    )
 
 
 @pytest.mark.parametrize("limit", Limits.__struct_fields__)

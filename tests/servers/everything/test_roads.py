@@ -27,16 +27,22 @@ async def round_trip(client: Client) -> None:
     assert await words(client, "measure", place="Rome") == "Rome: 4 °C, cloudy."
     assert await words(client, "list_primes", most=5) == "2, 3, 5"
     assert "meant to fail" in await refusal(client, "fail")
-    assert (await client.call_tool("work", {"steps": 2}, on_progress=lambda p: seen.append(p.progress))).text == "Done in 2 steps."
+    assert (
+        await client.call_tool("work", {"steps": 2}, on_progress=lambda p: seen.append(p.progress))
+    ).text == "Done in 2 steps."
     assert seen == [1, 2]
     assert await words(client, "ask_model", question="Well?") == "Yes."
     assert await words(client, "list_roots") == "srv: file:///srv"
     if client.revision >= "2025-06-18":
-        assert (await client.call_tool("book_table", {"day": "Friday"})).text.startswith("Booked for Guest: 4 on Friday")
+        assert (await client.call_tool("book_table", {"day": "Friday"})).text.startswith(
+            "Booked for Guest: 4 on Friday"
+        )
     else:
         assert (await client.call_tool("book_table", {"day": "Friday"})).is_error
     if client.revision >= "2025-11-25":
-        assert (await client.call_tool("ask_model_with_tools", {"question": "Well?"})).value()["rounds"] == 2
+        assert (await client.call_tool("ask_model_with_tools", {"question": "Well?"})).value()[
+            "rounds"
+        ] == 2
     assert await words(client, "mirror", region="eu-west", shard=3) == "Taken: region, shard."
     async with client.watch(tools=True, resources=[COUNTER]) as changes:
         await client.call_tool("tick")
@@ -49,7 +55,9 @@ async def round_trip(client: Client) -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_over_stdio(revision: str) -> None:
     """`interlock serve everything`, as a host starts it."""
-    async with Client(serving("everything"), revision=revision, elicit=person, sample=model, roots=["/srv"]) as client:
+    async with Client(
+        serving("everything"), revision=revision, elicit=person, sample=model, roots=["/srv"]
+    ) as client:
         assert client.revision == revision
         await round_trip(client)
 
@@ -57,7 +65,9 @@ async def test_over_stdio(revision: str) -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_over_http(url: str, revision: str) -> None:
     """One address for all revisions; the tool with mirrored arguments too (`XMH-07`, `XMH-19`)."""
-    async with Client(url, revision=revision, elicit=person, sample=model, roots=["/srv"]) as client:
+    async with Client(
+        url, revision=revision, elicit=person, sample=model, roots=["/srv"]
+    ) as client:
         assert client.revision == revision
         await client.list_tools()  # so that the client knows which arguments are mirrored
         await round_trip(client)
@@ -74,7 +84,13 @@ async def test_arguments_in_headers(url: str) -> None:
             self.inner = inner
 
         async def __call__(self, request: Request) -> Response:
-            headers.append({name.lower(): value for name, value in request.headers if name.lower().startswith("mcp-param")})
+            headers.append(
+                {
+                    name.lower(): value
+                    for name, value in request.headers
+                    if name.lower().startswith("mcp-param")
+                }
+            )
             return await self.inner(request)
 
         async def aclose(self) -> None:
@@ -82,10 +98,19 @@ async def test_arguments_in_headers(url: str) -> None:
 
     async with Client(Http(url, fetch=Noting(HttpFetch())), revision="2026-07-28") as client:
         await client.list_tools()
-        given: dict[str, Any] = {"region": "Zürich", "shard": 3, "urgent": True, "customer": {"tier": "paid"}}
+        given: dict[str, Any] = {
+            "region": "Zürich",
+            "shard": 3,
+            "urgent": True,
+            "customer": {"tier": "paid"},
+        }
         assert (await client.call_tool("mirror", given)).value() == {"arguments": given}
     sent = headers[-1]
-    assert (sent["mcp-param-shard"], sent["mcp-param-urgent"], sent["mcp-param-tier"]) == ("3", "true", "paid")
+    assert (sent["mcp-param-shard"], sent["mcp-param-urgent"], sent["mcp-param-tier"]) == (
+        "3",
+        "true",
+        "paid",
+    )
     assert sent["mcp-param-region"].startswith("=?base64?")
 
 
@@ -93,7 +118,9 @@ async def test_arguments_in_headers(url: str) -> None:
 async def test_work_that_outlives_its_stream(url: str, revision: str) -> None:
     """In 2025-11-25 the server closes the stream, the client comes back for the rest, and hears what was said meanwhile (`HTL-15`)."""
     said: list[Any] = []
-    async with Client(url, revision=revision, log_level="info", on_log=lambda p: said.append(p.data)) as client:
+    async with Client(
+        url, revision=revision, log_level="info", on_log=lambda p: said.append(p.data)
+    ) as client:
         words = (await client.call_tool("come_back_later")).text
     assert words == ("You came back." if revision == "2025-11-25" else "You have never been away.")
     assert said == ["The stream is about to be closed.", "The work is done."]
@@ -110,7 +137,10 @@ async def test_scopes_over_the_web(url: str) -> None:
 
 async def test_visits_of_others(url: str) -> None:
     """A visit is of use to the session that was sent to it, and to no other (`ELI-29`)."""
-    async with Client(url, revision="2025-11-25", elicit=person) as ann, Client(url, revision="2025-11-25", elicit=person) as bob:
+    async with (
+        Client(url, revision="2025-11-25", elicit=person) as ann,
+        Client(url, revision="2025-11-25", elicit=person) as bob,
+    ):
         with pytest.raises(McpError) as refused:
             await ann.call_tool("open_account")
         id = refused.value.data["elicitations"][0]["elicitationId"]

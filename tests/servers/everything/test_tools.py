@@ -10,7 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock import Caller, Client, Context, Exchange, McpError, Server, TimedOut, ToolError, types
+from interlock import (
+    Caller,
+    Client,
+    Context,
+    Exchange,
+    McpError,
+    Server,
+    TimedOut,
+    ToolError,
+    types,
+)
 from interlock.schema import compile as compile_schema
 from interlock.servers.everything import server_of
 from interlock.servers.everything.outputs import OUTPUTS
@@ -19,7 +29,16 @@ from interlock.servers.everything.telling import count_primes, sleep_in_thread
 from tests.servers.everything.desk import CALLS, model, person
 
 ALL_VARIANTS = {**VARIANTS, **DIALECTS}
-CHANGING = {"book_table", "tick", "grow", "shrink", "start_clock", "wait_for_cancel", "open_account", "finish_visit"}
+CHANGING = {
+    "book_table",
+    "tick",
+    "grow",
+    "shrink",
+    "start_clock",
+    "wait_for_cancel",
+    "open_account",
+    "finish_visit",
+}
 GIVES_CONTENT = {
     "echo", "nothing", "some_bytes", "picture", "sound", "document", "links", "mixture", "annotated", "whole_result", "convert", "broken",
     "fail", "fail_with_content", "refuse", "too_slow", "one_at_a_time", "with_scope", "work", "count_up", "count_down", "log_levels",
@@ -55,7 +74,12 @@ async def test_hints_are_true(server: Server, name: str) -> None:
         first = await outcome(client, name)
         assert msgspec.to_builtins(server.state) == before
         again = await outcome(client, name)
-        if name not in ("roll_dice", "roll_again", "broken", "contradict"):  # chance, and a reference
+        if name not in (
+            "roll_dice",
+            "roll_again",
+            "broken",
+            "contradict",
+        ):  # chance, and a reference
             assert again == first
         assert len(server.tools) == len(CALLS)
 
@@ -115,7 +139,11 @@ async def test_data_comes_as_data(client: Client) -> None:
     """Numbers, truth values, lists and objects are structured content, and words are not the same once more."""
     assert (await client.call_tool("add", {"a": 2, "b": 3})).value() == 5
     assert (await client.call_tool("is_even", {"number": 2})).value() is True
-    assert (await client.call_tool("measure", {"place": "Rome"})).value() == {"place": "Rome", "celsius": 4.0, "sky": "cloudy"}
+    assert (await client.call_tool("measure", {"place": "Rome"})).value() == {
+        "place": "Rome",
+        "celsius": 4.0,
+        "sky": "cloudy",
+    }
     assert (await client.call_tool("list_roots")).value() == ["file:///srv"]
     assert sorted((await client.call_tool("side_by_side", {"tasks": 3})).value()) == [1, 2, 3]
 
@@ -129,7 +157,15 @@ async def test_data_comes_as_data(client: Client) -> None:
         ("is_leap_year", False),
         ("middle_name", None),
         ("draw_shape", {"kind": "circle", "radius": 2.0}),
-        ("draw_tree", {"root": {"name": "A", "children": [{"name": "A1", "children": []}, {"name": "A2", "children": []}]}}),
+        (
+            "draw_tree",
+            {
+                "root": {
+                    "name": "A",
+                    "children": [{"name": "A1", "children": []}, {"name": "A2", "children": []}],
+                }
+            },
+        ),
     ],
 )
 async def test_output_schemas_of_each_kind(client: Client, name: str, data: Any) -> None:
@@ -239,7 +275,10 @@ def test_no_keyword_is_left_out() -> None:
 
 async def test_media_and_links(client: Client) -> None:
     """Pictures, sound, files, bytes and links are content blocks of their kinds (`TOL-12`)."""
-    kinds = {name: [type(block) for block in (await client.call_tool(name)).content] for name in ("picture", "sound", "document", "links")}
+    kinds = {
+        name: [type(block) for block in (await client.call_tool(name)).content]
+        for name in ("picture", "sound", "document", "links")
+    }
     assert kinds == {
         "picture": [types.ImageContent],
         "sound": [types.AudioContent],
@@ -264,7 +303,9 @@ async def test_a_tool_with_an_app(client: Client, name: str) -> None:
     """It says in words what its app would show, and names a page that is there and is one (`APP-03`, `APP-04`, `APP-05`)."""
     tool = next(tool for tool in await client.list_tools() if tool.name == name)
     ui = (tool.meta or {})["ui"]
-    assert ui.get("visibility", ["model", "app"]) == (["app"] if name == "roll_again" else ["model", "app"])
+    assert ui.get("visibility", ["model", "app"]) == (
+        ["app"] if name == "roll_again" else ["model", "app"]
+    )
     result = await client.call_tool(name, {"count": 4})
     rolled = result.structured_content
     assert isinstance(rolled, dict)
@@ -292,7 +333,9 @@ async def test_a_tool_with_an_app(client: Client, name: str) -> None:
         ("shrink", {}, "Call grow first"),
     ],
 )
-async def test_failures_are_words_for_the_model(client: Client, name: str, arguments: dict[str, Any], words: str) -> None:
+async def test_failures_are_words_for_the_model(
+    client: Client, name: str, arguments: dict[str, Any], words: str
+) -> None:
     """A tool's misfortune is a result that says so (`TOL-15`, `TOL-16`)."""
     result = await client.call_tool(name, arguments, timeout=20)
     assert result.is_error
@@ -319,7 +362,9 @@ async def test_errors_with_a_code(client: Client, kind: str, code: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["broken", "contradict"])
-async def test_what_nobody_foresaw_stays_inside(client: Client, caplog: pytest.LogCaptureFixture, name: str) -> None:
+async def test_what_nobody_foresaw_stays_inside(
+    client: Client, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
     """The client gets a reference, the log the reason: of a fault, and of a promise that was not kept (`ERR-20`, `TOL-09`)."""
     result = await client.call_tool(name)
     assert result.is_error
@@ -341,7 +386,9 @@ async def test_cancellation(client: Client) -> None:
 async def test_threads_that_nobody_waits_for(server: Server) -> None:
     """What works in a thread looks whether anybody still waits, and stops where nobody does (`CAN-05`)."""
     params = types.CallToolRequestParams(name="sleep_in_thread")
-    ctx: Any = Context(Exchange("tools/call", params, Caller("2026-07-28")), server, asyncio.get_running_loop())
+    ctx: Any = Context(
+        Exchange("tools/call", params, Caller("2026-07-28")), server, asyncio.get_running_loop()
+    )
     await server.enter()
     try:
         assert sleep_in_thread(0.01, ctx) == "Slept for 0.01 seconds."
@@ -367,7 +414,12 @@ async def test_progress_and_logs(revision: str, server: Server) -> None:
     seen: list[Any] = []
     said: list[Any] = []
     hear: Any = lambda p: seen.append((p.progress, p.total, p.message))  # noqa: E731 - as short as it is
-    async with Client(server, revision=revision, log_level="warning", on_log=lambda p: said.append((p.level, p.logger))) as client:
+    async with Client(
+        server,
+        revision=revision,
+        log_level="warning",
+        on_log=lambda p: said.append((p.level, p.logger)),
+    ) as client:
         await client.call_tool("work", {"steps": 1}, on_progress=hear)
         await client.call_tool("count_up", {"to": 2}, on_progress=hear)
         await client.call_tool("count_down", {"start": 1}, on_progress=hear)
@@ -376,9 +428,23 @@ async def test_progress_and_logs(revision: str, server: Server) -> None:
         seen.clear()
         await client.call_tool("count_primes", {"most": 1000}, on_progress=hear)
         await client.call_tool("side_by_side", {"tasks": 3}, on_progress=hear)
-    assert [progress for progress, total, _ in seen if total == 31] == [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31]
+    assert [progress for progress, total, _ in seen if total == 31] == [
+        2,
+        3,
+        5,
+        7,
+        11,
+        13,
+        17,
+        19,
+        23,
+        29,
+        31,
+    ]
     assert [progress for progress, total, _ in seen if total == 3] == [1, 2, 3]
-    assert said == [(level, "levels") for level in ("warning", "error", "critical", "alert", "emergency")]
+    assert said == [
+        (level, "levels") for level in ("warning", "error", "critical", "alert", "emergency")
+    ]
 
 
 async def test_the_caller_is_known(client: Client) -> None:
@@ -386,7 +452,10 @@ async def test_the_caller_is_known(client: Client) -> None:
     known = (await client.call_tool("who_am_i")).value()
     assert (known["revision"], known["client"]) == (client.revision, "interlock")
     assert known["capabilities"].keys() >= {"elicitation", "roots", "sampling"}
-    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "example.com/x": [1]}
+    trace = {
+        "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "example.com/x": [1],
+    }
     shown = (await client.call_tool("show_meta", meta=trace)).value()["meta"]
     assert shown.items() >= trace.items()
 

@@ -13,16 +13,37 @@ from tests.servers.everything.desk import model, person
 from tests.servers.everything.walking import expected, told, walk
 from tests.wired.official import AT_HAND, Judge
 
-LISTS = ("ListToolsResult", "ListResourcesResult", "ListResourceTemplatesResult", "ListPromptsResult")
-NOTICES = ("Cancelled", "ElicitationComplete", "ListChanged", "LoggingMessage", "Progress", "ResourceUpdated")
+LISTS = (
+    "ListToolsResult",
+    "ListResourcesResult",
+    "ListResourceTemplatesResult",
+    "ListPromptsResult",
+)
+NOTICES = (
+    "Cancelled",
+    "ElicitationComplete",
+    "ListChanged",
+    "LoggingMessage",
+    "Progress",
+    "ResourceUpdated",
+)
 NOT_SHOWN = {
     # what the library writes, where an author has nothing to say; 2026-07-28 has serverInfo there
     **{(f"{name}NotificationParams", "_meta"): "no author's" for name in NOTICES},
-    **{(name, "_meta"): "no author's" for name in (*LISTS, "CompleteResult", "EmptyResult", "InitializeResult")},
-    **{(f"{name}Params", "_meta"): "no author's" for name in ("CreateMessageRequest", "ElicitRequest", "ListRootsRequest", "PingRequest")},
+    **{
+        (name, "_meta"): "no author's"
+        for name in (*LISTS, "CompleteResult", "EmptyResult", "InitializeResult")
+    },
+    **{
+        (f"{name}Params", "_meta"): "no author's"
+        for name in ("CreateMessageRequest", "ElicitRequest", "ListRootsRequest", "PingRequest")
+    },
     # what the server has to say is the same for all
     **{(name, "cacheScope=private"): "the same for all" for name in (*LISTS, "DiscoverResult")},
-    ("PingRequestParams", ""): "a server that wants to know whether its peer lives asks so by itself",
+    (
+        "PingRequestParams",
+        "",
+    ): "a server that wants to know whether its peer lives asks so by itself",
     ("ServerCapabilities", "experimental"): "extensions took its place",
 }
 """What no feature of a server shows, and why."""
@@ -33,14 +54,18 @@ async def walked(revision: str) -> tuple[set[tuple[str, str]], list[str]]:
     tape = Tape()
     server = everything_server()
     answers = Answers(elicit=person, sample=model, roots=["/srv"], context=True)
-    async with Client(server.transport(tap=tape.hear), revision=revision, answers=answers, log_level="debug") as client:
+    async with Client(
+        server.transport(tap=tape.hear), revision=revision, answers=answers, log_level="debug"
+    ) as client:
         await walk(client)
         if revision < "2026":
             await client.ping()
         async with client.watch(resources=["everything://counter"]):
             await server.aclose()  # a subscription ends in good order
     judge = Judge(revision) if AT_HAND else None
-    return expected(revision) - told(tape), [problem for line in tape.lines for problem in (judge.problems(line) if judge else ())]
+    return expected(revision) - told(tape), [
+        problem for line in tape.lines for problem in (judge.problems(line) if judge else ())
+    ]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -65,7 +90,11 @@ async def test_an_extension(revision: str) -> None:
     server = everything_server()
     async with Client(server, revision=revision) as client:
         assert (client.server_capabilities.extensions or {}).get(ECHO) == {"most": 1000}
-        said = await server.handle(Exchange("example/echo", EchoParams(text="hm"), Caller(revision)))
+        said = await server.handle(
+            Exchange("example/echo", EchoParams(text="hm"), Caller(revision))
+        )
         assert said == EchoResult(text="hm")
         with pytest.raises(McpError, match="At most 1000"):
-            await server.handle(Exchange("example/echo", EchoParams(text="x" * 1001), Caller(revision)))
+            await server.handle(
+                Exchange("example/echo", EchoParams(text="x" * 1001), Caller(revision))
+            )

@@ -29,7 +29,12 @@ async def walk(client: Client) -> None:
     """Use everything once."""
     for name, (arguments, _) in CALLS.items():
         with suppress(McpError, TimedOut):
-            await client.call_tool(name, arguments, on_progress=lambda _: None, timeout=0.05 if name == "wait_for_cancel" else 30)
+            await client.call_tool(
+                name,
+                arguments,
+                on_progress=lambda _: None,
+                timeout=0.05 if name == "wait_for_cancel" else 30,
+            )
     for kind in ("required", "none"):
         await client.call_tool("ask_model_with_tools", {"question": "Well?", "choice": kind})
     for context in ("none", "allServers"):
@@ -50,7 +55,10 @@ async def walk(client: Client) -> None:
     await client.list_tools()
     await client.list_prompts()
     await client.list_resource_templates()
-    async with client.watch(tools=True, prompts=True, resources=True) as lists, client.watch(resources=[COUNTER, CLOCK]) as single:
+    async with (
+        client.watch(tools=True, prompts=True, resources=True) as lists,
+        client.watch(resources=[COUNTER, CLOCK]) as single,
+    ):
         await client.call_tool("grow")
         assert {(await soon(lists)).kind for _ in range(3)} == {"tools", "prompts", "resources"}
         await client.call_tool("tick")
@@ -75,7 +83,11 @@ def told(tape: Tape) -> Seen:
         elif "method" in message:
             seen.add(("", message["method"]))
             _look(METHODS[message["method"]].params, message.get("params", {}), seen)
-        elif "result" in message and message["id"] in asked and (row := METHODS.get(asked[message["id"]])) is not None:
+        elif (
+            "result" in message
+            and message["id"] in asked
+            and (row := METHODS.get(asked[message["id"]])) is not None
+        ):
             seen.add(("", asked[message["id"]]))
             by_question = message["result"].get("resultType") == "input_required"
             _look(types.InputRequiredResult if by_question else row.result, message["result"], seen)
@@ -97,7 +109,11 @@ def _look(kind: Any, value: Any, seen: Seen) -> None:
             for name, hint in _fields(member):
                 if name in value:
                     seen.add((member.__name__, name))
-                    seen |= {(member.__name__, f"{name}={choice}") for choice in _choices(hint) if _holds(value[name], choice)}
+                    seen |= {
+                        (member.__name__, f"{name}={choice}")
+                        for choice in _choices(hint)
+                        if _holds(value[name], choice)
+                    }
                     _look(hint, value[name], seen)
 
 
@@ -125,7 +141,11 @@ def _reach(kind: Any, revision: str, wanted: Seen) -> None:
         parts = get_args(member)
         if get_origin(member) in (list, dict):
             _reach(parts[-1], revision, wanted)
-        elif _is_ours(member) and has(revision, TYPES.get(member)) and (member.__name__, "") not in wanted:
+        elif (
+            _is_ours(member)
+            and has(revision, TYPES.get(member))
+            and (member.__name__, "") not in wanted
+        ):
             wanted.add((member.__name__, ""))
             for name, hint in _fields(member):
                 if has(revision, field_span(member, name)):
@@ -139,7 +159,11 @@ def _members(kind: Any) -> Sequence[Any]:
 
 
 def _is_ours(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, types.WireType) and kind is not types.UnknownContent
+    return (
+        isinstance(kind, type)
+        and issubclass(kind, types.WireType)
+        and kind is not types.UnknownContent
+    )
 
 
 def _is_tagged(kind: Any, value: dict[str, Any]) -> bool:
@@ -154,8 +178,18 @@ def _fields(kind: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _choices(hint: Any) -> list[Any]:
-    found = [choice for member in _members(hint) if get_origin(member) is Literal for choice in get_args(member)]
-    return found + [c for member in _members(hint) if get_origin(member) is list for c in _choices(get_args(member)[0])]
+    found = [
+        choice
+        for member in _members(hint)
+        if get_origin(member) is Literal
+        for choice in get_args(member)
+    ]
+    return found + [
+        c
+        for member in _members(hint)
+        if get_origin(member) is list
+        for c in _choices(get_args(member)[0])
+    ]
 
 
 def _holds(value: Any, choice: Any) -> bool:

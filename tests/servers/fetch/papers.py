@@ -5,7 +5,9 @@ from __future__ import annotations
 import zlib
 
 
-def pdf(*texts: str, title: str | None = None, packed: bytes | None = None, unicode: bytes | None = None) -> bytes:
+def pdf(
+    *texts: str, title: str | None = None, packed: bytes | None = None, unicode: bytes | None = None
+) -> bytes:
     """A PDF with a line of text on each page; `packed` is the compressed content of all pages instead, `unicode` what glyphs mean."""
     objects: list[bytes] = []
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(texts)))
@@ -18,8 +20,15 @@ def pdf(*texts: str, title: str | None = None, packed: bytes | None = None, unic
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 100] /Contents {5 + 2 * n} 0 R "
             "/Resources << /Font << /F1 3 0 R >> >> >>".encode()
         )
-        content = packed if packed is not None else zlib.compress(f"BT /F1 12 Tf 10 50 Td ({text}) Tj ET".encode())
-        objects.append(b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(content), content))
+        content = (
+            packed
+            if packed is not None
+            else zlib.compress(f"BT /F1 12 Tf 10 50 Td ({text}) Tj ET".encode())
+        )
+        objects.append(
+            b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream"
+            % (len(content), content)
+        )
     if unicode is not None:
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(unicode), unicode))
     if title is not None:
@@ -32,4 +41,8 @@ def pdf(*texts: str, title: str | None = None, packed: bytes | None = None, unic
     made += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
     made += b"".join(b"%010d 00000 n \n" % place for place in places)
     info = b" /Info %d 0 R" % len(objects) if title is not None else b""
-    return bytes(made) + b"trailer\n<< /Size %d /Root 1 0 R%s >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, info, start)
+    return bytes(made) + b"trailer\n<< /Size %d /Root 1 0 R%s >>\nstartxref\n%d\n%%%%EOF\n" % (
+        len(objects) + 1,
+        info,
+        start,
+    )

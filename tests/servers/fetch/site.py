@@ -13,7 +13,12 @@ from tests.transport.http_peers import Peer, Seen, Talk, ok, serving
 from tests.transport.internet import OTHER, PUBLIC, Internet
 
 Answer = bytes | Callable[[Seen], bytes] | Callable[[Talk], Awaitable[None]]
-NAMES = {"site.example": [[PUBLIC]], "other.example": [[OTHER]], "inside.example": [["10.0.0.7"]], "here.example": [["127.0.0.1"]]}
+NAMES = {
+    "site.example": [[PUBLIC]],
+    "other.example": [[OTHER]],
+    "inside.example": [["10.0.0.7"]],
+    "here.example": [["127.0.0.1"]],
+}
 HTML, PLAIN = "Content-Type: text/html; charset=utf-8", "Content-Type: text/plain"
 
 

@@ -58,15 +58,31 @@ async def test_rebinding(trap: Site, robots: Any) -> None:
     """A name that is public when it is judged and loopback when it is used: what was judged is connected to (SEC-14)."""
     for second in ("127.0.0.1", "169.254.169.254", "10.0.0.7"):
         trap.internet.names["evil.example"] = [[PUBLIC], [second]]
-        trap.internet.routed = ["127.0.0.1", "10.0.0.7", "169.254.169.254"]  # nobody listens at the public one
+        trap.internet.routed = [
+            "127.0.0.1",
+            "10.0.0.7",
+            "169.254.169.254",
+        ]  # nobody listens at the public one
         async with trap.client(robots=robots) as client:
-            assert "Nobody listens" in await refusal(client, "fetch", url=trap.url("/secret", "evil.example"))
-            assert "leads to" in await refusal(client, "fetch", url=trap.url("/secret", "evil.example"))
+            assert "Nobody listens" in await refusal(
+                client, "fetch", url=trap.url("/secret", "evil.example")
+            )
+            assert "leads to" in await refusal(
+                client, "fetch", url=trap.url("/secret", "evil.example")
+            )
     nothing_got_out(trap)
 
 
 @pytest.mark.parametrize(
-    "addresses", [["127.0.0.1"], [PUBLIC, "127.0.0.1"], ["::1"], ["::ffff:10.0.0.7"], ["169.254.169.254"], ["64:ff9b::a00:7"]]
+    "addresses",
+    [
+        ["127.0.0.1"],
+        [PUBLIC, "127.0.0.1"],
+        ["::1"],
+        ["::ffff:10.0.0.7"],
+        ["169.254.169.254"],
+        ["64:ff9b::a00:7"],
+    ],
 )
 async def test_names_that_lead_inside(trap: Site, addresses: list[str]) -> None:
     """One private address among its addresses is enough (SEC-14)."""
@@ -94,7 +110,12 @@ async def test_addresses_of_this_machine_and_of_clouds(trap: Site, host: str) ->
 
 
 @pytest.mark.parametrize(
-    "to", ["http://here.example:{port}/secret", "http://inside.example:{port}/secret", "//inside.example:{port}/secret"]
+    "to",
+    [
+        "http://here.example:{port}/secret",
+        "http://inside.example:{port}/secret",
+        "//inside.example:{port}/secret",
+    ],
 )
 async def test_redirects_to_names_that_lead_inside(trap: Site, to: str) -> None:
     """Through another site as well; the words show the way (SEC-15)."""
@@ -103,12 +124,23 @@ async def test_redirects_to_names_that_lead_inside(trap: Site, to: str) -> None:
     async with trap.client(robots="ignore") as client:
         said = await refusal(client, "fetch", url=trap.url("/start"))
         assert "leads to a" in said
-        assert f"Redirects: {trap.url('/start')} -> (302) {trap.url('/next', 'other.example')} -> (302) http://" in said
+        assert (
+            f"Redirects: {trap.url('/start')} -> (302) {trap.url('/next', 'other.example')} -> (302) http://"
+            in said
+        )
     nothing_got_out(trap)
 
 
 @pytest.mark.parametrize(
-    "to", ["file:///etc/passwd", "gopher://site.example/", "data:text/plain,x", "javascript:x", "http://[::1", "http://u:p@other.example/"]
+    "to",
+    [
+        "file:///etc/passwd",
+        "gopher://site.example/",
+        "data:text/plain,x",
+        "javascript:x",
+        "http://[::1",
+        "http://u:p@other.example/",
+    ],
 )
 async def test_redirects_to_what_is_no_page(trap: Site, to: str) -> None:
     """Other schemes and broken addresses are not followed."""
@@ -134,7 +166,9 @@ async def test_redirects_without_an_end(trap: Site) -> None:
 async def test_a_kept_redirect_is_judged_again(trap: Site) -> None:
     """Where the name that it leads to has changed since, nothing is connected to."""
     trap.internet.names["evil.example"] = [[PUBLIC], [PUBLIC], ["127.0.0.1"]]
-    trap.pages["/start"] = moved(trap.url("/page", "evil.example"), 301, "Cache-Control: max-age=60")
+    trap.pages["/start"] = moved(
+        trap.url("/page", "evil.example"), 301, "Cache-Control: max-age=60"
+    )
     trap.pages["/page"] = ok(b"words", PLAIN, "Connection: close")
     async with trap.client(robots="ignore") as client:
         for _ in range(2):
@@ -149,7 +183,9 @@ async def test_a_kept_redirect_is_judged_again(trap: Site) -> None:
 @pytest.mark.parametrize("packing", ["gzip", "deflate"])
 async def test_decompression_bombs(site: Site, packing: str) -> None:
     """A few kilobytes that would be fifty megabytes: no more is unpacked than may be read (SEC-12)."""
-    bomb = gzip.compress(bytes(50_000_000)) if packing == "gzip" else zlib.compress(bytes(50_000_000))
+    bomb = (
+        gzip.compress(bytes(50_000_000)) if packing == "gzip" else zlib.compress(bytes(50_000_000))
+    )
     site.pages["/bomb"] = ok(bomb, PLAIN, f"Content-Encoding: {packing}")
     site.pages["/robots.txt"] = ok(bomb, PLAIN, f"Content-Encoding: {packing}")
     async with site.client(bytes=100_000) as client:
@@ -164,7 +200,9 @@ async def test_a_body_a_little_over_the_limit(site: Site) -> None:
         site.pages[f"/{size}"] = ok(gzip.compress(b"x" * size), PLAIN, "Content-Encoding: gzip")
     async with site.client(bytes=100_000, robots="ignore") as client:
         assert (await done(client, "fetch", url=site.url("/100000")))["length"] == 100_000
-        assert "It has more than 97.7 KiB" in await refusal(client, "fetch", url=site.url("/100001"))
+        assert "It has more than 97.7 KiB" in await refusal(
+            client, "fetch", url=site.url("/100001")
+        )
 
 
 async def test_bodies_that_lie_or_never_end(site: Site) -> None:
@@ -173,7 +211,9 @@ async def test_bodies_that_lie_or_never_end(site: Site) -> None:
     closed = asyncio.Event()
 
     async def large(talk: Talk) -> None:
-        await talk.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 99999999999\r\n\r\n")
+        await talk.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 99999999999\r\n\r\n"
+        )
         await talk.gone()
 
     async def endless(talk: Talk) -> None:
@@ -187,12 +227,16 @@ async def test_bodies_that_lie_or_never_end(site: Site) -> None:
         await talk.gone()
 
     async def archive(talk: Talk) -> None:
-        await talk.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/zip\r\nContent-Length: 4000000000\r\n\r\nPK")
+        await talk.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/zip\r\nContent-Length: 4000000000\r\n\r\nPK"
+        )
         await talk.gone()
         closed.set()
 
     async def stopping(talk: Talk) -> None:
-        await talk.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\nbegin")
+        await talk.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\nbegin"
+        )
         await talk.gone()
 
     for script in (large, endless, silent, stopping, archive):
@@ -200,16 +244,22 @@ async def test_bodies_that_lie_or_never_end(site: Site) -> None:
         script.__name__ = "script"
         site.pages[f"/{name}"] = script
     async with site.client(bytes=100_000, seconds=0.5, robots="ignore") as client:
-        assert "has 93.1 GiB, and no more than 97.7 KiB are read" in await refusal(client, "fetch", url=site.url("/large"))
+        assert "has 93.1 GiB, and no more than 97.7 KiB are read" in await refusal(
+            client, "fetch", url=site.url("/large")
+        )
         assert "more than 97.7 KiB" in await refusal(client, "fetch", url=site.url("/endless"))
-        assert "a file of 3.73 GiB of the type application/zip" in await refusal(client, "fetch", url=site.url("/archive"))
+        assert "a file of 3.73 GiB of the type application/zip" in await refusal(
+            client, "fetch", url=site.url("/archive")
+        )
         async with asyncio.timeout(10):
             await closed.wait()  # at once, and not when the server ends
         for path in ("/silent", "/stopping"):
             assert "0.5 seconds" in await refusal(client, "fetch", url=site.url(path))
 
 
-SLOW = "<p " + " ".join(f'a{n}="1"' for n in range(400_000)) + ">x"  # to read it takes the square of its length
+SLOW = (
+    "<p " + " ".join(f'a{n}="1"' for n in range(400_000)) + ">x"
+)  # to read it takes the square of its length
 
 
 async def test_a_page_that_takes_for_ever_to_convert(site: Site, begun: Begun) -> None:
@@ -222,7 +272,9 @@ async def test_a_page_that_takes_for_ever_to_convert(site: Site, begun: Begun) -
         assert await text(client, site.url()) == "words"
         assert not slow.done()
         assert "cannot be converted within 0.7 seconds" in await slow
-        assert (await done(client, "fetch", url=site.url("/slow"), format="html"))["length"] == len(SLOW)
+        assert (await done(client, "fetch", url=site.url("/slow"), format="html"))["length"] == len(
+            SLOW
+        )
 
 
 LIBRARY = """
@@ -259,7 +311,9 @@ async def test_each_bound_of_the_converter(
             assert await text(client, site.url()) == most
 
 
-async def test_no_module_beside_the_converter_is_a_library(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_no_module_beside_the_converter_is_a_library(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Neither those of this server nor those of the folder in which it was started."""
     (tmp_path / "html_to_markdown.py").write_text(LIBRARY.replace("{}", "'\\n'.join(sys.path)"))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -280,7 +334,9 @@ async def test_a_page_that_needs_too_much_memory(site: Site) -> None:
         assert await text(client, site.url()) == "words\n"
 
 
-@pytest.mark.parametrize("tag", ["<div>", "<blockquote>", "<ul><li>", "<table><tr><td>", "<b>", "<font>"])
+@pytest.mark.parametrize(
+    "tag", ["<div>", "<blockquote>", "<ul><li>", "<table><tr><td>", "<b>", "<font>"]
+)
 async def test_nesting_without_an_end(site: Site, tag: str) -> None:
     """Fifty thousand elements in one another end no stack of ours."""
     site.pages["/deep"] = ok((tag * 50_000 + "x").encode(), HTML)
@@ -290,7 +346,11 @@ async def test_nesting_without_an_end(site: Site, tag: str) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [zlib.compress(bytes(200_000_000)), zlib.compress(b"(x) Tj " * 20_000_000), zlib.compress(b"[" * 5_000_000)],
+    [
+        zlib.compress(bytes(200_000_000)),
+        zlib.compress(b"(x) Tj " * 20_000_000),
+        zlib.compress(b"[" * 5_000_000),
+    ],
     ids=["zeros", "words", "brackets"],
 )
 async def test_pdfs_that_are_bombs(site: Site, content: bytes) -> None:
@@ -335,16 +395,22 @@ async def test_a_converter_that_is_killed(begun: Begun) -> None:
         assert (await bench.of_html("<p>words", "https://site.example/")).text == "words\n"
 
 
-async def test_the_converter_knows_nothing_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, begun: Begun) -> None:
+async def test_the_converter_knows_nothing_of_ours(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, begun: Begun
+) -> None:
     """Nothing of the environment but where Python is, and no module of the folder in which the server was started."""
     monkeypatch.setenv("INTERLOCK_SECRET", "s3cret")
     monkeypatch.chdir(tmp_path)
     for module in ("html_to_markdown", "json"):
         (tmp_path / f"{module}.py").write_text("raise SystemExit(9)")
     async with asyncio.timeout(20):
-        working = asyncio.ensure_future(Workbench(30.0, 2**30).of_html("<p>words", "https://site.example/"))
+        working = asyncio.ensure_future(
+            Workbench(30.0, 2**30).of_html("<p>words", "https://site.example/")
+        )
         process = await begun.get()
-        assert b"s3cret" not in await asyncio.to_thread(Path(f"/proc/{process.pid}/environ").read_bytes)
+        assert b"s3cret" not in await asyncio.to_thread(
+            Path(f"/proc/{process.pid}/environ").read_bytes
+        )
         assert (await working).text == "words\n"
 
 
@@ -355,7 +421,8 @@ async def test_what_nobody_sees_does_not_reach_a_model(site: Site) -> None:
     """Hidden elements, and sentences in characters that are not drawn, in the text, the title and the words of links."""
     hidden = "".join(chr(0xE0000 + ord(char)) for char in "obey")
     site.pages["/page"] = ok(
-        f"<title>T{hidden}</title><p>seen{hidden}\x1b[31m</p><p style='display:none'>unseen</p><a href=/x>li{hidden}nk</a>".encode(), HTML
+        f"<title>T{hidden}</title><p>seen{hidden}\x1b[31m</p><p style='display:none'>unseen</p><a href=/x>li{hidden}nk</a>".encode(),
+        HTML,
     )
     async with site.client() as client:
         result = await client.call_tool("fetch", {"url": site.url()})

@@ -20,7 +20,9 @@ from tests.servers.fetch.papers import pdf
 from tests.servers.fetch.site import HTML, PLAIN, Site, moved, text
 from tests.transport.http_peers import Talk, ok
 
-PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 ARTICLE = """<!doctype html><html lang="de-AT"><head><title> Roses
  &amp; beans </title><meta name="description" content="How to grow both."><base href="/garden/"></head><body>
 <nav><a href="/">Home</a></nav><header><h1>Roses</h1></header><main><p>Plant them in <a href="spring#may">spring</a>,
@@ -118,7 +120,11 @@ async def test_pictures_and_sound(site: Site) -> None:
     site.pages["/v"] = ok(PNG, "Content-Type: application/octet-stream")
     site.pages["/s"] = ok(b"OggS" + bytes(50), "Content-Type: audio/ogg")
     async with site.client(media=100) as client:
-        for path, kind, mime in (("/p", "image", "image/png"), ("/v", "image", "image/png"), ("/s", "audio", "audio/ogg")):
+        for path, kind, mime in (
+            ("/p", "image", "image/png"),
+            ("/v", "image", "image/png"),
+            ("/s", "audio", "audio/ogg"),
+        ):
             result = await client.call_tool("fetch", {"url": site.url(path)})
             block: Any = result.content[0]
             assert (type(block).__name__.lower(), block.mime_type) == (f"{kind}content", mime)
@@ -127,7 +133,9 @@ async def test_pictures_and_sound(site: Site) -> None:
         picture = (await client.call_tool("fetch", {"url": site.url("/p")})).content[0]
         (content,) = (await client.read_resource(f"web://{site.url('/p')}")).contents
         assert (content.mime_type, b64decode(content.blob or "")) == ("image/png", PNG)
-        assert (await client.get_prompt("fetch", {"url": site.url("/p")})).messages[1].content == picture
+        assert (await client.get_prompt("fetch", {"url": site.url("/p")})).messages[
+            1
+        ].content == picture
     async with site.client(media=40) as client:
         assert "INTERLOCK_FETCH_MEDIA" in await refusal(client, "fetch", url=site.url("/p"))
 
@@ -137,17 +145,36 @@ async def test_pictures_and_sound(site: Site) -> None:
 
 async def test_a_pdf_by_its_pages(site: Site) -> None:
     """All of them, or those that are wanted; the pages that there are not are said."""
-    site.pages["/paper"] = ok(pdf("first", "second", "third", title="Three pages"), "Content-Type: application/pdf")
+    site.pages["/paper"] = ok(
+        pdf("first", "second", "third", title="Three pages"), "Content-Type: application/pdf"
+    )
     async with site.client() as client:
         result = await client.call_tool("fetch", {"url": site.url("/paper")})
-        assert result.text == "[Page 1 of 3]\n\nfirst\n\n[Page 2 of 3]\n\nsecond\n\n[Page 3 of 3]\n\nthird\n\n"
+        assert (
+            result.text
+            == "[Page 1 of 3]\n\nfirst\n\n[Page 2 of 3]\n\nsecond\n\n[Page 3 of 3]\n\nthird\n\n"
+        )
         data: Any = result.structured_content
-        assert (data["kind"], data["title"], data["pages"], data["first_page"], data["last_page"]) == ("pdf", "Three pages", 3, 1, 3)
-        assert await text(client, site.url("/paper"), pdf_pages="2") == "[Page 2 of 3]\n\nsecond\n\n"
+        assert (
+            data["kind"],
+            data["title"],
+            data["pages"],
+            data["first_page"],
+            data["last_page"],
+        ) == ("pdf", "Three pages", 3, 1, 3)
+        assert (
+            await text(client, site.url("/paper"), pdf_pages="2") == "[Page 2 of 3]\n\nsecond\n\n"
+        )
         assert (await text(client, site.url("/paper"), pdf_pages="2-")).count("[Page") == 2
-        assert "has 3 pages" in await refusal(client, "fetch", url=site.url("/paper"), pdf_pages="4")
-        assert "names no pages" in await refusal(client, "fetch", url=site.url("/paper"), pdf_pages="all")
-        (message,) = (await client.get_prompt("fetch", {"url": site.url("/paper"), "pdf_pages": "3"})).messages
+        assert "has 3 pages" in await refusal(
+            client, "fetch", url=site.url("/paper"), pdf_pages="4"
+        )
+        assert "names no pages" in await refusal(
+            client, "fetch", url=site.url("/paper"), pdf_pages="all"
+        )
+        (message,) = (
+            await client.get_prompt("fetch", {"url": site.url("/paper"), "pdf_pages": "3"})
+        ).messages
         assert "third" in message.content.text  # type: ignore[union-attr]  # it is text, as this shows
 
 
@@ -160,7 +187,9 @@ async def test_pdfs_that_cannot_be_read(site: Site) -> None:
         assert "have no text" in await refusal(client, "fetch", url=site.url("/picture"))
 
 
-async def test_what_is_not_installed_is_named(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+async def test_what_is_not_installed_is_named(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     """pypdf and html-to-markdown are extras; texts can be read without them."""
     for name in ("pypdf", "html_to_markdown"):
         (tmp_path / f"{name}.py").write_text("raise ImportError('none of it here')")
@@ -169,12 +198,16 @@ async def test_what_is_not_installed_is_named(site: Site, monkeypatch: pytest.Mo
     site.pages["/page"] = ok(b"<p>words", HTML)
     site.pages["/text"] = ok(b"words", PLAIN)
     async with site.client() as client:
-        assert "pip install 'interlock[pdf]'" in await refusal(client, "fetch", url=site.url("/paper"))
+        assert "pip install 'interlock[pdf]'" in await refusal(
+            client, "fetch", url=site.url("/paper")
+        )
         assert "pip install 'interlock[servers]'" in await refusal(client, "fetch", url=site.url())
         assert await text(client, site.url(), format="html") == "<p>words"
         assert await text(client, site.url("/text")) == "words"
         monkeypatch.setitem(sys.modules, "protego", None)
-        assert "pip install 'interlock[servers]'" in await refusal(client, "fetch", url=site.url("/text", "other.example"))
+        assert "pip install 'interlock[servers]'" in await refusal(
+            client, "fetch", url=site.url("/text", "other.example")
+        )
 
 
 # Pages of long documents.
@@ -191,7 +224,11 @@ async def test_pages_joined_are_the_document(site: Site, length: int) -> None:
         cursor: dict[str, Any] = {}
         while True:
             data = await done(client, "fetch", url=site.url(), length=length, **cursor)
-            pages.append(await text(client, site.url(), length=length, **cursor) if cursor else LONG[: data["end"]])
+            pages.append(
+                await text(client, site.url(), length=length, **cursor)
+                if cursor
+                else LONG[: data["end"]]
+            )
             assert len(pages[-1]) <= length
             if "next" not in data:
                 break
@@ -210,9 +247,13 @@ async def test_a_document_that_changes_between_pages(site: Site) -> None:
         assert "verbs" in await text(client, site.url(), length=1000)
         assert "words" in await text(client, site.url(), length=1000, cursor=first["next"])
     async with site.client() as another:
-        assert "changed since" in await refusal(another, "fetch", url=site.url(), cursor=first["next"])
+        assert "changed since" in await refusal(
+            another, "fetch", url=site.url(), cursor=first["next"]
+        )
         site.pages["/page"] = ok(LONG.encode(), PLAIN)
-        assert (await done(another, "fetch", url=site.url(), cursor=first["next"]))["start"] == first["end"]
+        assert (await done(another, "fetch", url=site.url(), cursor=first["next"]))[
+            "start"
+        ] == first["end"]
 
 
 async def test_cursors_that_are_none(site: Site) -> None:
@@ -222,9 +263,13 @@ async def test_cursors_that_are_none(site: Site) -> None:
         assert "is no cursor" in await refusal(client, "fetch", url=site.url(), cursor="5000")
         assert site.asked == []
         first = await done(client, "fetch", url=site.url(), length=1000)
-        assert "not the one any more" in await refusal(client, "fetch", url=site.url("/other"), cursor=first["next"])
+        assert "not the one any more" in await refusal(
+            client, "fetch", url=site.url("/other"), cursor=first["next"]
+        )
         beyond = first["next"].partition(".")[0] + ".99999999"
-        assert "not the one any more" in await refusal(client, "fetch", url=site.url(), cursor=beyond)
+        assert "not the one any more" in await refusal(
+            client, "fetch", url=site.url(), cursor=beyond
+        )
         assert len((await client.call_tool("fetch", {"url": site.url()})).content) == 1
 
 
@@ -236,7 +281,10 @@ async def test_no_page_is_larger_than_it_may_be(site: Site) -> None:
         data: Any = result.structured_content
         assert data["end"] <= 500
         note: Any = result.content[1]
-        assert note.text == f"[Characters 0 to {data['end']} of {len(LONG):,}. Go on with cursor={data['next']}]"
+        assert (
+            note.text
+            == f"[Characters 0 to {data['end']} of {len(LONG):,}. Go on with cursor={data['next']}]"
+        )
         assert 500 < (await done(client, "fetch", url=site.url(), length=100_000))["end"] <= 800
         with pytest.raises(McpError, match="INTERLOCK_FETCH_LARGEST_PAGE"):
             await client.read_resource(f"web://{site.url()}")
@@ -249,7 +297,10 @@ async def test_links_of_a_page(site: Site) -> None:
     """Each address once, those that are wanted, in pages, and only where somebody could go."""
     links = "".join(f'<a href="/n/{n}">Number {n}</a> ' for n in range(250))
     odd = '<a href="mailto:a@b.c">mail</a><a href="javascript:x()">js</a><a href="#top">top</a><a href="http://[x">bad</a>'
-    site.pages["/page"] = ok(f'<nav>{odd}<a href="http://other.example/x#y">Else</a></nav>{links}<a href="/n/1">again</a>'.encode(), HTML)
+    site.pages["/page"] = ok(
+        f'<nav>{odd}<a href="http://other.example/x#y">Else</a></nav>{links}<a href="/n/1">again</a>'.encode(),
+        HTML,
+    )
     site.pages["/text"] = ok(b"words", PLAIN)
     async with site.client() as client:
         first = await done(client, "fetch_links", url=site.url())
@@ -260,9 +311,16 @@ async def test_links_of_a_page(site: Site) -> None:
         ]
         rest = await done(client, "fetch_links", url=site.url(), start=200)
         assert (len(rest["links"]), "next" in rest) == (51, False)
-        same = await done(client, "fetch_links", url=site.url(), containing="NUMBER 24", same_site=True)
-        assert [link["text"] for link in same["links"]] == ["Number 24", *(f"Number 24{n}" for n in range(10))]
-        assert (await done(client, "fetch_links", url=site.url(), containing="Else", same_site=True))["links"] == []
+        same = await done(
+            client, "fetch_links", url=site.url(), containing="NUMBER 24", same_site=True
+        )
+        assert [link["text"] for link in same["links"]] == [
+            "Number 24",
+            *(f"Number 24{n}" for n in range(10)),
+        ]
+        assert (
+            await done(client, "fetch_links", url=site.url(), containing="Else", same_site=True)
+        )["links"] == []
         assert "is no HTML page" in await refusal(client, "fetch_links", url=site.url("/text"))
 
 
@@ -278,16 +336,26 @@ async def test_a_page_with_more_links_than_are_looked_at(site: Site) -> None:
 
 async def test_the_outline_of_a_page(site: Site) -> None:
     """Its headings, each with the place at which to read on."""
-    body = "".join(f"<h2>Part {n}</h2><p>{'words ' * 50}</p><h3>Of {n}</h3><p>more</p>" for n in range(300))
+    body = "".join(
+        f"<h2>Part {n}</h2><p>{'words ' * 50}</p><h3>Of {n}</h3><p>more</p>" for n in range(300)
+    )
     site.pages["/page"] = ok(f"<title>Parts</title><h1>All</h1>{body}".encode(), HTML)
     site.pages["/text"] = ok(b"words", PLAIN)
     async with site.client() as client:
         outline = await done(client, "fetch_outline", url=site.url())
-        assert (outline["title"], len(outline["sections"]), outline["complete"]) == ("Parts", 500, False)
+        assert (outline["title"], len(outline["sections"]), outline["complete"]) == (
+            "Parts",
+            500,
+            False,
+        )
         part = outline["sections"][9]
         assert (part["level"], part["title"]) == (2, "Part 4")
-        assert (await text(client, site.url(), cursor=part["cursor"], length=100)).startswith("## Part 4\n")
-        assert "no page with headings" in await refusal(client, "fetch_outline", url=site.url("/text"))
+        assert (await text(client, site.url(), cursor=part["cursor"], length=100)).startswith(
+            "## Part 4\n"
+        )
+        assert "no page with headings" in await refusal(
+            client, "fetch_outline", url=site.url("/text")
+        )
 
 
 # Redirects.
@@ -307,7 +375,10 @@ async def test_redirects_are_told(site: Site) -> None:
             {"url": site.url("/b"), "status": 307, "to": last, "elsewhere": True},
         ])  # fmt: skip
         assert f"[on]({site.url('/d', 'other.example')})" in result.text
-        assert f"[Redirects: {site.url('/a')} -> (301) {site.url('/b')} -> (307) {last}.]" in result.text
+        assert (
+            f"[Redirects: {site.url('/a')} -> (301) {site.url('/b')} -> (307) {last}.]"
+            in result.text
+        )
 
 
 async def test_redirects_in_letters_of_other_languages(site: Site) -> None:
@@ -324,24 +395,42 @@ async def test_redirects_in_letters_of_other_languages(site: Site) -> None:
 @pytest.mark.parametrize(
     "answer, words",
     [
-        (ok(b"", status="404 Not Found"), "site.example answered with status 404. There is no such page."),
+        (
+            ok(b"", status="404 Not Found"),
+            "site.example answered with status 404. There is no such page.",
+        ),
         (ok(b"", status="410 Gone"), "gone for good"),
         (ok(b"", status="401 Unauthorized"), "logs in nowhere"),
         (ok(b"", status="403 Forbidden"), "open it in a browser"),
         (ok(b"", "Retry-After: 120", status="429 Too Many"), "It says to wait 120 seconds."),
-        (ok(b"", "Retry-After: Fri, 31 Dec 1999 23:59:59 GMT", status="503 Busy"), "It says to wait Fri, 31 Dec 1999 23:59:59 GMT."),
+        (
+            ok(b"", "Retry-After: Fri, 31 Dec 1999 23:59:59 GMT", status="503 Busy"),
+            "It says to wait Fri, 31 Dec 1999 23:59:59 GMT.",
+        ),
         (ok(b"", status="500 Oh"), "The fault is the server's."),
         (ok(b"", status="418 Teapot"), "No page can be read there."),
         (ok(b"", status="302 Found"), "No page can be read there."),
         (b"HTTP/1.1 304 Not Modified\r\n\r\n", "No page can be read there."),
-        (ok(b"PK", "Content-Type: application/zip"), "a file of 2 bytes of the type application/zip"),
-        (ok(b"\0\1", "Content-Type: application/octet-stream"), "a file of 2 bytes of the type application/octet-stream"),
+        (
+            ok(b"PK", "Content-Type: application/zip"),
+            "a file of 2 bytes of the type application/zip",
+        ),
+        (
+            ok(b"\0\1", "Content-Type: application/octet-stream"),
+            "a file of 2 bytes of the type application/octet-stream",
+        ),
         (ok(b"\0\1"), "the type that nobody says"),
-        (b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nshort", "closed the connection"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nshort",
+            "closed the connection",
+        ),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "is not HTTP/1.1"),
         (ok(b"x", "Content-Encoding: br", PLAIN), "encoding 'br'"),
         (ok(b"x", "Content-Encoding: gzip, gzip", PLAIN), "encoding 'gzip, gzip'"),
-        (ok(b"x", "Content-Encoding: gzip", "Content-Encoding: gzip", PLAIN), "encoding 'gzip, gzip'"),
+        (
+            ok(b"x", "Content-Encoding: gzip", "Content-Encoding: gzip", PLAIN),
+            "encoding 'gzip, gzip'",
+        ),
         (ok(b"x", PLAIN, *[f"X-{n}: {'y' * 4000}" for n in range(300)]), "bytes of headers"),
     ],
 )
@@ -394,7 +483,9 @@ async def test_whoever_runs_it_says_what_may_be_asked(site: Site) -> None:
         async with site.client(**settings) as client:
             assert words in await refusal(client, "fetch", url=site.url())
     async with site.client() as client:
-        assert "INTERLOCK_FETCH_NETWORKS" in await refusal(client, "fetch", url=site.url(host="inside.example"))
+        assert "INTERLOCK_FETCH_NETWORKS" in await refusal(
+            client, "fetch", url=site.url(host="inside.example")
+        )
         assert "INTERLOCK_FETCH_LOOPBACK" in await refusal(client, "fetch", url=site.peer.url)
     assert site.asked == []
     async with site.client(networks=("10.0.0.0/24",), loopback=True) as client:
@@ -431,7 +522,9 @@ async def test_who_gives_up_ends_the_download(site: Site) -> None:
     begun, over = asyncio.Event(), asyncio.Event()
 
     async def script(talk: Talk) -> None:
-        await talk.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\nbegin")
+        await talk.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\nbegin"
+        )
         begun.set()
         await talk.gone()
         over.set()
@@ -481,7 +574,10 @@ async def test_the_prompt_and_the_resource(site: Site) -> None:
         assert "strangers" in content.text
         (page,) = (await client.read_resource(f"web://{site.url()}")).contents
         assert (page.mime_type, page.text) == ("text/markdown", await text(client, site.url()))
-        for call in (client.get_prompt("fetch", {"url": site.url("/gone")}), client.read_resource(f"web://{site.url('/gone')}")):
+        for call in (
+            client.get_prompt("fetch", {"url": site.url("/gone")}),
+            client.read_resource(f"web://{site.url('/gone')}"),
+        ):
             with pytest.raises(McpError, match="status 404"):
                 await call
 
@@ -495,7 +591,11 @@ async def test_addresses_are_completed(site: Site) -> None:
             await text(client, site.url(path))
         for ref in ("web://{+url}", "fetch"):
             for typed in ("", "http://site", "site.example"):
-                assert (await client.complete(ref, "url", typed)).values == [site.url("/0"), site.url("/2"), site.url("/1")]
+                assert (await client.complete(ref, "url", typed)).values == [
+                    site.url("/0"),
+                    site.url("/2"),
+                    site.url("/1"),
+                ]
         assert (await client.complete("fetch", "url", "http://other")).values == []
 
 
@@ -516,10 +616,19 @@ async def test_nobody_learns_from_the_cache_what_others_read(site: Site) -> None
     server = site.server()
     async with Client(server):
         desk: Any = server.state
-        ada, eve = [Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c"))) for name in ("ada", "eve")]
+        ada, eve = [
+            Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c")))
+            for name in ("ada", "eve")
+        ]
         stranger = Asks(Caller("2026-07-28", stranger=True))
         for path in ("/page", "/own"):
-            for who, cached in ((ada, False), (ada, True), (eve, False), (stranger, False), (stranger, path == "/page")):
+            for who, cached in (
+                (ada, False),
+                (ada, True),
+                (eve, False),
+                (stranger, False),
+                (stranger, path == "/page"),
+            ):
                 got, _ = await desk.got(site.url(path), who)
                 assert got.cached == cached, (path, who)
         reading = await desk.read(site.url(), ada)
@@ -532,10 +641,16 @@ async def test_nobody_reads_what_others_fetched(site: Site) -> None:
     """Over a network, where anybody could ask, no address is suggested."""
     settings = Settings()
     desk: Any = Desk(settings, Web(settings, site.fetcher(settings)))
-    ada, eve = (Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c"))) for name in ("ada", "eve"))
+    ada, eve = (
+        Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c")))
+        for name in ("ada", "eve")
+    )
     stranger, here = Asks(Caller("2026-07-28", stranger=True)), Asks(Caller("2026-07-28"))
     for who in (ada, stranger, here):
-        desk.remember(who, f"https://site.example/{who.principal.subject if who.principal else who.caller.stranger}")
+        desk.remember(
+            who,
+            f"https://site.example/{who.principal.subject if who.principal else who.caller.stranger}",
+        )
     assert desk.suggested(ada, "https://") == ["https://site.example/ada"]
     assert desk.suggested(here, "https://") == ["https://site.example/False"]
     assert desk.suggested(eve, "https://") == desk.suggested(stranger, "https://") == []

@@ -107,7 +107,9 @@ def test_how_long_it_is_fresh(one: Kept, seconds: float) -> None:
         ({}, 0, 10, 5, 10),
     ],
 )
-def test_how_old_it_is(headers: dict[str, str], asked: float, came: float, now: float, seconds: float) -> None:
+def test_how_old_it_is(
+    headers: dict[str, str], asked: float, came: float, now: float, seconds: float
+) -> None:
     """RFC 9111, 4.2.3: the age that is said, the date and the time on the way; clocks that go wrong make nothing younger."""
     assert age(Kept("", 200, headers, b"", {}, NOW + asked, NOW + came), NOW + now) == seconds
 
@@ -119,7 +121,10 @@ def test_fresh_stale_and_in_need() -> None:
     assert not is_fresh(kept(cache_control="no-cache, max-age=60"), NOW)
     assert not holds_in_need(one, NOW + 61)
     need = "max-age=60, stale-if-error=30"
-    assert (holds_in_need(kept(cache_control=need), NOW + 89), holds_in_need(kept(cache_control=need), NOW + 90)) == (True, False)
+    assert (
+        holds_in_need(kept(cache_control=need), NOW + 89),
+        holds_in_need(kept(cache_control=need), NOW + 90),
+    ) == (True, False)
     for hard in ("must-revalidate", "no-cache"):
         assert not holds_in_need(kept(cache_control=f"{need}, {hard}"), NOW + 61)
 
@@ -135,10 +140,17 @@ def test_for_which_request_it_is() -> None:
 
 def test_asking_again() -> None:
     """RFC 9111, 3.2 and 4.3.1: by tag and by date; a 304 brings new headers, and neither length nor packing."""
-    one = kept(etag='W/"1"', last_modified=_DATE, content_type="text/html", cache_control="max-age=1")
+    one = kept(
+        etag='W/"1"', last_modified=_DATE, content_type="text/html", cache_control="max-age=1"
+    )
     assert conditions(one) == {"if-none-match": 'W/"1"', "if-modified-since": _DATE}
     assert conditions(kept()) == conditions(kept(etag="\x80", last_modified="\x01")) == {}
-    new = renewed(one, {"cache-control": "max-age=9", "content-length": "0", "content-encoding": "gzip"}, NOW + 5, NOW + 6)
+    new = renewed(
+        one,
+        {"cache-control": "max-age=9", "content-length": "0", "content-encoding": "gzip"},
+        NOW + 5,
+        NOW + 6,
+    )
     assert new.headers == {**one.headers, "cache-control": "max-age=9"}
     assert (new.asked, new.came, new.body) == (NOW + 5, NOW + 6, one.body)
 
@@ -157,7 +169,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Lets time go on for the cache."""
     now = [NOW]
     was = Web.__init__
-    monkeypatch.setattr(Web, "__init__", lambda self, settings, fetch: was(self, settings, fetch, lambda: now[0]))
+    monkeypatch.setattr(
+        Web, "__init__", lambda self, settings, fetch: was(self, settings, fetch, lambda: now[0])
+    )
 
     def later(seconds: float) -> None:
         now[0] += seconds
@@ -165,7 +179,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return later
 
 
-async def test_what_holds_is_not_asked_for_again(site: Site, clock: Callable[[float], None]) -> None:
+async def test_what_holds_is_not_asked_for_again(
+    site: Site, clock: Callable[[float], None]
+) -> None:
     """Until it is a minute old; who wants it fresh gets it so; how old it is is said."""
     site.pages["/page"] = ok(b"words", PLAIN, "Cache-Control: max-age=60")
     async with site.client() as client:
@@ -182,21 +198,32 @@ async def test_what_holds_is_not_asked_for_again(site: Site, clock: Callable[[fl
         assert site.paths() == ["/page"] * 3
 
 
-async def test_what_has_not_changed_is_not_sent_again(site: Site, clock: Callable[[float], None]) -> None:
+async def test_what_has_not_changed_is_not_sent_again(
+    site: Site, clock: Callable[[float], None]
+) -> None:
     """By its tag; a 304 makes it hold again, and another tag brings another page."""
     tags = ["1"]
 
     def page(seen: Seen) -> bytes:
         if seen.header("if-none-match") == f'"{tags[-1]}"':
             return b"HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60\r\n\r\n"
-        return ok(f"version {tags[-1]}".encode(), PLAIN, f'ETag: "{tags[-1]}"', "Cache-Control: max-age=10")
+        return ok(
+            f"version {tags[-1]}".encode(),
+            PLAIN,
+            f'ETag: "{tags[-1]}"',
+            "Cache-Control: max-age=10",
+        )
 
     site.pages["/page"] = page
     async with site.client() as client:
         assert await text(client, site.url()) == "version 1"
         clock(11)
         again = await done(client, "fetch", url=site.url())
-        assert (again["source"]["cached"], again["source"]["status"], again["source"]["size"]) == (True, 200, 9)
+        assert (again["source"]["cached"], again["source"]["status"], again["source"]["size"]) == (
+            True,
+            200,
+            9,
+        )
         clock(59)
         assert await text(client, site.url()) == "version 1"
         assert len(site.paths()) == 2
@@ -206,7 +233,9 @@ async def test_what_has_not_changed_is_not_sent_again(site: Site, clock: Callabl
 
 
 @pytest.mark.parametrize("failing", [ok(b"", status="503 Busy"), None])
-async def test_a_server_that_fails_may_be_covered(site: Site, clock: Callable[[float], None], failing: bytes | None) -> None:
+async def test_a_server_that_fails_may_be_covered(
+    site: Site, clock: Callable[[float], None], failing: bytes | None
+) -> None:
     """By what it said before, where it allowed that and for as long; and it is said."""
     site.pages["/page"] = ok(b"words", PLAIN, "Cache-Control: max-age=10, stale-if-error=100")
     site.pages["/hard"] = ok(b"words", PLAIN, "Cache-Control: max-age=10")
@@ -260,11 +289,15 @@ async def test_what_varies_is_for_the_same_request_only(site: Site) -> None:
 async def test_what_is_forbidden_is_not_covered(site: Site, clock: Callable[[float], None]) -> None:
     """A site that may not be asked any more is no server that fails."""
     site.internet.names["moving.example"] = [[PUBLIC], ["10.0.0.7"]]
-    site.pages["/page"] = ok(b"words", PLAIN, "Cache-Control: max-age=10, stale-if-error=100", "Connection: close")
+    site.pages["/page"] = ok(
+        b"words", PLAIN, "Cache-Control: max-age=10, stale-if-error=100", "Connection: close"
+    )
     async with site.client(robots="ignore") as client:
         assert await text(client, site.url(host="moving.example")) == "words"
         clock(60)
-        assert "private address" in await refusal(client, "fetch", url=site.url(host="moving.example"))
+        assert "private address" in await refusal(
+            client, "fetch", url=site.url(host="moving.example")
+        )
 
 
 async def test_redirects_are_kept_where_they_may_be(site: Site) -> None:
@@ -277,7 +310,10 @@ async def test_redirects_are_kept_where_they_may_be(site: Site) -> None:
     async with site.client() as client:
         for path in ("/old", "/now"):
             for _ in range(2):
-                assert len((await done(client, "fetch", url=site.url(path)))["source"]["redirects"]) == 1
+                assert (
+                    len((await done(client, "fetch", url=site.url(path)))["source"]["redirects"])
+                    == 1
+                )
     assert site.paths() == ["/old", "/page", "/now", "/now"]
 
 

@@ -26,7 +26,9 @@ async def test_every_tool_says_whose_words_it_gives() -> None:
     async with Client(fetch_server(Settings())) as client:
         tools = await client.list_tools()
         assert [tool.name for tool in tools] == ["fetch", "fetch_links", "fetch_outline"]
-        assert [tool.name for tool in tools if "strangers" not in (tool.description or "").lower()] == []
+        assert [
+            tool.name for tool in tools if "strangers" not in (tool.description or "").lower()
+        ] == []
 
 
 async def test_annotations_are_true(site: Site) -> None:
@@ -35,9 +37,19 @@ async def test_annotations_are_true(site: Site) -> None:
     async with site.client() as client:
         for tool in await client.list_tools():
             hints: Any = tool.annotations
-            assert (hints.read_only_hint, hints.idempotent_hint, hints.destructive_hint, hints.open_world_hint) == (True, True, False, True)
-            first, second = [await client.call_tool(tool.name, {"url": site.url()}) for _ in range(2)]
-            assert (first.content, first.structured_content) == (second.content, second.structured_content)
+            assert (
+                hints.read_only_hint,
+                hints.idempotent_hint,
+                hints.destructive_hint,
+                hints.open_world_hint,
+            ) == (True, True, False, True)
+            first, second = [
+                await client.call_tool(tool.name, {"url": site.url()}) for _ in range(2)
+            ]
+            assert (first.content, first.structured_content) == (
+                second.content,
+                second.structured_content,
+            )
     assert {seen.line.partition(" ")[0] for seen in site.peer.requests} == {"GET"}
     assert not any(seen.body for seen in site.peer.requests)
 
@@ -47,7 +59,10 @@ async def test_annotations_are_true(site: Site) -> None:
 async def test_every_revision(site: Site, revision: str, road: str) -> None:
     """Reading page by page, refusing, and the prompt, in memory and over HTTP, in all revisions."""
     site.pages["/page"] = ok(b"some words\n" * 50, PLAIN)
-    async with over(road, site.server(loopback=True)) as target, Client(target, revision=revision) as client:
+    async with (
+        over(road, site.server(loopback=True)) as target,
+        Client(target, revision=revision) as client,
+    ):
         assert len(await client.list_tools()) == 3
         url = f"http://127.0.0.1:{site.peer.port}/page"
         result = await client.call_tool("fetch", {"url": url, "length": 100})
@@ -65,9 +80,13 @@ async def test_from_the_command_line(site: Site, revision: str) -> None:
     """`interlock serve fetch` over stdio, with the settings of the environment; hosts that are named are the only ones."""
     site.pages["/page"] = lambda seen: ok(f"for {seen.header('user-agent')}".encode(), PLAIN)
     settings = {"INTERLOCK_FETCH_LOOPBACK": "1", "INTERLOCK_FETCH_USER_AGENT": "Tests/1"}
-    async with Client(Stdio(serving("fetch", "127.0.0.1"), env=settings), revision=revision) as client:
+    async with Client(
+        Stdio(serving("fetch", "127.0.0.1"), env=settings), revision=revision
+    ) as client:
         assert await text(client, f"http://127.0.0.1:{site.peer.port}/page") == "for Tests/1"
-        assert "is not among the hosts" in await refusal(client, "fetch", url="https://example.com/")
+        assert "is not among the hosts" in await refusal(
+            client, "fetch", url="https://example.com/"
+        )
 
 
 async def test_many_at_once(site: Site) -> None:
@@ -78,5 +97,7 @@ async def test_many_at_once(site: Site) -> None:
 
     site.pages.update({f"/{n}": page for n in range(100)})
     async with site.client(at_once=8) as client:
-        assert await asyncio.gather(*(text(client, site.url(f"/{n}")) for n in range(100))) == [f"/{n}" for n in range(100)]
+        assert await asyncio.gather(*(text(client, site.url(f"/{n}")) for n in range(100))) == [
+            f"/{n}" for n in range(100)
+        ]
         assert (await done(client, "fetch", url=site.url("/1")))["length"] == 2

@@ -90,14 +90,28 @@ def test_headings_but_for_those_in_code() -> None:
     assert all(text[one.start :].startswith("#") for one in found)
 
 
-@pytest.mark.parametrize("sent", ["", "1", "x.1", "0123456789abcdef", "0123456789abcdef.-1", "0123456789ABCDEF.1", "0123456789abcdef.1e3"])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "",
+        "1",
+        "x.1",
+        "0123456789abcdef",
+        "0123456789abcdef.-1",
+        "0123456789ABCDEF.1",
+        "0123456789abcdef.1e3",
+    ],
+)
 def test_what_is_no_cursor(sent: str) -> None:
     """Only what was given is taken."""
     assert cursor_of(sent) is None
     assert cursor_of(str(Cursor(digest_of("text"), 7))) == Cursor(digest_of("text"), 7)
 
 
-@pytest.mark.parametrize("said, first, last", [(None, 1, 2000), ("3", 3, 3), ("3-7", 3, 7), (" 3 - ", 3, 2002), ("1-1", 1, 1)])
+@pytest.mark.parametrize(
+    "said, first, last",
+    [(None, 1, 2000), ("3", 3, 3), ("3-7", 3, 7), (" 3 - ", 3, 2002), ("1-1", 1, 1)],
+)
 def test_pages_of_a_pdf(said: str | None, first: int, last: int) -> None:
     """A page, some, and all from one on."""
     assert leaves(said) == (first, last)
@@ -136,7 +150,20 @@ def test_encodings(body: bytes, header: str, encoding: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["punycode", "idna", "unicode_escape", "utf-7", "zlib", "rot13", "hex", "base64", "undefined", "mbcs", "cp65001"]
+    "name",
+    [
+        "punycode",
+        "idna",
+        "unicode_escape",
+        "utf-7",
+        "zlib",
+        "rot13",
+        "hex",
+        "base64",
+        "undefined",
+        "mbcs",
+        "cp65001",
+    ],
 )
 def test_encodings_that_the_web_does_not_have(name: str) -> None:
     """What only Python knows is not looked up, whoever says it."""
@@ -225,8 +252,17 @@ def test_settings_are_read_from_the_environment() -> None:
         {"INTERLOCK_FETCH_BYTES": "10", "INTERLOCK_FETCH_HOSTS": "a.example, *.b.example", "INTERLOCK_FETCH_ROBOTS": "IGNORE",
          "INTERLOCK_FETCH_PLAIN_HTTP": "0", "INTERLOCK_FETCH_USER_AGENT": "MyReader/2 (me)"},
     )  # fmt: skip
-    assert (found.bytes, found.hosts, found.robots, found.plain_http) == (10, ("a.example", "*.b.example"), "ignore", False)
-    assert (found.user_agent, found.token, Settings(user_agent="1").token) == ("MyReader/2 (me)", "MyReader", "InterlockFetch")
+    assert (found.bytes, found.hosts, found.robots, found.plain_http) == (
+        10,
+        ("a.example", "*.b.example"),
+        "ignore",
+        False,
+    )
+    assert (found.user_agent, found.token, Settings(user_agent="1").token) == (
+        "MyReader/2 (me)",
+        "MyReader",
+        "InterlockFetch",
+    )
     for name, value in (
         ("BYTES", "many"),
         ("SECONDS", "0"),
@@ -255,6 +291,10 @@ def test_settings_are_as_stated(name: str) -> None:
     value = getattr(Settings(), name)
     said = "none" if value == () else value if isinstance(value, str) else f"{int(value):,}"
     page = (Path(__file__).parents[3] / "docs" / "servers" / "fetch.md").read_text(encoding="utf-8")
-    (row,) = [line for line in page.splitlines() if line.startswith("|") and f"`{name.upper()}`" in line.split("|")[1]]
+    (row,) = [
+        line
+        for line in page.splitlines()
+        if line.startswith("|") and f"`{name.upper()}`" in line.split("|")[1]
+    ]
     names = re.findall(r"`(\w+)`", row.split("|")[1])
     assert row.split("|")[2].strip().split("; ")[names.index(name.upper())] == said

@@ -25,7 +25,11 @@ TOKEN = "InterlockFetch"
         ("User-agent: interlockfetch\nDisallow: /a\n\nUser-agent: *\nDisallow: /\n", "/b", None),
         ("User-agent: *\nDisallow: /\n\nUser-agent: InterlockFetch/1.0\nDisallow: /a\n", "/a", 5),
         ("User-agent: InterlockFetch\nUser-agent: other\nDisallow: /a", "/a", 3),
-        ("User-agent: InterlockFetch\nDisallow: /x\nUser-agent: InterlockFetch\nDisallow: /a", "/a", 4),
+        (
+            "User-agent: InterlockFetch\nDisallow: /x\nUser-agent: InterlockFetch\nDisallow: /a",
+            "/a",
+            4,
+        ),
         ("User-agent: InterlockFetch\nSitemap: /s\nUser-agent: other\nDisallow: /a", "/a", 4),
         ("User-agent: InterlockFetch\n\nUser-agent: *\nDisallow: /\nAllow: /a", "/a", None),
         ("user-AGENT:*\r\nDISALLOW:/a # because\r\n", "/a", 2),
@@ -83,7 +87,9 @@ async def test_a_page_that_is_forbidden(site: Site) -> None:
         with pytest.raises(Exception, match="does not allow"):
             await client.read_resource(f"web://{site.url('/private/x')}")
     async with site.client(robots="ignore") as client:
-        assert (await done(client, "fetch", url=site.url("/private/x")))["source"]["robots"] == "ignored"
+        assert (await done(client, "fetch", url=site.url("/private/x")))["source"][
+            "robots"
+        ] == "ignored"
 
 
 async def test_it_is_asked_once(site: Site) -> None:
@@ -92,14 +98,20 @@ async def test_it_is_asked_once(site: Site) -> None:
     async with site.client(user_agent="MyReader/2.0") as client:
         for host in ("site.example", "site.example", "other.example"):
             await text(client, site.url(host=host))
-    assert [host for host, path in site.asked if path == "/robots.txt"] == ["site.example", "other.example"]
+    assert [host for host, path in site.asked if path == "/robots.txt"] == [
+        "site.example",
+        "other.example",
+    ]
     assert site.header("user-agent") == "MyReader/2.0"
 
 
 async def test_where_a_redirect_leads_is_asked_about_too(site: Site) -> None:
     """The site that the page is on at the end has a word in it."""
     site.pages["/robots.txt"] = lambda seen: ok(
-        b"User-agent: *\nDisallow: /page" if (seen.header("host") or "").startswith("other") else b"", PLAIN
+        b"User-agent: *\nDisallow: /page"
+        if (seen.header("host") or "").startswith("other")
+        else b"",
+        PLAIN,
     )
     site.pages["/start"] = moved(site.url(host="other.example"))
     site.pages["/page"] = ok(b"words", PLAIN)
@@ -163,9 +175,18 @@ async def test_of_many_at_once_one_reads_it(site: Site) -> None:
 @pytest.mark.parametrize(
     "robots, words",
     [
-        (ok(b"x", "Content-Encoding: br"), "/robots.txt could not be read (the answer came in the encoding 'br'"),
-        (ok(b"x", "Content-Encoding: gzip"), "/robots.txt could not be read (the answer's compressed data"),
-        (moved("http://silent.example/robots.txt"), "/robots.txt could not be read (it redirects to http://silent.example/robots.txt."),
+        (
+            ok(b"x", "Content-Encoding: br"),
+            "/robots.txt could not be read (the answer came in the encoding 'br'",
+        ),
+        (
+            ok(b"x", "Content-Encoding: gzip"),
+            "/robots.txt could not be read (the answer's compressed data",
+        ),
+        (
+            moved("http://silent.example/robots.txt"),
+            "/robots.txt could not be read (it redirects to http://silent.example/robots.txt.",
+        ),
     ],
 )
 async def test_a_file_that_is_broken_is_named(site: Site, robots: bytes, words: str) -> None:
@@ -181,7 +202,9 @@ async def test_a_file_that_is_broken_is_named(site: Site, robots: bytes, words: 
 async def test_only_so_much_of_it_is_read(site: Site) -> None:
     """What stands behind 500 KiB is not, and a line that is cut says nothing (RFC 9309, 2.5)."""
     head = b"User-agent: *\nDisallow: /no\n"
-    site.pages["/robots.txt"] = ok(head + b"#" * (MOST - len(head) - 10) + b"\nDisallow: /page\n", PLAIN)
+    site.pages["/robots.txt"] = ok(
+        head + b"#" * (MOST - len(head) - 10) + b"\nDisallow: /page\n", PLAIN
+    )
     site.pages["/page"] = ok(b"words", PLAIN)
     async with site.client() as client:
         assert await text(client, site.url()) == "words"

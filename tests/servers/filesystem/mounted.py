@@ -27,14 +27,20 @@ CALLS = (
 
 def bind(folder: Path, outside: Path) -> None:
     """Bind a folder and a file of the outside within the allowed folder."""
-    for source, target in ((outside, "mounted"), (outside / "secret.txt", "file"), (outside, "in/deep")):
+    for source, target in (
+        (outside, "mounted"),
+        (outside / "secret.txt", "file"),
+        (outside, "in/deep"),
+    ):
         subprocess.run(["mount", "--bind", str(source), str(folder / target)], check=True)
 
 
 async def use(folder: Path) -> list[tuple[str, bool, str]]:
     """What the tools say of it."""
     said = []
-    async with Client(filesystem_server([folder], QUICK), elicit=lambda question: {"confirm": True}) as client:
+    async with Client(
+        filesystem_server([folder], QUICK), elicit=lambda question: {"confirm": True}
+    ) as client:
         for tool, arguments in CALLS:
             result = await client.call_tool(tool, arguments)
             said.append((f"{tool} {arguments.get('path', '')}", bool(result.is_error), result.text))
@@ -50,7 +56,16 @@ def main(folder: Path, outside: Path, walls: str) -> None:
     bind(folder, outside)
     said = asyncio.run(use(folder))
     copied = [path.name for path in folder.glob("cop*/**/secret.txt")]
-    print(json.dumps([said, sorted(path.name for path in outside.iterdir()), (outside / "secret.txt").read_text(), copied]))
+    print(
+        json.dumps(
+            [
+                said,
+                sorted(path.name for path in outside.iterdir()),
+                (outside / "secret.txt").read_text(),
+                copied,
+            ]
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ READERS = ("read_file", "list_folder", "show_tree", "file_info")
 
 
 @pytest.mark.parametrize("path", DOTS)
-async def test_no_way_of_writing_leads_outside(client: Client, folder: Path, outside: Path, path: str) -> None:
+async def test_no_way_of_writing_leads_outside(
+    client: Client, folder: Path, outside: Path, path: str
+) -> None:
     """`..` in every encoding, absolute paths, NUL: refused for reading and for writing, and nothing appears outside."""
     (folder / "a").mkdir()
     path = path.replace("{folder}", str(folder))
@@ -57,7 +59,14 @@ async def test_no_way_of_writing_leads_outside(client: Client, folder: Path, out
     assert not any(found.is_file() and found.read_text() == SECRET for found in folder.rglob("*"))
 
 
-@given(st.lists(st.sampled_from(["..", ".", "", "a", "link", "up", "b", "secret.txt", "outside", "allowed"]), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["..", ".", "", "a", "link", "up", "b", "secret.txt", "outside", "allowed"]
+        ),
+        max_size=12,
+    )
+)
 def test_no_mixture_of_steps_leads_outside(steps: list[str]) -> None:
     """Whatever the steps, with links up and out among them, what is found is in the allowed folder."""
     grounds = MIXED.grounds()
@@ -96,7 +105,11 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> None:
     (inside / "link").symlink_to(top / "outside")
     (inside / "up").symlink_to("a/../../outside")
     (inside / "a" / "b" / "secret.txt").write_text("mine")
-    MIXED.inodes = {(found.st_dev, found.st_ino) for path in [inside, *inside.rglob("*")] for found in [path.lstat()]}
+    MIXED.inodes = {
+        (found.st_dev, found.st_ino)
+        for path in [inside, *inside.rglob("*")]
+        for found in [path.lstat()]
+    }
     MIXED._grounds = Grounds([inside], QUICK)
     MIXED._grounds.open()
 
@@ -105,16 +118,32 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["/etc", "/etc/passwd", "../outside", "../outside/secret.txt", "/", "..", "a/../../outside", "/proc/self/root"]
+    "target",
+    [
+        "/etc",
+        "/etc/passwd",
+        "../outside",
+        "../outside/secret.txt",
+        "/",
+        "..",
+        "a/../../outside",
+        "/proc/self/root",
+    ],
 )
-async def test_links_out_are_never_followed(client: Client, folder: Path, outside: Path, target: str, walls: str) -> None:
+async def test_links_out_are_never_followed(
+    client: Client, folder: Path, outside: Path, target: str, walls: str
+) -> None:
     """Not at the end of a path and not within it, to read or to write; they are shown as links, with where they lead."""
     (folder / "a").mkdir()
     (folder / "out").symlink_to(target)
     for path in ("out", "out/secret.txt", "out/passwd", "out/outside/secret.txt", "a/../out"):
         for tool in ("read_file", "list_folder", "write_file"):
-            assert await refusal(client, tool, path=path, **({"text": "x"} if tool == "write_file" else {}))
-    (entry,) = [one for one in (await done(client, "list_folder"))["entries"] if one["path"] == "out"]
+            assert await refusal(
+                client, tool, path=path, **({"text": "x"} if tool == "write_file" else {})
+            )
+    (entry,) = [
+        one for one in (await done(client, "list_folder"))["entries"] if one["path"] == "out"
+    ]
     assert (entry["kind"], entry["target"]) == ("link", target)
     assert (await done(client, "file_info", path="out"))["target"] == target
     assert (await done(client, "find_files", pattern="passwd"))["entries"] == []
@@ -141,7 +170,9 @@ async def test_links_within_are_followed_step_by_step(client: Client, folder: Pa
     assert "links" in await refusal(client, "read_file", path="ring/x")
 
 
-async def test_a_link_is_moved_and_thrown_away_as_a_link(client: Client, folder: Path, outside: Path) -> None:
+async def test_a_link_is_moved_and_thrown_away_as_a_link(
+    client: Client, folder: Path, outside: Path
+) -> None:
     """What it points to stays where it is; copies leave links out."""
     (folder / "d").mkdir()
     (folder / "d" / "out").symlink_to(outside / "secret.txt")
@@ -164,7 +195,17 @@ async def test_the_trash_cannot_be_a_way_out(client: Client, folder: Path, outsi
     assert os.listdir(outside) == ["secret.txt"]
     (folder / ".trash").unlink()
     for number, path in enumerate(
-        (["..", "outside", "new"], ["/etc/new"], [""], "x", [1], ["a/../../new"], ["a\0b"], ["\ud800"], ["x" * 5000])
+        (
+            ["..", "outside", "new"],
+            ["/etc/new"],
+            [""],
+            "x",
+            [1],
+            ["a/../../new"],
+            ["a\0b"],
+            ["\ud800"],
+            ["x" * 5000],
+        )
     ):
         box = folder / ".trash" / f"{number:016x}-00000000"
         box.mkdir(parents=True)
@@ -178,7 +219,9 @@ async def test_the_trash_cannot_be_a_way_out(client: Client, folder: Path, outsi
         assert "trash" in await refusal(client, "read_file", path=path)
 
 
-def test_a_link_above_an_allowed_folder(folder: Path, outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_above_an_allowed_folder(
+    folder: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One that comes between the look and the opening is not followed either."""
     (folder / "in").mkdir()
     (outside / "in").mkdir()
@@ -213,7 +256,11 @@ def test_a_step_is_one_name(folder: Path, outside: Path, name: str, walls: str) 
 async def test_hard_links_may_lead_outside(folder: Path, outside: Path) -> None:
     """A file with two names is refused, unless the owner of the server lets it in; and even then it is replaced, never written into."""
     os.link(outside / "secret.txt", folder / "hard")
-    for setting, reads, writes in (("refuse", False, False), ("read", True, False), ("allow", True, True)):
+    for setting, reads, writes in (
+        ("refuse", False, False),
+        ("read", True, False),
+        ("allow", True, True),
+    ):
         server = filesystem_server([folder], msgspec.structs.replace(QUICK, hard_links=setting))
         async with Client(server) as client:
             for tool, allowed, arguments in (
@@ -248,7 +295,9 @@ async def test_what_would_hang_is_refused(client: Client, folder: Path) -> None:
                 assert await refusal(client, tool, path=name, **arguments)
             assert await refusal(client, "write_file", path=name, text="x")
         (folder / "text").write_text("needle")
-        assert [hit["path"] for hit in (await done(client, "search_files", text="needle"))["hits"]] == ["text"]
+        assert [
+            hit["path"] for hit in (await done(client, "search_files", text="needle"))["hits"]
+        ] == ["text"]
         (folder / "d").mkdir()
         os.mkfifo(folder / "d" / "fifo")
         assert (await done(client, "copy_file", source="d", target="e"))["leftOut"] == ["d/fifo"]
@@ -270,7 +319,10 @@ async def test_a_file_of_a_terabyte(client: Client, folder: Path, no_ripgrep: No
     assert "no text" in await refusal(client, "read_file", path="huge")
     assert await words(client, "read_file", path="huge", offset=(1 << 40) - 4) == "end\n"
     assert (await done(client, "file_info", path="huge"))["size"] == 1 << 40
-    for tool, arguments in (("append_file", {"text": "x"}), ("edit_file", {"edits": [{"old": "a", "new": "b"}]})):
+    for tool, arguments in (
+        ("append_file", {"text": "x"}),
+        ("edit_file", {"edits": [{"old": "a", "new": "b"}]}),
+    ):
         assert "more than" in await refusal(client, tool, path="huge", **arguments)
     assert (await done(client, "search_files", text="end"))["complete"] is False
     assert "not copied" in await refusal(client, "copy_file", source="huge", target="copy")
@@ -291,7 +343,9 @@ async def test_mounts_are_not_entered(walls: str) -> None:
     async with Client(filesystem_server(["/"], QUICK)) as client:
         for path in ("/proc/self/environ", "proc/self/root/etc/passwd"):
             assert "mounted" in await refusal(client, "read_file", path=path)
-    async with Client(filesystem_server(["/"], msgspec.structs.replace(QUICK, mounts=True))) as client:
+    async with Client(
+        filesystem_server(["/"], msgspec.structs.replace(QUICK, mounts=True))
+    ) as client:
         assert "mounted" in await refusal(client, "read_file", path="/proc/self/environ")
 
 
@@ -301,18 +355,38 @@ def test_what_is_mounted_in_the_folder_is_outside(folder: Path, outside: Path, w
     (folder / "in" / "deep").mkdir(parents=True)
     (folder / "file").touch()
     inside = ["unshare", "--map-root-user", "--mount"]
-    if not shutil.which("unshare") or subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+    if (
+        not shutil.which("unshare")
+        or subprocess.run([*inside, "true"], capture_output=True, check=False).returncode
+    ):
         pytest.skip("this machine lets nobody mount anything")
     if walls == "both walls" and not doors._second_wall:
         pytest.skip("this kernel has no openat2")
-    script = [sys.executable, str(Path(__file__).with_name("mounted.py")), str(folder), str(outside), walls]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])}
+    script = [
+        sys.executable,
+        str(Path(__file__).with_name("mounted.py")),
+        str(folder),
+        str(outside),
+        walls,
+    ]
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
+        ),
+    }
     ended = subprocess.run([*inside, *script], capture_output=True, text=True, check=True, env=env)
     said, names, secret, copied = json.loads(ended.stdout)
     assert (names, secret, copied) == (["secret.txt"], SECRET, [])
     for call, refused, text in said:
         assert SECRET.strip() not in text, call
-        assert refused or call in ("find_files ", "search_files ", "show_tree ", "copy_file ", "trash_file in"), (call, text)
+        assert refused or call in (
+            "find_files ",
+            "search_files ",
+            "show_tree ",
+            "copy_file ",
+            "trash_file in",
+        ), (call, text)
 
 
 # -- names ------------------------------------------------------------------------------------------------------------------
@@ -321,14 +395,22 @@ def test_what_is_mounted_in_the_folder_is_outside(folder: Path, outside: Path, w
 async def test_names_that_look_alike_are_different(client: Client, folder: Path) -> None:
     """NFC and NFD, upper and lower case, wide letters: each is its own file, and none is found in place of another."""
     name = "Å.txt"
-    forms = [unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name), "å.txt", "\u212b.txt", "Å．txt"]
+    forms = [
+        unicodedata.normalize("NFC", name),
+        unicodedata.normalize("NFD", name),
+        "å.txt",
+        "\u212b.txt",
+        "Å．txt",
+    ]
     for number, form in enumerate(forms):
         if number:
             assert await refusal(client, "read_file", path=form)
         await done(client, "create_file", path=form, text=str(number))
     assert [await words(client, "read_file", path=form) for form in forms] == list("01234")
     assert len(os.listdir(folder)) == 5
-    assert [one["path"] for one in (await done(client, "find_files", pattern=forms[0]))["entries"]] == [forms[0]]
+    assert [
+        one["path"] for one in (await done(client, "find_files", pattern=forms[0]))["entries"]
+    ] == [forms[0]]
     await done(client, "write_file", path="README", text="x")
     assert "Did you mean README?" in await refusal(client, "read_file", path="readme")
     assert await refusal(client, "read_file", path=".TRASH/x")
@@ -360,7 +442,12 @@ async def test_odd_names_are_names(client: Client, folder: Path, name: str) -> N
     await done(client, "write_file", path=name, text="needle")
     assert (folder / name).read_text() == "needle"
     assert await words(client, "read_file", path=name) == "needle"
-    for tool, arguments in (("list_folder", {}), ("search_files", {"text": "needle"}), ("find_files", {"pattern": "*"}), ("show_tree", {})):
+    for tool, arguments in (
+        ("list_folder", {}),
+        ("search_files", {"text": "needle"}),
+        ("find_files", {"pattern": "*"}),
+        ("show_tree", {}),
+    ):
         text = await words(client, tool, **arguments)
         assert all(char.isprintable() or char == "\n" for char in text)
         assert plain(name) in text
@@ -374,7 +461,9 @@ async def test_names_that_are_no_text(client: Client, folder: Path) -> None:
     """They are shown, written out, and break nothing."""
     (Path(os.fsdecode(os.fsencode(folder) + b"/bad\xff"))).write_text("needle")
     assert [one["path"] for one in (await done(client, "list_folder"))["entries"]] == ["bad\\xff"]
-    assert [hit["path"] for hit in (await done(client, "search_files", text="needle"))["hits"]] == ["bad\\xff"]
+    assert [hit["path"] for hit in (await done(client, "search_files", text="needle"))["hits"]] == [
+        "bad\\xff"
+    ]
     assert (await done(client, "show_tree"))["entries"][0]["path"] == "bad\\xff"
 
 
@@ -408,7 +497,9 @@ async def test_deep_trees(client: Client, folder: Path) -> None:
 async def test_patterns_that_take_for_ever(folder: Path, no_ripgrep: None) -> None:
     """A pattern that would run for years is ended with its time; a glob cannot be made to."""
     (folder / "a").write_text("a" * 40 + "!")
-    async with Client(filesystem_server([folder], msgspec.structs.replace(QUICK, seconds=0.5))) as client:
+    async with Client(
+        filesystem_server([folder], msgspec.structs.replace(QUICK, seconds=0.5))
+    ) as client:
         assert "too long" in await refusal(client, "search_files", text="(a+)+$", regex=True)
         assert await done(client, "find_files", pattern="**/" * 30 + "*a" * 60)
         assert await refusal(client, "find_files", pattern="{a,b}" * 20)

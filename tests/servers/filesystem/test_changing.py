@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from interlock import Client, Server, ToolError
 from interlock.servers.filesystem import filesystem_server
-from interlock.servers.filesystem.edits import Edit, LineEdit, edited, line_edited, lines_of, unified
+from interlock.servers.filesystem.edits import (
+    Edit,
+    LineEdit,
+    edited,
+    line_edited,
+    lines_of,
+    unified,
+)
 from tests.servers.calls import done, refusal, words
 from tests.servers.filesystem.conftest import QUICK
 
@@ -47,7 +54,11 @@ async def test_writing_keeps_mode_owner_and_attributes(client: Client, file: Pat
     ):
         await done(client, tool, path="f.txt", **arguments)
         after = file.stat()
-        assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+        assert (after.st_mode, after.st_uid, after.st_gid) == (
+            before.st_mode,
+            before.st_uid,
+            before.st_gid,
+        )
         assert {name: os.getxattr(file, name) for name in attributes} == attributes
         assert after.st_ino != before.st_ino or tool != "write_file"
     assert file.read_text() == "A\nB\nc\n"
@@ -72,10 +83,20 @@ async def test_a_change_of_what_has_changed_is_refused(client: Client, file: Pat
         ("edit_file", {"edits": [{"old": "mine", "new": "x"}]}),
         ("edit_lines", {"edits": [{"first": 1, "last": 1, "new": "x"}]}),
     ):
-        assert "has changed since" in await refusal(client, tool, path="f.txt", version=version, **arguments)
+        assert "has changed since" in await refusal(
+            client, tool, path="f.txt", version=version, **arguments
+        )
     assert file.read_text() == "mine\n"
-    await done(client, "edit_file", path="f.txt", edits=[{"old": "mine", "new": "ours"}], version=first["version"])
-    assert "has changed since" in await refusal(client, "write_file", path="none", text="x", version=version)
+    await done(
+        client,
+        "edit_file",
+        path="f.txt",
+        edits=[{"old": "mine", "new": "ours"}],
+        version=first["version"],
+    )
+    assert "has changed since" in await refusal(
+        client, "write_file", path="none", text="x", version=version
+    )
 
 
 async def test_creating_replaces_nothing(client: Client, file: Path, folder: Path) -> None:
@@ -149,11 +170,15 @@ async def test_windows_line_ends_stay(client: Client, folder: Path) -> None:
     assert (folder / "w").read_bytes() == b"1\r\n2\r\nc\r\n"
 
 
-_TEXTS = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "é\n", "\n", "a", "d\r\n"]), max_size=30).map("".join)
+_TEXTS = st.lists(
+    st.sampled_from(["a\n", "b\n", "c\n", "é\n", "\n", "a", "d\r\n"]), max_size=30
+).map("".join)
 
 
 @given(before=_TEXTS, after=_TEXTS)
-def test_the_diff_is_what_changes(tmp_path_factory: pytest.TempPathFactory, before: str, after: str) -> None:
+def test_the_diff_is_what_changes(
+    tmp_path_factory: pytest.TempPathFactory, before: str, after: str
+) -> None:
     """Applied by the program for it, a diff makes one text of the other."""
     diff = unified(before, after, "f")
     assert (diff == "") == (before == after)
@@ -222,10 +247,16 @@ async def test_moving(client: Client, file: Path, folder: Path) -> None:
     assert "exists already" in await refusal(client, "move_file", source="h", target="d/g.txt")
     assert "exists already" in await refusal(client, "move_file", source="h", target="d")
     assert "into itself" in await refusal(client, "move_file", source="d", target="d/e")
-    assert "Did you mean d/g.txt?" in await refusal(client, "move_file", source="d/g.tx", target="x")
+    assert "Did you mean d/g.txt?" in await refusal(
+        client, "move_file", source="d/g.tx", target="x"
+    )
     assert await refusal(client, "move_file", source=".", target="x")
     await done(client, "move_file", source="d", target="e")
-    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == ["e", "e/g.txt", "h"]
+    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == [
+        "e",
+        "e/g.txt",
+        "h",
+    ]
 
 
 async def test_copying(client: Client, folder: Path) -> None:
@@ -237,11 +268,20 @@ async def test_copying(client: Client, folder: Path) -> None:
     (folder / "d" / "z").write_text("z")
     data = await done(client, "copy_file", source="d", target="c")
     assert (data["files"], data["bytes"]) == (3, 4)
-    assert {path.relative_to(folder / "c").as_posix() for path in (folder / "c").rglob("*")} == {"e", "f", "e/g", "z"}
+    assert {path.relative_to(folder / "c").as_posix() for path in (folder / "c").rglob("*")} == {
+        "e",
+        "f",
+        "e/g",
+        "z",
+    }
     assert stat.S_IMODE((folder / "c" / "f").stat().st_mode) == 0o700
     assert "into itself" in await refusal(client, "copy_file", source="d", target="d/e/x")
-    async with Client(filesystem_server([folder, folder / "d" / "e"], QUICK)) as both:  # one allowed folder within another
-        assert "into itself" in await refusal(both, "copy_file", source=str(folder / "d"), target=str(folder / "d" / "e" / "x"))
+    async with Client(
+        filesystem_server([folder, folder / "d" / "e"], QUICK)
+    ) as both:  # one allowed folder within another
+        assert "into itself" in await refusal(
+            both, "copy_file", source=str(folder / "d"), target=str(folder / "d" / "e" / "x")
+        )
     assert "exists already" in await refusal(client, "copy_file", source="d", target="c")
     assert "exists already" in await refusal(client, "copy_file", source="d/f", target="c/f")
     await done(client, "copy_file", source="d/f", target="one")
@@ -277,7 +317,9 @@ async def test_the_trash(client: Client, file: Path, folder: Path) -> None:
     assert (folder / "gone" / "x").read_text() == "x"
 
 
-async def test_what_is_left_of_a_killed_process_in_the_trash(client: Client, file: Path, folder: Path) -> None:
+async def test_what_is_left_of_a_killed_process_in_the_trash(
+    client: Client, file: Path, folder: Path
+) -> None:
     """A box with nothing in it is nobody's worry: it is not listed, and goes when the trash is emptied, unless somebody is at it."""
     thrown = await done(client, "trash_file", path="f.txt")
     boxes = [folder / ".trash" / f"{number:016x}-00000000" for number in range(3)]
@@ -306,15 +348,24 @@ async def test_appending_in_an_encoding(client: Client, folder: Path) -> None:
     ):
         if before is not None:
             (folder / name).write_bytes(before)
-        await done(client, "append_file", path=name, text="é", **({"encoding": encoding} if encoding else {}))
+        await done(
+            client,
+            "append_file",
+            path=name,
+            text="é",
+            **({"encoding": encoding} if encoding else {}),
+        )
         assert (folder / name).read_bytes() == after
 
 
-async def test_the_trash_is_emptied_with_a_yes(interlock_client: Any, interlock_way: Any, server: Server, file: Path, folder: Path) -> None:
+async def test_the_trash_is_emptied_with_a_yes(
+    interlock_client: Any, interlock_way: Any, server: Server, file: Path, folder: Path
+) -> None:
     """The person is asked, under every way of asking; without a yes everything stays, and without a person too (`ELI-06`)."""
     answers: list[Any] = []
     async with interlock_client(
-        server, elicit=lambda question: answers.append(question.message) or {"confirm": len(answers) > 1}
+        server,
+        elicit=lambda question: answers.append(question.message) or {"confirm": len(answers) > 1},
     ) as client:
         one = await done(client, "trash_file", path="f.txt")
         assert "did not agree" in await refusal(client, "empty_trash")
@@ -327,7 +378,9 @@ async def test_the_trash_is_emptied_with_a_yes(interlock_client: Any, interlock_
     assert os.listdir(folder / ".trash") == [".gitignore"]
 
 
-async def test_owner_that_cannot_be_kept(client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_owner_that_cannot_be_kept(
+    client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the system does not let the owner stay, the file is left alone."""
     (folder / "f").write_text("theirs")
     if os.geteuid() != 0:

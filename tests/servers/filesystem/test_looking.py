@@ -14,7 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock import AudioContent, Client, EmbeddedResource, ImageContent, McpError, TextContent, ToolError
+from interlock import (
+    AudioContent,
+    Client,
+    EmbeddedResource,
+    ImageContent,
+    McpError,
+    TextContent,
+    ToolError,
+)
 from interlock.servers.filesystem import Grounds, filesystem_server, looking, reading
 from interlock.servers.filesystem.reading import Window, read_place
 from interlock.servers.filesystem.walking import Pattern
@@ -35,7 +43,15 @@ from tests.servers.filesystem.conftest import LINES, PIXEL, QUICK
         ({"path": "blank.txt", "last_line": 1}, "\n", 1, 1, False),
     ],
 )
-async def test_lines(client: Client, tree: Path, window: dict[str, Any], text: str, first: int, last: int, complete: bool) -> None:
+async def test_lines(
+    client: Client,
+    tree: Path,
+    window: dict[str, Any],
+    text: str,
+    first: int,
+    last: int,
+    complete: bool,
+) -> None:
     """A window of lines has exactly these, and says whether there are more; the text stands in the content alone."""
     (tree / "blank.txt").write_text("\n\n")
     result = await client.call_tool("read_file", {"path": "lines.txt", **window})
@@ -45,8 +61,14 @@ async def test_lines(client: Client, tree: Path, window: dict[str, Any], text: s
     assert not any(line in str(data) for line in ("two\n", "three\n", "two\\n", "three\\n"))
 
 
-@given(text=st.text(st.sampled_from("aé漢😀\n\r"), max_size=40), first=st.integers(1, 12), count=st.integers(0, 12))
-def test_lines_are_those_of_the_file(tmp_path_factory: pytest.TempPathFactory, text: str, first: int, count: int) -> None:
+@given(
+    text=st.text(st.sampled_from("aé漢😀\n\r"), max_size=40),
+    first=st.integers(1, 12),
+    count=st.integers(0, 12),
+)
+def test_lines_are_those_of_the_file(
+    tmp_path_factory: pytest.TempPathFactory, text: str, first: int, count: int
+) -> None:
     """Whatever the text, a window is what cutting it at its line feeds gives."""
     folder = tmp_path_factory.mktemp("lines")
     (folder / "f").write_bytes(text.encode())
@@ -76,11 +98,15 @@ async def test_bytes(client: Client, folder: Path) -> None:
         (6, 99, "b", 6, 1),
         (99, 5, "", 99, 0),
     ):
-        result = await client.call_tool("read_file", {"path": "f", "offset": offset, "length": length})
+        result = await client.call_tool(
+            "read_file", {"path": "f", "offset": offset, "length": length}
+        )
         data: Any = result.structured_content
         assert (result.text, data["offset"], data["length"]) == (text, begin, size)
     (folder / "g").write_bytes(b"\0\1\2\xff")
-    (block,) = (await client.call_tool("read_file", {"path": "g", "offset": 2, "length": 2})).content
+    (block,) = (
+        await client.call_tool("read_file", {"path": "g", "offset": 2, "length": 2})
+    ).content
     assert isinstance(block, EmbeddedResource)
     assert base64.b64decode(block.resource.blob or "") == b"\2\xff"
     assert "not for both" in await refusal(client, "read_file", path="f", offset=1, first_line=1)
@@ -112,7 +138,9 @@ async def test_media_are_media(client: Client, folder: Path, tree: Path) -> None
         (b"", None, "", "utf-8"),
     ],
 )
-async def test_encodings(client: Client, folder: Path, data: bytes, asked: str | None, text: str, told: str) -> None:
+async def test_encodings(
+    client: Client, folder: Path, data: bytes, asked: str | None, text: str, told: str
+) -> None:
     """A mark says what a text is, else it is UTF-8, else its encoding has to be named; an edit keeps mark and encoding."""
     (folder / "f").write_bytes(data)
     arguments = {"path": "f"} | ({"encoding": asked} if asked else {})
@@ -122,7 +150,10 @@ async def test_encodings(client: Client, folder: Path, data: bytes, asked: str |
     if text:
         await done(client, "edit_file", **arguments, edits=[{"old": text[0], "new": text[0] * 2}])
         assert (await client.call_tool("read_file", arguments)).text == text[0] + text
-        mark = next((mark for mark in (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff") if data.startswith(mark)), b"")
+        mark = next(
+            (mark for mark in (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff") if data.startswith(mark)),
+            b"",
+        )
         assert (folder / "f").read_bytes().startswith(mark)
 
 
@@ -131,7 +162,9 @@ async def test_what_is_no_text(client: Client, folder: Path) -> None:
     (folder / "f").write_bytes(b"ab\xe9cd")
     assert "byte 2" in await refusal(client, "read_file", path="f")
     assert "no text in utf-8" in await refusal(client, "append_file", path="f", text="x")
-    assert "does not have" in await refusal(client, "write_file", path="f", text="漢", encoding="latin-1")
+    assert "does not have" in await refusal(
+        client, "write_file", path="f", text="漢", encoding="latin-1"
+    )
     assert (folder / "f").read_bytes() == b"ab\xe9cd"
     (folder / "n").write_bytes(b"a\0b")
     assert "no text" in await refusal(client, "read_file", path="n")
@@ -141,10 +174,16 @@ async def test_long_answers_are_cut(folder: Path) -> None:
     """A long text is cut at the limit, between characters, and the next part can be had; larger media are refused."""
     (folder / "f").write_text("é" * 1000 + "\n" + "x\n" * 10)
     (folder / "p.png").write_bytes(PIXEL + bytes(2000))
-    async with Client(filesystem_server([folder], msgspec.structs.replace(QUICK, read=101, media=500))) as client:
+    async with Client(
+        filesystem_server([folder], msgspec.structs.replace(QUICK, read=101, media=500))
+    ) as client:
         result = await client.call_tool("read_file", {"path": "f"})
         data: Any = result.structured_content
-        assert (result.content[0], data["complete"], data["cut"]) == (TextContent("é" * 50), False, True)
+        assert (result.content[0], data["complete"], data["cut"]) == (
+            TextContent("é" * 50),
+            False,
+            True,
+        )
         assert (data["nextOffset"], "read on with offset 100" in result.text) == (100, True)
         assert await words(client, "read_file", path="f", first_line=2) == "x\n" * 10
         assert "more than 500 bytes" in await refusal(client, "read_file", path="p.png")
@@ -157,7 +196,9 @@ async def test_long_answers_are_cut(folder: Path) -> None:
     encoding=st.sampled_from(["utf-8", "utf-16-le", "cp1252"]),
     first=st.integers(1, 3),
 )
-def test_what_is_cut_can_be_read_on(tmp_path_factory: pytest.TempPathFactory, text: str, encoding: str, first: int) -> None:
+def test_what_is_cut_can_be_read_on(
+    tmp_path_factory: pytest.TempPathFactory, text: str, encoding: str, first: int
+) -> None:
     """From where an answer was cut the next one goes on: put together they are the file, with no byte twice and none left out."""
     folder = tmp_path_factory.mktemp("cut")
     data = text.encode(encoding, "ignore")
@@ -166,8 +207,14 @@ def test_what_is_cut_can_be_read_on(tmp_path_factory: pytest.TempPathFactory, te
     grounds = Grounds([folder], limits)
     grounds.open()
     try:
-        with pytest.MonkeyPatch.context() as patch, grounds.reach(None) as reach, reach.find("f") as place:
-            patch.setattr(reading, "_CHUNK", 5)  # so that characters and lines are cut in two where a file is read piece by piece
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            grounds.reach(None) as reach,
+            reach.find("f") as place,
+        ):
+            patch.setattr(
+                reading, "_CHUNK", 5
+            )  # so that characters and lines are cut in two where a file is read piece by piece
             answer, content = read_place(place, "f", Window(first, None), encoding, limits)
             assert isinstance(content, TextContent)
             lines = data.decode(encoding).split("\n")
@@ -200,19 +247,32 @@ async def test_lists(client: Client, tree: Path) -> None:
     (tree / ".trash").mkdir()
     names = [entry["path"] for entry in (await done(client, "list_folder"))["entries"]]
     assert names == [".hidden", "lines.txt", "pixel", "src"]
-    assert [entry["path"] for entry in (await done(client, "list_folder", hidden=False))["entries"]] == names[1:]
+    assert [
+        entry["path"] for entry in (await done(client, "list_folder", hidden=False))["entries"]
+    ] == names[1:]
     assert (await done(client, "list_folder", sort="size"))["entries"][0]["path"] == "pixel"
-    async with Client(filesystem_server([tree], msgspec.structs.replace(QUICK, entries=3))) as small:
+    async with Client(
+        filesystem_server([tree], msgspec.structs.replace(QUICK, entries=3))
+    ) as small:
         first = await done(small, "list_folder")
-        assert (len(first["entries"]), first["complete"], first["reason"]) == (3, False, "1 more: skip 3")
-        assert [entry["path"] for entry in (await done(small, "list_folder", skip=3))["entries"]] == ["src"]
+        assert (len(first["entries"]), first["complete"], first["reason"]) == (
+            3,
+            False,
+            "1 more: skip 3",
+        )
+        assert [
+            entry["path"] for entry in (await done(small, "list_folder", skip=3))["entries"]
+        ] == ["src"]
 
 
 async def test_trees(client: Client, tree: Path) -> None:
     """Down to a depth; what is deeper is said to be there."""
     top = await done(client, "show_tree", depth=2)
     (src,) = [one for one in top["entries"] if one["kind"] == "folder"]
-    assert [(one["path"], one.get("more", False)) for one in src["entries"]] == [("deep", True), ("main.py", False)]
+    assert [(one["path"], one.get("more", False)) for one in src["entries"]] == [
+        ("deep", True),
+        ("main.py", False),
+    ]
     assert "test_a.py" in await words(client, "show_tree", depth=3)
     assert ".hidden" not in await words(client, "show_tree")
 
@@ -233,15 +293,25 @@ def test_globs(pattern: str, ways: list[str]) -> None:
 
 async def test_finding(client: Client, tree: Path) -> None:
     """By name, files or folders, hidden ones only where that is wanted."""
-    assert [one["path"] for one in (await done(client, "find_files", pattern="*.py"))["entries"]] == ["src/deep/test_a.py", "src/main.py"]
-    assert [one["path"] for one in (await done(client, "find_files", pattern="*", kind="folder"))["entries"]] == ["src", "src/deep"]
+    assert [
+        one["path"] for one in (await done(client, "find_files", pattern="*.py"))["entries"]
+    ] == ["src/deep/test_a.py", "src/main.py"]
+    assert [
+        one["path"]
+        for one in (await done(client, "find_files", pattern="*", kind="folder"))["entries"]
+    ] == ["src", "src/deep"]
     assert len((await done(client, "find_files", pattern="*.py", hidden=True))["entries"]) == 3
 
 
 async def test_info(client: Client, tree: Path) -> None:
     """Size, kind, mode, type, checksum; the version changes with the file."""
     info = await done(client, "file_info", path="pixel", checksum=True)
-    assert (info["kind"], info["size"], info["mimeType"], len(info["sha256"])) == ("file", len(PIXEL), "image/png", 64)
+    assert (info["kind"], info["size"], info["mimeType"], len(info["sha256"])) == (
+        "file",
+        len(PIXEL),
+        "image/png",
+        64,
+    )
     (tree / "pixel").write_bytes(PIXEL + b"x")
     assert (await done(client, "file_info", path="pixel"))["version"] != info["version"]
 
@@ -257,13 +327,23 @@ async def test_resources(client: Client, tree: Path) -> None:
     (tree / "a b#c%.txt").write_text("odd")
     uri = (await done(client, "file_info", path="a b#c%.txt"))["uri"]
     assert (await client.read_resource(uri)).contents[0].text == "odd"
-    for path in (f"{tree}/no", "/etc/passwd", f"{tree}/../outside/secret.txt", f"{tree}/%2e%2e/outside/secret.txt", f"{tree}/.trash"):
+    for path in (
+        f"{tree}/no",
+        "/etc/passwd",
+        f"{tree}/../outside/secret.txt",
+        f"{tree}/%2e%2e/outside/secret.txt",
+        f"{tree}/.trash",
+    ):
         with pytest.raises(McpError):
             await client.read_resource(f"file://{path}")
     whole = str(tree)[1:]
     assert (await client.complete("file:///{+path}", "path", whole[:-2])).values == [f"{whole}/"]
-    assert (await client.complete("file:///{+path}", "path", f"{whole}/s")).values == [f"{whole}/src/"]
-    assert (await client.complete("file:///{+path}", "path", f"{whole}/src/deep/")).values == [f"{whole}/src/deep/test_a.py"]
+    assert (await client.complete("file:///{+path}", "path", f"{whole}/s")).values == [
+        f"{whole}/src/"
+    ]
+    assert (await client.complete("file:///{+path}", "path", f"{whole}/src/deep/")).values == [
+        f"{whole}/src/deep/test_a.py"
+    ]
     assert (await client.complete("file:///{+path}", "path", "etc/pass")).values == []
 
 
@@ -278,18 +358,27 @@ async def test_many_files_in_a_folder(folder: Path) -> None:
     async with Client(filesystem_server([folder], QUICK)) as client:
         first = await done(client, "list_folder", path="many")
         assert (len(first["entries"]), first["complete"]) == (1000, False)
-        assert [one["path"] for one in (await done(client, "find_files", pattern="f01999[89]"))["entries"]] == [
+        assert [
+            one["path"]
+            for one in (await done(client, "find_files", pattern="f01999[89]"))["entries"]
+        ] == [
             "many/f019998",
             "many/f019999",
         ]
         assert (await done(client, "show_tree"))["more"]
         told: list[float] = []
-        await client.call_tool("find_files", {"pattern": "nothing"}, on_progress=lambda progress: told.append(progress.progress))
+        await client.call_tool(
+            "find_files",
+            {"pattern": "nothing"},
+            on_progress=lambda progress: told.append(progress.progress),
+        )
         assert len(told) > 10
         assert told == sorted(told)
 
 
-async def test_a_walk_that_nobody_waits_for_ends(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_walk_that_nobody_waits_for_ends(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not at its end, and soon after the call was cancelled: it looks now and then whether somebody still waits (`CAN-02`)."""
     for number in range(2_000):
         (folder / f"f{number}").touch()
@@ -325,11 +414,23 @@ async def test_who_does_not_wait_ends_the_work(folder: Path) -> None:
     """A call that is cancelled stops: the copy of a file that is nearly nothing but holes, and would take hours, does not go on."""
     with (folder / "big").open("wb") as file:
         file.truncate(1 << 42)
-    async with Client(filesystem_server([folder], msgspec.structs.replace(QUICK, copied=1 << 43, seconds=3600, waiting=60))) as client:
+    async with Client(
+        filesystem_server(
+            [folder], msgspec.structs.replace(QUICK, copied=1 << 43, seconds=3600, waiting=60)
+        )
+    ) as client:
         copying = asyncio.Event()
-        call = asyncio.create_task(client.call_tool("copy_file", {"source": "big", "target": "copy"}, on_progress=lambda p: copying.set()))
+        call = asyncio.create_task(
+            client.call_tool(
+                "copy_file",
+                {"source": "big", "target": "copy"},
+                on_progress=lambda p: copying.set(),
+            )
+        )
         await copying.wait()
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
-        await done(client, "write_file", path="next", text="")  # waits until the copy has let go of the folder
+        await done(
+            client, "write_file", path="next", text=""
+        )  # waits until the copy has let go of the folder
         assert sorted(os.listdir(folder)) == ["big", "next"]

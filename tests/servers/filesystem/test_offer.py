@@ -19,7 +19,9 @@ from tests.servers.filesystem.conftest import QUICK
 from tests.servers.roads import over, serving
 
 
-async def test_nobody_who_uses_it_is_broken(server: Server, folder: Path, interlock_catalogue: Any) -> None:
+async def test_nobody_who_uses_it_is_broken(
+    server: Server, folder: Path, interlock_catalogue: Any
+) -> None:
     """Tools, resources and templates are those of the snapshot (`TOL-02`, `RES-02`)."""
     async with Client(filesystem_server([], QUICK)) as client:
         assert not (await interlock_catalogue(client, "filesystem_catalogue.json")).breaking
@@ -52,7 +54,10 @@ def seen(folder: Path) -> dict[str, tuple[object, ...]]:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """The files and folders, without what a replacement changes of them."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b"/" for path in folder.rglob("*")}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b"/"
+        for path in folder.rglob("*")
+    }
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -92,14 +97,19 @@ async def test_every_revision(folder: Path, revision: str, road: str) -> None:
     """Reading, writing, refusing and asking, in memory and over HTTP, in all revisions."""
     served = filesystem_server([folder], QUICK)
     person: Any = lambda question: {"confirm": True}  # noqa: E731 - as short as it is
-    async with over(road, served) as target, Client(target, revision=revision, elicit=person) as client:
+    async with (
+        over(road, served) as target,
+        Client(target, revision=revision, elicit=person) as client,
+    ):
         await client.list_tools()
         assert "was created" in await words(client, "write_file", path="f", text="one\n")
         assert await words(client, "read_file", path="f") == "one\n"
         assert await refusal(client, "read_file", path="../outside/secret.txt")
         assert "in the trash" in await words(client, "trash_file", path="f")
         emptied = await client.call_tool("empty_trash")
-        assert bool(emptied.is_error) == (revision < "2025-06-18")  # before it nobody could be asked
+        assert bool(emptied.is_error) == (
+            revision < "2025-06-18"
+        )  # before it nobody could be asked
         (folder / "g").write_text("g")
         assert (await client.read_resource(f"file://{folder}/g")).contents[0].text == "g"
 
@@ -108,19 +118,29 @@ async def test_every_revision(folder: Path, revision: str, road: str) -> None:
 async def test_from_the_command_line(folder: Path, tmp_path: Path, revision: str) -> None:
     """`interlock serve filesystem FOLDER...` over stdio; the environment names folders where no arguments do."""
     (tmp_path / "more").mkdir()
-    async with Client(serving("filesystem", folder, tmp_path / "more"), revision=revision) as client:
+    async with Client(
+        serving("filesystem", folder, tmp_path / "more"), revision=revision
+    ) as client:
         assert await words(client, "list_allowed_folders") == f"{folder}\n{tmp_path}/more"
         await words(client, "write_file", path=f"{tmp_path}/more/f", text="x")
         assert "has to begin with one of them" in await refusal(client, "read_file", path="f")
-        assert (await words(client, "find_files", path=str(tmp_path / "more"), pattern="f")).startswith(f"{tmp_path}/more/f")
-        assert "is outside of what is allowed" in await refusal(client, "read_file", path=f"{tmp_path}/outside/secret.txt")
+        assert (
+            await words(client, "find_files", path=str(tmp_path / "more"), pattern="f")
+        ).startswith(f"{tmp_path}/more/f")
+        assert "is outside of what is allowed" in await refusal(
+            client, "read_file", path=f"{tmp_path}/outside/secret.txt"
+        )
 
 
-async def test_without_a_folder_nothing_is_allowed(monkeypatch: pytest.MonkeyPatch, folder: Path, outside: Path) -> None:
+async def test_without_a_folder_nothing_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, outside: Path
+) -> None:
     """Nothing, whatever the client's roots; the environment's folders where no arguments name any."""
     monkeypatch.delenv("INTERLOCK_FILESYSTEM_FOLDERS", raising=False)
     async with Client(server_of(), roots=[str(outside)]) as client:
-        assert "No folder is allowed" in await refusal(client, "read_file", path=f"{outside}/secret.txt")
+        assert "No folder is allowed" in await refusal(
+            client, "read_file", path=f"{outside}/secret.txt"
+        )
     monkeypatch.setenv("INTERLOCK_FILESYSTEM_FOLDERS", f"{folder}{os.pathsep}{folder}/")
     async with Client(server_of()) as client:
         assert (await done(client, "list_allowed_folders"))["folders"] == [str(folder)]
@@ -133,13 +153,21 @@ def test_limits_are_as_stated(limit: str) -> None:
     """The page has each of them with what it is unless told otherwise."""
     value = getattr(Limits(), limit)
     words_ = value if isinstance(value, str) else f"{int(value):,}"
-    page = (Path(__file__).parents[3] / "docs" / "servers" / "filesystem.md").read_text(encoding="utf-8")
-    (row,) = [line for line in page.splitlines() if line.startswith("|") and f"`{limit.upper()}`" in line.split("|")[1]]
+    page = (Path(__file__).parents[3] / "docs" / "servers" / "filesystem.md").read_text(
+        encoding="utf-8"
+    )
+    (row,) = [
+        line
+        for line in page.splitlines()
+        if line.startswith("|") and f"`{limit.upper()}`" in line.split("|")[1]
+    ]
     names = re.findall(r"`(\w+)`", row.split("|")[1])
     assert row.split("|")[2].strip().split(", ")[names.index(limit.upper())] == words_
 
 
-async def test_a_system_that_cannot_is_refused(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+async def test_a_system_that_cannot_is_refused(
+    monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
     """Where files cannot be opened relative to a folder, every tool says so, and touches nothing."""
     monkeypatch.setattr(os, "supports_dir_fd", set())
     with pytest.raises(OSError, match="cannot open files relative"):
@@ -168,7 +196,12 @@ async def test_a_system_that_cannot_is_refused(monkeypatch: pytest.MonkeyPatch, 
     ],
 )
 async def test_roots_narrow_and_never_widen(
-    interlock_client: Any, interlock_way: Any, folder: Path, outside: Path, roots: list[str], sees: set[str] | None
+    interlock_client: Any,
+    interlock_way: Any,
+    folder: Path,
+    outside: Path,
+    roots: list[str],
+    sees: set[str] | None,
 ) -> None:
     """What is in the allowed folders and in the roots may be touched, and nothing else, under every way of asking (`ROO-08`)."""
     for name, inner in (("a", "x"), ("b", "y")):
@@ -185,7 +218,11 @@ async def test_roots_narrow_and_never_widen(
         else:
             data: Any = result.structured_content
             assert {entry["path"] for entry in data["entries"]} - {"link"} == sees
-        for path in (f"{outside}/secret.txt", f"{folder}/../outside/secret.txt", f"{folder}/link/secret.txt"):
+        for path in (
+            f"{outside}/secret.txt",
+            f"{folder}/../outside/secret.txt",
+            f"{folder}/link/secret.txt",
+        ):
             assert await refusal(client, "read_file", path=path)
         if sees == {"x"}:
             assert await refusal(client, "read_file", path=f"{folder}/b/y")
@@ -219,11 +256,15 @@ async def test_roots_are_asked_for_again(folder: Path) -> None:
 
     for revision in ("2025-11-25", "2026-07-28"):
         roots[:] = [f"file://{folder}"]
-        async with Client(filesystem_server([folder], QUICK), revision=revision, roots=lambda: list(roots)) as client:
+        async with Client(
+            filesystem_server([folder], QUICK), revision=revision, roots=lambda: list(roots)
+        ) as client:
             assert await words(client, "read_file", path=f"{folder}/f") == "f"
             roots[:] = [f"file://{folder}/a"]
             client.roots_changed()
-            assert "outside of what is allowed" in await refusal(client, "read_file", path=f"{folder}/f")
+            assert "outside of what is allowed" in await refusal(
+                client, "read_file", path=f"{folder}/f"
+            )
 
 
 # -- watching -----------------------------------------------------------------------------------------------------------
@@ -231,14 +272,19 @@ async def test_roots_are_asked_for_again(folder: Path) -> None:
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("bell", ["watchfiles", "polling"])
-async def test_changes_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch, revision: str, bell: str) -> None:
+async def test_changes_are_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, revision: str, bell: str
+) -> None:
     """Who watches a folder hears of what others change in it, with watchfiles and without (`SUB-02`)."""
     if bell == "polling":
         monkeypatch.setitem(sys.modules, "watchfiles", None)
     (folder / "f").write_text("f")
     (folder / "d").mkdir()
     served = filesystem_server([folder], msgspec.structs.replace(QUICK, polling=0.02))
-    async with Client(served, revision=revision) as client, client.watch(resources=[f"file://{folder}"]) as changes:
+    async with (
+        Client(served, revision=revision) as client,
+        client.watch(resources=[f"file://{folder}"]) as changes,
+    ):
         watcher = served.state.watcher
         async with asyncio.timeout(30):
             async with watcher.looks:
@@ -261,7 +307,9 @@ async def test_own_changes_are_told_at_once(client: Client, folder: Path) -> Non
             assert (await anext(changes)).uri == f"file://{folder}/f"
 
 
-async def test_an_allowed_folder_that_is_removed(client: Client, folder: Path, outside: Path) -> None:
+async def test_an_allowed_folder_that_is_removed(
+    client: Client, folder: Path, outside: Path
+) -> None:
     """The one that takes its place is served; a link that does is not."""
     folder.rmdir()
     assert "cannot be opened" in await refusal(client, "list_folder")

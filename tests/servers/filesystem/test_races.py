@@ -32,7 +32,9 @@ TIMES = 1500
 def swapping(folder: Path, one: str, other: str) -> Iterator[None]:
     """Have a second process exchange two names for as long as this lasts."""
     process = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("swapper.py")), str(folder), one, other], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(Path(__file__).with_name("swapper.py")), str(folder), one, other],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout is not None
@@ -59,7 +61,12 @@ def swapped(folder: Path, outside: Path) -> Iterator[Path]:
 
 
 def many(
-    grounds: Grounds, path: str, do: Callable[[Reach, Place], Any], times: int = TIMES, *, refusals: bool = False
+    grounds: Grounds,
+    path: str,
+    do: Callable[[Reach, Place], Any],
+    times: int = TIMES,
+    *,
+    refusals: bool = False,
 ) -> tuple[list[Any], int]:
     """Do something with a path very often: what came of it, and how often it was refused. It goes on until it was not refused once at
     least, and until it was, where `refusals` are wanted: so that the swapper was met."""
@@ -75,7 +82,9 @@ def many(
     return given, refused
 
 
-@pytest.mark.parametrize("path", ["a/secret.txt", "file", "a/../a/secret.txt", "a/deep/../secret.txt"])
+@pytest.mark.parametrize(
+    "path", ["a/secret.txt", "file", "a/../a/secret.txt", "a/deep/../secret.txt"]
+)
 def test_nothing_outside_is_read(grounds: Grounds, swapped: Path, path: str, walls: str) -> None:
     """Whatever the moment, what is read is what is inside, or nothing."""
 
@@ -102,46 +111,72 @@ def read_text(reach: Reach, place: Place) -> str:
     return content.text
 
 
-def test_each_wall_holds_alone(grounds: Grounds, swapped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_wall_holds_alone(
+    grounds: Grounds, swapped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the flag that keeps links from being followed the kernel's own check holds; without both the secret comes out."""
     monkeypatch.setattr(doors, "_ALWAYS", doors._ALWAYS & ~os.O_NOFOLLOW)
     if doors._second_wall:
         assert set(many(grounds, "file", read_text)[0]) == {INSIDE}
     monkeypatch.setattr(doors, "_second_wall", False)
-    assert any(SECRET in many(grounds, path, read_text)[0] for _ in range(50) for path in ("file", "a/secret.txt"))
+    assert any(
+        SECRET in many(grounds, path, read_text)[0]
+        for _ in range(50)
+        for path in ("file", "a/secret.txt")
+    )
 
 
 @pytest.mark.parametrize("path", ["a/new.txt", "a/secret.txt", "file"])
-def test_nothing_outside_is_written(grounds: Grounds, swapped: Path, outside: Path, path: str, walls: str) -> None:
+def test_nothing_outside_is_written(
+    grounds: Grounds, swapped: Path, outside: Path, path: str, walls: str
+) -> None:
     """Files are written inside or not at all: in the outside there is nothing new, and nothing has changed."""
 
     def write(reach: Reach, place: Place) -> None:
         with locked(place.parent, reach.limits):
             put(place, filled(b"written"), reach.limits)
 
-    given, refused = many(grounds, path, write, 150 if path == "file" else TIMES, refusals=path != "file")
+    given, refused = many(
+        grounds, path, write, 150 if path == "file" else TIMES, refusals=path != "file"
+    )
     assert given
     assert refused or path == "file"
     assert sorted(found.name for found in outside.iterdir()) == ["deep", "secret.txt"]
     assert (outside / "secret.txt").read_text() == SECRET
 
 
-def test_nothing_outside_is_listed_or_found(grounds: Grounds, folder: Path, outside: Path, swapped: Path, walls: str) -> None:
+def test_nothing_outside_is_listed_or_found(
+    grounds: Grounds, folder: Path, outside: Path, swapped: Path, walls: str
+) -> None:
     """Lists, globs, searches and copies have nothing of the outside in them."""
     (outside / "only-outside.txt").write_text(SECRET)
 
     def look(reach: Reach, place: Place) -> list[str]:
         names = [entry.path for entry in listed(reach, place, Pace(None, reach.limits)).entries]
-        names += [entry.path for entry in find_names(reach, place, "only*", None, Pace(None, reach.limits), hidden=True).entries]
-        return names + [hit.text for hit in search_text(reach, place, Wanted("nobody may"), Pace(None, reach.limits)).hits]
+        names += [
+            entry.path
+            for entry in find_names(
+                reach, place, "only*", None, Pace(None, reach.limits), hidden=True
+            ).entries
+        ]
+        return names + [
+            hit.text
+            for hit in search_text(
+                reach, place, Wanted("nobody may"), Pace(None, reach.limits)
+            ).hits
+        ]
 
     for path in (".", "a"):
         given, _ = many(grounds, path, look, 250)
         assert given
-        assert not any("only-outside" in word or "nobody" in word for words in given for word in words)
+        assert not any(
+            "only-outside" in word or "nobody" in word for words in given for word in words
+        )
 
 
-def test_nothing_outside_is_made_or_moved(grounds: Grounds, folder: Path, outside: Path, swapped: Path, walls: str) -> None:
+def test_nothing_outside_is_made_or_moved(
+    grounds: Grounds, folder: Path, outside: Path, swapped: Path, walls: str
+) -> None:
     """Folders are made, and files are moved, inside or not at all."""
     numbers = iter(range(10**9))
 
@@ -161,7 +196,9 @@ def test_nothing_outside_is_made_or_moved(grounds: Grounds, folder: Path, outsid
     assert not any(found.read_text() == SECRET for found in folder.glob("s*"))
 
 
-def test_nothing_outside_is_copied_or_thrown_away(grounds: Grounds, folder: Path, outside: Path, swapped: Path) -> None:
+def test_nothing_outside_is_copied_or_thrown_away(
+    grounds: Grounds, folder: Path, outside: Path, swapped: Path
+) -> None:
     """Copies hold what was inside; what is thrown away and brought back is a link or what was inside, and the outside stays."""
     numbers = iter(range(10**9))
 

@@ -30,7 +30,9 @@ from tests.servers.filesystem.conftest import QUICK
         ({"text": "('"}, [("src/main.py", 3)]),
     ],
 )
-async def test_searching(client: Client, tree: Path, arguments: dict[str, Any], hits: list[tuple[str, int]]) -> None:
+async def test_searching(
+    client: Client, tree: Path, arguments: dict[str, Any], hits: list[tuple[str, int]]
+) -> None:
     """Lines with a text or a pattern, where they stand; the same with ripgrep, where that is installed, and without."""
     found = await done(client, "search_files", **arguments)
     assert [(hit["path"], hit["line"]) for hit in found["hits"]] == hits
@@ -38,19 +40,39 @@ async def test_searching(client: Client, tree: Path, arguments: dict[str, Any], 
 
 
 @pytest.mark.parametrize("program", ["ripgrep", "none"])
-async def test_a_search_says_what_it_left_out(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+async def test_a_search_says_what_it_left_out(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
     """Files that are too large or may not be read, and folders that are too deep: nobody is told that this was all."""
     if program == "none":
         monkeypatch.setenv("PATH", "")
     for name, arm in (
         ("more than 1,000 bytes", lambda: (tree / "large").write_text("needle\n" * 1000)),
-        ("hard links", lambda: ((tmp_path / "one").write_text("needle"), os.link(tmp_path / "one", tree / "two"))),
-        ("too deep", lambda: ((tree / "1/2/3/4").mkdir(parents=True), (tree / "1/2/3/4/f").write_text("needle"))),
+        (
+            "hard links",
+            lambda: (
+                (tmp_path / "one").write_text("needle"),
+                os.link(tmp_path / "one", tree / "two"),
+            ),
+        ),
+        (
+            "too deep",
+            lambda: (
+                (tree / "1/2/3/4").mkdir(parents=True),
+                (tree / "1/2/3/4/f").write_text("needle"),
+            ),
+        ),
     ):
         arm()
-        async with Client(filesystem_server([tree], msgspec.structs.replace(QUICK, searched=1000, depth=3))) as client:
+        async with Client(
+            filesystem_server([tree], msgspec.structs.replace(QUICK, searched=1000, depth=3))
+        ) as client:
             found = await done(client, "search_files", text="needle")
-            assert (found["complete"], name in found["reason"], len(found["hits"])) == (False, True, 1), found
+            assert (found["complete"], name in found["reason"], len(found["hits"])) == (
+                False,
+                True,
+                1,
+            ), found
         for path in (tree / "large", tree / "two"):
             path.unlink(missing_ok=True)
 
@@ -64,7 +86,9 @@ async def test_what_is_no_text_to_look_for(client: Client, tree: Path) -> None:
     assert (await done(client, "search_files", text="[[i]m", regex=True))["files"] == 1
 
 
-async def test_ripgrep_is_started_only_where_it_can_be(client: Client, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ripgrep_is_started_only_where_it_can_be(
+    client: Client, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where no opened folder can be entered by its descriptor, our own search is used."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "rg").write_text("#!/bin/sh\nexit 0\n")
@@ -75,10 +99,19 @@ async def test_ripgrep_is_started_only_where_it_can_be(client: Client, tree: Pat
     assert (await done(client, "search_files", text="needle"))["files"] == 1
 
 
-async def test_ripgrep_is_believed_in_nothing(client: Client, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ripgrep_is_believed_in_nothing(
+    client: Client, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A program in its place that names files outside, links and nonsense: what is shown comes from inside, and is what was looked for."""
     (tree / "out").symlink_to(tmp_path / "outside")
-    names = "../outside/secret.txt", "out/secret.txt", f"{tmp_path}/outside/secret.txt", "lines.txt", "./src/deep/test_a.py", "nothing"
+    names = (
+        "../outside/secret.txt",
+        "out/secret.txt",
+        f"{tmp_path}/outside/secret.txt",
+        "lines.txt",
+        "./src/deep/test_a.py",
+        "nothing",
+    )
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "rg"
     program.write_text("#!/bin/sh\npwd >&2\nprintf '" + "\\0".join(names) + "\\0'\n")
@@ -94,7 +127,9 @@ async def test_ripgrep_is_believed_in_nothing(client: Client, tree: Path, tmp_pa
 async def test_a_search_that_nobody_waits_for_ends(folder: Path, no_ripgrep: None) -> None:
     """The process that looks for a pattern is gone with the call, and the next one is served."""
     (folder / "a").write_text("a" * 40 + "!")
-    async with Client(filesystem_server([folder], msgspec.structs.replace(QUICK, seconds=3600))) as client:
+    async with Client(
+        filesystem_server([folder], msgspec.structs.replace(QUICK, seconds=3600))
+    ) as client:
         with pytest.raises(TimedOut):
             await client.call_tool("search_files", {"text": "(a+)+$", "regex": True}, timeout=0.3)
         assert (await done(client, "search_files", text="a!"))["files"] == 1
@@ -110,6 +145,9 @@ def children() -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            if path.read_text().rpartition(")")[2].split()[1] == str(os.getpid()) and b"grep.py" in path.with_name("cmdline").read_bytes():
+            if (
+                path.read_text().rpartition(")")[2].split()[1] == str(os.getpid())
+                and b"grep.py" in path.with_name("cmdline").read_bytes()
+            ):
                 found.append(path.parent.name)
     return found

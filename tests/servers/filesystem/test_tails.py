@@ -23,11 +23,17 @@ from tests.servers.filesystem.conftest import QUICK
     "first, text, numbers",
     [(-1, "five\n", (5, 5)), (-2, "four\nfive\n", (4, 5)), (-5, "one\ntwo\nthree\nfour\nfive\n", (1, 5)), (-99, "one\ntwo\nthree\nfour\nfive\n", (1, 5))],
 )  # fmt: skip
-async def test_the_last_lines(client: Client, tree: Path, first: int, text: str, numbers: tuple[int, int]) -> None:
+async def test_the_last_lines(
+    client: Client, tree: Path, first: int, text: str, numbers: tuple[int, int]
+) -> None:
     """As text, with the numbers that they have in the file (`TOL-09`)."""
     assert await words(client, "read_file", path="lines.txt", first_line=first) == text
     read = await done(client, "read_file", path="lines.txt", first_line=first)
-    assert (read["firstLine"], read["lastLine"], read["lines"], read["complete"]) == (*numbers, 5, numbers[0] == 1)
+    assert (read["firstLine"], read["lastLine"], read["lines"], read["complete"]) == (
+        *numbers,
+        5,
+        numbers[0] == 1,
+    )
 
 
 async def test_what_is_no_last_line(client: Client, tree: Path) -> None:
@@ -35,8 +41,12 @@ async def test_what_is_no_last_line(client: Client, tree: Path) -> None:
     (tree / "empty").write_text("")
     (tree / "bytes").write_bytes(b"a\nb\xff\n")
     assert "count from 1" in await refusal(client, "read_file", path="lines.txt", first_line=0)
-    assert "leave last_line out" in await refusal(client, "read_file", path="lines.txt", first_line=-2, last_line=3)
-    assert "no text in utf-8 (see byte 3)" in await refusal(client, "read_file", path="bytes", first_line=-1)
+    assert "leave last_line out" in await refusal(
+        client, "read_file", path="lines.txt", first_line=-2, last_line=3
+    )
+    assert "no text in utf-8 (see byte 3)" in await refusal(
+        client, "read_file", path="bytes", first_line=-1
+    )
     assert await words(client, "read_file", path="empty", first_line=-3) == ""
 
 
@@ -47,12 +57,21 @@ async def test_the_last_lines_of_long_files(tree: Path, monkeypatch: pytest.Monk
     limits = msgspec.structs.replace(QUICK, read=100, scanned=1000)
     async with Client(filesystem_server([tree], limits)) as client:
         read = await done(client, "read_file", path="long", first_line=-3)
-        assert (read.get("firstLine"), read["offset"], read["complete"]) == (None, len(text) - 33, False)
-        assert await words(client, "read_file", path="long", first_line=-3) == "line 49998\nline 49999\nline 50000\n"
+        assert (read.get("firstLine"), read["offset"], read["complete"]) == (
+            None,
+            len(text) - 33,
+            False,
+        )
+        assert (
+            await words(client, "read_file", path="long", first_line=-3)
+            == "line 49998\nline 49999\nline 50000\n"
+        )
         read = await done(client, "read_file", path="long", first_line=-20)
         assert (read["cut"], read["nextOffset"]) == (True, len(text) - 220 + 99)
         (tree / "wide").write_text("a\n" + "x" * 300_000 + "\n")
-        assert "too long to be looked through" in await refusal(client, "read_file", path="wide", first_line=-2)
+        assert "too long to be looked through" in await refusal(
+            client, "read_file", path="wide", first_line=-2
+        )
 
 
 @settings(max_examples=200, deadline=None)
@@ -62,11 +81,17 @@ async def test_the_last_lines_of_long_files(tree: Path, monkeypatch: pytest.Monk
     st.sampled_from(["utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "gb18030", "shift_jis"]),
     st.sampled_from([4, 8, 64]),
 )
-def test_the_last_lines_are_those_of_the_text(text: str, count: int, encoding: str, chunk: int) -> None:
+def test_the_last_lines_are_those_of_the_text(
+    text: str, count: int, encoding: str, chunk: int
+) -> None:
     """Whatever the encoding, and wherever the pieces end in which it is read: bytes of other characters are no line feeds."""
     data = text.encode(encoding, "ignore")
     text = data.decode(encoding)
-    whole = text.splitlines(keepends=True) if not set(text) - set("a\nü") else [f"{one}\n" for one in text.split("\n")]
+    whole = (
+        text.splitlines(keepends=True)
+        if not set(text) - set("a\nü")
+        else [f"{one}\n" for one in text.split("\n")]
+    )
     if whole and text != "".join(whole):
         whole[-1] = whole[-1].removesuffix("\n")
         whole = whole if whole[-1] else whole[:-1]
@@ -88,26 +113,51 @@ def test_the_last_lines_are_those_of_the_text(text: str, count: int, encoding: s
 @pytest.fixture
 def project(tree: Path) -> Path:
     """A folder with what nobody wants to look at."""
-    for name in ("node_modules/pkg/a.py", "src/node_modules/b.py", "build/out/c.py", "src/d.min.py"):
+    for name in (
+        "node_modules/pkg/a.py",
+        "src/node_modules/b.py",
+        "build/out/c.py",
+        "src/d.min.py",
+    ):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text("needle\n")
     return tree
 
 
 LEFT_OUT: list[tuple[list[str], list[str]]] = [
-    ([], ["build/out/c.py", "node_modules/pkg/a.py", "src/d.min.py", "src/deep/test_a.py", "src/node_modules/b.py"]),
+    (
+        [],
+        [
+            "build/out/c.py",
+            "node_modules/pkg/a.py",
+            "src/d.min.py",
+            "src/deep/test_a.py",
+            "src/node_modules/b.py",
+        ],
+    ),
     (["node_modules"], ["build/out/c.py", "src/d.min.py", "src/deep/test_a.py"]),
     (["node_modules", "*.min.py", "build/**"], ["src/deep/test_a.py"]),
     (["src/node_modules", "{build,deep}"], ["node_modules/pkg/a.py", "src/d.min.py"]),
-    (["./build/out"], ["node_modules/pkg/a.py", "src/d.min.py", "src/deep/test_a.py", "src/node_modules/b.py"]),
-    (["!src", "-x", "--", "[n]ode_modules/pkg"], ["build/out/c.py", "src/d.min.py", "src/deep/test_a.py", "src/node_modules/b.py"]),
+    (
+        ["./build/out"],
+        ["node_modules/pkg/a.py", "src/d.min.py", "src/deep/test_a.py", "src/node_modules/b.py"],
+    ),
+    (
+        ["!src", "-x", "--", "[n]ode_modules/pkg"],
+        ["build/out/c.py", "src/d.min.py", "src/deep/test_a.py", "src/node_modules/b.py"],
+    ),
 ]
 
 
 @pytest.mark.parametrize("exclude, left", LEFT_OUT)
 @pytest.mark.parametrize("program", ["ripgrep", "none"])
 async def test_what_is_left_out(
-    client: Client, project: Path, monkeypatch: pytest.MonkeyPatch, exclude: list[str], left: list[str], program: str
+    client: Client,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    exclude: list[str],
+    left: list[str],
+    program: str,
 ) -> None:
     """Of a folder all that is in it, in searches by text and by name and in trees; the same with ripgrep, where that is, and without."""
     if program == "none":
@@ -131,7 +181,13 @@ async def test_what_is_left_out_is_not_walked(project: Path) -> None:
     """So that a large folder that nobody wants costs nothing: what is left is complete."""
     for n in range(50):
         (project / "node_modules" / f"{n}.py").write_text("")
-    async with Client(filesystem_server([project], msgspec.structs.replace(QUICK, walked=30))) as client:
+    async with Client(
+        filesystem_server([project], msgspec.structs.replace(QUICK, walked=30))
+    ) as client:
         assert (await done(client, "find_files", pattern="*.py"))["complete"] is False
-        assert (await done(client, "find_files", pattern="*.py", exclude=["node_modules"]))["complete"] is True
-        assert "64 patterns" in await refusal(client, "find_files", pattern="*", exclude=["{" + ",".join("ab" * 90) + "}"])
+        assert (await done(client, "find_files", pattern="*.py", exclude=["node_modules"]))[
+            "complete"
+        ] is True
+        assert "64 patterns" in await refusal(
+            client, "find_files", pattern="*", exclude=["{" + ",".join("ab" * 90) + "}"]
+        )

@@ -34,7 +34,13 @@ def prepared(folder: Path) -> None:
 async def started(folder: Path, name: str, start: int, count: int) -> asyncio.subprocess.Process:
     """A worker."""
     return await asyncio.create_subprocess_exec(
-        sys.executable, str(WORKER), str(folder), name, str(start), str(count), stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        str(WORKER),
+        str(folder),
+        name,
+        str(start),
+        str(count),
+        stdout=asyncio.subprocess.PIPE,
     )
 
 
@@ -69,9 +75,15 @@ async def test_eight_processes_lose_nothing(folder: Path) -> None:
     over.set()
     assert await looking > 10
     assert [worker.returncode for worker in workers] == [0] * 8, told
-    assert check_log(folder) == Counter({f"{name} {number}": 1 for name in NAMES for number in range(15)})
+    assert check_log(folder) == Counter(
+        {f"{name} {number}": 1 for name in NAMES for number in range(15)}
+    )
     assert (folder / "table").read_text() == "".join(f"{name}: 15\n" for name in NAMES)
-    assert all((folder / f"{name}-{number}").read_text() == f"{name} {number}" for name in NAMES for number in range(15))
+    assert all(
+        (folder / f"{name}-{number}").read_text() == f"{name} {number}"
+        for name in NAMES
+        for number in range(15)
+    )
     assert len(os.listdir(folder)) == 3 + 8 * 15
 
 
@@ -105,7 +117,12 @@ async def test_killed_processes_tear_nothing(folder: Path) -> None:
             (count,) = re.findall(rf"^{name}: (\d+)$", text, re.MULTILINE)
             begun[name] = 1000 * (life + 1)
             async with Client(filesystem_server([folder], QUICK)) as client:
-                await done(client, "edit_file", path="table", edits=[{"old": f"{name}: {count}\n", "new": f"{name}: {begun[name]}\n"}])
+                await done(
+                    client,
+                    "edit_file",
+                    path="table",
+                    edits=[{"old": f"{name}: {count}\n", "new": f"{name}: {begun[name]}\n"}],
+                )
             counts[name].append((start, int(count)))
 
     counts: dict[str, list[tuple[int, int]]] = {name: [] for name in NAMES}
@@ -126,16 +143,23 @@ async def test_killed_processes_tear_nothing(folder: Path) -> None:
     for path in folder.glob("?-*"):
         assert path.read_text() == path.name.replace("-", " ")
     left = [name for name in os.listdir(folder) if name.startswith(".")]
-    assert len(left) <= 1  # what the last one that was killed was writing; the next one takes its name
+    assert (
+        len(left) <= 1
+    )  # what the last one that was killed was writing; the next one takes its name
     async with Client(filesystem_server([folder], QUICK)) as client:
-        assert not any(entry["path"].startswith(".") for entry in (await done(client, "list_folder"))["entries"])
+        assert not any(
+            entry["path"].startswith(".")
+            for entry in (await done(client, "list_folder"))["entries"]
+        )
         await done(client, "write_file", path="after", text="")
     assert not [name for name in os.listdir(folder) if name.startswith(".")]
 
 
 async def git(top: Path, *arguments: str) -> str:
     """What git says."""
-    done_ = await asyncio.create_subprocess_exec("git", "-C", str(top), *arguments, stdout=asyncio.subprocess.PIPE)
+    done_ = await asyncio.create_subprocess_exec(
+        "git", "-C", str(top), *arguments, stdout=asyncio.subprocess.PIPE
+    )
     return (await done_.communicate())[0].decode()
 
 
@@ -145,29 +169,53 @@ async def test_over_this_repository(folder: Path) -> None:
     top = await asyncio.to_thread(clone, folder / "repository")
     async with Client(filesystem_server([top], QUICK)) as client:
         await client.list_tools()
-        found = {entry["path"] for entry in (await done(client, "find_files", pattern="src/**/*.py"))["entries"]}
+        found = {
+            entry["path"]
+            for entry in (await done(client, "find_files", pattern="src/**/*.py"))["entries"]
+        }
         wanted = (await git(top, "ls-files", "src/*.py")).split()
         assert found == set(wanted)
         hits = await done(client, "search_files", text="class Server:", glob="*.py")
         assert ("src/interlock/server/app.py") in {hit["path"] for hit in hits["hits"]}
-        assert (await done(client, "search_files", text=r"^class \w+\(Protocol\)", regex=True, path="src"))["files"] > 3
+        assert (
+            await done(
+                client, "search_files", text=r"^class \w+\(Protocol\)", regex=True, path="src"
+            )
+        )["files"] > 3
         page = await done(client, "read_file", path="README.md")
         assert page["complete"]
-        await done(client, "edit_lines", path="README.md", edits=[{"first": 1, "last": 1, "new": "# Another"}], version=page["version"])
+        await done(
+            client,
+            "edit_lines",
+            path="README.md",
+            edits=[{"first": 1, "last": 1, "new": "# Another"}],
+            version=page["version"],
+        )
         assert "-# Interlock\n+# Another\n" in await git(top, "diff")
         copied = await done(client, "copy_file", source="src", target="copy")
         assert copied["files"] >= len(wanted)
         await done(client, "trash_file", path="copy")
         await done(client, "trash_file", path="src")
-        assert "src" not in {entry["path"] for entry in (await done(client, "list_folder"))["entries"]}
-        (src,) = [item["id"] for item in (await done(client, "list_trash"))["items"] if item["path"] == "src"]
+        assert "src" not in {
+            entry["path"] for entry in (await done(client, "list_folder"))["entries"]
+        }
+        (src,) = [
+            item["id"]
+            for item in (await done(client, "list_trash"))["items"]
+            if item["path"] == "src"
+        ]
         await done(client, "restore_file", id=src)
         assert (await words(client, "show_tree", path="src", depth=2)).count("\n") > 10
-        assert (await git(top, "status", "--porcelain")).split() == ["M", "README.md"]  # the trash says itself that it is to be ignored
+        assert (await git(top, "status", "--porcelain")).split() == [
+            "M",
+            "README.md",
+        ]  # the trash says itself that it is to be ignored
 
 
 @pytest.mark.slow
-async def test_with_ripgrep_and_without(folder: Path, monkeypatch: pytest.MonkeyPatch, installed: Callable[[str], Path]) -> None:
+async def test_with_ripgrep_and_without(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, installed: Callable[[str], Path]
+) -> None:
     """The real program finds what our own search finds, whatever is looked for."""
     installed("ripgrep")
     (folder / "d").mkdir()

@@ -17,7 +17,13 @@ async def main(folder: str, name: str, start: int, count: int) -> None:
         for number in range(start, start + count):
             for tool, arguments in (
                 ("append_file", {"path": "log", "text": f"{name} {number} {'x' * 5000} end\n"}),
-                ("edit_file", {"path": "table", "edits": [{"old": f"{name}: {number}\n", "new": f"{name}: {number + 1}\n"}]}),
+                (
+                    "edit_file",
+                    {
+                        "path": "table",
+                        "edits": [{"old": f"{name}: {number}\n", "new": f"{name}: {number + 1}\n"}],
+                    },
+                ),
                 ("create_file", {"path": f"{name}-{number}", "text": f"{name} {number}"}),
                 ("write_file", {"path": "large", "text": name * SIZE}),
             ):

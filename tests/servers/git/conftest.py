@@ -14,7 +14,13 @@ from tests.servers.git.repos import AUTHOR, repository
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whoever runs the tests has configured nothing for git."""
-    for name in ("XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "INTERLOCK_GIT_REPOSITORIES", "INTERLOCK_GIT_WORKTREES", "INTERLOCK_GIT_AUTHOR"):
+    for name in (
+        "XDG_CONFIG_HOME",
+        "GIT_CONFIG_GLOBAL",
+        "INTERLOCK_GIT_REPOSITORIES",
+        "INTERLOCK_GIT_WORKTREES",
+        "INTERLOCK_GIT_AUTHOR",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 

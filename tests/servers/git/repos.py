@@ -13,10 +13,15 @@ PEOPLE = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "Ada Lovelace"), ("EMAIL", "ada@example.com"))
 }
-DATES = {"GIT_AUTHOR_DATE": "2026-01-02T03:04:05+00:00", "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+00:00"}
+DATES = {
+    "GIT_AUTHOR_DATE": "2026-01-02T03:04:05+00:00",
+    "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+00:00",
+}
 
 
-def git(folder: Path, *arguments: str, feed: str | bytes | None = None, check: bool = True, **more: str) -> str:
+def git(
+    folder: Path, *arguments: str, feed: str | bytes | None = None, check: bool = True, **more: str
+) -> str:
     """Run git as a person would who has configured nothing; what it wrote."""
     env = {
         "PATH": os.environ["PATH"],
@@ -41,7 +46,10 @@ def repository(folder: Path, files: dict[str, str] | None = None) -> Path:
     """A repository with one commit of some files."""
     folder.mkdir(parents=True)
     git(folder, "init", "--quiet")
-    write(folder, files if files is not None else {"a.txt": "one\ntwo\nthree\n", "src/b.py": "x = 1\n"})
+    write(
+        folder,
+        files if files is not None else {"a.txt": "one\ntwo\nthree\n", "src/b.py": "x = 1\n"},
+    )
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--allow-empty", "-m", "First")
     return folder
@@ -66,7 +74,9 @@ def commit(folder: Path, files: dict[str, str], message: str, **more: str) -> st
 def bytes_of(folder: Path) -> dict[str, bytes]:
     """Everything that lies in a folder, by its path; of links where they lead."""
     return {
-        path.relative_to(folder).as_posix(): os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+        path.relative_to(folder).as_posix(): os.readlink(path).encode()
+        if path.is_symlink()
+        else path.read_bytes()
         for path in sorted(folder.rglob("*"))
         if path.is_symlink() or path.is_file()
     }

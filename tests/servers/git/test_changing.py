@@ -16,13 +16,24 @@ from tests.servers.git.repos import AUTHOR, bytes_of, commit, git, paths, reposi
 
 async def test_staging_and_committing(client: Client, repo: Path) -> None:
     """New, changed, gone and odd files; what is ignored stays out; the commit has the author and the message (`TOL-09`)."""
-    write(repo, {"a.txt": "changed\n", "new name/ü.txt": "n\n", ".gitignore": "*.log\n", "x.log": "x"})
+    write(
+        repo, {"a.txt": "changed\n", "new name/ü.txt": "n\n", ".gitignore": "*.log\n", "x.log": "x"}
+    )
     (repo / "src" / "b.py").unlink()
     status = await done(client, "git_add", paths=["a.txt", "src/b.py", "new name"])
-    assert paths(status["staged"]) == [("modified", "a.txt"), ("added", "new name/ü.txt"), ("deleted", "src/b.py")]
+    assert paths(status["staged"]) == [
+        ("modified", "a.txt"),
+        ("added", "new name/ü.txt"),
+        ("deleted", "src/b.py"),
+    ]
     assert "ignored" in await refusal(client, "git_add", paths=["x.log"])
     assert "did not match" in await refusal(client, "git_add", paths=["nothing"])
-    made = await done(client, "git_commit", message="Subject\n\n# not a comment\nBody", author="Bob <bob@example.com>")
+    made = await done(
+        client,
+        "git_commit",
+        message="Subject\n\n# not a comment\nBody",
+        author="Bob <bob@example.com>",
+    )
     assert git(repo, "log", "-1", "--format=%H|%an|%ae|%cn|%B").strip() == (
         f"{made['commit']}|Bob|bob@example.com|Ada Lovelace|Subject\n\n# not a comment\nBody"
     )
@@ -55,7 +66,10 @@ async def test_who_commits(repo: Path, tmp_path: Path) -> None:
         write(repo, {"a.txt": "2\n"})
         await done(client, "git_add", paths=["a.txt"])
         await done(client, "git_commit", message="2")
-    assert git(repo, "log", "-2", "--format=%an <%ae>").splitlines() == ["Here <here@example.com>", "Person <person@example.com>"]
+    assert git(repo, "log", "-2", "--format=%an <%ae>").splitlines() == [
+        "Here <here@example.com>",
+        "Person <person@example.com>",
+    ]
 
 
 async def test_branches(client: Client, repo: Path) -> None:
@@ -69,9 +83,23 @@ async def test_branches(client: Client, repo: Path) -> None:
     ]  # fmt: skip
     assert found["current"] == "main"
     page = await done(client, "git_branches", limit=2)
-    assert [one["name"] for one in (await done(client, "git_branches", limit=2, cursor=page["next"]))["branches"]] == ["old"]
+    assert [
+        one["name"]
+        for one in (await done(client, "git_branches", limit=2, cursor=page["next"]))["branches"]
+    ] == ["old"]
     assert "already" in await refusal(client, "git_create_branch", name="old")
-    for name in ("HEAD", "a..b", "a b", "x.lock", "@{-1}", "a\\b", "/x", "x/", ".x", "refs/heads/../x"):
+    for name in (
+        "HEAD",
+        "a..b",
+        "a b",
+        "x.lock",
+        "@{-1}",
+        "a\\b",
+        "/x",
+        "x/",
+        ".x",
+        "refs/heads/../x",
+    ):
         assert "cannot be" in await refusal(client, "git_create_branch", name=name)
     assert "checked out" in await refusal(client, "git_delete_branch", name="main")
     assert "There is no branch" in await refusal(client, "git_delete_branch", name="nothing")
@@ -96,7 +124,9 @@ async def test_switching_loses_nothing(client: Client, repo: Path) -> None:
     assert (await done(client, "git_switch", to="side"))["branch"] == "side"
     assert (repo / "src/b.py").read_text() == "kept\n"
     steps: list[tuple[float, float | None]] = []
-    await client.call_tool("git_switch", {"to": "main"}, on_progress=lambda p: steps.append((p.progress, p.total)))
+    await client.call_tool(
+        "git_switch", {"to": "main"}, on_progress=lambda p: steps.append((p.progress, p.total))
+    )
     assert steps[-1][0] == steps[-1][1]
     assert (await done(client, "git_switch", to="side~1", detach=True))["branch"] is None
     assert (await done(client, "git_switch", to="new", create=True))["branch"] == "new"
@@ -130,8 +160,12 @@ async def full(repo: Path, server: Server) -> Path:
     return repo
 
 
-@pytest.mark.parametrize("tool, arguments", LOSING, ids=[f"{tool}-{n}" for n, (tool, _) in enumerate(LOSING)])
-async def test_what_is_lost_is_asked_about(full: Path, server: Server, tool: str, arguments: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "tool, arguments", LOSING, ids=[f"{tool}-{n}" for n, (tool, _) in enumerate(LOSING)]
+)
+async def test_what_is_lost_is_asked_about(
+    full: Path, server: Server, tool: str, arguments: dict[str, Any]
+) -> None:
     """One question that names it harmlessly; a no, a dismissal or nobody to ask changes nothing (`ELI-01`)."""
     before = bytes_of(full)
     asked: list[str] = []
@@ -178,19 +212,32 @@ async def test_what_is_staged_is_taken_back_without_a_question(repo: Path, serve
     files = {name: data for name, data in bytes_of(repo).items() if not name.startswith(".git/")}
     async with Client(server) as client:
         status = await done(client, "git_unstage", paths=["src"])
-        assert paths(status["staged"]) == [("modified", "a.txt"), ("added", "new ü.txt"), ("added", "other.txt")]
+        assert paths(status["staged"]) == [
+            ("modified", "a.txt"),
+            ("added", "new ü.txt"),
+            ("added", "other.txt"),
+        ]
         status = await done(client, "git_unstage")
-        assert (status["staged"], status["untracked"]) == ([], ["new ü.txt", "other.txt", "src/c.py"])
+        assert (status["staged"], status["untracked"]) == (
+            [],
+            ["new ü.txt", "other.txt", "src/c.py"],
+        )
         assert paths(status["unstaged"]) == [("modified", "a.txt"), ("deleted", "src/b.py")]
         assert (await client.call_tool("git_unstage", {})).text == "Nothing of this is staged."
-        assert {name: data for name, data in bytes_of(repo).items() if not name.startswith(".git/")} == files
+        assert {
+            name: data for name, data in bytes_of(repo).items() if not name.startswith(".git/")
+        } == files
         git(repo, "add", "a.txt")
         write(repo, {"a.txt": "changed again\n"})
-        with pytest.raises(McpError, match="elicitation"):  # what was staged of this one stands nowhere else
+        with pytest.raises(
+            McpError, match="elicitation"
+        ):  # what was staged of this one stands nowhere else
             await client.call_tool("git_unstage", {})
 
 
-async def test_what_is_staged_may_change_while_the_person_thinks(repo: Path, server: Server) -> None:
+async def test_what_is_staged_may_change_while_the_person_thinks(
+    repo: Path, server: Server
+) -> None:
     """What they agreed to lose is lost, and nothing else."""
     write(repo, {"a.txt": "staged\n"})
     git(repo, "add", "a.txt")
@@ -236,10 +283,17 @@ async def test_stashes(client: Client, repo: Path) -> None:
     await done(client, "git_stash", message="second", untracked=True)
     assert git(repo, "status", "--porcelain") == ""
     found = await done(client, "git_stashes")
-    assert [(one["number"], one["subject"]) for one in found["stashes"]] == [(0, "On main: second"), (1, "On main: first")]
+    assert [(one["number"], one["subject"]) for one in found["stashes"]] == [
+        (0, "On main: second"),
+        (1, "On main: first"),
+    ]
     page = await done(client, "git_stashes", limit=1)
-    assert [one["number"] for one in (await done(client, "git_stashes", cursor=page["next"]))["stashes"]] == [1]
-    assert paths((await done(client, "git_show_stash", stash=1))["files"]) == [("modified", "src/b.py")]
+    assert [
+        one["number"] for one in (await done(client, "git_stashes", cursor=page["next"]))["stashes"]
+    ] == [1]
+    assert paths((await done(client, "git_show_stash", stash=1))["files"]) == [
+        ("modified", "src/b.py")
+    ]
     assert "+mine" in (await client.call_tool("git_show_stash", {})).text
     applied = await done(client, "git_apply_stash", stash=1)
     assert applied["paths"] == ["src/b.py"]
@@ -278,7 +332,9 @@ async def test_worktrees(client: Client, repo: Path, tmp_path: Path) -> None:
     path.symlink_to(tmp_path)
     assert "There is a tree" in await refusal(client, "git_add_worktree", name="tree")
     git(repo, "worktree", "add", "--quiet", str(tmp_path / "elsewhere"))
-    assert "none of the repositories" in await refusal(client, "git_status", repository=str(tmp_path / "elsewhere"))
+    assert "none of the repositories" in await refusal(
+        client, "git_status", repository=str(tmp_path / "elsewhere")
+    )
     assert "no work tree" in await refusal(client, "git_remove_worktree", name="elsewhere")
 
 
@@ -302,21 +358,33 @@ async def test_who_watches_is_told(client: Client, repo: Path) -> None:
         await client.call_tool("git_add", {"paths": ["a.txt"]})
         assert (await asyncio.wait_for(anext(changes), 20)).uri == "git://repo/status"
         await client.call_tool("git_commit", {"message": "x"})
-        assert {(await asyncio.wait_for(anext(changes), 20)).uri for _ in range(2)} == {"git://repo/status", "git://repo/log"}
+        assert {(await asyncio.wait_for(anext(changes), 20)).uri for _ in range(2)} == {
+            "git://repo/status",
+            "git://repo/log",
+        }
 
 
 async def test_only_one_of_two_puts_aside(client: Client, repo: Path) -> None:
     """Of several who put the same changes aside at once one has done it, and the others are told that there was nothing left."""
     write(repo, {"a.txt": "changed\n"})
     results = await asyncio.gather(*(client.call_tool("git_stash", {}) for _ in range(4)))
-    assert sorted(result.text.partition(" ")[0] for result in results) == ["Put", "There", "There", "There"]
+    assert sorted(result.text.partition(" ")[0] for result in results) == [
+        "Put",
+        "There",
+        "There",
+        "There",
+    ]
 
 
 async def test_two_at_once_take_turns(client: Client, repo: Path) -> None:
     """Calls that change a repository at the same time all come through."""
-    results = await asyncio.gather(*(client.call_tool("git_create_branch", {"name": f"b{n}"}) for n in range(8)))
+    results = await asyncio.gather(
+        *(client.call_tool("git_create_branch", {"name": f"b{n}"}) for n in range(8))
+    )
     assert not any(result.is_error for result in results)
     write(repo, {f"f{n}": "x\n" for n in range(8)})
-    results = await asyncio.gather(*(client.call_tool("git_add", {"paths": [f"f{n}"]}) for n in range(8)))
+    results = await asyncio.gather(
+        *(client.call_tool("git_add", {"paths": [f"f{n}"]}) for n in range(8))
+    )
     assert not any(result.is_error for result in results), [result.text for result in results]
     assert len((await done(client, "git_status"))["staged"]) == 8

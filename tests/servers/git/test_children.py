@@ -41,7 +41,11 @@ async def test_what_is_fed_comes_back(tmp_path: Path) -> None:
     """Much more than a pipe holds, both ways at the same time."""
     data = os.urandom(3_000_000)
     async with started(
-        [sys.executable, "-c", "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"], tmp_path, ENV, data, MEMORY
+        [sys.executable, "-c", "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"],
+        tmp_path,
+        ENV,
+        data,
+        MEMORY,
     ) as child:
         assert await output_of(child, len(data) + 1) == data
         assert await child.wait() == 0
@@ -61,7 +65,9 @@ async def test_who_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
             waiting.cancel()
         assert child.returncode is not None
         assert child.returncode < 0
-    async with started(["sh", "-c", "echo words >&2; exit 7"], tmp_path, ENV, None, MEMORY) as child:
+    async with started(
+        ["sh", "-c", "echo words >&2; exit 7"], tmp_path, ENV, None, MEMORY
+    ) as child:
         assert await child.stderr.read(100) == b"words\n"
         assert await child.wait() == 7
 
@@ -69,7 +75,10 @@ async def test_who_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
 async def test_who_still_reads_when_it_is_over_is_told(tmp_path: Path) -> None:
     """Nobody waits for what nobody will write, and no descriptor is watched once it is another's."""
     async with started(["sleep", "600"], tmp_path, ENV, None, MEMORY) as child:
-        readers = [asyncio.ensure_future(child.stdout.read(1)), asyncio.ensure_future(child.stderr.read(1))]
+        readers = [
+            asyncio.ensure_future(child.stdout.read(1)),
+            asyncio.ensure_future(child.stderr.read(1)),
+        ]
         await asyncio.sleep(0)
     done, left = await asyncio.wait(readers, timeout=10)
     assert not left

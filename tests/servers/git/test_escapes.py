@@ -24,7 +24,17 @@ SECRET = "the secret"
 
 # -- what is said ---------------------------------------------------------------------------------------------------------
 
-OPTIONS = ["--output={out}", "-O{out}", "--exec=touch {out}", "--upload-pack=touch {out}", "--help", "--all", "-", "--", "--end-of-options"]
+OPTIONS = [
+    "--output={out}",
+    "-O{out}",
+    "--exec=touch {out}",
+    "--upload-pack=touch {out}",
+    "--help",
+    "--all",
+    "-",
+    "--",
+    "--end-of-options",
+]
 REVISIONS = [
     ("git_show", "revision"), ("git_log", "revision"), ("git_diff", "old"), ("git_blame", "revision"), ("git_search", "revision"),
     ("git_search_history", "revision"), ("git_create_branch", "revision"), ("git_switch", "to"), ("git_restore", "revision"),
@@ -35,19 +45,36 @@ REST = {"git_blame": {"path": "a.txt"}, "git_search": {"text": "one"}, "git_sear
 
 
 @pytest.mark.parametrize("tool, argument", REVISIONS)
-async def test_no_revision_or_branch_is_an_option(client: Client, repo: Path, tmp_path: Path, tool: str, argument: str) -> None:
+async def test_no_revision_or_branch_is_an_option(
+    client: Client, repo: Path, tmp_path: Path, tool: str, argument: str
+) -> None:
     """What begins with a dash is no revision and no branch; nothing is written, and nothing in the repository changes."""
     write(repo, {"a.txt": "changed\n"})
     out, before = tmp_path / "out", bytes_of(repo)
     for option in OPTIONS:
-        words = await refusal(client, tool, **{**REST.get(tool, {}), argument: option.format(out=out)})
+        words = await refusal(
+            client, tool, **{**REST.get(tool, {}), argument: option.format(out=out)}
+        )
         assert "There is no" in words or "cannot be the name of a branch" in words, words
     assert not out.exists()
     assert bytes_of(repo) == before
 
 
 @pytest.mark.parametrize(
-    "revision", ["HEAD..HEAD", "HEAD^@", "^HEAD", "HEAD:a.txt", "HEAD\n--all", "HEAD\0", "a.txt", "@{-1}", ":/none", "HEAD^{tree}", " "]
+    "revision",
+    [
+        "HEAD..HEAD",
+        "HEAD^@",
+        "^HEAD",
+        "HEAD:a.txt",
+        "HEAD\n--all",
+        "HEAD\0",
+        "a.txt",
+        "@{-1}",
+        ":/none",
+        "HEAD^{tree}",
+        " ",
+    ],
 )
 async def test_a_revision_is_one_commit(client: Client, revision: str) -> None:
     """Ranges, files, several lines and what was never checked out are none."""
@@ -55,7 +82,18 @@ async def test_a_revision_is_one_commit(client: Client, revision: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "revision", ["HEAD~1..HEAD", "HEAD~1...HEAD", "..HEAD", "^HEAD~1", "HEAD^-", "HEAD^-1", "HEAD^!", "HEAD HEAD~1", "HEAD~2..side"]
+    "revision",
+    [
+        "HEAD~1..HEAD",
+        "HEAD~1...HEAD",
+        "..HEAD",
+        "^HEAD~1",
+        "HEAD^-",
+        "HEAD^-1",
+        "HEAD^!",
+        "HEAD HEAD~1",
+        "HEAD~2..side",
+    ],
 )
 async def test_a_range_is_no_revision(client: Client, repo: Path, revision: str) -> None:
     """Git would list commits for most of these: what begins there is another thing than was asked for, and a page could not go on."""
@@ -63,29 +101,62 @@ async def test_a_range_is_no_revision(client: Client, repo: Path, revision: str)
     git(repo, "branch", "side")
     commit(repo, {"a.txt": "3\n"}, "Third")
     for tool in ("git_log", "git_show", "git_search_history", "git_read_file"):
-        assert await refusal(client, tool, revision=revision, **REST.get(tool, {"path": "a.txt"} if tool == "git_read_file" else {}))
+        assert await refusal(
+            client,
+            tool,
+            revision=revision,
+            **REST.get(tool, {"path": "a.txt"} if tool == "git_read_file" else {}),
+        )
 
 
-async def test_a_text_that_begins_with_a_dash_is_looked_for(client: Client, repo: Path, tmp_path: Path) -> None:
+async def test_a_text_that_begins_with_a_dash_is_looked_for(
+    client: Client, repo: Path, tmp_path: Path
+) -> None:
     """It is found where it is, in files, messages, authors and changes; files that are called so are found too."""
     out = tmp_path / "out"
     option = f"--output={out}"
-    made = commit(repo, {option.replace("/", "_"): option, "-O": "dash\n"}, f"--all {option}", GIT_AUTHOR_NAME="-n --all")
-    assert [hit["text"] for hit in (await client.call_tool("git_search", {"text": option})).structured_content["hits"]] == [option]
-    for filters in ({"grep": option}, {"author": "-n --all"}, {"paths": ["-O"]}, {"paths": [option.replace("/", "_")]}):
+    made = commit(
+        repo,
+        {option.replace("/", "_"): option, "-O": "dash\n"},
+        f"--all {option}",
+        GIT_AUTHOR_NAME="-n --all",
+    )
+    assert [
+        hit["text"]
+        for hit in (await client.call_tool("git_search", {"text": option})).structured_content[
+            "hits"
+        ]
+    ] == [option]
+    for filters in (
+        {"grep": option},
+        {"author": "-n --all"},
+        {"paths": ["-O"]},
+        {"paths": [option.replace("/", "_")]},
+    ):
         found = (await client.call_tool("git_log", filters)).structured_content["commits"]
         assert [one["id"] for one in found] == [made], filters
-    assert [one["id"] for one in (await client.call_tool("git_search_history", {"text": option})).structured_content["commits"]] == [made]
+    assert [
+        one["id"]
+        for one in (
+            await client.call_tool("git_search_history", {"text": option})
+        ).structured_content["commits"]
+    ] == [made]
     blame = (await client.call_tool("git_blame", {"path": "-O"})).structured_content
     assert blame["parts"][0]["lines"] == ["dash"]
     write(repo, {"-O": "changed\n", "--all": "new\n"})
-    staged = (await client.call_tool("git_add", {"paths": ["-O", "--all"]})).structured_content["staged"]
+    staged = (await client.call_tool("git_add", {"paths": ["-O", "--all"]})).structured_content[
+        "staged"
+    ]
     assert [one["path"] for one in staged] == ["--all", "-O"]
     assert not (await client.call_tool("git_unstage", {"paths": ["--all"]})).is_error
-    assert not (await client.call_tool("git_commit", {"message": "--amend", "author": "--amend <-n@x>"})).is_error
+    assert not (
+        await client.call_tool("git_commit", {"message": "--amend", "author": "--amend <-n@x>"})
+    ).is_error
     assert git(repo, "log", "-1", "--format=%an %ae %s") == "--amend -n@x --amend\n"
     assert git(repo, "rev-list", "--count", "HEAD") == "3\n"
-    assert not (await client.call_tool("git_stash", {"message": "--all", "untracked": True})).is_error
+    assert not (
+        await client.call_tool("git_stash", {"message": "--all", "untracked": True})
+    ).is_error
     assert git(repo, "stash", "list") == "stash@{0}: On main: --all\n"
     assert not out.exists()
 
@@ -98,7 +169,9 @@ PATHS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_no_path_leads_out_or_into_gits_own_folder(client: Client, repo: Path, path: str) -> None:
+async def test_no_path_leads_out_or_into_gits_own_folder(
+    client: Client, repo: Path, path: str
+) -> None:
     """Neither upwards, from the root, nor by another way to write `.git`, in any tool that takes a path."""
     path = path.format(top=repo)
     (repo.parent / "secret").write_text(SECRET)
@@ -112,12 +185,16 @@ async def test_no_path_leads_out_or_into_gits_own_folder(client: Client, repo: P
     assert bytes_of(repo) == before
 
 
-@pytest.mark.parametrize("path", [":(top)a.txt", ":/", ":!a.txt", ":(glob)**", "*.txt", ":(exclude)a.txt", "[a].txt"])
+@pytest.mark.parametrize(
+    "path", [":(top)a.txt", ":/", ":!a.txt", ":(glob)**", "*.txt", ":(exclude)a.txt", "[a].txt"]
+)
 async def test_magic_of_paths_is_off(client: Client, repo: Path, path: str) -> None:
     """A path is a path, whatever git makes of it otherwise: there is no such file."""
     write(repo, {"a.txt": "changed\n"})
     assert (await client.call_tool("git_diff", {"paths": [path]})).structured_content["files"] == []
-    assert (await client.call_tool("git_log", {"paths": [path]})).structured_content["commits"] == []
+    assert (await client.call_tool("git_log", {"paths": [path]})).structured_content[
+        "commits"
+    ] == []
     assert "did not match" in await refusal(client, "git_add", paths=[path])
 
 
@@ -130,12 +207,23 @@ def test_a_path_that_is_let_through_lies_inside(path: str) -> None:
         return
     assert not os.path.isabs(found)
     assert os.path.normpath(os.path.join("/top", found)).startswith("/top")
-    assert all(part.strip(" .").lower() != "git" or not part.startswith(".") for part in found.split("/"))
+    assert all(
+        part.strip(" .").lower() != "git" or not part.startswith(".") for part in found.split("/")
+    )
     assert inside(found) == found
 
 
 @pytest.mark.parametrize(
-    "cursor", ["x", "W10", "-", "W1siLS1vdXRwdXQ9L3RtcC94Il0sMCwiIl0", "W1siSEVBRCJdLDAsIiJd", "W1tdLC01LCIiXQ", "W1tdLDFlOTksIiJd"]
+    "cursor",
+    [
+        "x",
+        "W10",
+        "-",
+        "W1siLS1vdXRwdXQ9L3RtcC94Il0sMCwiIl0",
+        "W1siSEVBRCJdLDAsIiJd",
+        "W1tdLC01LCIiXQ",
+        "W1tdLDFlOTksIiJd",
+    ],
 )
 async def test_a_cursor_is_read_with_care(client: Client, cursor: str) -> None:
     """It is the caller's: nothing but commits and numbers is taken from it."""
@@ -154,7 +242,9 @@ async def test_a_cursor_is_read_with_care(client: Client, cursor: str) -> None:
 async def test_control_characters_are_shown(client: Client, repo: Path) -> None:
     """In names and messages of others nothing is left that a terminal obeys, and no name makes two lines of one (`TOL-09`)."""
     name = "new\nline\x1b[31m\t\u202e.txt"
-    commit(repo, {name: "x\n"}, "Red \x1b[31m\u202e\n\nBody \x07", GIT_AUTHOR_NAME="Eve\x1b]0;x\x07")
+    commit(
+        repo, {name: "x\n"}, "Red \x1b[31m\u202e\n\nBody \x07", GIT_AUTHOR_NAME="Eve\x1b]0;x\x07"
+    )
     write(repo, {name: "y\x1b[2J\n", "un\ntracked": "x"})
     for tool, arguments in (
         ("git_status", {}), ("git_diff", {}), ("git_log", {}), ("git_show", {"revision": "HEAD"}), ("git_search", {"text": "x"}), ("git_branches", {}),
@@ -175,7 +265,9 @@ async def test_control_characters_are_shown(client: Client, repo: Path) -> None:
 # -- what lies in the repository --------------------------------------------------------------------------------------------
 
 
-async def test_links_in_the_work_tree_are_not_followed(client: Client, repo: Path, tmp_path: Path) -> None:
+async def test_links_in_the_work_tree_are_not_followed(
+    client: Client, repo: Path, tmp_path: Path
+) -> None:
     """A folder that has become a link to elsewhere: nothing of what lies there is shown, staged, searched or overwritten."""
     outside = tmp_path / "outside"
     write(outside, {"b.py": f"{SECRET}\n"})
@@ -252,7 +344,13 @@ def _fifo(repo: Path, other: Path) -> None:
 def _submodule_elsewhere(repo: Path, other: Path) -> None:
     (repo / "sub").mkdir()
     (repo / "sub" / ".git").write_text(f"gitdir: {other}/.git\n")
-    git(repo, "update-index", "--add", "--cacheinfo", f"160000,{git(other, 'rev-parse', 'HEAD').strip()},sub")
+    git(
+        repo,
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"160000,{git(other, 'rev-parse', 'HEAD').strip()},sub",
+    )
 
 
 ELSEWHERE = [
@@ -279,7 +377,9 @@ async def test_what_lies_elsewhere_is_not_opened(repo: Path, tmp_path: Path, arm
     assert bytes_of(other) == before
 
 
-async def test_a_submodule_that_leads_elsewhere_is_not_looked_into(client: Client, repo: Path, tmp_path: Path) -> None:
+async def test_a_submodule_that_leads_elsewhere_is_not_looked_into(
+    client: Client, repo: Path, tmp_path: Path
+) -> None:
     """Nor is what it is at shown, which is another repository's business; git would run in it too, for what changes a repository."""
     other = repository(tmp_path / "other", {"secret": SECRET})
     _submodule_elsewhere(repo, other)
@@ -290,13 +390,20 @@ async def test_a_submodule_that_leads_elsewhere_is_not_looked_into(client: Clien
 
 def _index_of(path: bytes, blob: str) -> bytes:
     """An index with one entry, as nothing of git would write it."""
-    entry = struct.pack(">10I20sH", *[0] * 6, 0o100644, 0, 0, 1, bytes.fromhex(blob), len(path)) + path
+    entry = (
+        struct.pack(">10I20sH", *[0] * 6, 0o100644, 0, 0, 1, bytes.fromhex(blob), len(path)) + path
+    )
     data = b"DIRC" + struct.pack(">2I", 2, 1) + entry + bytes(8 - len(entry) % 8)
     return data + sha1(data, usedforsecurity=False).digest()
 
 
-@pytest.mark.parametrize("path", ["../secret", "{top}/secret", "src/../../secret", ".git/config", ".GIT/config", "src/.Git/x"])
-async def test_an_index_that_leads_elsewhere_is_not_used(client: Client, repo: Path, path: str) -> None:
+@pytest.mark.parametrize(
+    "path",
+    ["../secret", "{top}/secret", "src/../../secret", ".git/config", ".GIT/config", "src/.Git/x"],
+)
+async def test_an_index_that_leads_elsewhere_is_not_used(
+    client: Client, repo: Path, path: str
+) -> None:
     """Git takes the paths of an index as they are, and would show and overwrite what lies there."""
     (repo.parent / "secret").write_text(SECRET)
     blob = git(repo, "rev-parse", "HEAD:a.txt").strip()
@@ -312,7 +419,9 @@ async def test_an_index_that_leads_elsewhere_is_not_used(client: Client, repo: P
     assert (repo.parent / "secret").read_text() == SECRET
 
 
-async def test_a_work_tree_that_is_said_to_lie_elsewhere(repo: Path, client: Client, tmp_path: Path) -> None:
+async def test_a_work_tree_that_is_said_to_lie_elsewhere(
+    repo: Path, client: Client, tmp_path: Path
+) -> None:
     """`core.worktree` is not heeded: the work tree is the one that was given."""
     outside = tmp_path / "outside"
     write(outside, {"a.txt": SECRET})
@@ -328,11 +437,20 @@ async def test_a_work_tree_that_is_said_to_lie_elsewhere(repo: Path, client: Cli
 async def test_what_is_said_to_stand_in_place_of_something_else(client: Client, repo: Path) -> None:
     """A repository may name objects that replace others; what is shown is what was committed."""
     commit(repo, {"a.txt": "another\n"}, "Second")
-    git(repo, "replace", "HEAD:a.txt", git(repo, "hash-object", "-w", "--stdin", feed="false\n").strip())
+    git(
+        repo,
+        "replace",
+        "HEAD:a.txt",
+        git(repo, "hash-object", "-w", "--stdin", feed="false\n").strip(),
+    )
     git(repo, "replace", "HEAD", "HEAD~1")
-    assert git(repo, "cat-file", "blob", git(repo, "rev-parse", "HEAD:a.txt").strip()) != "another\n", "the attack is none"
+    assert (
+        git(repo, "cat-file", "blob", git(repo, "rev-parse", "HEAD:a.txt").strip()) != "another\n"
+    ), "the attack is none"
     assert (await client.read_resource("git://repo/file/a.txt")).contents[0].text == "another\n"
-    assert (await client.call_tool("git_show", {"revision": "HEAD"})).structured_content["message"] == "Second"
+    assert (await client.call_tool("git_show", {"revision": "HEAD"})).structured_content[
+        "message"
+    ] == "Second"
 
 
 async def test_only_what_was_given(client: Client, repo: Path, tmp_path: Path) -> None:
@@ -340,7 +458,13 @@ async def test_only_what_was_given(client: Client, repo: Path, tmp_path: Path) -
     other = repository(tmp_path / "other")
     nested = repository(repo / "src" / "nested")
     (tmp_path / "link").symlink_to(repo)
-    for word in ("repo", str(repo), str(repo / "src"), str(repo / "src" / "b.py"), str(tmp_path / "link")):
+    for word in (
+        "repo",
+        str(repo),
+        str(repo / "src"),
+        str(repo / "src" / "b.py"),
+        str(tmp_path / "link"),
+    ):
         status = (await client.call_tool("git_status", {"repository": word})).structured_content
         assert status["repository"] == "repo"
     for word in (
@@ -364,7 +488,17 @@ async def test_only_what_was_given(client: Client, repo: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "path", ["../secret", "%2E%2E/secret", ".git/config", ".GIT/config", "%2Fetc%2Fpasswd", "nothing", "src", "a.txt%00"]
+    "path",
+    [
+        "../secret",
+        "%2E%2E/secret",
+        ".git/config",
+        ".GIT/config",
+        "%2Fetc%2Fpasswd",
+        "nothing",
+        "src",
+        "a.txt%00",
+    ],
 )
 async def test_resources_are_files_of_commits(client: Client, repo: Path, path: str) -> None:
     """What is no file of a commit is no resource (`RES-08`)."""
@@ -375,7 +509,9 @@ async def test_resources_are_files_of_commits(client: Client, repo: Path, path: 
         await client.read_resource("git://repo/file/a.txt?revision=--output=x")
 
 
-async def test_programs_of_the_repository_are_not_on_the_path(repo: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_programs_of_the_repository_are_not_on_the_path(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A PATH with the current folder on it does not lead into the repository; the rest of the environment stays outside too."""
     marker = tmp_path / "marker"
     for name in ("git", "cat", "sh", "false"):

@@ -28,7 +28,11 @@ def rewritten(path: Path, data: bytes) -> None:
         file.write(data)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     after = path.stat()
-    assert (after.st_ino, after.st_size, after.st_mtime_ns) == (before.st_ino, before.st_size, before.st_mtime_ns)
+    assert (after.st_ino, after.st_size, after.st_mtime_ns) == (
+        before.st_ino,
+        before.st_size,
+        before.st_mtime_ns,
+    )
 
 
 async def runs(git_: Git, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -44,7 +48,9 @@ async def runs(git_: Git, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return said
 
 
-async def test_git_is_run_once_where_nothing_has_changed(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_git_is_run_once_where_nothing_has_changed(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was found out about configurations and the index is not found out again."""
     repositories = Repositories([repo])
     said = await runs(repositories.git, monkeypatch)
@@ -56,7 +62,9 @@ async def test_git_is_run_once_where_nothing_has_changed(repo: Path, monkeypatch
     assert said[5:] == ["config"]
 
 
-async def test_a_configuration_that_looks_the_same_is_read_anew(repo: Path, client: Client, tmp_path: Path) -> None:
+async def test_a_configuration_that_looks_the_same_is_read_anew(
+    repo: Path, client: Client, tmp_path: Path
+) -> None:
     """A filter that takes the place of another one in the same bytes' room, within the same moment, is not run."""
     marker, config = tmp_path / "marker", repo / ".git" / "config"
     program = tmp_path / "program"
@@ -85,25 +93,41 @@ async def test_an_index_that_looks_the_same_is_listed_anew(repo: Path, client: C
     assert "lead out of it" in await refusal(client, "git_status")
 
 
-async def test_submodules_are_looked_at_each_time(repo: Path, client: Client, tmp_path: Path) -> None:
+async def test_submodules_are_looked_at_each_time(
+    repo: Path, client: Client, tmp_path: Path
+) -> None:
     """The index is the same, and what it names leads elsewhere by now."""
     other = repository(tmp_path / "other", {"secret": "the secret"})
     nested = repository(repo / "sub")
-    git(repo, "update-index", "--add", "--cacheinfo", f"160000,{git(nested, 'rev-parse', 'HEAD').strip()},sub")
+    git(
+        repo,
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"160000,{git(nested, 'rev-parse', 'HEAD').strip()},sub",
+    )
     await done(client, "git_status")
     os.rename(nested / ".git", tmp_path / "away")
     (nested / ".git").write_text(f"gitdir: {other}/.git\n")
     assert "not followed" in await refusal(client, "git_status")
 
 
-async def test_an_index_in_two_files_is_not_remembered(repo: Path, client: Client, tmp_path: Path) -> None:
+async def test_an_index_in_two_files_is_not_remembered(
+    repo: Path, client: Client, tmp_path: Path
+) -> None:
     """The one that is shared is swapped for one with a submodule elsewhere, whose checksum says that it is the same."""
     git(repo, "update-index", "--split-index")
     (shared,) = (repo / ".git").glob("sharedindex.*")
     await done(client, "git_status")
     other, twin = repository(tmp_path / "other"), repository(tmp_path / "twin")
     write(repo, {"sub/.git": f"gitdir: {other}/.git\n"})
-    git(twin, "update-index", "--add", "--cacheinfo", f"160000,{git(other, 'rev-parse', 'HEAD').strip()},sub")
+    git(
+        twin,
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"160000,{git(other, 'rev-parse', 'HEAD').strip()},sub",
+    )
     shared.chmod(0o644)
     shared.write_bytes((twin / ".git" / "index").read_bytes()[:-20] + shared.read_bytes()[-20:])
     assert "sub" in git(repo, "ls-files"), "the attack is none"
@@ -132,7 +156,11 @@ def test_which_indexes_are_known_again(repo: Path) -> None:
 
 async def test_a_list_of_names_that_is_cut_is_none(repo: Path) -> None:
     """A name that is long, and comes often: what stands behind it in the configuration would not be known."""
-    text = f'[filter "{"x" * 100_000}"]\n' + "\tclean = cat\n" * 200 + '[filter "evil"]\n\tclean = false\n'
+    text = (
+        f'[filter "{"x" * 100_000}"]\n'
+        + "\tclean = cat\n" * 200
+        + '[filter "evil"]\n\tclean = false\n'
+    )
     with (repo / ".git" / "config").open("a") as file:
         file.write(text)
     async with Client(git_server(repo, author=AUTHOR)) as client:

@@ -50,7 +50,9 @@ async def ended(*watches: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux shows them")
-@pytest.mark.parametrize("answered", ["version", "version config"], ids=["at once", "while it works"])
+@pytest.mark.parametrize(
+    "answered", ["version", "version config"], ids=["at once", "while it works"]
+)
 async def test_cancelling_ends_git_and_what_it_started(tmp_path: Path, answered: str) -> None:
     """The whole group of processes: a program that git started does not outlive the call (`CAN-02`)."""
     started = tmp_path / "started"
@@ -71,7 +73,9 @@ async def test_cancelling_ends_git_and_what_it_started(tmp_path: Path, answered:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux shows them")
-async def test_cancelling_while_git_is_being_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelling_while_git_is_being_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process of which nobody knows yet is ended as well (`CAN-02`)."""
     program = script(tmp_path / "git", f"{ANSWER}\nexec sleep 600")
     start = asyncio.create_subprocess_exec
@@ -100,14 +104,19 @@ async def test_cancelling_while_git_is_being_started(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux shows them")
-async def test_git_may_clean_up_before_it_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_git_may_clean_up_before_it_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It takes its lock away, so that nobody else is kept from the repository; who does not heed that is ended all the same (`CAN-02`)."""
     monkeypatch.setattr(processes, "GRACE", 0.2)
     started, lock = tmp_path / "started", tmp_path / "lock"
     os.mkfifo(started)
     for heeds in (True, False):
         trap = f"trap 'rm {lock}; exit' TERM" if heeds else "trap '' TERM"
-        program = script(tmp_path / f"git-{heeds}", f"{ANSWER}\n: > {lock}\n{trap}\necho $$ > {started}\nwhile :; do sleep 0.01; done")
+        program = script(
+            tmp_path / f"git-{heeds}",
+            f"{ANSWER}\n: > {lock}\n{trap}\necho $$ > {started}\nwhile :; do sleep 0.01; done",
+        )
         running = asyncio.create_task(Git(program).run(["add"], cwd=tmp_path))
         watch = os.pidfd_open(int(await asyncio.to_thread(started.read_text)))
         running.cancel()
@@ -163,8 +172,12 @@ async def test_each_limit_holds(repo: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there can another process be bounded")
 async def test_memory_is_bounded(tmp_path: Path) -> None:
     """A git that wants more than it may have does not get it, and dumps no core."""
-    program = script(tmp_path / "git", f"{ANSWER}\nread go; ulimit -d; ulimit -c")  # nothing is fed before the bounds are set
-    ended = await Git(program, Limits(memory=64 * 1024 * 1024)).run(["log"], cwd=tmp_path, feed=b"go\n")
+    program = script(
+        tmp_path / "git", f"{ANSWER}\nread go; ulimit -d; ulimit -c"
+    )  # nothing is fed before the bounds are set
+    ended = await Git(program, Limits(memory=64 * 1024 * 1024)).run(
+        ["log"], cwd=tmp_path, feed=b"go\n"
+    )
     assert ended.output == b"65536\n0\n"
 
 
@@ -175,7 +188,9 @@ async def test_without_git(repo: Path, tmp_path: Path, monkeypatch: pytest.Monke
         assert "needs the program git" in await refusal(client, "git_status")
     script(tmp_path / "git", "echo git version 2.20.1")
     async with Client(git_server(repo)) as client:
-        assert "git 2.36 or later; here is git version 2.20.1" in await refusal(client, "git_status")
+        assert "git 2.36 or later; here is git version 2.20.1" in await refusal(
+            client, "git_status"
+        )
 
 
 async def test_a_huge_file_is_not_unpacked(client_of_bomb: Client) -> None:
@@ -183,8 +198,14 @@ async def test_a_huge_file_is_not_unpacked(client_of_bomb: Client) -> None:
     assert "4194304 bytes" in await refusal(client_of_bomb, "git_blame", path="bomb")
     with pytest.raises(Exception, match="no more than"):
         await client_of_bomb.read_resource("git://bomb/file/bomb")
-    for tool, arguments in (("git_show", {"revision": "HEAD"}), ("git_search", {"text": "x"}), ("git_switch", {"to": "main"})):
-        await client_of_bomb.call_tool(tool, arguments)  # ends, and this process is as large as before
+    for tool, arguments in (
+        ("git_show", {"revision": "HEAD"}),
+        ("git_search", {"text": "x"}),
+        ("git_switch", {"to": "main"}),
+    ):
+        await client_of_bomb.call_tool(
+            tool, arguments
+        )  # ends, and this process is as large as before
 
 
 @pytest.fixture
@@ -195,7 +216,9 @@ async def client_of_bomb(tmp_path: Path) -> object:
     head = f"blob {size}\0".encode()
     packed = zlib.compressobj(9)
     data_ = packed.compress(head + bytes(8 * 1024**2)) + packed.flush()
-    name = sha1(head + bytes(8), usedforsecurity=False).hexdigest()  # no true name: nobody unpacks it to find that out
+    name = sha1(
+        head + bytes(8), usedforsecurity=False
+    ).hexdigest()  # no true name: nobody unpacks it to find that out
     (repo / ".git" / "objects" / name[:2]).mkdir(exist_ok=True)
     (repo / ".git" / "objects" / name[:2] / name[2:]).write_bytes(data_)
     tree = git(repo, "mktree", feed=f"100644 blob {name}\tbomb\n").strip()
@@ -228,11 +251,14 @@ async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
     async with Client(git_server(repo, author=AUTHOR), timeout=300) as client:
         page = await done(client, "git_log", limit=200)
         assert page["commits"][0]["subject"] == f"Commit {count - 1}"
-        assert (await done(client, "git_log", grep="Commit 17", until="2017-07-14T03:00:00Z", limit=5))["commits"][-1][
-            "subject"
-        ] == "Commit 17"
+        assert (
+            await done(client, "git_log", grep="Commit 17", until="2017-07-14T03:00:00Z", limit=5)
+        )["commits"][-1]["subject"] == "Commit 17"
         assert (await done(client, "git_log", author="nobody"))["commits"] == []
-        assert [one["subject"] for one in (await done(client, "git_log", paths=["dir0/f100"], limit=1))["commits"]] == ["Commit 600"]
+        assert [
+            one["subject"]
+            for one in (await done(client, "git_log", paths=["dir0/f100"], limit=1))["commits"]
+        ] == ["Commit 600"]
         first = git(repo, "rev-list", "--max-parents=0", "HEAD").strip()
         diff = await done(client, "git_diff", old=first, new="HEAD", most=2000)
         assert (len(diff["files"]), diff["next"] is not None) == (499, True)
@@ -240,8 +266,14 @@ async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
         found: list[str] = []
         cursor = None
         while True:
-            arguments = {"text": "needle", "commits_to_look_at": 60_000, **({"cursor": cursor} if cursor else {})}
-            result = await client.call_tool("git_search_history", arguments, on_progress=lambda p: seen.append(p.progress))
+            arguments = {
+                "text": "needle",
+                "commits_to_look_at": 60_000,
+                **({"cursor": cursor} if cursor else {}),
+            }
+            result = await client.call_tool(
+                "git_search_history", arguments, on_progress=lambda p: seen.append(p.progress)
+            )
             found += [one["subject"] for one in result.structured_content["commits"]]
             cursor = result.structured_content["next"]
             if cursor is None:
@@ -250,7 +282,9 @@ async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
         assert len(seen) >= 50
         assert (await done(client, "git_blame", path="dir0/f0"))["parts"]
         assert (await done(client, "git_status"))["clean"]
-        searching = asyncio.create_task(client.call_tool("git_search_history", {"text": "nothing", "commits_to_look_at": count}))
+        searching = asyncio.create_task(
+            client.call_tool("git_search_history", {"text": "nothing", "commits_to_look_at": count})
+        )
         await asyncio.sleep(0)
         searching.cancel()
         await asyncio.gather(searching, return_exceptions=True)
@@ -263,10 +297,15 @@ async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
 @pytest.mark.parametrize("road", ["http", "stdio"])
 async def test_every_revision(repo: Path, revision: str, road: str) -> None:
     """`interlock serve git REPOSITORY` over stdio, and the same server over HTTP, under every revision."""
-    async with over(road, git_server(repo), serving("git", repo)) as target, Client(target, revision=revision) as client:
+    async with (
+        over(road, git_server(repo), serving("git", repo)) as target,
+        Client(target, revision=revision) as client,
+    ):
         assert (await words(client, "git_status")).startswith("repo: on main")
         assert await words(client, "git_diff", old="HEAD", what="staged") == "Nothing differs."
-        assert (await client.read_resource("git://repo/file/a.txt")).contents[0].text == "one\ntwo\nthree\n"
+        assert (await client.read_resource("git://repo/file/a.txt")).contents[
+            0
+        ].text == "one\ntwo\nthree\n"
 
 
 def test_what_is_given(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +313,10 @@ def test_what_is_given(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     other = repository(tmp_path / "elsewhere" / "repo")
     assert Repositories([repo / "src", other, repo]).names == ["repo", "repo-2"]
     monkeypatch.setenv("INTERLOCK_GIT_REPOSITORIES", f"{repo}{os.pathsep}{other}")
-    assert {one.listing.uri for one in package.server.resources.all()} >= {"git://repo/status", "git://repo-2/log"}
+    assert {one.listing.uri for one in package.server.resources.all()} >= {
+        "git://repo/status",
+        "git://repo-2/log",
+    }
     monkeypatch.delenv("INTERLOCK_GIT_REPOSITORIES")
     monkeypatch.chdir(repo / "src")
     assert package.server.info.name == "git"
@@ -294,10 +336,18 @@ async def test_this_repository(tmp_path: Path) -> None:
     """Real use, over a clone of the repository that this test is in."""
     repo = clone(tmp_path / "clone")
     git(repo, "switch", "--quiet", "-C", "main")
-    async with Client(git_server(repo, author=AUTHOR), elicit=lambda params: {"confirm": True}) as client:
-        (hit, *_) = (await done(client, "git_search", text="The Model Context Protocol", paths=["README.md"]))["hits"]
-        blame = await done(client, "git_blame", path="README.md", first=hit["line"], last=hit["line"])
-        shown = await done(client, "git_show", revision=blame["parts"][0]["commit"], paths=["README.md"])
+    async with Client(
+        git_server(repo, author=AUTHOR), elicit=lambda params: {"confirm": True}
+    ) as client:
+        (hit, *_) = (
+            await done(client, "git_search", text="The Model Context Protocol", paths=["README.md"])
+        )["hits"]
+        blame = await done(
+            client, "git_blame", path="README.md", first=hit["line"], last=hit["line"]
+        )
+        shown = await done(
+            client, "git_show", revision=blame["parts"][0]["commit"], paths=["README.md"]
+        )
         assert [one["path"] for one in shown["diff"]["files"]] == ["README.md"]
         await done(client, "git_switch", to="work", create=True)
         write(repo, {"README.md": "# Changed\n", "new.md": "new\n"})
@@ -305,4 +355,6 @@ async def test_this_repository(tmp_path: Path) -> None:
         await done(client, "git_commit", message="New")
         await done(client, "git_restore", paths=["README.md"])
         assert (await done(client, "git_status"))["clean"]
-        assert len((await done(client, "git_log", limit=200))["commits"]) == min(200, int(git(repo, "rev-list", "--count", "HEAD")))
+        assert len((await done(client, "git_log", limit=200))["commits"]) == min(
+            200, int(git(repo, "rev-list", "--count", "HEAD"))
+        )

@@ -49,11 +49,23 @@ def test_what_is_no_time(text: str) -> None:
 async def test_the_log_of_late(client: Client, repo: Path) -> None:
     """By words, as git has them."""
     day = datetime.now(UTC) - timedelta(days=10)
-    commit(repo, {"a.txt": "new\n"}, "Of late", GIT_AUTHOR_DATE=day.isoformat(), GIT_COMMITTER_DATE=day.isoformat())
-    for since, until, subjects in (("2 weeks ago", None, ["Of late"]), ("yesterday", None, []), (None, "3 days ago", ["Of late", "First"])):
+    commit(
+        repo,
+        {"a.txt": "new\n"},
+        "Of late",
+        GIT_AUTHOR_DATE=day.isoformat(),
+        GIT_COMMITTER_DATE=day.isoformat(),
+    )
+    for since, until, subjects in (
+        ("2 weeks ago", None, ["Of late"]),
+        ("yesterday", None, []),
+        (None, "3 days ago", ["Of late", "First"]),
+    ):
         times = {name: value for name, value in (("since", since), ("until", until)) if value}
         found = await done(client, "git_log", paths=["a.txt"], **times)
-        assert [one["subject"] for one in found["commits"] if one["subject"] != "First" or not since] == subjects
+        assert [
+            one["subject"] for one in found["commits"] if one["subject"] != "First" or not since
+        ] == subjects
 
 
 async def test_branches_by_what_they_contain(client: Client, repo: Path) -> None:
@@ -63,7 +75,9 @@ async def test_branches_by_what_they_contain(client: Client, repo: Path) -> None
     git(repo, "branch", "new")
 
     async def names(**arguments: Any) -> list[str]:
-        return [one["name"] for one in (await done(client, "git_branches", **arguments))["branches"]]
+        return [
+            one["name"] for one in (await done(client, "git_branches", **arguments))["branches"]
+        ]
 
     assert await names() == ["main", "new", "old"]
     assert await names(contains="HEAD") == ["main", "new"]
@@ -74,16 +88,28 @@ async def test_branches_by_what_they_contain(client: Client, repo: Path) -> None
         assert "There is no commit" in await refusal(client, "git_branches", contains=words)
     git(repo, "switch", "--quiet", "--detach", "HEAD~1")
     commit(repo, {"b.txt": "b\n"}, "Apart")
-    assert (await client.call_tool("git_branches", {"contains": "HEAD"})).text == "There is no such branch."
+    assert (
+        await client.call_tool("git_branches", {"contains": "HEAD"})
+    ).text == "There is no such branch."
 
 
 async def test_a_file_as_it_was(client: Client, repo: Path) -> None:
     """Its text at a revision, some lines of it; whoever asks for it as git writes it is told where it is."""
     commit(repo, {"a.txt": "".join(f"{n}\n" for n in range(1, 31)), "blob": "a\0b"}, "Second")
-    assert (await client.call_tool("git_read_file", {"path": "a.txt", "revision": "HEAD~1"})).text == "one\ntwo\nthree"
+    assert (
+        await client.call_tool("git_read_file", {"path": "a.txt", "revision": "HEAD~1"})
+    ).text == "one\ntwo\nthree"
     found = await done(client, "git_read_file", path="a.txt", first=3, last=5)
-    assert (found["lines"], found["first"], found["last"], found["next"], found["size"]) == (30, 3, 5, None, 81)
-    assert (await client.call_tool("git_read_file", {"path": "a.txt", "first": 29})).text == "29\n30"
+    assert (found["lines"], found["first"], found["last"], found["next"], found["size"]) == (
+        30,
+        3,
+        5,
+        None,
+        81,
+    )
+    assert (
+        await client.call_tool("git_read_file", {"path": "a.txt", "first": 29})
+    ).text == "29\n30"
     commit(repo, {"long.txt": "x" * 99 + "\n" + ("y" * 99 + "\n") * 1000}, "Third")
     page = await done(client, "git_read_file", path="long.txt")
     rest = await done(client, "git_read_file", path="long.txt", first=page["next"])
@@ -93,17 +119,26 @@ async def test_a_file_as_it_was(client: Client, repo: Path) -> None:
         ({"path": "a.txt", "first": 3, "last": 2}, "30 lines"), ({"path": ".git/config"}, "own folder"), ({"path": "a.txt", "revision": "--all"}, "There is no"),
     ):  # fmt: skip
         assert words in await refusal(client, "git_read_file", **arguments)
-    assert "Call git_read_file with path 'a.txt' and revision 'HEAD~1'" in await refusal(client, "git_show", revision="HEAD~1:a.txt")
+    assert "Call git_read_file with path 'a.txt' and revision 'HEAD~1'" in await refusal(
+        client, "git_show", revision="HEAD~1:a.txt"
+    )
 
 
 async def test_where_the_list_of_files_is_too_long(repo: Path) -> None:
     """What git says of the files is cut, which the answer says, and the patch is all there."""
     commit(repo, {f"file {n}.txt": "x\n" for n in range(30)}, "Many")
     async with Client(git_server(repo, limits=Limits(output=2000))) as client:
-        for tool, arguments in (("git_diff", {"old": "HEAD~1", "new": "HEAD"}), ("git_show", {"revision": "HEAD"})):
+        for tool, arguments in (
+            ("git_diff", {"old": "HEAD~1", "new": "HEAD"}),
+            ("git_show", {"revision": "HEAD"}),
+        ):
             result = await client.call_tool(tool, arguments)
             assert not result.is_error, result.text
-            diff = result.structured_content["diff"] if tool == "git_show" else result.structured_content
+            diff = (
+                result.structured_content["diff"]
+                if tool == "git_show"
+                else result.structured_content
+            )
             assert diff["complete"] is False
             assert 0 < len(diff["files"]) < 30
             assert result.text.count("+++ b/file") == 30
@@ -119,7 +154,8 @@ async def test_conflicts_are_shown(client: Client, repo: Path) -> None:
     result = await client.call_tool("git_diff", {})
     assert result.text == git(repo, "diff", "--full-index")
     assert "++<<<<<<< HEAD" in result.text
-    assert ("unmerged", "a.txt") in paths(result.structured_content["files"]) or ("modified", "a.txt") in paths(
-        result.structured_content["files"]
-    )
+    assert ("unmerged", "a.txt") in paths(result.structured_content["files"]) or (
+        "modified",
+        "a.txt",
+    ) in paths(result.structured_content["files"])
     assert "* Unmerged path a.txt" in (await client.call_tool("git_diff", {"what": "staged"})).text

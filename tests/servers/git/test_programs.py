@@ -33,11 +33,15 @@ def config(*pairs: tuple[str, str]) -> Callable[[Path, str], None]:
     return arm
 
 
-def with_attributes(attributes: str, *pairs: tuple[str, str], info: bool = False) -> Callable[[Path, str], None]:
+def with_attributes(
+    attributes: str, *pairs: tuple[str, str], info: bool = False
+) -> Callable[[Path, str], None]:
     """Arm by attributes, in the work tree or in .git/info, and by what they name."""
 
     def arm(repo: Path, program: str) -> None:
-        (repo / (".git/info/attributes" if info else ".gitattributes")).write_text(attributes + "\n")
+        (repo / (".git/info/attributes" if info else ".gitattributes")).write_text(
+            attributes + "\n"
+        )
         config(*pairs)(repo, program)
 
     return arm
@@ -92,7 +96,9 @@ def included(condition: str) -> Callable[[Path, str], None]:
 def of_a_worktree(repo: Path, program: str) -> None:
     """Arm by the configuration of the work tree, which stands beside the one of the repository."""
     git(repo, "config", "extensions.worktreeConfig", "true")
-    (repo / ".git" / "config.worktree").write_text(f'[core]\n\tfsmonitor = {program}\n[filter "y"]\n\tclean = {program}\n')
+    (repo / ".git" / "config.worktree").write_text(
+        f'[core]\n\tfsmonitor = {program}\n[filter "y"]\n\tclean = {program}\n'
+    )
     (repo / ".gitattributes").write_text("* filter=y\n")
 
 
@@ -112,7 +118,12 @@ def merged(repo: Path) -> None:
 
 
 FILTER = "* filter=x"
-X = [("filter.x.clean", "PROGRAM"), ("filter.x.smudge", "PROGRAM"), ("filter.x.process", "PROGRAM"), ("filter.x.required", "true")]
+X = [
+    ("filter.x.clean", "PROGRAM"),
+    ("filter.x.smudge", "PROGRAM"),
+    ("filter.x.process", "PROGRAM"),
+    ("filter.x.required", "true"),
+]
 LAZILY = {"ssh-command", "upload-pack", "protocol-ext", "git-proxy"}
 LAZY = runs("cat-file", "-p", "HEAD:missing.txt")
 ATTACKS = [
@@ -149,7 +160,14 @@ ATTACKS = [
 
 
 def _credential(repo: Path) -> None:
-    git(repo, "credential", "fill", feed="protocol=https\nhost=localhost\n\n", check=False, GIT_TERMINAL_PROMPT="0")
+    git(
+        repo,
+        "credential",
+        "fill",
+        feed="protocol=https\nhost=localhost\n\n",
+        check=False,
+        GIT_TERMINAL_PROMPT="0",
+    )
 
 
 # Not in the short run: each has a near relative that is.
@@ -177,7 +195,9 @@ def program(tmp_path: Path, marker: Path) -> str:
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
     """A repository in which there is something for each tool to do: two branches that differ, and changes."""
-    repo = repository(tmp_path / "repo", {"a.txt": "one\ntwo\n", "b.txt": "b\n", "missing.txt": "promised\n"})
+    repo = repository(
+        tmp_path / "repo", {"a.txt": "one\ntwo\n", "b.txt": "b\n", "missing.txt": "promised\n"}
+    )
     git(repo, "switch", "--quiet", "-c", "side")
     write(repo, {"a.txt": "one\nside\n", "b.txt": "side\n"})
     git(repo, "commit", "--quiet", "-am", "Side")
@@ -231,9 +251,15 @@ async def use(client: Client) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "attack", [pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one.name in ALIKE else []) for one in ATTACKS]
+    "attack",
+    [
+        pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one.name in ALIKE else [])
+        for one in ATTACKS
+    ],
 )
-async def test_no_program_of_a_repository_is_run(attack: Attack, victim: Path, program: str, marker: Path, tmp_path: Path) -> None:
+async def test_no_program_of_a_repository_is_run(
+    attack: Attack, victim: Path, program: str, marker: Path, tmp_path: Path
+) -> None:
     """Plain git runs it; the server, with every tool that it has, does not."""
     attack.arm(victim, program)
     marker.unlink(missing_ok=True)
@@ -243,12 +269,20 @@ async def test_no_program_of_a_repository_is_run(attack: Attack, victim: Path, p
     attack.trigger(beside)
     assert marker.exists(), "the attack is none: plain git does not run the program"
     marker.unlink()
-    async with Client(git_server(victim, author=AUTHOR), elicit=lambda params: {"confirm": True}) as client:
+    async with Client(
+        git_server(victim, author=AUTHOR), elicit=lambda params: {"confirm": True}
+    ) as client:
         results = await use(client)
     assert not marker.exists()
-    wrong = {tool: result.text for tool, result in results.items() if getattr(result, "is_error", False)}
+    wrong = {
+        tool: result.text for tool, result in results.items() if getattr(result, "is_error", False)
+    }
     if attack.name in LAZILY:  # what these need is not there, and is not fetched
-        wrong = {tool: words for tool, words in wrong.items() if tool in ("git_status", "git_diff", "git_log", "git_blame", "git_add")}
+        wrong = {
+            tool: words
+            for tool, words in wrong.items()
+            if tool in ("git_status", "git_diff", "git_log", "git_blame", "git_add")
+        }
     if attack.refused:
         assert set(wrong) == {tool for tool in results if tool.startswith("git_")}
     else:

@@ -32,7 +32,10 @@ def relation(source: str, kind: str, target: str) -> dict[str, str]:
 
 async def names(client: Client, query: str, **arguments: Any) -> list[str]:
     """The names of the entities that a search finds."""
-    return [one["name"] for one in (await done(client, "search_nodes", query=query, **arguments))["entities"]]
+    return [
+        one["name"]
+        for one in (await done(client, "search_nodes", query=query, **arguments))["entities"]
+    ]
 
 
 def lines_in(graph: Graph) -> list[dict[str, Any]]:
@@ -48,15 +51,30 @@ def check_file(path: Path) -> None:
         for table in tables.INDEXES:
             db.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
         assert db.execute("SELECT count(*) FROM stale").fetchall() == [(0,)]
-        assert db.execute("SELECT count(*) FROM observations WHERE entity NOT IN (SELECT id FROM entities)").fetchall() == [(0,)]
+        assert db.execute(
+            "SELECT count(*) FROM observations WHERE entity NOT IN (SELECT id FROM entities)"
+        ).fetchall() == [(0,)]
         wanted = {}
         for id_, name, kind in db.execute("SELECT id, name, kind FROM entities").fetchall():
-            texts = [text for (text,) in db.execute("SELECT text FROM observations WHERE entity = ? ORDER BY id", (id_,))]
+            texts = [
+                text
+                for (text,) in db.execute(
+                    "SELECT text FROM observations WHERE entity = ? ORDER BY id", (id_,)
+                )
+            ]
             wanted[id_] = "\n".join(map(folded, (name, kind, *texts)))
         assert dict(db.execute("SELECT rowid, text FROM pieces").fetchall()) == wanted
-        signs = {id_: {bytes.fromhex(one).decode() for one in text.split()} for id_, text in db.execute("SELECT rowid, text FROM signs")}
+        signs = {
+            id_: {bytes.fromhex(one).decode() for one in text.split()}
+            for id_, text in db.execute("SELECT rowid, text FROM signs")
+        }
         assert signs == {id_: signs_of(text) for id_, text in wanted.items()}
-        found = {id_: " ".join(parts).replace(" ¶ ", " ") for id_, *parts in db.execute("SELECT rowid, name, kind, texts FROM words")}
-        assert {id_: text.split() for id_, text in found.items()} == {id_: words_of(text) for id_, text in wanted.items()}
+        found = {
+            id_: " ".join(parts).replace(" ¶ ", " ")
+            for id_, *parts in db.execute("SELECT rowid, name, kind, texts FROM words")
+        }
+        assert {id_: text.split() for id_, text in found.items()} == {
+            id_: words_of(text) for id_, text in wanted.items()
+        }
         steps = db.execute("SELECT change, count(*) FROM steps GROUP BY change").fetchall()
         assert dict(steps) == dict(db.execute("SELECT id, size FROM changes").fetchall())

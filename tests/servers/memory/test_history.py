@@ -22,16 +22,31 @@ from tests.servers.memory.desk import NO_HURRY, check_file, entity, relation
 # what is done after two entities and a relation were made (changes 1 and 2) -> whether these can be undone then
 LATER: list[tuple[str, dict[str, Any], bool, bool]] = [
     ("create_entities", {"entities": [entity("c")]}, False, True),
-    ("add_observations", {"observations": [{"entityName": "a", "contents": ["more"]}]}, False, True),
+    (
+        "add_observations",
+        {"observations": [{"entityName": "a", "contents": ["more"]}]},
+        False,
+        True,
+    ),
     ("create_relations", {"relations": [relation("a", "likes", "b")]}, False, True),
     ("delete_relations", {"relations": [relation("a", "knows", "b")]}, True, False),
     ("rename_entity", {"name": "a", "to": "z"}, False, False),
     ("set_entity_type", {"name": "a", "type": "robot"}, False, True),
     ("delete_entities", {"entityNames": ["a"]}, False, False),
     ("replace_observation", {"name": "a", "old": "one", "new": "two"}, False, True),
-    ("delete_observations", {"deletions": [{"entityName": "a", "observations": ["one"]}]}, False, True),
+    (
+        "delete_observations",
+        {"deletions": [{"entityName": "a", "observations": ["one"]}]},
+        False,
+        True,
+    ),
     ("merge_entities", {"names": ["b"], "into": "a"}, False, False),
-    ("import_graph", {"text": '{"type":"entity","name":"a","entityType":"t","observations":["more"]}'}, False, True),
+    (
+        "import_graph",
+        {"text": '{"type":"entity","name":"a","entityType":"t","observations":["more"]}'},
+        False,
+        True,
+    ),
 ]
 
 
@@ -74,7 +89,10 @@ async def test_undoing_can_be_undone(pair: Client) -> None:
     whole = await words(pair, "export_graph")
     first = (await done(pair, "undo", change=2))["change"]
     again = await done(pair, "undo", change=2)
-    assert again == {"success": True, "message": f"Change 2 was undone by change {first} already. Nothing had to be changed."}
+    assert again == {
+        "success": True,
+        "message": f"Change 2 was undone by change {first} already. Nothing had to be changed.",
+    }
     second = (await done(pair, "undo", change=first))["change"]
     assert await words(pair, "export_graph") == whole
     listed = (await done(pair, "list_changes"))["changes"]
@@ -90,15 +108,27 @@ async def test_changes_are_listed_and_shown(pair: Client) -> None:
     await done(pair, "rename_entity", name="b", to="c")
     await done(pair, "set_entity_type", name="a", type="u")
     listed = await done(pair, "list_changes", limit=3)
-    assert [one["tool"] for one in listed["changes"]] == ["set_entity_type", "rename_entity", "create_relations"]
+    assert [one["tool"] for one in listed["changes"]] == [
+        "set_entity_type",
+        "rename_entity",
+        "create_relations",
+    ]
     assert {one["client"] for one in listed["changes"]} == {"interlock"}
     assert all(one["at"].endswith("Z") for one in listed["changes"])
     rest = await done(pair, "list_changes", cursor=listed["cursor"])
     assert ([one["id"] for one in rest["changes"]], "cursor" in rest) == ([1], False)
     assert [one["id"] for one in (await done(pair, "list_changes", name="c"))["changes"]] == [3]
-    assert [one["id"] for one in (await done(pair, "list_changes", name="b"))["changes"]] == [3, 2, 1]
+    assert [one["id"] for one in (await done(pair, "list_changes", name="b"))["changes"]] == [
+        3,
+        2,
+        1,
+    ]
     shown = await done(pair, "show_change", change=3)
-    assert shown["steps"][0] == {"kind": "entity", "before": {"name": "b", "type": "t"}, "after": {"name": "c", "type": "t"}}
+    assert shown["steps"][0] == {
+        "kind": "entity",
+        "before": {"name": "b", "type": "t"},
+        "after": {"name": "c", "type": "t"},
+    }
     first = await done(pair, "show_change", change=1, limit=2)
     second = await done(pair, "show_change", change=1, cursor=first["cursor"])
     assert [step["after"] for step in first["steps"] + second["steps"]] == [
@@ -108,8 +138,16 @@ async def test_changes_are_listed_and_shown(pair: Client) -> None:
 
 async def test_what_is_forgotten_is_gone(pair: Client, path: Path) -> None:
     """Once the person has agreed: not a byte of it is left in the file, and the graph is as it was."""
-    await done(pair, "add_observations", observations=[{"entityName": "a", "contents": ["the password is xyzzyplugh", "stays"]}])
-    await done(pair, "delete_observations", deletions=[{"entityName": "a", "observations": ["the password is xyzzyplugh"]}])
+    await done(
+        pair,
+        "add_observations",
+        observations=[{"entityName": "a", "contents": ["the password is xyzzyplugh", "stays"]}],
+    )
+    await done(
+        pair,
+        "delete_observations",
+        deletions=[{"entityName": "a", "observations": ["the password is xyzzyplugh"]}],
+    )
     await done(pair, "rename_entity", name="b", to="c")
     whole = await words(pair, "export_graph")
 
@@ -144,7 +182,9 @@ async def test_an_entity_is_forgotten_with_all_that_it_ever_was(pair: Client, pa
 async def test_what_a_reader_holds_is_not_called_gone(path: Path) -> None:
     """While another program reads, traces stay beside the file: that is said, and asked for again they go."""
     limits = msgspec.structs.replace(QUICK, waiting=0.05)
-    async with Client(memory_server(path, limits), elicit=lambda question: {"confirm": True}) as client:
+    async with Client(
+        memory_server(path, limits), elicit=lambda question: {"confirm": True}
+    ) as client:
         await done(client, "create_entities", entities=[entity("a", "t", "xyzzyplugh")])
         with contextlib.closing(sqlite3.connect(path)) as reader:
             reader.execute("BEGIN")
@@ -154,12 +194,22 @@ async def test_what_a_reader_holds_is_not_called_gone(path: Path) -> None:
             assert result.structured_content == {"changes": 2, "clean": False}
             assert "traces of it are left" in result.text
         assert (await done(client, "forget_changes")) == {"changes": 0}
-        assert not [file.name for file in path.parent.iterdir() if b"xyzzyplugh" in file.read_bytes()]
+        assert not [
+            file.name for file in path.parent.iterdir() if b"xyzzyplugh" in file.read_bytes()
+        ]
 
 
-@pytest.mark.parametrize("which, gone, left", [(["--all"], 5, []), (["--name", "b"], 3, [4, 3]), (["3", "99"], 1, [5, 4, 2, 1])])
+@pytest.mark.parametrize(
+    "which, gone, left",
+    [(["--all"], 5, []), (["--name", "b"], 3, [4, 3]), (["3", "99"], 1, [5, 4, 2, 1])],
+)
 async def test_forgetting_by_the_command(
-    pair: Client, path: Path, capsys: pytest.CaptureFixture[str], which: list[str], gone: int, left: list[int]
+    pair: Client,
+    path: Path,
+    capsys: pytest.CaptureFixture[str],
+    which: list[str],
+    gone: int,
+    left: list[int],
 ) -> None:
     """Whoever owns the file needs nobody's leave, and no client that can ask."""
     await done(pair, "create_entities", entities=[entity("c")])
@@ -175,12 +225,18 @@ async def test_to_and_fro_is_told_in_few_words(pair: Client) -> None:
     number = 2
     for _ in range(6):
         number = (await done(pair, "undo", change=number))["change"]
-    assert (await done(pair, "list_changes", limit=1))["changes"][0]["words"] == "change 7 undone (which undid change 6)"
+    assert (await done(pair, "list_changes", limit=1))["changes"][0][
+        "words"
+    ] == "change 7 undone (which undid change 6)"
 
 
 async def test_nothing_is_forgotten_unasked(server: Any) -> None:
     """Neither where the person says no, nor where there is nobody to ask."""
-    for person in ({"elicit": lambda question: {"confirm": False}}, {"elicit": lambda question: {}}, {}):
+    for person in (
+        {"elicit": lambda question: {"confirm": False}},
+        {"elicit": lambda question: {}},
+        {},
+    ):
         async with Client(server, **person) as client:
             await done(client, "create_entities", entities=[entity(str(person))])
             before = await done(client, "list_changes")
@@ -197,7 +253,9 @@ async def test_the_history_has_an_end(path: Path) -> None:
     async with Client(memory_server(path, msgspec.structs.replace(QUICK, changes=10))) as client:
         for number in range(64):
             await done(client, "create_entities", entities=[entity(str(number))])
-        assert [one["id"] for one in (await done(client, "list_changes"))["changes"]] == list(range(64, 54, -1))
+        assert [one["id"] for one in (await done(client, "list_changes"))["changes"]] == list(
+            range(64, 54, -1)
+        )
     async with Client(memory_server(path, msgspec.structs.replace(QUICK, steps=4))) as client:
         for number in range(64, 96):
             await done(client, "create_entities", entities=[entity(str(number), "t", "one", "two")])
@@ -221,5 +279,7 @@ def test_a_change_that_fails_leaves_nothing(graph: Graph, path: Path) -> None:
         change.add_entity("a", "t")
         raise ZeroDivisionError
     with graph.reading(NO_HURRY) as db:
-        assert db.execute("SELECT (SELECT count(*) FROM entities), (SELECT count(*) FROM changes)").fetchall() == [(0, 0)]
+        assert db.execute(
+            "SELECT (SELECT count(*) FROM entities), (SELECT count(*) FROM changes)"
+        ).fetchall() == [(0, 0)]
     check_file(path)

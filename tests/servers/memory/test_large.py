@@ -46,8 +46,12 @@ async def test_one_among_many_is_found(client: Client) -> None:
         assert (await names(client, found, limit=1)) == [found]
         assert number < 10_000 or found in await names(client, f"umber{number}")
         assert found in await names(client, f"記録{number % 100} number{number}")
-        assert await names(client, f"number{number}", type=KINDS[number % len(KINDS)], limit=1) == [found]
-        assert found not in await names(client, f"number{number}", type=KINDS[(number + 1) % len(KINDS)], limit=50)
+        assert await names(client, f"number{number}", type=KINDS[number % len(KINDS)], limit=1) == [
+            found
+        ]
+        assert found not in await names(
+            client, f"number{number}", type=KINDS[(number + 1) % len(KINDS)], limit=50
+        )
     assert len(await names(client, "person")) == 10
     assert await names(client, "xyzzy") == []
 
@@ -57,7 +61,9 @@ async def test_it_is_read_a_page_at_a_time(client: Client) -> None:
     page = await done(client, "read_graph")
     assert (len(page["entities"]), page["cursor"]) == (10, "10")
     first = page["relations"][0]
-    assert (await done(client, "find_path", start=first["from"], end=first["to"]))["relations"] == [first]
+    assert (await done(client, "find_path", start=first["from"], end=first["to"]))["relations"] == [
+        first
+    ]
     assert (await done(client, "graph_statistics"))["entities"] == ENTITIES
     assert len((await client.complete("memory://entity/{+name}", "name", "ka")).values) == 100
 

@@ -31,8 +31,16 @@ FILE = (
 def loaded(text: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What the reference implementation makes of a file: a line each, blank ones left out, by what their `type` says."""
     lines = [msgspec.json.decode(line) for line in text.split("\n") if line.strip()]
-    entities = [{key: line[key] for key in ("name", "entityType", "observations")} for line in lines if line["type"] == "entity"]
-    return entities, [{key: line[key] for key in ("from", "to", "relationType")} for line in lines if line["type"] == "relation"]
+    entities = [
+        {key: line[key] for key in ("name", "entityType", "observations")}
+        for line in lines
+        if line["type"] == "entity"
+    ]
+    return entities, [
+        {key: line[key] for key in ("from", "to", "relationType")}
+        for line in lines
+        if line["type"] == "relation"
+    ]
 
 
 async def test_what_comes_in_goes_out(client: Client, path: Path) -> None:
@@ -42,7 +50,9 @@ async def test_what_comes_in_goes_out(client: Client, path: Path) -> None:
     assert await words(client, "export_graph") == FILE + "\n"
     assert (await client.read_resource("memory://export")).contents[0].text == FILE + "\n"
     assert loaded(await words(client, "export_graph")) == loaded(FILE)
-    graph = msgspec.json.decode((await client.read_resource("memory://knowledge-graph")).contents[0].text)
+    graph = msgspec.json.decode(
+        (await client.read_resource("memory://knowledge-graph")).contents[0].text
+    )
     assert [one["name"] for one in graph["entities"]] == ["Ada", "Engine"]
     assert [one["to"] for one in graph["relations"]] == ["Engine", "Nobody"]
     check_file(path)
@@ -53,8 +63,13 @@ async def test_it_may_be_repeated(client: Client) -> None:
     await done(client, "import_graph", text=FILE)
     again = await done(client, "import_graph", text=FILE)
     assert again == {"entities": 0, "observations": 0, "relations": 0, "known": 4}
-    await done(client, "add_observations", observations=[{"entityName": "Ada", "contents": ["new"]}])
-    more = '{"type":"entity","name":"Ada","entityType":"robot","observations":["new","newer","newer"]}\n' * 2
+    await done(
+        client, "add_observations", observations=[{"entityName": "Ada", "contents": ["new"]}]
+    )
+    more = (
+        '{"type":"entity","name":"Ada","entityType":"robot","observations":["new","newer","newer"]}\n'
+        * 2
+    )
     given = await done(client, "import_graph", text=more)
     assert (given["entities"], given["observations"], given["known"]) == (0, 1, 1)
     (ada,) = (await done(client, "open_nodes", names=["Ada"]))["entities"]
@@ -74,11 +89,17 @@ BAD = [
 @pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
 async def test_bad_lines_are_named(client: Client, bad: str) -> None:
     """With their numbers and why, and the others are imported; a dry run says the same and keeps nothing."""
-    text = f"\ufeff\n{FILE}\r\n\n{bad}\n" + '{"type":"entity","name":"Last","entityType":"t","observations":[],"since":1}'
+    text = (
+        f"\ufeff\n{FILE}\r\n\n{bad}\n"
+        + '{"type":"entity","name":"Last","entityType":"t","observations":[],"since":1}'
+    )
     dry = await done(client, "import_graph", text=text, dry_run=True)
     assert await done(client, "read_graph") == {"entities": [], "relations": []}
     given = await done(client, "import_graph", text=text)
-    assert {**dry, "dryRun": False} == {**{key: value for key, value in given.items() if key != "change"}, "dryRun": False}
+    assert {**dry, "dryRun": False} == {
+        **{key: value for key, value in given.items() if key != "change"},
+        "dryRun": False,
+    }
     assert (given["entities"], given["badLines"]) == (3, 1)
     (named,) = given["bad"]
     assert named["line"] == 7
@@ -94,8 +115,16 @@ async def test_an_import_is_one_change(client: Client, path: Path) -> None:
     redone = (await done(client, "undo", change=undone))["change"]
     assert await words(client, "export_graph") == whole
     for tool, arguments, reason in (
-        ("add_observations", {"observations": [{"entityName": "Engine", "contents": ["x"]}]}, "more is known"),
-        ("create_relations", {"relations": [relation("Engine", "of", "Babbage")]}, "other relations"),
+        (
+            "add_observations",
+            {"observations": [{"entityName": "Engine", "contents": ["x"]}]},
+            "more is known",
+        ),
+        (
+            "create_relations",
+            {"relations": [relation("Engine", "of", "Babbage")]},
+            "other relations",
+        ),
         (
             "delete_observations",
             {"deletions": [{"entityName": "Ada", "observations": ["likes Zürich"]}]},
@@ -114,24 +143,38 @@ async def test_an_import_is_one_change(client: Client, path: Path) -> None:
 
 async def test_an_import_that_is_cancelled_leaves_nothing(path: Path) -> None:
     """It tells how far it is, and once nobody waits any more it ends, and nothing of it is there (`PRG-02`, `CAN-02`)."""
-    lines = "".join(f'{{"type":"entity","name":"e{n}","entityType":"t","observations":["some words of {n}"]}}\n' for n in range(20_000))
+    lines = "".join(
+        f'{{"type":"entity","name":"e{n}","entityType":"t","observations":["some words of {n}"]}}\n'
+        for n in range(20_000)
+    )
     async with Client(memory_server(path, QUICK)) as client:
         told = asyncio.Event()
-        call = asyncio.create_task(client.call_tool("import_graph", {"text": lines}, on_progress=lambda _: told.set()))
+        call = asyncio.create_task(
+            client.call_tool("import_graph", {"text": lines}, on_progress=lambda _: told.set())
+        )
         await asyncio.wait_for(told.wait(), 60)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
-        await done(client, "create_entities", entities=[entity("after")])  # which waits until the other one has ended
+        await done(
+            client, "create_entities", entities=[entity("after")]
+        )  # which waits until the other one has ended
         assert await done(client, "read_graph") == {"entities": [entity("after")], "relations": []}
-        assert [one["tool"] for one in (await done(client, "list_changes"))["changes"]] == ["create_entities"]
+        assert [one["tool"] for one in (await done(client, "list_changes"))["changes"]] == [
+            "create_entities"
+        ]
     check_file(path)
 
 
 async def test_progress_is_told(client: Client) -> None:
     """It grows, and counts lines and then entities (`PRG-02`)."""
     seen: list[float] = []
-    lines = "".join(f'{{"type":"entity","name":"e{n}","entityType":"t","observations":[]}}\n' for n in range(1_000))
-    await client.call_tool("import_graph", {"text": lines}, on_progress=lambda told: seen.append(told.progress))
+    lines = "".join(
+        f'{{"type":"entity","name":"e{n}","entityType":"t","observations":[]}}\n'
+        for n in range(1_000)
+    )
+    await client.call_tool(
+        "import_graph", {"text": lines}, on_progress=lambda told: seen.append(told.progress)
+    )
     assert len(seen) > 3
     assert seen == sorted(set(seen))
 
@@ -142,8 +185,12 @@ def folder(tmp_path: Path) -> Path:
     made = tmp_path / "imports"
     made.mkdir()
     (made / "good.jsonl").write_text(FILE)
-    (tmp_path / "secret.jsonl").write_text('{"type":"entity","name":"secret","entityType":"t","observations":[]}')
-    (tmp_path / "other.jsonl").write_text('{"type":"entity","name":"secret","entityType":"t","observations":[]}')
+    (tmp_path / "secret.jsonl").write_text(
+        '{"type":"entity","name":"secret","entityType":"t","observations":[]}'
+    )
+    (tmp_path / "other.jsonl").write_text(
+        '{"type":"entity","name":"secret","entityType":"t","observations":[]}'
+    )
     (made / "link").symlink_to(tmp_path / "other.jsonl")
     os.link(tmp_path / "secret.jsonl", made / "hard")
     os.mkfifo(made / "pipe")
@@ -177,7 +224,9 @@ async def test_nothing_but_files_of_the_folder_is_read(path: Path, folder: Path,
         assert await done(client, "read_graph") == {"entities": [], "relations": []}
 
 
-async def test_files_of_the_folder_are_read(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_files_of_the_folder_are_read(
+    path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the owner named one, as an argument or in the environment; else none is."""
     async with Client(memory_server(path, QUICK)) as client:
         assert "no folder for imports" in await refusal(client, "import_graph", file="good.jsonl")
@@ -209,9 +258,9 @@ def test_the_command(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "No such file" in capsys.readouterr().err
 
 
-TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
-    lambda text: bool(text.strip())
-)
+TEXT = st.text(
+    st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=8
+).filter(lambda text: bool(text.strip()))
 
 
 @settings(max_examples=25)
@@ -220,11 +269,15 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
     st.sets(st.tuples(TEXT, TEXT, TEXT), max_size=3),
 )
 def test_there_and_back(
-    tmp_path_factory: pytest.TempPathFactory, entities: dict[str, tuple[str, list[str]]], relations: set[tuple[str, str, str]]
+    tmp_path_factory: pytest.TempPathFactory,
+    entities: dict[str, tuple[str, list[str]]],
+    relations: set[tuple[str, str, str]],
 ) -> None:
     """Whatever is exported is imported as the same, and exported as the same bytes."""
     folder = tmp_path_factory.mktemp("graphs")
-    sent = [{"type": "entity", **entity(name, kind, *texts)} for name, (kind, texts) in entities.items()]
+    sent = [
+        {"type": "entity", **entity(name, kind, *texts)} for name, (kind, texts) in entities.items()
+    ]
     sent += [{"type": "relation", **relation(*one)} for one in sorted(relations)]
     before: list[dict[str, Any]] = sent
     for name in ("one", "two"):

@@ -34,8 +34,14 @@ class Model:
     def lines(self) -> list[dict[str, Any]]:
         """As an export has it, but for the order: what is renamed or comes back keeps its place, which a dictionary does not."""
         return [
-            *({"type": "entity", "name": name, "entityType": kind, "observations": texts} for name, (kind, texts) in self.entities.items()),
-            *({"type": "relation", "from": one, "to": other, "relationType": kind} for one, other, kind in self.relations),
+            *(
+                {"type": "entity", "name": name, "entityType": kind, "observations": texts}
+                for name, (kind, texts) in self.entities.items()
+            ),
+            *(
+                {"type": "relation", "from": one, "to": other, "relationType": kind}
+                for one, other, kind in self.relations
+            ),
         ]
 
     def lead(self, old: str, new: str) -> None:
@@ -44,7 +50,9 @@ class Model:
         for one, other, kind in self.relations:
             moved = (new if one == old else one, new if other == old else other, kind)
             touched = old in (one, other)
-            if touched and ((moved[0] == moved[1] and one != other) or moved in self.relations or moved in made):
+            if touched and (
+                (moved[0] == moved[1] and one != other) or moved in self.relations or moved in made
+            ):
                 continue
             made.append(moved)
         self.relations = made
@@ -123,14 +131,18 @@ class Machine(RuleBasedStateMachine):
     @rule(one=NAMES, other=NAMES, kind=KINDS)
     def part(self, one: str, other: str, kind: str) -> None:
         self.do(deeds.delete_relations, [Relation(one, other, kind)])
-        self.model.relations = [relation for relation in self.model.relations if relation != (one, other, kind)]
+        self.model.relations = [
+            relation for relation in self.model.relations if relation != (one, other, kind)
+        ]
 
     @rule(old=NAMES, new=NAMES)
     def rename(self, old: str, new: str) -> None:
         change = self.do(deeds.rename_entity, old, new)
         if old == new:
             return
-        assert (change is not None) == (old in self.model.entities and new not in self.model.entities)
+        assert (change is not None) == (
+            old in self.model.entities and new not in self.model.entities
+        )
         if change is not None:
             self.model.entities[new] = self.model.entities.pop(old)
             self.model.lead(old, new)
@@ -150,7 +162,11 @@ class Machine(RuleBasedStateMachine):
         self.do(deeds.replace_observation, name, old, new)
         there = self.model.entities.get(name, ("", []))[1]
         if old in there and old != new:
-            there[:] = [new if text == old else text for text in there] if new not in there else [text for text in there if text != old]
+            there[:] = (
+                [new if text == old else text for text in there]
+                if new not in there
+                else [text for text in there if text != old]
+            )
 
     @rule(name=NAMES, kind=KINDS)
     def retype(self, name: str, kind: str) -> None:
@@ -163,7 +179,9 @@ class Machine(RuleBasedStateMachine):
         before = lines_in(self.graph)
         lines = Model()
         lines.entities[name], lines.relations = (kind, texts), [(name, other, kind)]
-        found, change = import_lines(self.graph, [msgspec.json.encode(line) for line in lines.lines()], "", NO_HURRY)
+        found, change = import_lines(
+            self.graph, [msgspec.json.encode(line) for line in lines.lines()], "", NO_HURRY
+        )
         assert found.bad_lines == 0
         self.model.entities.setdefault(name, (kind, []))
         there = self.model.entities[name][1]
@@ -219,5 +237,7 @@ class Machine(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-Machine.TestCase.settings = settings(settings.get_profile("desk"), max_examples=60, stateful_step_count=20)
+Machine.TestCase.settings = settings(
+    settings.get_profile("desk"), max_examples=60, stateful_step_count=20
+)
 TestGraphAndModel = Machine.TestCase

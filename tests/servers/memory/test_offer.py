@@ -49,7 +49,12 @@ CALLS: dict[str, dict[str, Any]] = {
 def rows(path: Path) -> dict[str, list[Any]]:
     """All that the file has, but for when and by whom."""
     with closing(sqlite3.connect(path)) as db:
-        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
+        tables = [
+            name
+            for (name,) in db.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+            )
+        ]
         return {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
 
 
@@ -58,7 +63,9 @@ async def test_annotations_are_true(client: Client, path: Path, name: str) -> No
     """A tool that only reads changes nothing at all, one that is idempotent may be repeated, one that is not destructive loses nothing."""
     await done(client, "create_entities", entities=[entity("a", "t", "one"), entity("b", "t")])
     await done(client, "create_relations", relations=[relation("a", "knows", "b")])
-    await done(client, "add_observations", observations=[{"entityName": "b", "contents": ["to be undone"]}])
+    await done(
+        client, "add_observations", observations=[{"entityName": "b", "contents": ["to be undone"]}]
+    )
     tools = {tool.name: tool for tool in await client.list_tools()}
     assert set(tools) == set(CALLS)
     hints = tools[name].annotations
@@ -68,7 +75,10 @@ async def test_annotations_are_true(client: Client, path: Path, name: str) -> No
     after = rows(path)
     assert (after == before) == hints.read_only_hint
     if not hints.destructive_hint:
-        assert all(set(before[table]) <= set(after[table]) for table in ("entities", "observations", "relations", "changes"))
+        assert all(
+            set(before[table]) <= set(after[table])
+            for table in ("entities", "observations", "relations", "changes")
+        )
     again = await client.call_tool(name, CALLS[name])
     assert (rows(path) == after and not again.is_error) == hints.idempotent_hint
 
@@ -82,12 +92,16 @@ async def test_every_revision(path: Path, revision: str, road: str) -> None:
         Client(target, revision=revision, elicit=lambda question: {"confirm": True}) as client,
     ):
         await client.list_tools()
-        assert "[change 1]" in await words(client, "create_entities", entities=[entity("Ada", "person", "likes maths")])
+        assert "[change 1]" in await words(
+            client, "create_entities", entities=[entity("Ada", "person", "likes maths")]
+        )
         assert await words(client, "search_nodes", query="maths") == "Ada (person)\n- likes maths"
         assert "Change 1 is undone" in await words(client, "undo", change=1)
         assert "no entity Ada" in await refusal(client, "set_entity_type", name="Ada", type="x")
         forgotten = await client.call_tool("forget_changes")
-        assert bool(forgotten.is_error) == (revision < "2025-06-18")  # before it nobody could be asked
+        assert bool(forgotten.is_error) == (
+            revision < "2025-06-18"
+        )  # before it nobody could be asked
         assert "entities" in (await client.read_resource("memory://statistics")).contents[0].text
 
 
@@ -96,22 +110,51 @@ async def test_every_revision(path: Path, revision: str, road: str) -> None:
 
 async def test_resources(client: Client) -> None:
     """An entity with what is known since when; what there is; what was changed; names complete by their beginnings and words."""
-    await done(client, "create_entities", entities=[entity("Ada Lovelace", "person", "x"), entity("Adam"), entity("100%")])
+    await done(
+        client,
+        "create_entities",
+        entities=[entity("Ada Lovelace", "person", "x"), entity("Adam"), entity("100%")],
+    )
     await done(client, "create_relations", relations=[relation("Adam", "knows", "Ada Lovelace")])
-    ada = msgspec.json.decode((await client.read_resource("memory://entity/Ada%20Lovelace")).contents[0].text)
-    assert (ada["name"], ada["entityType"], ada["relations"]) == ("Ada Lovelace", "person", [relation("Adam", "knows", "Ada Lovelace")])
+    ada = msgspec.json.decode(
+        (await client.read_resource("memory://entity/Ada%20Lovelace")).contents[0].text
+    )
+    assert (ada["name"], ada["entityType"], ada["relations"]) == (
+        "Ada Lovelace",
+        "person",
+        [relation("Adam", "knows", "Ada Lovelace")],
+    )
     assert ada["observations"] == [{"text": "x", "since": ada["since"]}]
-    counts = msgspec.json.decode((await client.read_resource("memory://statistics")).contents[0].text)
+    counts = msgspec.json.decode(
+        (await client.read_resource("memory://statistics")).contents[0].text
+    )
     assert (counts["entities"], counts["entityTypes"]) == (3, {"thing": 2, "person": 1})
-    assert len(msgspec.json.decode((await client.read_resource("memory://changes")).contents[0].text)["changes"]) == 2
-    for typed, wanted in (("Ad", ["Ada Lovelace", "Adam"]), ("love", ["Ada Lovelace"]), ("1", ["100%"]), ("%", []), ("x", [])):
+    assert (
+        len(
+            msgspec.json.decode((await client.read_resource("memory://changes")).contents[0].text)[
+                "changes"
+            ]
+        )
+        == 2
+    )
+    for typed, wanted in (
+        ("Ad", ["Ada Lovelace", "Adam"]),
+        ("love", ["Ada Lovelace"]),
+        ("1", ["100%"]),
+        ("%", []),
+        ("x", []),
+    ):
         assert (await client.complete("memory://entity/{+name}", "name", typed)).values == wanted
 
 
 async def test_what_is_too_large_is_read_in_pages(path: Path) -> None:
     """A resource says so; the tool has it."""
-    async with Client(memory_server(path, msgspec.structs.replace(QUICK, exported=100, answer=100))) as client:
-        await done(client, "create_entities", entities=[entity(str(n), "t", "x" * 50) for n in range(4)])
+    async with Client(
+        memory_server(path, msgspec.structs.replace(QUICK, exported=100, answer=100))
+    ) as client:
+        await done(
+            client, "create_entities", entities=[entity(str(n), "t", "x" * 50) for n in range(4)]
+        )
         for uri in ("memory://export", "memory://knowledge-graph"):
             with pytest.raises(Exception, match="export_graph gives it in pages"):
                 await client.read_resource(uri)
@@ -129,7 +172,10 @@ async def test_changes_of_others_are_told(path: Path, revision: str) -> None:
     served = memory_server(path, QUICK)
     others = Graph(path, QUICK)
     watched = ["memory://entity/A%2Fb", "memory://knowledge-graph"]
-    async with Client(served, revision=revision) as client, client.watch(resources=watched) as changes:
+    async with (
+        Client(served, revision=revision) as client,
+        client.watch(resources=watched) as changes,
+    ):
         watcher = served.state.watcher
         async with asyncio.timeout(30):
             async with watcher.looks:
@@ -171,7 +217,11 @@ async def test_own_changes_are_told_once(path: Path, monkeypatch: pytest.MonkeyP
 def test_importing_opens_nothing(tmp_path: Path) -> None:
     """The module's server makes no file and no folder before it is called."""
     program = "import interlock.servers.memory as m; m.server; m.server_of()"
-    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {
+        **os.environ,
+        "XDG_DATA_HOME": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
     assert list(tmp_path.iterdir()) == []
 
@@ -206,7 +256,12 @@ async def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
         with closing(sqlite3.connect(path)) as db:
             db.executescript(script)
     text.write_text("no database " * 100)
-    for path, reason in ((other, "another program"), (newer, "another version"), (text, "not a database"), (tmp_path, "cannot be")):
+    for path, reason in (
+        (other, "another program"),
+        (newer, "another version"),
+        (text, "not a database"),
+        (tmp_path, "cannot be"),
+    ):
         before = path.read_bytes() if path.is_file() else b""
         async with Client(memory_server(path, QUICK)) as client:
             assert reason in await refusal(client, "read_graph")
@@ -229,7 +284,9 @@ async def test_who_waits_too_long_is_told(path: Path) -> None:
         await done(client, "create_entities", entities=[entity("a")])
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("BEGIN IMMEDIATE")
-            assert "Another process" in await refusal(client, "create_entities", entities=[entity("b")])
+            assert "Another process" in await refusal(
+                client, "create_entities", entities=[entity("b")]
+            )
             assert await done(client, "read_graph") == {"entities": [entity("a")], "relations": []}
         await done(client, "create_entities", entities=[entity("b")])
 
@@ -237,7 +294,10 @@ async def test_who_waits_too_long_is_told(path: Path) -> None:
 async def test_what_takes_too_long_is_given_up(path: Path) -> None:
     """In words, and nothing is changed."""
     async with Client(memory_server(path, msgspec.structs.replace(QUICK, seconds=1e-6))) as client:
-        lines = "".join(f'{{"type":"entity","name":"e{n}","entityType":"t","observations":[]}}\n' for n in range(1_000))
+        lines = "".join(
+            f'{{"type":"entity","name":"e{n}","entityType":"t","observations":[]}}\n'
+            for n in range(1_000)
+        )
         assert "given up" in await refusal(client, "import_graph", text=lines)
     async with Client(memory_server(path, QUICK)) as client:
         assert await done(client, "read_graph") == {"entities": [], "relations": []}
@@ -259,6 +319,10 @@ async def test_a_wrong_limit_is_told(path: Path, monkeypatch: pytest.MonkeyPatch
 def test_limits_are_as_stated(limit: str) -> None:
     """The page has each of them with what it is unless told otherwise."""
     value = f"{int(getattr(Limits(), limit)):,}"
-    (row,) = [line for line in PAGE.splitlines() if line.startswith("|") and f"`{limit.upper()}`" in line.split("|")[1]]
+    (row,) = [
+        line
+        for line in PAGE.splitlines()
+        if line.startswith("|") and f"`{limit.upper()}`" in line.split("|")[1]
+    ]
     names = re.findall(r"`(\w+)`", row.split("|")[1])
     assert row.split("|")[2].strip().split(", ")[names.index(limit.upper())] == value

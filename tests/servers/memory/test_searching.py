@@ -112,7 +112,18 @@ def test_folding_twice_is_folding_once(text: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["'; DROP TABLE entities; --", '"', "%", "a\nb", "\u202egnp.exe", "e\u0301", "../../etc/passwd", "{name}", "a/b?c#d", "x" * 1000],
+    [
+        "'; DROP TABLE entities; --",
+        '"',
+        "%",
+        "a\nb",
+        "\u202egnp.exe",
+        "e\u0301",
+        "../../etc/passwd",
+        "{name}",
+        "a/b?c#d",
+        "x" * 1000,
+    ],
 )
 async def test_names_are_only_names(client: Client, path: Path, name: str) -> None:
     """Whatever they are, they are found, opened, read as resources, renamed and deleted; in words nothing of them acts."""
@@ -127,7 +138,10 @@ async def test_names_are_only_names(client: Client, path: Path, name: str) -> No
         with pytest.raises(McpError, match="not found"):
             await client.read_resource(uri)
     else:
-        assert msgspec.json.decode((await client.read_resource(uri)).contents[0].text or "")["name"] == kept
+        assert (
+            msgspec.json.decode((await client.read_resource(uri)).contents[0].text or "")["name"]
+            == kept
+        )
     assert (await client.complete("memory://entity/{+name}", "name", kept[:50])).values == [kept]
     await done(client, "rename_entity", name=name, to="plain")
     assert "change" in await done(client, "delete_entities", entityNames=["plain"])
@@ -135,7 +149,13 @@ async def test_names_are_only_names(client: Client, path: Path, name: str) -> No
 
 
 @pytest.mark.parametrize(
-    "name, reason", [("", "is empty"), (" \u3000", "is empty"), ("a\0b", "NUL"), ("x" * 1_000_000, "1,000,000 characters")]
+    "name, reason",
+    [
+        ("", "is empty"),
+        (" \u3000", "is empty"),
+        ("a\0b", "NUL"),
+        ("x" * 1_000_000, "1,000,000 characters"),
+    ],
 )
 async def test_what_cannot_be_a_name(client: Client, name: str, reason: str) -> None:
     """In words, and short ones."""
@@ -148,13 +168,21 @@ async def test_what_cannot_be_a_name(client: Client, name: str, reason: str) -> 
 async def test_two_spellings_are_one_name(client: Client) -> None:
     """Composed and decomposed letters look the same, and are."""
     await done(client, "create_entities", entities=[entity("Zürich")])
-    assert (await done(client, "create_entities", entities=[entity("Zu\u0308rich")]))["existing"] == ["Zürich"]
-    assert (await done(client, "create_entities", entities=[entity("ZÜRICH")]))["entities"] == [entity("ZÜRICH")]  # case is not looked past
+    assert (await done(client, "create_entities", entities=[entity("Zu\u0308rich")]))[
+        "existing"
+    ] == ["Zürich"]
+    assert (await done(client, "create_entities", entities=[entity("ZÜRICH")]))["entities"] == [
+        entity("ZÜRICH")
+    ]  # case is not looked past
 
 
 async def test_names_that_look_alike_are_told(client: Client) -> None:
     """They are others all the same: whoever made a second one by mistake is shown the first, and merges them. Signs make a difference."""
-    await done(client, "create_entities", entities=[entity("John Smith"), entity("C"), entity("!!"), entity("Ada")])
+    await done(
+        client,
+        "create_entities",
+        entities=[entity("John Smith"), entity("C"), entity("!!"), entity("Ada")],
+    )
     for name, alike in (
         ("john_smith", ["John Smith"]), ("Jöhn-Smith ", ["John Smith", "john_smith"]), ("C++", []), ("C", None), ("Smith John", []), ("?!", []),
         ("John Smith Jr", []), ("A\u200bda", ["Ada"]),
@@ -181,10 +209,16 @@ async def test_without_full_text_search(path: Path, monkeypatch: pytest.MonkeyPa
             assert "no full-text search" in found["note"]
             assert "note" not in await done(client, "search_nodes", query="xyzzy")
             assert not (await done(client, "graph_statistics"))["fullText"]
-            await done(client, "add_observations", observations=[{"entityName": "Go", "contents": ["has gophers"]}])
+            await done(
+                client,
+                "add_observations",
+                observations=[{"entityName": "Go", "contents": ["has gophers"]}],
+            )
             await done(client, "delete_entities", entityNames=["John_Smith"])
             assert await names(client, "gophers") == ["Go"]
-            assert await asyncio.to_thread(main, ["--graph", str(path), "forget", "--all"]) == 1  # for the index has it still
+            assert (
+                await asyncio.to_thread(main, ["--graph", str(path), "forget", "--all"]) == 1
+            )  # for the index has it still
             assert (await client.complete("memory://entity/{+name}", "name", "G")).values == ["Go"]
     async with Client(memory_server(path, QUICK)) as client:
         assert await names(client, "gophers") == ["Go"]
@@ -199,7 +233,11 @@ def test_an_old_index_is_made_anew(graph: Graph, path: Path) -> None:
     """A file that was made without one, or with one of another form, gets it when it is next used."""
     with graph.changing(NO_HURRY, "test") as change:
         change.add_entity("Ada", "person")
-    for change_ in ("UPDATE facts SET value = 'older'", "DELETE FROM facts", "DROP TABLE words; DELETE FROM facts"):
+    for change_ in (
+        "UPDATE facts SET value = 'older'",
+        "DELETE FROM facts",
+        "DROP TABLE words; DELETE FROM facts",
+    ):
         with sqlite3.connect(path) as db:
             db.executescript(change_)
         db.close()
@@ -228,7 +266,10 @@ def test_words_that_very_many_have(graph: Graph, monkeypatch: pytest.MonkeyPatch
         for number in range(1, 9):
             row = change.add_entity(f"e{number}", "t")
             change.add_observation(
-                row, f"e{number}", "common" + {2: " rare", 3: " rare rare rare", 5: " seldom"}.get(number, " words of no use")
+                row,
+                f"e{number}",
+                "common"
+                + {2: " rare", 3: " rare rare rare", 5: " seldom"}.get(number, " words of no use"),
             )
         change.add_observation(change.add_entity("common", "t"), "common", "x")
     with graph.reading(NO_HURRY) as db:
@@ -242,9 +283,17 @@ def test_words_that_very_many_have(graph: Graph, monkeypatch: pytest.MonkeyPatch
             seen: Any = Seen(db)
             found = searching.search(seen, query, None, 5, 100, NO_HURRY, indexed=True).ids
             assert found[: len(wanted)] == wanted, query
-            assert not [values for asked, values in seen.asked if "bm25" in asked and "common" in str(values)]
-            assert ('"comm" *',) not in [values for _, values in seen.asked]  # which common has as well
-        assert searching.search(db, "common xyzzy seldom", None, 5, 4, NO_HURRY, indexed=True).ids == [5, 9, 8, 7]
+            assert not [
+                values
+                for asked, values in seen.asked
+                if "bm25" in asked and "common" in str(values)
+            ]
+            assert ('"comm" *',) not in [
+                values for _, values in seen.asked
+            ]  # which common has as well
+        assert searching.search(
+            db, "common xyzzy seldom", None, 5, 4, NO_HURRY, indexed=True
+        ).ids == [5, 9, 8, 7]
 
 
 def test_the_index_is_used(graph: Graph) -> None:
@@ -260,6 +309,10 @@ def test_the_index_is_used(graph: Graph) -> None:
         for query, values in asked:
             plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {query}", values)]
             # FTS5 says by what it looks: M for words that match; 0 with nothing after the colon would be every row.
-            assert all("VIRTUAL TABLE INDEX" in step and "M" in step.rsplit(":")[-1] for step in plan if "VIRTUAL" in step), (query, plan)
+            assert all(
+                "VIRTUAL TABLE INDEX" in step and "M" in step.rsplit(":")[-1]
+                for step in plan
+                if "VIRTUAL" in step
+            ), (query, plan)
             whole = [step for step in plan if step.startswith("SCAN") and "(subquery" not in step]
             assert all("USING" in step or "VIRTUAL" in step for step in whole), (query, plan)

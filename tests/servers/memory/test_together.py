@@ -45,7 +45,10 @@ def look(path: Path) -> int:
     finally:
         graph.close()
     made = [one for one in found if one["type"] == "entity" and one["entityType"] == "made"]
-    assert all(one["observations"] == [f"part {part} of {one['name']}" for part in range(PARTS)] for one in made)
+    assert all(
+        one["observations"] == [f"part {part} of {one['name']}" for part in range(PARTS)]
+        for one in made
+    )
     return len(made)
 
 
@@ -79,10 +82,18 @@ def check(graph: Graph, answered: dict[str, set[str]], *, all_: bool) -> None:
     made = {name for name, one in entities.items() if one["entityType"] == "made"}
     assert len(set(relations)) == len(relations)
     assert len(set(notes)) == len(notes)
-    for there, tool in ((made, "create_entities"), (set(relations), "create_relations"), (set(notes), "add_observations")):
+    for there, tool in (
+        (made, "create_entities"),
+        (set(relations), "create_relations"),
+        (set(notes), "add_observations"),
+    ):
         assert answered[tool] <= there
         assert there == answered[tool] or not all_
-    wrong = {name.removeprefix("wrong-") for name, one in entities.items() if one["entityType"] == "wrong"}
+    wrong = {
+        name.removeprefix("wrong-")
+        for name, one in entities.items()
+        if one["entityType"] == "wrong"
+    }
     assert not wrong & answered["undo"]
     assert not (wrong and all_)
 
@@ -119,7 +130,9 @@ async def test_killed_processes_tear_nothing(shared: Graph) -> None:
         for life in range(3):
             worker = await started(shared.path, name, 1000 * life, 50)
             assert worker.stdout is not None
-            text = "".join([(await worker.stdout.readline()).decode() for _ in range(chance.randrange(1, 40))])
+            text = "".join(
+                [(await worker.stdout.readline()).decode() for _ in range(chance.randrange(1, 40))]
+            )
             worker.kill()
             said(text + (await worker.communicate())[0].decode(), answered)
 
@@ -139,16 +152,33 @@ async def test_an_import_that_is_killed(graph: Graph, tmp_path: Path) -> None:
         change.add_entity("before", "t")
     before = lines_in(graph)
     lines = [
-        msgspec.json.encode({"type": "entity", "name": f"e{number}", "entityType": "t", "observations": [f"{number} " + "x" * 2_000]})
+        msgspec.json.encode(
+            {
+                "type": "entity",
+                "name": f"e{number}",
+                "entityType": "t",
+                "observations": [f"{number} " + "x" * 2_000],
+            }
+        )
         for number in range(3_000)
     ]
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    command = [sys.executable, "-m", "interlock.servers.memory", "--graph", str(graph.path), "import", str(fifo)]
+    command = [
+        sys.executable,
+        "-m",
+        "interlock.servers.memory",
+        "--graph",
+        str(graph.path),
+        "import",
+        str(fifo),
+    ]
     importing = await asyncio.create_subprocess_exec(*command)
     feeding = await asyncio.to_thread(fifo.open, "wb", 0)
     for line in lines:
-        await asyncio.to_thread(feeding.write, line + b"\n")  # far more than a pipe holds: most of it was taken in
+        await asyncio.to_thread(
+            feeding.write, line + b"\n"
+        )  # far more than a pipe holds: most of it was taken in
     assert graph.path.with_name(f"{graph.path.name}-wal").stat().st_size > 1_000_000
     importing.kill()
     await importing.wait()
@@ -183,7 +213,9 @@ asyncio.run(main())
 
 async def test_a_disk_that_is_full(path: Path) -> None:
     """It is said, nothing is torn, reading goes on; and once there is room, writing does."""
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", FULL, str(path), stdout=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", FULL, str(path), stdout=asyncio.subprocess.PIPE
+    )
     said = (await process.communicate())[0].decode().splitlines()
     assert said[0].startswith("1 entity was created")
     assert said[1].startswith(f"True The memory {path} cannot be written: ")

@@ -20,12 +20,26 @@ async def main(path: str, name: str, start: int, count: int) -> None:
                 "entityType": "made",
                 "observations": [f"part {part} of {name}{number}" for part in range(PARTS)],
             }
-            wrong = {"name": f"wrong-{name}{number}", "entityType": "wrong", "observations": ["to be undone"]}
+            wrong = {
+                "name": f"wrong-{name}{number}",
+                "entityType": "wrong",
+                "observations": ["to be undone"],
+            }
             undone = None
             for tool, arguments in (
                 ("create_entities", {"entities": [one]}),
-                ("create_relations", {"relations": [{"from": f"{name}{number}", "to": "shared", "relationType": "adds_to"}]}),
-                ("add_observations", {"observations": [{"entityName": "shared", "contents": [f"{name}{number}"]}]}),
+                (
+                    "create_relations",
+                    {
+                        "relations": [
+                            {"from": f"{name}{number}", "to": "shared", "relationType": "adds_to"}
+                        ]
+                    },
+                ),
+                (
+                    "add_observations",
+                    {"observations": [{"entityName": "shared", "contents": [f"{name}{number}"]}]},
+                ),
                 ("create_entities", {"entities": [wrong]}),
                 ("undo", {}),
                 ("search_nodes", {"query": f"part {name}{number}", "limit": 3}),

@@ -41,8 +41,14 @@ class Browser:
         say: Say = to_stderr,
         seconds: float = 300.0,
     ) -> None:
-        self._redirect_uri = None if redirect_uri is None else checked(redirect_uri, what="a redirect URI")
-        self._host, self._port, self._path = host, port, path if path.startswith("/") else f"/{path}"
+        self._redirect_uri = (
+            None if redirect_uri is None else checked(redirect_uri, what="a redirect URI")
+        )
+        self._host, self._port, self._path = (
+            host,
+            port,
+            path if path.startswith("/") else f"/{path}",
+        )
         self._open, self._say, self._seconds = open or open_browser, say, seconds
         self._landing: Landing | None = None
         self._at = ""
@@ -107,18 +113,26 @@ class Browser:
     async def _listen_there(self, redirect_uri: str) -> str:
         """Listen at an address of this machine itself."""
         parts = urlsplit(redirect_uri)
-        return await self._listen_at(parts.hostname or "", parts.port or 80, parts.path, redirect_uri)
+        return await self._listen_at(
+            parts.hostname or "", parts.port or 80, parts.path, redirect_uri
+        )
 
-    async def _listen_at(self, host: str, port: int, path: str, redirect_uri: str | None = None) -> str:
+    async def _listen_at(
+        self, host: str, port: int, path: str, redirect_uri: str | None = None
+    ) -> str:
         landing = Landing(path or "/")
         try:
-            await landing.open(host, port, () if redirect_uri is None else (urlsplit(redirect_uri).netloc,))
+            await landing.open(
+                host, port, () if redirect_uri is None else (urlsplit(redirect_uri).netloc,)
+            )
         except BaseException:
             await landing.aclose()
             raise
         self._landing = landing
         name = f"[{host}]" if ":" in host else host
-        own = f"http://{name if is_loopback(f'http://{name}') else '127.0.0.1'}:{landing.port}{path}"
+        own = (
+            f"http://{name if is_loopback(f'http://{name}') else '127.0.0.1'}:{landing.port}{path}"
+        )
         self._at = own if redirect_uri is None else redirect_uri
         return self._at
 
@@ -141,7 +155,9 @@ class Browser:
                 opened = False
             if not opened:
                 with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-                    loop.call_soon_threadsafe(self._say, "No browser could be opened: please open the address yourself.")
+                    loop.call_soon_threadsafe(
+                        self._say, "No browser could be opened: please open the address yourself."
+                    )
 
         threading.Thread(target=work, name="interlock-browser", daemon=True).start()
 
@@ -151,11 +167,18 @@ def open_browser(url: str) -> bool:
 
     A process of its own does it, so that nothing that a browser says ends up in our output, nor an interrupt in the browser.
     """
-    plain = url.replace("%action", "%ACtion")  # the same address; `webbrowser` would take it for a mark of its own
+    plain = url.replace(
+        "%action", "%ACtion"
+    )  # the same address; `webbrowser` would take it for a mark of its own
     if getattr(sys, "frozen", False):  # a program without an interpreter beside it
         return webbrowser.open(plain)
     quiet = subprocess.DEVNULL
     done = subprocess.run(
-        [sys.executable, "-I", "-c", _OPEN, plain], stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True, check=False
+        [sys.executable, "-I", "-c", _OPEN, plain],
+        stdin=quiet,
+        stdout=quiet,
+        stderr=quiet,
+        start_new_session=True,
+        check=False,
     )
     return done.returncode == 0

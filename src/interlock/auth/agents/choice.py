@@ -37,7 +37,10 @@ def has_browser(environ: Mapping[str, str], platform: str) -> bool:
     """Whether whoever runs this program would see a browser that it opens."""
     if environ.get("BROWSER") or environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"):
         return True
-    if platform in ("win32", "darwin"):  # there is always one, but not for who has come over the network
+    if platform in (
+        "win32",
+        "darwin",
+    ):  # there is always one, but not for who has come over the network
         return not (environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"))
     return False
 

@@ -34,5 +34,8 @@ class Headless:
 
 def _nobody() -> Unauthorized:
     return Unauthorized(
-        "log-in", "a person has to log in, and this program has neither a browser nor a terminal", advice=_ADVICE, culprit="client"
+        "log-in",
+        "a person has to log in, and this program has neither a browser nor a terminal",
+        advice=_ADVICE,
+        culprit="client",
     )

@@ -52,9 +52,21 @@ _CLOSE = "You may close this window and go back to the program."
 ARRIVED = _page("200 OK", "The answer has arrived", f"The program goes on with it. {_CLOSE}")
 REFUSED = _page("200 OK", "The log-in was not completed", f"The program says more. {_CLOSE}")
 OVER = _page("200 OK", "This log-in is over", f"Its answer has arrived before. {_CLOSE}")
-ANOTHER = _page("400 Bad Request", "This answer is to another log-in", "The program still waits for its own. Please use the newest window.")
-NOTHING = _page("404 Not Found", "There is nothing here", "A program waits here for the answer to a log-in, and for nothing else.")
-TOO_LONG = _page("431 Request Header Fields Too Large", "This request is too long", "A program waits here for the answer to a log-in.")
+ANOTHER = _page(
+    "400 Bad Request",
+    "This answer is to another log-in",
+    "The program still waits for its own. Please use the newest window.",
+)
+NOTHING = _page(
+    "404 Not Found",
+    "There is nothing here",
+    "A program waits here for the answer to a log-in, and for nothing else.",
+)
+TOO_LONG = _page(
+    "431 Request Header Fields Too Large",
+    "This request is too long",
+    "A program waits here for the answer to a log-in.",
+)
 
 
 def query_of(head: bytes, path: str, hosts: Collection[str]) -> str | None:
@@ -67,7 +79,11 @@ def query_of(head: bytes, path: str, hosts: Collection[str]) -> str | None:
     request, headers = _REQUEST.fullmatch(first), [_HEADER.fullmatch(line) for line in lines]
     if request is None or None in headers:
         return None
-    named = [header[2].decode("latin-1").lower() for header in headers if header is not None and header[1].lower() == b"host"]
+    named = [
+        header[2].decode("latin-1").lower()
+        for header in headers
+        if header is not None and header[1].lower() == b"host"
+    ]
     if len(named) != 1 or named[0] not in hosts:
         return None
     target, _, query = request[1].decode("ascii").partition("?")
@@ -94,13 +110,21 @@ class Landing:
         """Listen; `names` are further values of Host under which this machine may be asked. Raises OSError."""
         is_name = host == "localhost" or host.endswith(".localhost")
         first = "127.0.0.1" if is_name else host
-        self._servers.append(await asyncio.start_server(self._welcome, first, port, limit=_LONGEST_HEAD))
+        self._servers.append(
+            await asyncio.start_server(self._welcome, first, port, limit=_LONGEST_HEAD)
+        )
         self.port = self._servers[0].sockets[0].getsockname()[1]
         if is_name:  # a browser may take it for either
             with contextlib.suppress(OSError):
-                self._servers.append(await asyncio.start_server(self._welcome, "::1", self.port, limit=_LONGEST_HEAD))
+                self._servers.append(
+                    await asyncio.start_server(self._welcome, "::1", self.port, limit=_LONGEST_HEAD)
+                )
         own = {"127.0.0.1", "localhost", "[::1]"}
-        self._hosts = {f"{name}:{self.port}" for name in own} | {name.lower() for name in names} | (own if self.port == 80 else set())
+        self._hosts = (
+            {f"{name}:{self.port}" for name in own}
+            | {name.lower() for name in names}
+            | (own if self.port == 80 else set())
+        )
 
     def expect(self, state: str | None) -> asyncio.Future[str]:
         """From now on wait for the answer with this state (any, where it is None); what is returned becomes its query string."""
@@ -149,7 +173,9 @@ class Landing:
         finally:
             writer.transport.abort()  # does nothing where it is closed
             if query is not None and self._arrival is not None and not self._arrival.done():
-                self._arrival.set_result(query)  # not before the page was sent, for the program may end now
+                self._arrival.set_result(
+                    query
+                )  # not before the page was sent, for the program may end now
 
     def _judge(self, query: str | None) -> tuple[str | None, bytes]:
         """The query where it is what was waited for, and the page that the browser gets."""

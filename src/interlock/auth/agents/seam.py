@@ -84,7 +84,9 @@ def belongs(query: str, state: str | None) -> bool:
 def code_words(step: ShowCode) -> list[str]:
     """What the person is told of a code for another device; nothing of it can steer a terminal. Raises Unauthorized."""
     code = "".join(c if c.isprintable() else "?" for c in step.user_code[:64])
-    words = [f"To log in, visit {visitable(step.verification_uri)} on any device, and enter the code {code}"]
+    words = [
+        f"To log in, visit {visitable(step.verification_uri)} on any device, and enter the code {code}"
+    ]
     if step.complete is not None:
         words.append(f"or visit {visitable(step.complete)} and compare the code.")
     minutes = max(1, round(step.seconds / 60))

@@ -34,14 +34,18 @@ class Terminal:
         show: Say | None = None,
         seconds: float = 300.0,
     ) -> None:
-        self._redirect_uri = None if redirect_uri is None else checked(redirect_uri, what="a redirect URI")
+        self._redirect_uri = (
+            None if redirect_uri is None else checked(redirect_uri, what="a redirect URI")
+        )
         self._stdin, self._say, self._show, self._seconds = stdin, say, show or _to_screen, seconds
 
     async def listen(self, preferred: Sequence[str]) -> str:
         """See Agent: nobody has to listen."""
         if self._redirect_uri is not None:
             return self._redirect_uri
-        known = next((uri for uri in preferred if uri.startswith("http://") and is_loopback(uri)), None)
+        known = next(
+            (uri for uri in preferred if uri.startswith("http://") and is_loopback(uri)), None
+        )
         return known or f"http://127.0.0.1:{_quiet_port()}/callback"
 
     async def visit(self, url: str, redirect_uri: str) -> str:
@@ -55,9 +59,13 @@ class Terminal:
             async with asyncio.timeout(self._seconds):
                 return await self._pasted(state_of(url))
         except TimeoutError:
-            raise t.TimedOut(f"Nobody logged in within {self._seconds:g} seconds: nothing was pasted at the terminal. Try again.") from None
+            raise t.TimedOut(
+                f"Nobody logged in within {self._seconds:g} seconds: nothing was pasted at the terminal. Try again."
+            ) from None
         except EOFError:
-            raise Denied("log-in", "the input ended before anything was pasted", culprit="person") from None
+            raise Denied(
+                "log-in", "the input ended before anything was pasted", culprit="person"
+            ) from None
 
     async def show_code(self, step: ShowCode) -> None:
         """See Agent."""
@@ -76,11 +84,17 @@ class Terminal:
             if not text:
                 continue
             if not is_answer(query) and "://" not in text and not {"&", "?"} & set(text):
-                return urlencode({"code": text, **({} if state is None else {"state": state})})  # the person says whose it is
+                return urlencode(
+                    {"code": text, **({} if state is None else {"state": state})}
+                )  # the person says whose it is
             if not is_answer(query):
-                self._say("There is no code in that. Paste the whole address at which the browser ended:")
+                self._say(
+                    "There is no code in that. Paste the whole address at which the browser ended:"
+                )
             elif not belongs(query, state):
-                self._say("That is the answer to another log-in. Visit the address above, and paste where the browser ends:")
+                self._say(
+                    "That is the answer to another log-in. Visit the address above, and paste where the browser ends:"
+                )
             else:
                 return query
 
@@ -90,7 +104,10 @@ class Terminal:
             return given.fileno()
         except (AttributeError, OSError, ValueError):
             raise Unauthorized(
-                "log-in", "there is no terminal to paste at", advice="Run this where there is one, or with a browser.", culprit="client"
+                "log-in",
+                "there is no terminal to paste at",
+                advice="Run this where there is one, or with a browser.",
+                culprit="client",
             ) from None
 
 

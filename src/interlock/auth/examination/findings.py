@@ -60,20 +60,48 @@ class Report:
         """Something is so, or otherwise."""
         self._add("info", words, document)
 
-    def remark(self, words: str, *, culprit: Culprit, document: str = "", expected: str = "", advice: str = "") -> None:
+    def remark(
+        self,
+        words: str,
+        *,
+        culprit: Culprit,
+        document: str = "",
+        expected: str = "",
+        advice: str = "",
+    ) -> None:
         """Something could be better."""
         self._add("remark", words, document, expected, advice, culprit)
 
-    def wrong_that(self, words: str, *, culprit: Culprit, document: str = "", expected: str = "", advice: str = "") -> None:
+    def wrong_that(
+        self,
+        words: str,
+        *,
+        culprit: Culprit,
+        document: str = "",
+        expected: str = "",
+        advice: str = "",
+    ) -> None:
         """Something keeps clients out, or is not safe."""
         self._add("remark" if self.lenient else "wrong", words, document, expected, advice, culprit)
 
     def failed(self, bad: Unauthorized) -> None:
         """What a procedure of a log-in would have ended with."""
-        self.wrong_that(bad.what, culprit=bad.culprit, document=bad.document, expected=bad.expected, advice=bad.advice)
+        self.wrong_that(
+            bad.what,
+            culprit=bad.culprit,
+            document=bad.document,
+            expected=bad.expected,
+            advice=bad.advice,
+        )
 
     def _add(
-        self, level: Level, words: str, document: str = "", expected: str = "", advice: str = "", culprit: Culprit | None = None
+        self,
+        level: Level,
+        words: str,
+        document: str = "",
+        expected: str = "",
+        advice: str = "",
+        culprit: Culprit | None = None,
     ) -> None:
         finding = Finding(
             part=shown(self.part),
@@ -127,14 +155,21 @@ def outcome(got: Got | str) -> str:
     return str(got.status)
 
 
-def loosely(data: dict[str, Any], kind: type[D], report: Report, *, culprit: Culprit, document: str) -> D:
+def loosely(
+    data: dict[str, Any], kind: type[D], report: Report, *, culprit: Culprit, document: str
+) -> D:
     """A document as a type; members that do not fit are reported and left out, required ones become empty text."""
     known: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
         if field.encode_name not in data:
             if field.required:
                 known[field.name] = ""
-                report.wrong_that(f"`{field.encode_name}` is missing", culprit=culprit, document=document, expected="it has to be there")
+                report.wrong_that(
+                    f"`{field.encode_name}` is missing",
+                    culprit=culprit,
+                    document=document,
+                    expected="it has to be there",
+                )
             continue
         try:
             known[field.name] = msgspec.convert(data[field.encode_name], field.type)

@@ -29,11 +29,19 @@ class Who(Struct, frozen=True, kw_only=True):
     dpop: bool = False
 
 
-def issuer_metadata(issuer: str, legacy: bool, report: Report) -> Procedure[tuple[ServerMetadata, str] | None]:
+def issuer_metadata(
+    issuer: str, legacy: bool, report: Report
+) -> Procedure[tuple[ServerMetadata, str] | None]:
     """Find and judge what an authorization server says of itself, and where; None where it says nothing."""
     report.part = f"The authorization server {issuer}"
     try:
-        usable(issuer, what="the authorization server", step="discovery", document="authorization_servers", culprit="server")
+        usable(
+            issuer,
+            what="the authorization server",
+            step="discovery",
+            document="authorization_servers",
+            culprit="server",
+        )
     except Unauthorized as bad:
         report.failed(bad)
         return None
@@ -89,14 +97,29 @@ def _judge_endpoints(metadata: ServerMetadata, place: str, report: Report) -> No
     for name in ("registration_endpoint", "device_authorization_endpoint", "revocation_endpoint"):
         if getattr(metadata, name) is not None:
             _judge_endpoint(getattr(metadata, name), name, place, report, quiet=True)
-    if metadata.response_types_supported is not None and "code" not in metadata.response_types_supported:
-        report.wrong_that("it gives no codes", document=place, culprit=_BY, expected='"code" in `response_types_supported`')
+    if (
+        metadata.response_types_supported is not None
+        and "code" not in metadata.response_types_supported
+    ):
+        report.wrong_that(
+            "it gives no codes",
+            document=place,
+            culprit=_BY,
+            expected='"code" in `response_types_supported`',
+        )
     grants = metadata.grant_types_supported
     if grants is not None and CODE not in grants:
-        report.wrong_that(f"it does not do {CODE}", document=place, culprit=_BY, expected=f'"{CODE}" in `grant_types_supported`')
+        report.wrong_that(
+            f"it does not do {CODE}",
+            document=place,
+            culprit=_BY,
+            expected=f'"{CODE}" in `grant_types_supported`',
+        )
 
 
-def _judge_endpoint(url: str | None, name: str, place: str, report: Report, *, quiet: bool = False) -> None:
+def _judge_endpoint(
+    url: str | None, name: str, place: str, report: Report, *, quiet: bool = False
+) -> None:
     try:
         usable(url, what=name, step="discovery", document=place)
     except Unauthorized as bad:
@@ -148,13 +171,18 @@ def prospects(site: Site, challenge: Challenge | None, who: Who, report: Report)
 
 
 def _judge_registration(metadata: ServerMetadata, who: Who, place: str, report: Report) -> None:
-    by_document, by_itself = metadata.client_id_metadata_document_supported is True, metadata.registration_endpoint is not None
+    by_document, by_itself = (
+        metadata.client_id_metadata_document_supported is True,
+        metadata.registration_endpoint is not None,
+    )
     if who.client_id is not None:
         report.ok(f"the client is registered, as {who.client_id}")
     elif by_document and who.document is not None:
         report.ok(f"the client is known by its own document, {who.document}")
     elif by_itself:
-        report.ok("it registers clients by itself (RFC 7591); not tried, for that would leave a client behind")
+        report.ok(
+            "it registers clients by itself (RFC 7591); not tried, for that would leave a client behind"
+        )
     elif by_document:
         report.wrong_that(
             "it knows clients only by documents of their own, and none was given", culprit="client", document=place,
@@ -206,7 +234,10 @@ def _judge_binding(site: Site, who: Who, report: Report) -> None:
     weak = [name for name in algorithms or () if name == "none" or name.startswith("HS")]
     if weak:
         report.wrong_that(
-            f"it takes proofs by {', '.join(weak)}", culprit=_BY, document=site.document, expected="only algorithms with a key pair"
+            f"it takes proofs by {', '.join(weak)}",
+            culprit=_BY,
+            document=site.document,
+            expected="only algorithms with a key pair",
         )
     if needs and not algorithms:
         report.wrong_that(
@@ -214,7 +245,10 @@ def _judge_binding(site: Site, who: Who, report: Report) -> None:
             document=site.document, expected="`dpop_signing_alg_values_supported`",
         )  # fmt: skip
     elif algorithms:
-        report.ok(f"it binds tokens to a key (DPoP, {', '.join(algorithms)})" + (": log in with --dpop" if needs and not who.dpop else ""))
+        report.ok(
+            f"it binds tokens to a key (DPoP, {', '.join(algorithms)})"
+            + (": log in with --dpop" if needs and not who.dpop else "")
+        )
     else:
         report.info("it does not bind tokens to a key (DPoP)")
 

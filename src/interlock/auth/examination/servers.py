@@ -7,7 +7,16 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from ... import types as t
-from ..oauth.addresses import canonical, identifies, is_loopback, is_protected, metadata_places, origin, resource_places, usable
+from ..oauth.addresses import (
+    canonical,
+    identifies,
+    is_loopback,
+    is_protected,
+    metadata_places,
+    origin,
+    resource_places,
+    usable,
+)
 from ..oauth.challenges import Challenge, find, write_challenge
 from ..oauth.documents import ProtectedResource
 from ..oauth.failures import Unauthorized
@@ -71,7 +80,12 @@ def _judge_status(url: str, answer: Knock, report: Report) -> None:
             advice="Is this the address of the MCP endpoint, path and all?",
         )  # fmt: skip
     else:
-        report.wrong_that(f"{asked}: {status}", document=url, culprit="server", expected="401, or what was asked for")
+        report.wrong_that(
+            f"{asked}: {status}",
+            document=url,
+            culprit="server",
+            expected="401, or what was asked for",
+        )
 
 
 def _judge_challenges(url: str, answer: Knock, report: Report) -> None:
@@ -102,7 +116,9 @@ def _judge_challenges(url: str, answer: Knock, report: Report) -> None:
         report.info(f"it needs the scopes {' '.join(challenge.scopes) or '(none)'}")
     if "offline_access" in (challenge.scopes or ()):
         report.remark(
-            "it asks for offline_access", culprit="server", expected="only scopes of its own: whether to stay is the client's choice"
+            "it asks for offline_access",
+            culprit="server",
+            expected="only scopes of its own: whether to stay is the client's choice",
         )
 
 
@@ -127,10 +143,16 @@ def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection 
         if data is not None:
             report.ok(f"found at {place}", place)
             if answer.open:
-                report.remark("it says so, and yet lets anybody in", culprit="server", expected="401 without a token, or no such document")
+                report.remark(
+                    "it says so, and yet lets anybody in",
+                    culprit="server",
+                    expected="401 without a token, or no such document",
+                )
             protected = loosely(data, ProtectedResource, report, culprit="server", document=place)
             _judge_document(url, protected, place, data, report)
-            return Protection(protected=protected, issuers=tuple(dict.fromkeys(protected.authorization_servers)))
+            return Protection(
+                protected=protected, issuers=tuple(dict.fromkeys(protected.authorization_servers))
+            )
         silent = silent or is_named or isinstance(got, str) or got.status >= 500
         if is_named:
             report.remark(
@@ -139,7 +161,10 @@ def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection 
             )  # fmt: skip
         elif isinstance(got, Got) and got.status == 200:
             report.remark(
-                f"nothing at {place}: {outcome(got)}", document=place, culprit="server", expected="a JSON object (RFC 9728), or 404"
+                f"nothing at {place}: {outcome(got)}",
+                document=place,
+                culprit="server",
+                expected="a JSON object (RFC 9728), or 404",
             )
         else:
             report.info(f"nothing at {place}: {outcome(got)}", place)
@@ -148,14 +173,22 @@ def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection 
 
 def _may_be_asked(place: str, report: Report) -> bool:
     try:
-        usable(place, what="resource_metadata", step="discovery", document="WWW-Authenticate", culprit="server")
+        usable(
+            place,
+            what="resource_metadata",
+            step="discovery",
+            document="WWW-Authenticate",
+            culprit="server",
+        )
     except Unauthorized as bad:
         report.failed(bad)
         return False
     return True
 
 
-def _without_words(url: str, answer: Knock, silent: bool, report: Report) -> Procedure[Protection | None]:
+def _without_words(
+    url: str, answer: Knock, silent: bool, report: Report
+) -> Procedure[Protection | None]:
     """What is left to who finds no such document: nothing to log in for, or the way of 2025-03-26."""
     place = resource_places(url)[0]
     if answer.open:
@@ -170,7 +203,9 @@ def _without_words(url: str, answer: Knock, silent: bool, report: Report) -> Pro
         )  # fmt: skip
         return Protection(protected=None, issuers=(base,), legacy=True)
     if not silent:
-        report.info(f"nothing at {older} either, where servers of 2025-03-26 have it: {outcome(got)}", older)
+        report.info(
+            f"nothing at {older} either, where servers of 2025-03-26 have it: {outcome(got)}", older
+        )
     report.wrong_that(
         "the server does not say who vouches for its users", document=place, culprit="server",
         expected='200 with {"resource": "' + canonical(url) + '", "authorization_servers": ["https://..."]} (RFC 9728)',
@@ -178,10 +213,15 @@ def _without_words(url: str, answer: Knock, silent: bool, report: Report) -> Pro
     return None
 
 
-def _judge_document(url: str, protected: ProtectedResource, place: str, data: dict[str, object], report: Report) -> None:
+def _judge_document(
+    url: str, protected: ProtectedResource, place: str, data: dict[str, object], report: Report
+) -> None:
     resource = protected.resource
     if resource and identifies(resource, url):
-        report.ok(f"it is about {resource}" + ("" if canonical(resource) == canonical(url) else ", beneath which this address is"))
+        report.ok(
+            f"it is about {resource}"
+            + ("" if canonical(resource) == canonical(url) else ", beneath which this address is")
+        )
     elif resource:
         report.wrong_that(
             f"the document is about {resource}", document=place, culprit="server", expected=f"a `resource` that is {canonical(url)}",
@@ -191,14 +231,28 @@ def _judge_document(url: str, protected: ProtectedResource, place: str, data: di
         report.ok(f"it trusts {', '.join(protected.authorization_servers)}")
     elif "authorization_servers" not in data or data["authorization_servers"] == []:
         report.wrong_that(
-            "it names no authorization server", document=place, culprit="server", expected="at least one in `authorization_servers`"
+            "it names no authorization server",
+            document=place,
+            culprit="server",
+            expected="at least one in `authorization_servers`",
         )
-    if protected.bearer_methods_supported is not None and "header" not in protected.bearer_methods_supported:
-        report.remark("it does not take tokens in the header", culprit="server", expected='"header" in `bearer_methods_supported`')
+    if (
+        protected.bearer_methods_supported is not None
+        and "header" not in protected.bearer_methods_supported
+    ):
+        report.remark(
+            "it does not take tokens in the header",
+            culprit="server",
+            expected='"header" in `bearer_methods_supported`',
+        )
     if protected.scopes_supported is not None:
         report.info(f"its scopes are {' '.join(protected.scopes_supported) or '(none)'}")
     if "offline_access" in (protected.scopes_supported or ()):
-        report.remark("`scopes_supported` has offline_access", culprit="server", expected="only scopes of its own")
+        report.remark(
+            "`scopes_supported` has offline_access",
+            culprit="server",
+            expected="only scopes of its own",
+        )
     if protected.dpop_bound_access_tokens_required:
         report.info("it takes only tokens that are bound to a key (DPoP)")
 

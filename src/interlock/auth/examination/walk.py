@@ -15,7 +15,14 @@ from .servers import protection, stranger
 _MOST_ISSUERS = 5
 
 
-def examine(url: str, report: Report, *, who: Who | None = None, issuer: str | None = None, known: Sequence[str] = ()) -> Procedure[None]:
+def examine(
+    url: str,
+    report: Report,
+    *,
+    who: Who | None = None,
+    issuer: str | None = None,
+    known: Sequence[str] = (),
+) -> Procedure[None]:
     """Look at everything that a log-in to the server at a URL would look at, and log nobody in.
 
     Findings go to `report`. `who` is what the client would be, `issuer` the only authorization server that will do, `known` those
@@ -39,6 +46,12 @@ def examine(url: str, report: Report, *, who: Who | None = None, issuer: str | N
         metadata = yield from issuer_metadata(other, found.legacy, report)
         if metadata is not None and not report.lenient:
             resource = found.protected.resource if found.protected is not None else canonical(url)
-            site = Site(resource=resource, metadata=metadata[0], document=metadata[1], protected=found.protected, legacy=found.legacy)
+            site = Site(
+                resource=resource,
+                metadata=metadata[0],
+                document=metadata[1],
+                protected=found.protected,
+                legacy=found.legacy,
+            )
             prospects(site, find(answer.challenges, "bearer", "dpop"), who, report)
     report.lenient = False

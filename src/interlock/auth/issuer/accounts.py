@@ -63,13 +63,17 @@ class Accounts:
     Every method raises StoreError where the file cannot be used.
     """
 
-    def __init__(self, path: str | Path, *, cost: Cost | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: str | Path, *, cost: Cost | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
         from argon2 import PasswordHasher  # optional extra `issuer`
 
         cost = cost or Cost()
         self.path = Path(path)
         self._clock = clock
-        self._hasher = PasswordHasher(time_cost=cost.passes, memory_cost=cost.memory, parallelism=cost.lanes)
+        self._hasher = PasswordHasher(
+            time_cost=cost.passes, memory_cost=cost.memory, parallelism=cost.lanes
+        )
         self._nobody: str | None = None  # what a name that nobody has is compared with
         self._hashing: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
@@ -81,7 +85,10 @@ class Accounts:
 
         def insert(db: sqlite3.Connection) -> None:
             try:
-                db.execute("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?)", (known, made.subject, made.display, secret, now, now))
+                db.execute(
+                    "INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?)",
+                    (known, made.subject, made.display, secret, now, now),
+                )
             except sqlite3.IntegrityError:
                 raise BadAccount(f"there is an account {known} already") from None
 
@@ -90,7 +97,11 @@ class Accounts:
 
     async def remove(self, name: str) -> bool:
         """Remove an account, and with it whatever it is logged in to; whether there was one."""
-        return await self._do(lambda db: db.execute("DELETE FROM accounts WHERE name = ?", (canonical(name),)).rowcount > 0)
+        return await self._do(
+            lambda db: (
+                db.execute("DELETE FROM accounts WHERE name = ?", (canonical(name),)).rowcount > 0
+            )
+        )
 
     async def passwd(self, name: str, password: str) -> None:
         """Give an account another password, which ends its log-ins. Raises BadAccount where there is none, and for a poor password."""
@@ -106,7 +117,9 @@ class Accounts:
 
     async def find(self, subject: str) -> Account | None:
         """The account whose tokens say `subject`; None where it is gone."""
-        row = await self._do(lambda db: db.execute(f"{_SELECT} WHERE subject = ?", (subject,)).fetchone())
+        row = await self._do(
+            lambda db: db.execute(f"{_SELECT} WHERE subject = ?", (subject,)).fetchone()
+        )
         return Account(*row[:5]) if row else None
 
     async def check(self, name: str, password: str) -> Account | None:
@@ -115,13 +128,20 @@ class Accounts:
             known, given = canonical(name), _normal(password)
         except BadAccount:
             known, given = "", _normal(password)
-        row = await self._do(lambda db: db.execute(f"{_SELECT} WHERE name = ?", (known,)).fetchone())
+        row = await self._do(
+            lambda db: db.execute(f"{_SELECT} WHERE name = ?", (known,)).fetchone()
+        )
         right = await self._verify(row[5] if row else await self._decoy(), given[:LONGEST])
         if not right or row is None or len(given) > LONGEST:
             return None
         if self._hasher.check_needs_rehash(row[5]):  # made at another cost
             secret = await self._hash(given)
-            await self._do(lambda db: db.execute("UPDATE accounts SET secret = ? WHERE name = ? AND secret = ?", (secret, known, row[5])))
+            await self._do(
+                lambda db: db.execute(
+                    "UPDATE accounts SET secret = ? WHERE name = ? AND secret = ?",
+                    (secret, known, row[5]),
+                )
+            )
         return Account(*row[:5])
 
     async def _decoy(self) -> str:
@@ -161,7 +181,9 @@ class Accounts:
         """A connection for one piece of work, all of it or nothing: log-ins are rare, and hashing takes a hundred times as long."""
         try:
             # Made by us and not by SQLite, so that nobody else may read it; the files beside it take over its mode.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+            os.close(
+                os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            )
             with contextlib.closing(sqlite3.connect(self.path, timeout=_PATIENCE)) as db, db:
                 db.execute(_SCHEMA)
                 yield db

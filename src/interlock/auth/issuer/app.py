@@ -49,7 +49,9 @@ _PREFLIGHT = (
 )
 _KEPT = ("cache-control", "public, max-age=300")
 # What is answered without a page where the client wants none (OpenID Connect Core 1.0, 3.1.2.6).
-_UNASKED = frozenset({"login_required", "consent_required", "interaction_required", "account_selection_required"})
+_UNASKED = frozenset(
+    {"login_required", "consent_required", "interaction_required", "account_selection_required"}
+)
 _Route = Callable[[Asked], Awaitable[Reply]]
 
 
@@ -112,13 +114,18 @@ class Issuer:
         self._own_vault = isinstance(vault, str)
         self.vault: Vault = open_vault(vault) if isinstance(vault, str) else vault
         self._own_fetch = fetch is None
-        self._fetch: Fetch = fetch if fetch is not None else PublicFetch(loopback=self.settings.is_loopback)
+        self._fetch: Fetch = (
+            fetch if fetch is not None else PublicFetch(loopback=self.settings.is_loopback)
+        )
         self._build(clients, trusted)
 
     def _build(self, clients: Sequence[Client], trusted: Sequence[TrustedIssuer]) -> None:
         """Put the parts together."""
         settings, vault = self.settings, self.vault
-        self._papers, self._keys = Papers(self._fetch, settings.clock), ClientKeys(self._fetch, settings.clock)
+        self._papers, self._keys = (
+            Papers(self._fetch, settings.clock),
+            ClientKeys(self._fetch, settings.clock),
+        )
         self._clients = Clients(settings, vault, self._papers, clients)
         self._authentication = Authentication(settings, vault, self._clients, self._keys)
         self._authorization = Authorization(settings, vault, self._clients)
@@ -126,7 +133,9 @@ class Issuer:
         self._devices = Devices(settings, vault, self._clients)
         self._grants = Grants(settings, vault)
         self._keyring = Keyring(settings, vault)
-        self._trust = Trust(settings, vault, None if self._own_fetch else self._fetch, trusted)  # whom we trust may be inside
+        self._trust = Trust(
+            settings, vault, None if self._own_fetch else self._fetch, trusted
+        )  # whom we trust may be inside
         mint = Mint(settings, vault, self._keyring)
         self._standing = Standing(mint, self._grants, self._stands)
         self._tokens = Tokens(
@@ -158,7 +167,9 @@ class Issuer:
     async def answer(self, asked: Asked) -> Reply:
         """The answer to any request."""
         if self.settings.is_loopback and not _is_here(asked.headers.get("host")):
-            return plain(403, "This server is for this machine: call it by localhost or 127.0.0.1.")  # SEC-01: no name is rebound to it
+            return plain(
+                403, "This server is for this machine: call it by localhost or 127.0.0.1."
+            )  # SEC-01: no name is rebound to it
         routes = self._open.get(asked.path)
         if routes is not None:
             return await self._program(asked, routes)
@@ -209,7 +220,9 @@ class Issuer:
         if pending is None:
             return self._over()
         code = await self._grants.code(pending, person, _among(scopes, pending))
-        return redirect(Place(pending.redirect_uri, pending.state).answer(self.settings.url, {"code": code}))
+        return redirect(
+            Place(pending.redirect_uri, pending.state).answer(self.settings.url, {"code": code})
+        )
 
     async def deny(self, id: str, error: str = "access_denied", words: str = "") -> Reply:
         """The person says no, or cannot be asked; once. The browser goes back with the error."""
@@ -234,7 +247,9 @@ class Issuer:
             return Reply(204, _PREFLIGHT)
         route = routes.get("GET" if asked.method == "HEAD" else asked.method)
         if route is None:
-            return plain(405, f"{', '.join(routes)}.", [("allow", ", ".join([*routes, "OPTIONS"])), *_OPEN])
+            return plain(
+                405, f"{', '.join(routes)}.", [("allow", ", ".join([*routes, "OPTIONS"])), *_OPEN]
+            )
         try:
             return (await route(asked)).adding(*_OPEN)
         except BadForm as bad:
@@ -259,7 +274,9 @@ class Issuer:
     async def _begin_device(self, asked: Asked) -> Reply:
         form = asked.form
         client = await self._authentication.client(asked, form)
-        return await self._devices.answer(client, form.get("scope"), form.get("resource"), asked.address)
+        return await self._devices.answer(
+            client, form.get("scope"), form.get("resource"), asked.address
+        )
 
     async def _authorize(self, asked: Asked) -> Reply:
         """Judge the request, and have the person asked."""
@@ -283,11 +300,14 @@ class Issuer:
         onward = self._back(redirect_uri, state, why)
         if is_trusted(client, redirect_uri):
             return redirect(onward)
-        return self.people.misfortune("The request is not right", f"{why.error}: {why.words or 'nobody was asked'}.", onward)
+        return self.people.misfortune(
+            "The request is not right", f"{why.error}: {why.words or 'nobody was asked'}.", onward
+        )
 
     def _over(self) -> Reply:
         return self.people.misfortune(
-            "This is over", "The request was answered already, or took too long. Begin again where you came from."
+            "This is over",
+            "The request was answered already, or took too long. Begin again where you came from.",
         )
 
     async def _stands(self, person: Person) -> bool:

@@ -36,7 +36,9 @@ class _Shown(Struct, frozen=True):
 class Authentication:
     """Tells which client sends a request."""
 
-    def __init__(self, settings: Settings, vault: Vault, clients: Clients, keys: ClientKeys) -> None:
+    def __init__(
+        self, settings: Settings, vault: Vault, clients: Clients, keys: ClientKeys
+    ) -> None:
         self._settings, self._clients, self._keys = settings, clients, keys
         self._seen = Marks(vault, "assertion", settings.clock)
 
@@ -54,7 +56,9 @@ class Authentication:
             if shown.assertion is None:
                 raise unproven("this client authenticates with private_key_jwt")
             await self._verify(client, shown.assertion)
-        elif not any(hmac.compare_digest(digest(secret), client.secret or "") for secret in shown.secrets):
+        elif not any(
+            hmac.compare_digest(digest(secret), client.secret or "") for secret in shown.secrets
+        ):
             raise unproven("the secret of the client is missing or wrong")
         return client
 
@@ -72,7 +76,9 @@ class Authentication:
             raise unproven("the client assertion is for somebody else: aud must be this issuer")
         jti = claims.get("jti")
         if not isinstance(jti, str) or not jti or claims["exp"] > now + _LONGEST_LIFE:
-            raise unproven(f"the client assertion needs a jti, and an end within {_LONGEST_LIFE:g} seconds")
+            raise unproven(
+                f"the client assertion needs a jti, and an end within {_LONGEST_LIFE:g} seconds"
+            )
         if not await self._seen.first(client.id, jti, until=claims["exp"] + 60):
             raise unproven("the client assertion was used before")
 
@@ -86,7 +92,11 @@ def meant_for(audience: object, *us: str) -> bool:
 def _shown(asked: Asked, form: Mapping[str, str]) -> _Shown:
     """What the request shows, in one way only (RFC 6749, 2.3). Raises Refusal."""
     header, id = asked.headers.get("authorization"), form.get("client_id")
-    ways = [header is not None, "client_secret" in form, "client_assertion" in form or "client_assertion_type" in form]
+    ways = [
+        header is not None,
+        "client_secret" in form,
+        "client_assertion" in form or "client_assertion_type" in form,
+    ]
     if sum(ways) > 1:
         raise Refusal("invalid_request", "a client authenticates in one way at a time")
     if header is not None:
@@ -97,7 +107,10 @@ def _shown(asked: Asked, form: Mapping[str, str]) -> _Shown:
     if ways[2]:
         assertion = form.get("client_assertion")
         if form.get("client_assertion_type") != ASSERTION or assertion is None:
-            raise Refusal("invalid_request", f"a client assertion comes with client_assertion_type={ASSERTION}")
+            raise Refusal(
+                "invalid_request",
+                f"a client assertion comes with client_assertion_type={ASSERTION}",
+            )
         try:
             subject = peek(assertion)[1].get("sub")
         except BadSignature as bad:
@@ -118,4 +131,6 @@ def _basic(header: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     name, colon, secret = pair.partition(":")
     if scheme.lower() != "basic" or not colon:
         raise unproven("the Authorization header is not Basic with a client id and a secret")
-    return (unquote_plus(name), name), tuple(text for text in (unquote_plus(secret), secret) if text)
+    return (unquote_plus(name), name), tuple(
+        text for text in (unquote_plus(secret), secret) if text
+    )

@@ -95,17 +95,29 @@ class Authorization:
         return await self._shelf.take(id)
 
     def _read(self, client: Client, uri: str, told: Mapping[str, str]) -> Pending:
-        for name, error in (("request", "request_not_supported"), ("request_uri", "request_uri_not_supported")):
+        for name, error in (
+            ("request", "request_not_supported"),
+            ("request_uri", "request_uri_not_supported"),
+        ):
             if name in told:
                 raise Refusal(error, f"the parameter {name} is not taken here")
         if told.get("response_type") != "code":
-            raise Refusal("unsupported_response_type" if "response_type" in told else "invalid_request", "response_type must be code")
+            raise Refusal(
+                "unsupported_response_type" if "response_type" in told else "invalid_request",
+                "response_type must be code",
+            )
         if CODE not in client.grants:
             raise Refusal("unauthorized_client", "this client may not ask for a code")
         if told.get("response_mode", "query") != "query":
             raise Refusal("invalid_request", "the only response_mode is query")
-        if not _CHALLENGE.fullmatch(told.get("code_challenge", "")) or told.get("code_challenge_method") != "S256":
-            raise Refusal("invalid_request", "PKCE is required: a code_challenge, and code_challenge_method=S256")
+        if (
+            not _CHALLENGE.fullmatch(told.get("code_challenge", ""))
+            or told.get("code_challenge_method") != "S256"
+        ):
+            raise Refusal(
+                "invalid_request",
+                "PKCE is required: a code_challenge, and code_challenge_method=S256",
+            )
         thumbprint = told.get("dpop_jkt")
         if thumbprint is not None and not _THUMBPRINT.fullmatch(thumbprint):
             raise Refusal("invalid_request", "dpop_jkt is no thumbprint")
@@ -131,5 +143,7 @@ def _redirect_uri(client: Client, asked: str | None) -> str:
             raise Astray("The program that sent you here did not say where to send you back to.")
         return client.redirect_uris[0]
     if not redirects.matches(client.redirect_uris, asked):
-        raise Astray("The program that sent you here wants you back at an address (redirect_uri) that it has not registered.")
+        raise Astray(
+            "The program that sent you here wants you back at an address (redirect_uri) that it has not registered."
+        )
     return asked

@@ -62,7 +62,9 @@ class Browser:
     def meant(self, reference: str) -> str | None:
         """The word that was referred to; None where this browser was given no such thing."""
         word, _, mac = reference.rpartition("~")
-        return word if hmac.compare_digest(mac.encode(), self._mac("refer", word).encode()) else None
+        return (
+            word if hmac.compare_digest(mac.encode(), self._mac("refer", word).encode()) else None
+        )
 
     def token(self, action: str, at: str) -> str:
         """What a form for `action` carries, and nobody else can know."""
@@ -73,7 +75,9 @@ class Browser:
         sent = asked.headers.get("origin")
         if sent is not None and sent.lower() != origin(self._url):
             return False
-        return hmac.compare_digest(form.get("token", "").encode(), self.token(action, form.get("at", "")).encode())
+        return hmac.compare_digest(
+            form.get("token", "").encode(), self.token(action, form.get("at", "")).encode()
+        )
 
     async def session(self, vault: Vault) -> Session | None:
         """Who is logged in; None for nobody."""
@@ -96,7 +100,9 @@ class Browser:
         return digest(self.value)
 
     def _mac(self, purpose: str, word: str) -> str:
-        digest = hmac.digest(self.value.encode(), f"{purpose}\n{word}".encode("utf-8", "surrogatepass"), "sha256")
+        digest = hmac.digest(
+            self.value.encode(), f"{purpose}\n{word}".encode("utf-8", "surrogatepass"), "sha256"
+        )
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 

@@ -33,16 +33,27 @@ class ClientKeys:
         if client.jwks_uri is None:
             raise BadSignature("there are no keys to know it by")
         try:
-            return await self._at(client.jwks_uri).claims(token, self._clock(), algorithms=ASYMMETRIC, types=types)
+            return await self._at(client.jwks_uri).claims(
+                token, self._clock(), algorithms=ASYMMETRIC, types=types
+            )
         except Unverifiable:
             raise away("the keys of the client cannot be had now") from None
 
     def _at(self, url: str) -> Keys:
         """The keys at an address; the ones that were not asked for longest make room."""
         if (known := self._kept.get(url)) is None:
-            known = self._kept[url] = Keys(url, jwks_uri=url, fetch=self._fetch, fresh=_FRESH, limit=_LONGEST, room=self._has_room)
+            known = self._kept[url] = Keys(
+                url,
+                jwks_uri=url,
+                fetch=self._fetch,
+                fresh=_FRESH,
+                limit=_LONGEST,
+                room=self._has_room,
+            )
             while len(self._kept) > _KEPT:
-                del self._kept[next(each for each, keys in self._kept.items() if not keys.is_asking)]
+                del self._kept[
+                    next(each for each, keys in self._kept.items() if not keys.is_asking)
+                ]
         self._kept.move_to_end(url)
         return known
 

@@ -32,13 +32,17 @@ _GRANTS = (CODE, REFRESH, DEVICE)  # those that a person decides about: nobody l
 class Clients:
     """Finds clients by their id."""
 
-    def __init__(self, settings: Settings, vault: Vault, papers: Papers, configured: Iterable[Client]) -> None:
+    def __init__(
+        self, settings: Settings, vault: Vault, papers: Papers, configured: Iterable[Client]
+    ) -> None:
         self._settings, self._papers = settings, papers
         self._configured = {client.id: _digested(client) for client in configured}
         for client in self._configured.values():
             for uri in client.redirect_uris:
                 if wrong := redirects.problem(uri, (*settings.schemes, *_private_scheme(uri))):
-                    raise ValueError(f"the redirect URI {uri!r} of the client {client.id!r} cannot be: {wrong}")
+                    raise ValueError(
+                        f"the redirect URI {uri!r} of the client {client.id!r} cannot be: {wrong}"
+                    )
         self.shelf = Shelf(vault, "client", Client, settings.clock, MOST_REGISTERED)
         self._rush = Rush("document", settings.clock)
 
@@ -55,7 +59,10 @@ class Clients:
         if client is None and self._settings.cimd and id.startswith("https:"):
             client = await self._from_document(id, address)
         if client is None:
-            raise Refusal("invalid_client", "there is no such client here: it was never registered, or its registration has ended")
+            raise Refusal(
+                "invalid_client",
+                "there is no such client here: it was never registered, or its registration has ended",
+            )
         return client
 
     async def keep(self, client: Client) -> None:
@@ -71,43 +78,68 @@ class Clients:
         if wrong := document_problem(url):
             raise Refusal("invalid_client", f"the client_id names no document: {wrong}")
         if not self._papers.has(url) and self._rush.is_over(address):
-            raise Refusal("invalid_client", "too many documents of clients were asked for from here; try again in a minute")
+            raise Refusal(
+                "invalid_client",
+                "too many documents of clients were asked for from here; try again in a minute",
+            )
         try:
             body = await self._papers.get(url, _LONGEST_DOCUMENT)
         except NoPaper as bad:
-            raise Refusal("invalid_client", f"the document of the client cannot be read: {bad}") from None
+            raise Refusal(
+                "invalid_client", f"the document of the client cannot be read: {bad}"
+            ) from None
         try:
             fields: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
             metadata = msgspec.convert(fields, ClientMetadata)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise Refusal("invalid_client", "the document of the client is not client metadata in JSON") from None
+            raise Refusal(
+                "invalid_client", "the document of the client is not client metadata in JSON"
+            ) from None
         if metadata.client_id != url:
-            raise Refusal("invalid_client", "the client_id in the document is not the address of the document")
+            raise Refusal(
+                "invalid_client", "the client_id in the document is not the address of the document"
+            )
         if not metadata.client_name or not metadata.redirect_uris:
-            raise Refusal("invalid_client", "the document of the client lacks client_name or redirect_uris")
+            raise Refusal(
+                "invalid_client", "the document of the client lacks client_name or redirect_uris"
+            )
         if "client_secret" in fields:
-            raise Refusal("invalid_client", "the document of the client shows a secret to everybody")
+            raise Refusal(
+                "invalid_client", "the document of the client shows a secret to everybody"
+            )
         method = metadata.token_endpoint_auth_method or "none"
         if method not in ("none", "private_key_jwt"):
-            raise Refusal("invalid_client", "a client with a document has no secret: it authenticates with private_key_jwt, or not at all")
+            raise Refusal(
+                "invalid_client",
+                "a client with a document has no secret: it authenticates with private_key_jwt, or not at all",
+            )
         return described(metadata, self._settings, id=url, method=method, source="document")
 
 
-def described(metadata: ClientMetadata, settings: Settings, *, id: str, method: str, source: str) -> Client:
+def described(
+    metadata: ClientMetadata, settings: Settings, *, id: str, method: str, source: str
+) -> Client:
     """A client as it describes itself. Raises Refusal, with the codes of registration (RFC 7591, 3.2.2)."""
     if len(metadata.redirect_uris) > _MOST_REDIRECTS:
-        raise Refusal("invalid_redirect_uri", f"there are more than {_MOST_REDIRECTS} redirect URIs")
+        raise Refusal(
+            "invalid_redirect_uri", f"there are more than {_MOST_REDIRECTS} redirect URIs"
+        )
     for uri in metadata.redirect_uris:
         if wrong := redirects.problem(uri, settings.schemes):
             raise Refusal("invalid_redirect_uri", f"{uri[:200]} cannot be a redirect URI: {wrong}")
     grants = tuple(grant for grant in metadata.grant_types or (CODE, REFRESH) if grant in _GRANTS)
     if not grants:
         raise Refusal(
-            "invalid_client_metadata", f"none of the grant_types can be had by who registers itself; there are: {', '.join(_GRANTS)}"
+            "invalid_client_metadata",
+            f"none of the grant_types can be had by who registers itself; there are: {', '.join(_GRANTS)}",
         )
     if CODE in grants and not metadata.redirect_uris:
         raise Refusal("invalid_redirect_uri", "there must be at least one redirect URI")
-    if metadata.response_types is not None and CODE in grants and "code" not in metadata.response_types:
+    if (
+        metadata.response_types is not None
+        and CODE in grants
+        and "code" not in metadata.response_types
+    ):
         raise Refusal("invalid_client_metadata", "there is only the response_type code")
     if method == "private_key_jwt":
         _check_keys(metadata)
@@ -137,7 +169,9 @@ def _check_keys(metadata: ClientMetadata) -> None:
         if metadata.jwks is not None and not len(KeySet.read(metadata.jwks)):
             raise ValueError
     except ValueError:
-        raise Refusal("invalid_client_metadata", "there is no public key in jwks that could be used") from None
+        raise Refusal(
+            "invalid_client_metadata", "there is no public key in jwks that could be used"
+        ) from None
 
 
 def document_problem(url: str) -> str:
@@ -169,7 +203,9 @@ def _link(url: str | None) -> str | None:
 def _digested(client: Client) -> Client:
     """A configured client as it is kept in memory."""
     if client.method not in METHODS:
-        raise ValueError(f"the client {client.id!r} authenticates by {client.method!r}, and there are: {', '.join(METHODS)}")
+        raise ValueError(
+            f"the client {client.id!r} authenticates by {client.method!r}, and there are: {', '.join(METHODS)}"
+        )
     if client.method.startswith("client_secret") and not client.secret:
         raise ValueError(f"the client {client.id!r} has no secret")
     if client.method == "private_key_jwt" and client.jwks is None and client.jwks_uri is None:

@@ -31,7 +31,9 @@ def may_remember(pending: Pending) -> bool:
     if pending.is_device:
         return False
     back = pending.redirect_uri
-    return pending.client.source == "configured" or (back.startswith("https:") and not is_loopback(back))
+    return pending.client.source == "configured" or (
+        back.startswith("https:") and not is_loopback(back)
+    )
 
 
 async def remember(vault: Vault, subject: str, pending: Pending, now: float) -> None:
@@ -49,7 +51,9 @@ async def covers(vault: Vault, subject: str, pending: Pending) -> bool:
     if not may_remember(pending) or "consent" in pending.prompt.split():
         return False
     key = _key(subject, pending)
-    return await vault.get(_KIND, key) is not None and set(pending.scopes) <= await _allowed(vault, key)
+    return await vault.get(_KIND, key) is not None and set(pending.scopes) <= await _allowed(
+        vault, key
+    )
 
 
 async def _allowed(vault: Vault, key: str) -> set[str]:

@@ -57,7 +57,9 @@ class Devices:
         self._rush = Rush("device", settings.clock)
         self._codes = Shelf(vault, "usercode", _Named, settings.clock)
 
-    async def answer(self, client: Client, scope: str | None, resource: str | None, address: str) -> Reply:
+    async def answer(
+        self, client: Client, scope: str | None, resource: str | None, address: str
+    ) -> Reply:
         """Begin: the two codes (RFC 8628, 3.2). Raises Refusal."""
         if DEVICE not in client.grants:
             raise Refusal("unauthorized_client", "this client may not use the device grant")
@@ -68,7 +70,9 @@ class Devices:
         secret = self._settings.random(32)
         until = self._settings.now() + self._settings.pending_seconds
         shown = await self._user_code(digest(secret), until)
-        device = _Device(client=client.id, user_code=shown, until=until, scopes=scopes, resource=target)
+        device = _Device(
+            client=client.id, user_code=shown, until=until, scopes=scopes, resource=target
+        )
         await self._shelf.put(digest(secret), device, until + _GRACE)
         place = self._settings.endpoint("device")
         return json(
@@ -85,7 +89,11 @@ class Devices:
     async def find(self, user_code: str) -> Pending | None:
         """The request behind a code that a person has typed, in any case and with or without the dash."""
         typed = "".join(c for c in user_code.upper() if c in _LETTERS)
-        named = await self._codes.get(digest(typed)) if len(typed) == 8 and len(user_code) < 40 else None
+        named = (
+            await self._codes.get(digest(typed))
+            if len(typed) == 8 and len(user_code) < 40
+            else None
+        )
         return None if named is None else await self.get(f"{MARK}{named.key}")
 
     async def get(self, id: str) -> Pending | None:
@@ -98,7 +106,14 @@ class Devices:
         except Refusal:
             return None
         until, scopes, code = device.until, device.scopes, device.user_code
-        return Pending(id=id, client=client, until=until, scopes=scopes, resource=device.resource, user_code=code)
+        return Pending(
+            id=id,
+            client=client,
+            until=until,
+            scopes=scopes,
+            resource=device.resource,
+            user_code=code,
+        )
 
     async def decide(self, id: str, agreed: Agreed | None) -> bool:
         """What the person said: what is granted, or None for nothing; whether it was the first word about it."""
@@ -110,7 +125,9 @@ class Devices:
             if agreed is None:
                 told = replace(device, decided="denied")
             else:
-                told = replace(device, decided="granted", person=agreed.person, scopes=agreed.scopes)
+                told = replace(
+                    device, decided="granted", person=agreed.person, scopes=agreed.scopes
+                )
             if await self._shelf.swap(key, device, told, device.until + _GRACE):
                 await self._codes.remove(digest(device.user_code.replace("-", "")))
                 return True
@@ -124,7 +141,9 @@ class Devices:
         if now >= device.until:
             raise Refusal("expired_token", "the time of the device_code is over: begin again")
         if not device.decided:
-            early = device.polled and now < device.polled + device.interval - 0.5  # half a second for networks
+            early = (
+                device.polled and now < device.polled + device.interval - 0.5
+            )  # half a second for networks
             polled = replace(device, polled=now, interval=device.interval + (5.0 if early else 0.0))
             await self._shelf.swap(key, device, polled, device.until + _GRACE)
             if early:

@@ -75,7 +75,14 @@ class Grants:
         await self._shelf.put(digest(name), grant, grant.begun + self._settings.code_seconds)
         return f"{name}.{secret}"
 
-    async def redeem(self, code: str, client: Client, redirect_uri: str | None, verifier: str | None, thumbprint: str | None) -> Held:
+    async def redeem(
+        self,
+        code: str,
+        client: Client,
+        redirect_uri: str | None,
+        verifier: str | None,
+        thumbprint: str | None,
+    ) -> Held:
         """Turn a code into a grant in use. Raises Refusal; a code that came to the wrong hands is of no use to anybody after."""
         sid, secret = _read(code, _UNKNOWN_CODE)
         grant = await self._shelf.get(sid)
@@ -86,13 +93,30 @@ class Grants:
             await self.end(sid)
             raise wrong or spent(_UNKNOWN_CODE)
         bound = grant.thumbprint or thumbprint
-        return await self._use(code, grant, replace(grant, redeemed=True, thumbprint=bound), client, _UNKNOWN_CODE)
+        return await self._use(
+            code, grant, replace(grant, redeemed=True, thumbprint=bound), client, _UNKNOWN_CODE
+        )
 
-    async def begin(self, client: Client, person: Person, scopes: tuple[str, ...], resource: str, thumbprint: str | None) -> Held:
+    async def begin(
+        self,
+        client: Client,
+        person: Person,
+        scopes: tuple[str, ...],
+        resource: str,
+        thumbprint: str | None,
+    ) -> Held:
         """A grant that needs no code: that of a device."""
         name, secret = self._secrets()
         now = self._settings.now()
-        grant = Grant(client=client.id, person=person, scopes=scopes, resource=resource, thumbprint=thumbprint, begun=now, redeemed=True)
+        grant = Grant(
+            client=client.id,
+            person=person,
+            scopes=scopes,
+            resource=resource,
+            thumbprint=thumbprint,
+            begun=now,
+            redeemed=True,
+        )
         refreshing = REFRESH in client.grants
         if refreshing:
             grant = replace(grant, refresh=digest(secret))
@@ -141,7 +165,9 @@ class Grants:
 
     def _end(self, grant: Grant) -> float:
         """When a grant ends unless it is used: as long as its longest token lives."""
-        seconds = self._settings.refresh_seconds if grant.refresh else self._settings.access_seconds + 60
+        seconds = (
+            self._settings.refresh_seconds if grant.refresh else self._settings.access_seconds + 60
+        )
         return min(self._settings.now() + seconds, grant.begun + self._settings.session_seconds)
 
 
@@ -153,7 +179,13 @@ def _read(text: str, words: str) -> tuple[str, str]:
     return digest(found[1]), found[2]
 
 
-def _misfit(grant: Grant, client: Client, redirect_uri: str | None, verifier: str | None, thumbprint: str | None) -> Refusal | None:
+def _misfit(
+    grant: Grant,
+    client: Client,
+    redirect_uri: str | None,
+    verifier: str | None,
+    thumbprint: str | None,
+) -> Refusal | None:
     """Why a code is not for who brings it."""
     if grant.client != client.id:
         return spent("the code was given to another client")

@@ -24,7 +24,10 @@ class Own(Jwt):
     """
 
     def __init__(
-        self, url: str, answer: Callable[[Asked], Awaitable[Reply]], holds: Callable[[str], Awaitable[Mapping[str, Any] | None]]
+        self,
+        url: str,
+        answer: Callable[[Asked], Awaitable[Reply]],
+        holds: Callable[[str], Awaitable[Mapping[str, Any] | None]],
     ) -> None:
         super().__init__(url, fetch=InHouse(url, answer), seconds=_BELIEVED)
         self._holds = holds
@@ -35,7 +38,9 @@ class Own(Jwt):
         try:
             holds = await self._holds(token) is not None
         except (Refusal, StoreError):
-            raise Unverifiable("It cannot be found out now whether this token still holds.") from None
+            raise Unverifiable(
+                "It cannot be found out now whether this token still holds."
+            ) from None
         if not holds:
             raise BadToken("it was withdrawn, or what was granted has ended")
         return verified
@@ -53,7 +58,9 @@ class InHouse:
         if parts[:2] != self._origin:
             raise t.Unreachable(f"{request.url} is not of this issuer.")
         headers = {name.lower(): value for name, value in request.headers}
-        asked = Asked(request.method, parts.path, parts.query, {**headers, "host": parts.netloc}, request.body)
+        asked = Asked(
+            request.method, parts.path, parts.query, {**headers, "host": parts.netloc}, request.body
+        )
         return Whole(await self._answer(asked))
 
     async def aclose(self) -> None:

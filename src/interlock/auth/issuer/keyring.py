@@ -64,11 +64,15 @@ class Keyring:
     async def _key(self, span: int) -> SigningKey:
         kept = await self._kept(span)
         if kept is None:
-            made = await asyncio.to_thread(SigningKey.generate, self._settings.algorithm)  # RSA takes a while
+            made = await asyncio.to_thread(
+                SigningKey.generate, self._settings.algorithm
+            )  # RSA takes a while
             await self._shelf.add(self._name(span), _Kept(made.private()), self._end(span))
             kept = await self._kept(span)  # ours, or that of who was faster
         if kept is None:
-            raise RuntimeError("the vault does not keep the signing key: its clock and that of the issuer must be the same")
+            raise RuntimeError(
+                "the vault does not keep the signing key: its clock and that of the issuer must be the same"
+            )
         return kept
 
     async def _kept(self, span: int) -> SigningKey | None:

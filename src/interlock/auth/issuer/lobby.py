@@ -20,7 +20,9 @@ from .web import Asked, BadForm, Reply, page, redirect
 if TYPE_CHECKING:
     from .app import Issuer
 
-Answer = Literal["once", "always", "before"]  # that a person has given now, that shall be remembered, or that is remembered
+Answer = Literal[
+    "once", "always", "before"
+]  # that a person has given now, that shall be remembered, or that is remembered
 
 _GONE = "This request has ended, or was made in another browser. Go back to the program that you came from and start again there."
 _STRANGE = "This form was not sent from the page that we gave you. Go back and try again."
@@ -56,7 +58,9 @@ class Visit(Struct, frozen=True):
 
     def form(self, path: str, at: str) -> pages.Form:
         """A form for one of our pages."""
-        return pages.Form(action=f"{self.issuer.settings.path}{path}", at=at, token=self.browser.token(path, at))
+        return pages.Form(
+            action=f"{self.issuer.settings.path}{path}", at=at, token=self.browser.token(path, at)
+        )
 
     def renewed(self, browser: Browser) -> Visit:
         """The same with the browser under another name."""
@@ -91,7 +95,9 @@ class Lobby(ABC):
         """Have somebody log in first, and then go on with what `word` refers to; None where consent comes first."""
 
     @abstractmethod
-    async def _agreed(self, visit: Visit, pending: Pending, session: Session | None, answer: Answer) -> Reply:
+    async def _agreed(
+        self, visit: Visit, pending: Pending, session: Session | None, answer: Answer
+    ) -> Reply:
         """The person has agreed, now or before."""
 
     def _told(self, told: pages.Consent) -> pages.Consent:
@@ -109,12 +115,20 @@ class Lobby(ABC):
         self._name(issuer)
         visit = Visit(issuer, asked, Browser.of(issuer.settings.url, asked), "/authorize")
         prompts = pending.prompt.split()
-        session = None if "login" in prompts or "select_account" in prompts else await self._logged_in(visit)
-        remembered = session is not None and await consents.covers(visit.vault, session.subject, pending)
+        session = (
+            None
+            if "login" in prompts or "select_account" in prompts
+            else await self._logged_in(visit)
+        )
+        remembered = session is not None and await consents.covers(
+            visit.vault, session.subject, pending
+        )
         if remembered:
             return await self._agreed(visit, pending, session, "before")
         if "none" in prompts:  # OpenID Connect Core, 3.1.2.6: no page may be shown
-            return await issuer.deny(pending.id, "login_required" if session is None else "consent_required")
+            return await issuer.deny(
+                pending.id, "login_required" if session is None else "consent_required"
+            )
         word = f"p{pending.id}"
         if session is None and (reply := await self._let_in(visit, word)) is not None:
             return reply
@@ -126,32 +140,47 @@ class Lobby(ABC):
         root = issuer.settings.path
         if not asked.path.startswith(f"{root}/"):
             return None
-        visit = Visit(issuer, asked, Browser.of(issuer.settings.url, asked), asked.path[len(root) :])
+        visit = Visit(
+            issuer, asked, Browser.of(issuer.settings.url, asked), asked.path[len(root) :]
+        )
         try:
             return await self._route(visit)
         except Refused as refused:
             return refused.reply
         except BadForm as bad:
-            return self._sorry("That cannot be read", f"What the browser sent cannot be read: {bad}.")
+            return self._sorry(
+                "That cannot be read", f"What the browser sent cannot be read: {bad}."
+            )
         except Throttled as throttled:
             words = f"There were too many tries. Wait {_span(throttled.seconds)} and try again."
-            return self._sorry("Wait a little", words, status=429).adding(("retry-after", str(int(throttled.seconds) + 1)))
+            return self._sorry("Wait a little", words, status=429).adding(
+                ("retry-after", str(int(throttled.seconds) + 1))
+            )
 
     def misfortune(self, title: str, words: str, onward: str | None = None) -> Reply:
         """A page for an error that may not be redirected."""
-        return self._show(pages.message(title, words, brand=self._brand, bad=True, onward=onward), status=400)
+        return self._show(
+            pages.message(title, words, brand=self._brand, bad=True, onward=onward), status=400
+        )
 
     def done(self, pending: Pending, granted: bool) -> Reply:
         """The last page for a device."""
         words = (
-            "You can close this page and go back to your device." if granted else "The device was not connected. You can close this page."
+            "You can close this page and go back to your device."
+            if granted
+            else "The device was not connected. You can close this page."
         )
         return self._show(pages.message("Done" if granted else "Denied", words, brand=self._brand))
 
     # -- the pages -----------------------------------------------------------------------------------------------------
 
     async def _route(self, visit: Visit) -> Reply | None:
-        own = {"/consent": self._consent, "/device": self._device, "/logout": self._logout, **self._others()}
+        own = {
+            "/consent": self._consent,
+            "/device": self._device,
+            "/logout": self._logout,
+            **self._others(),
+        }
         page = own.get(visit.path)
         if page is not None and visit.asked.method not in ("GET", "POST"):
             return self._sorry("That cannot be done", "This page takes GET and POST.", status=405)
@@ -169,23 +198,40 @@ class Lobby(ABC):
             return reply
         if not posted:
             if session is not None and await consents.covers(visit.vault, session.subject, pending):
-                return self._onward(visit, pending, await self._agreed(visit, pending, session, "before"))
+                return self._onward(
+                    visit, pending, await self._agreed(visit, pending, session, "before")
+                )
             return self._ask(visit, pending, session, word)
         if fields.get("answer") != "yes":
-            return self._onward(visit, pending, await visit.issuer.deny(pending.id, "access_denied", "The person said no."))
+            return self._onward(
+                visit,
+                pending,
+                await visit.issuer.deny(pending.id, "access_denied", "The person said no."),
+            )
         return self._onward(
-            visit, pending, await self._agreed(visit, pending, session, "always" if fields.get("remember") == "yes" else "once")
+            visit,
+            pending,
+            await self._agreed(
+                visit, pending, session, "always" if fields.get("remember") == "yes" else "once"
+            ),
         )
 
     def _ask(self, visit: Visit, pending: Pending, session: Session | None, word: str) -> Reply:
         at = visit.browser.refer(word)
         client, meanings = pending.client, visit.issuer.settings.scopes
-        known = {"configured": "registered", "registered": "itself", "document": "document"}[client.source]
+        known = {"configured": "registered", "registered": "itself", "document": "document"}[
+            client.source
+        ]
         told = pages.Consent(
             form=visit.form("/consent", at),
-            asker=pages.Asker(name=client.name or client.host or client.id, host=client.host or None, known=known),
+            asker=pages.Asker(
+                name=client.name or client.host or client.id, host=client.host or None, known=known
+            ),
             redirect=pending.redirect_uri or None,
-            scopes=[(scope, meanings.get(scope, "") or _MEANINGS.get(scope, "")) for scope in pending.scopes],
+            scopes=[
+                (scope, meanings.get(scope, "") or _MEANINGS.get(scope, ""))
+                for scope in pending.scopes
+            ],
             resources=[pending.resource] if pending.resource else [],
             person=None if session is None else session.name or session.subject,
             user_code=pending.user_code or None,
@@ -198,9 +244,14 @@ class Lobby(ABC):
         """The page for the code of a device. It is typed, or at least looked at: a link alone connects nothing (RFC 8628, 5.4)."""
         if visit.asked.method != "POST":
             user_code = visit.asked.parameters.get("user_code", "")[:40]
-            if await self._logged_in(visit) is None and (reply := await self._let_in(visit, f"d{user_code}")) is not None:
+            if (
+                await self._logged_in(visit) is None
+                and (reply := await self._let_in(visit, f"d{user_code}")) is not None
+            ):
                 return reply
-            return self._show(pages.code(visit.form("/device", ""), brand=self._brand, user_code=user_code), visit)
+            return self._show(
+                pages.code(visit.form("/device", ""), brand=self._brand, user_code=user_code), visit
+            )
         form = visit.asked.form
         self._must_be_ours(visit, form)
         claimed = codes(visit.asked.address)
@@ -208,14 +259,22 @@ class Lobby(ABC):
         pending = await visit.issuer.device(form.get("user_code", ""))
         if pending is None:
             words = "There is no device with this code, or it has ended. Look at the device again."
-            return self._show(pages.code(visit.form("/device", ""), brand=self._brand, words=words), visit, status=404)
+            return self._show(
+                pages.code(visit.form("/device", ""), brand=self._brand, words=words),
+                visit,
+                status=404,
+            )
         await visit.throttle.release(*claimed)
         return visit.to("/consent", at=visit.browser.refer(f"p{pending.id}"))
 
     async def _logout(self, visit: Visit) -> Reply:
         """Log out, and on to what the person was asked, as whoever logs in next."""
         if visit.asked.method != "POST":
-            raise Refused(self._sorry("That cannot be done", "Logging out takes a click on our own page.", status=405))
+            raise Refused(
+                self._sorry(
+                    "That cannot be done", "Logging out takes a click on our own page.", status=405
+                )
+            )
         form = visit.asked.form
         self._must_be_ours(visit, form)
         word = visit.browser.meant(form.get("at", ""))
@@ -225,7 +284,9 @@ class Lobby(ABC):
             return reply
         if word:
             return left.to("/consent", at=left.browser.refer(word))
-        return self._show(pages.message("Logged out", "You can close this page.", brand=self._brand), left)
+        return self._show(
+            pages.message("Logged out", "You can close this page.", brand=self._brand), left
+        )
 
     # -- what they share -----------------------------------------------------------------------------------------------
 
@@ -252,7 +313,11 @@ class Lobby(ABC):
             return reply
         kept = tuple(pair for pair in reply.headers if pair[0].lower() == "set-cookie")
         to = urlsplit(url).hostname or pending.client.name or "the program"
-        name = pending.client.name or pending.client.host or to if url.startswith(pending.redirect_uri or "\0") else to
+        name = (
+            pending.client.name or pending.client.host or to
+            if url.startswith(pending.redirect_uri or "\0")
+            else to
+        )
         words = "If nothing happens, click on the button. Then you can close this page."
         return self._show(pages.onward(url, brand=self._brand, to=name, words=words)).adding(*kept)
 
@@ -260,7 +325,9 @@ class Lobby(ABC):
         return self._show(pages.message(title, words, brand=self._brand, bad=True), status=status)
 
     def _show(self, html: str, visit: Visit | None = None, *, status: int = 200) -> Reply:
-        return page(html, status, policy=POLICY, headers=[visit.browser.header] if visit is not None else [])
+        return page(
+            html, status, policy=POLICY, headers=[visit.browser.header] if visit is not None else []
+        )
 
 
 _MEANINGS = {

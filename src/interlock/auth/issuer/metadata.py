@@ -17,7 +17,9 @@ _OAUTH, _OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openi
 
 def places(settings: Settings) -> frozenset[str]:
     """The paths of the document: behind the host, as both standards have it today, and behind the whole address, as one of them had."""
-    return frozenset({f"{_OAUTH}{settings.path}", f"{_OPENID}{settings.path}", f"{settings.path}{_OPENID}"})
+    return frozenset(
+        {f"{_OAUTH}{settings.path}", f"{_OPENID}{settings.path}", f"{settings.path}{_OPENID}"}
+    )
 
 
 def document(settings: Settings, trust: Trust) -> dict[str, Any]:
@@ -35,9 +37,18 @@ def document(settings: Settings, trust: Trust) -> dict[str, Any]:
         scopes_supported=[*settings.scopes, *([] if OFFLINE in settings.scopes else [OFFLINE])],
         response_types_supported=["code"],
         response_modes_supported=["query"],
-        grant_types_supported=[CODE, REFRESH, CREDENTIALS, DEVICE, EXCHANGE, *([BEARER] if trust else [])],
+        grant_types_supported=[
+            CODE,
+            REFRESH,
+            CREDENTIALS,
+            DEVICE,
+            EXCHANGE,
+            *([BEARER] if trust else []),
+        ],
         subject_types_supported=["public"],
-        id_token_signing_alg_values_supported=[settings.algorithm],  # OpenID Connect wants it said, though none are given here
+        id_token_signing_alg_values_supported=[
+            settings.algorithm
+        ],  # OpenID Connect wants it said, though none are given here
         code_challenge_methods_supported=["S256"],
         token_endpoint_auth_methods_supported=list(METHODS),
         token_endpoint_auth_signing_alg_values_supported=list(ASYMMETRIC),

@@ -67,7 +67,9 @@ class Mint:
         self._settings, self._keyring = settings, keyring
         self._ended = Marks(vault, "ended", settings.clock)
 
-    async def answer(self, order: Minted, *, refresh: str | None = None, issued_type: str | None = None) -> Reply:
+    async def answer(
+        self, order: Minted, *, refresh: str | None = None, issued_type: str | None = None
+    ) -> Reply:
         """The answer of the token endpoint with a new access token (RFC 6749, 5.1)."""
         token, seconds = await self._token(order)
         said: dict[str, Any] = {
@@ -88,7 +90,9 @@ class Mint:
         seconds = int(self._settings.access_seconds)
         if order.until is not None:
             seconds = min(seconds, int(order.until) - now)
-        claims: dict[str, Any] = {name: value for name, value in order.claims.items() if name not in _OURS}
+        claims: dict[str, Any] = {
+            name: value for name, value in order.claims.items() if name not in _OURS
+        }
         claims |= {
             "iss": self._settings.url,
             "aud": order.resource,

@@ -31,7 +31,9 @@ class Nobody:
 
     def misfortune(self, title: str, words: str, onward: str | None = None) -> Reply:
         """A page that says what is wrong."""
-        return page(f"<!doctype html><title>{html.escape(title)}</title><p>{html.escape(words)}</p>", 400)
+        return page(
+            f"<!doctype html><title>{html.escape(title)}</title><p>{html.escape(words)}</p>", 400
+        )
 
     def done(self, pending: Pending, granted: bool) -> Reply:
         """The last page of what never begins."""

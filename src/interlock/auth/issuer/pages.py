@@ -16,7 +16,9 @@ from .style import CSS
 _LONGEST_NAME, _LONGEST_WORDS, _LONGEST_ADDRESS = 80, 400, 300
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NOWHERE = ("javascript", "data", "vbscript", "file", "blob", "about")
-_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))  # categories of characters that hide, or turn the writing round
+_UNSEEN = frozenset(
+    ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+)  # categories of characters that hide, or turn the writing round
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -53,7 +55,10 @@ class Consent(Struct, frozen=True, kw_only=True):
 
 def plain(text: str, longest: int = _LONGEST_WORDS) -> str:
     """A stranger's words in one line that shows what it says, escaped: nothing invisible, nothing that turns the writing round."""
-    seen = "".join(" " if c.isspace() else "" if unicodedata.category(c) in _UNSEEN else c for c in text[: longest * 4])
+    seen = "".join(
+        " " if c.isspace() else "" if unicodedata.category(c) in _UNSEEN else c
+        for c in text[: longest * 4]
+    )
     seen = " ".join(seen.split())
     return escape(seen if len(seen) <= longest else seen[: longest - 1] + "…")
 
@@ -67,11 +72,17 @@ def address(url: str) -> str:
     except ValueError:
         host = ""
     before, found, after = cut.partition(host) if host else (cut, "", "")
-    shown = f"{plain(before, 400)}<b>{plain(found, 400)}</b>{plain(after, 400)}" if found else plain(cut, 400)
+    shown = (
+        f"{plain(before, 400)}<b>{plain(found, 400)}</b>{plain(after, 400)}"
+        if found
+        else plain(cut, 400)
+    )
     return f"<code>{shown}</code>"
 
 
-def login(form: Form, *, brand: str, asker: str | None = None, name: str = "", words: str = "") -> str:
+def login(
+    form: Form, *, brand: str, asker: str | None = None, name: str = "", words: str = ""
+) -> str:
     """The log-in page; `words` say what was wrong the last time."""
     lead = f"<p class=quiet>to go on to <b>{plain(asker, _LONGEST_NAME)}</b></p>" if asker else ""
     at_name, at_password = ("", " autofocus") if name else (" autofocus", "")
@@ -95,14 +106,20 @@ def consent(told: Consent, *, brand: str) -> str:
     name = plain(told.asker.name, _LONGEST_NAME) or "A program without a name"
     parts = [f"<h1>Allow {name} to act for you?</h1>", _who_asks(told.asker), _person(told)]
     if told.user_code is not None:
-        parts.append(f"<h2>The code on the device</h2><code class=code>{plain(told.user_code, 40)}</code>")
+        parts.append(
+            f"<h2>The code on the device</h2><code class=code>{plain(told.user_code, 40)}</code>"
+        )
     parts += [_scopes(told.scopes), _resources(told.resources)]
     if told.redirect is not None:
         parts.append(f"<h2>The answer goes to</h2><p>{address(told.redirect)}</p>")
     if told.upstream is not None:
         parts.append(_upstream(told.upstream, told.upstream_scopes))
     parts.append(_care(warnings(told)))
-    remember = "<label class=tick><input type=checkbox name=remember value=yes> Do not ask again for this</label>" if told.remember else ""
+    remember = (
+        "<label class=tick><input type=checkbox name=remember value=yes> Do not ask again for this</label>"
+        if told.remember
+        else ""
+    )
     yes = f"Go on to {plain(told.upstream, 40)}" if told.upstream else "Allow"
     parts.append(
         f"""<form method=post action="{escape(told.form.action)}">{_hidden(told.form)}{remember}
@@ -118,13 +135,19 @@ def warnings(told: Consent) -> list[str]:
     if told.asker.known == "itself":
         found.append("This program has registered itself: nobody has checked its name.")
     if told.user_code is not None:
-        found.append("Only allow this if you have started it yourself, and the device in front of you shows this code.")
+        found.append(
+            "Only allow this if you have started it yourself, and the device in front of you shows this code."
+        )
     elif told.redirect is not None and told.asker.known != "registered":
         if is_loopback(told.redirect):
-            found.append("The answer goes to this computer, where any program can call itself by that name.")
+            found.append(
+                "The answer goes to this computer, where any program can call itself by that name."
+            )
             found.append("Only allow this if you have just started it yourself.")
         elif not told.redirect.startswith(("https:", "http:")):
-            found.append("The answer goes to an app on this device. Only allow this if you have just started it yourself.")
+            found.append(
+                "The answer goes to an app on this device. Only allow this if you have just started it yourself."
+            )
     return found
 
 
@@ -172,9 +195,13 @@ def onward(url: str, *, brand: str, to: str, words: str = "") -> str:
     )
 
 
-def message(title: str, words: str, *, brand: str, bad: bool = False, onward: str | None = None) -> str:
+def message(
+    title: str, words: str, *, brand: str, bad: bool = False, onward: str | None = None
+) -> str:
     """A page that only says something: done, denied, or what went wrong; `onward` is where the person may go, if they choose to."""
-    body = f"<h1>{plain(title, 120)}</h1>" + (_trouble(words) if bad else f"<p>{plain(words, 1000)}</p>")
+    body = f"<h1>{plain(title, 120)}</h1>" + (
+        _trouble(words) if bad else f"<p>{plain(words, 1000)}</p>"
+    )
     if onward is not None and onward.startswith(("https://", "http://")):
         body += f'<p>You may go on to {address(onward)}</p><p><a href="{escape(onward)}" rel=noreferrer>Go on</a></p>'
     return _page(plain(title, 120), brand, body)
@@ -209,7 +236,11 @@ def _trouble(words: str) -> str:
 
 
 def _care(words: Sequence[str]) -> str:
-    return f"<div class=care role=note>{''.join(f'<p>{plain(each)}</p>' for each in words)}</div>" if words else ""
+    return (
+        f"<div class=care role=note>{''.join(f'<p>{plain(each)}</p>' for each in words)}</div>"
+        if words
+        else ""
+    )
 
 
 def _who_asks(asker: Asker) -> str:
@@ -231,14 +262,19 @@ def _person(told: Consent) -> str:
 def _scopes(scopes: Sequence[tuple[str, str]]) -> str:
     if not scopes:
         return "<h2>It may</h2><p>Use what is open to everybody who is logged in</p>"
-    items = [f"<li>{plain(words) or plain(name, 120)}{f'<code>{plain(name, 120)}</code>' if words else ''}</li>" for name, words in scopes]
+    items = [
+        f"<li>{plain(words) or plain(name, 120)}{f'<code>{plain(name, 120)}</code>' if words else ''}</li>"
+        for name, words in scopes
+    ]
     return f"<h2>It may</h2><ul>{''.join(items)}</ul>"
 
 
 def _resources(resources: Sequence[str]) -> str:
     if not resources:
         return ""
-    return f"<h2>On the server</h2>{''.join(f'<p>{address(resource)}</p>' for resource in resources)}"
+    return (
+        f"<h2>On the server</h2>{''.join(f'<p>{address(resource)}</p>' for resource in resources)}"
+    )
 
 
 def _upstream(name: str, scopes: Sequence[str]) -> str:

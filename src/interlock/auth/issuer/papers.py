@@ -62,7 +62,9 @@ class Papers:
                 try:
                     if response.status != 200:
                         raise NoPaper(f"it was answered with the status {response.status}")
-                    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+                    kind = (
+                        response.headers.get("content-type", "").partition(";")[0].strip().lower()
+                    )
                     if kind != "application/json" and not kind.endswith("+json"):
                         raise NoPaper("it is not JSON by its content type")
                     body = await response.read(limit)
@@ -73,8 +75,12 @@ class Papers:
         except t.ProtocolError:
             raise NoPaper(f"it has more than {limit} bytes, or cannot be read") from None
         except (t.Unreachable, ValueError):
-            raise NoPaper("it could not be fetched") from None  # no word of why: it would tell a stranger about our network
-        age = believed(response.headers.get("cache-control", ""), least=_SHORTEST, usual=_USUAL, most=_LONGEST)
+            raise NoPaper(
+                "it could not be fetched"
+            ) from None  # no word of why: it would tell a stranger about our network
+        age = believed(
+            response.headers.get("cache-control", ""), least=_SHORTEST, usual=_USUAL, most=_LONGEST
+        )
         self._kept[url] = _Paper(body, self._clock() + age)
         self._kept.move_to_end(url)
         if len(self._kept) > _KEPT:

@@ -23,7 +23,9 @@ class LocalPeople(Lobby):
     address, in the issuer's vault: behind a reverse proxy let the web server take the address from it, or all people share one.
     """
 
-    def __init__(self, accounts: Accounts, *, brand: str = "", session_seconds: float = 8 * 3600.0) -> None:
+    def __init__(
+        self, accounts: Accounts, *, brand: str = "", session_seconds: float = 8 * 3600.0
+    ) -> None:
         super().__init__(brand=brand)
         self.accounts = accounts
         self._session_seconds = session_seconds
@@ -43,12 +45,16 @@ class LocalPeople(Lobby):
     async def _let_in(self, visit: Visit, word: str) -> Reply | None:
         return visit.to("/login", at=visit.browser.refer(word))
 
-    async def _agreed(self, visit: Visit, pending: Pending, session: Session | None, answer: Answer) -> Reply:
+    async def _agreed(
+        self, visit: Visit, pending: Pending, session: Session | None, answer: Answer
+    ) -> Reply:
         if session is None:
             raise Refused(self._sorry("Log in first", "Nobody is logged in here."))
         if answer == "always":
             await consents.remember(visit.vault, session.subject, pending, visit.now)
-        person = Person(session.subject, session.name, {"name": session.name, "epoch": session.mark})
+        person = Person(
+            session.subject, session.name, {"name": session.name, "epoch": session.mark}
+        )
         return await visit.issuer.grant(pending.id, person, pending.scopes)
 
     def _others(self) -> Mapping[str, Callable[[Visit], Awaitable[Reply]]]:
@@ -60,18 +66,39 @@ class LocalPeople(Lobby):
         at = visit.asked.parameters.get("at", "")
         word = visit.browser.meant(at) if at else ""
         if word is None:
-            return self._sorry("Start again", "This page belongs to another browser, or is too old. Start again where you came from.")
+            return self._sorry(
+                "Start again",
+                "This page belongs to another browser, or is too old. Start again where you came from.",
+            )
         session = await self._logged_in(visit)
         if session is not None and not word:
-            return self._show(pages.account(session.name or session.subject, visit.form("/logout", ""), brand=self._brand), visit)
+            return self._show(
+                pages.account(
+                    session.name or session.subject, visit.form("/logout", ""), brand=self._brand
+                ),
+                visit,
+            )
         return await self._ask_name(visit, at, word)
 
-    async def _ask_name(self, visit: Visit, at: str, word: str, *, name: str = "", words: str = "", status: int = 200) -> Reply:
+    async def _ask_name(
+        self,
+        visit: Visit,
+        at: str,
+        word: str,
+        *,
+        name: str = "",
+        words: str = "",
+        status: int = 200,
+    ) -> Reply:
         pending = await visit.issuer.pending(word[1:]) if word.startswith("p") else None
         asker = None if pending is None else pending.client.name or pending.client.host or None
         hint = name or ("" if pending is None else pending.login_hint)
         form = visit.form("/login", at)
-        return self._show(pages.login(form, brand=self._brand, asker=asker, name=hint, words=words), visit, status=status)
+        return self._show(
+            pages.login(form, brand=self._brand, asker=asker, name=hint, words=words),
+            visit,
+            status=status,
+        )
 
     async def _log_in(self, visit: Visit) -> Reply:
         form = visit.asked.form
@@ -79,7 +106,10 @@ class LocalPeople(Lobby):
         at, name = form.get("at", ""), form.get("name", "")
         word = visit.browser.meant(at) if at else ""
         if word is None:
-            return self._sorry("Start again", "This page belongs to another browser, or is too old. Start again where you came from.")
+            return self._sorry(
+                "Start again",
+                "This page belongs to another browser, or is too old. Start again where you came from.",
+            )
         try:
             claimed = log_in(canonical(name), visit.asked.address)
         except BadAccount:
@@ -89,10 +119,16 @@ class LocalPeople(Lobby):
         if account is None:
             return await self._ask_name(visit, at, word, name=name, words=_WRONG, status=403)
         here, *others = claimed
-        await visit.throttle.forgive(here)  # the tries of this name from here, which were the person's own
+        await visit.throttle.forgive(
+            here
+        )  # the tries of this name from here, which were the person's own
         await visit.throttle.release(*others)
-        session = Session(subject=account.subject, name=account.display or account.name, mark=_mark(account))
-        inside = visit.renewed(await visit.browser.log_in(visit.vault, session, visit.now + self._session_seconds))
+        session = Session(
+            subject=account.subject, name=account.display or account.name, mark=_mark(account)
+        )
+        inside = visit.renewed(
+            await visit.browser.log_in(visit.vault, session, visit.now + self._session_seconds)
+        )
         if word.startswith("p"):
             return inside.to("/consent", at=inside.browser.refer(word))
         if word.startswith("d"):

@@ -16,7 +16,9 @@ class Proofs:
 
     def __init__(self, settings: Settings, vault: Vault) -> None:
         self._settings = settings
-        self._proofs = proofs.Proofs(vault=vault, clock=settings.clock, nonces=settings.dpop_nonces, place=settings.url)
+        self._proofs = proofs.Proofs(
+            vault=vault, clock=settings.clock, nonces=settings.dpop_nonces, place=settings.url
+        )
 
     async def thumbprint(self, asked: Asked, client: Client | None) -> str | None:
         """The thumbprint of the key to which tokens shall be bound; None where none is. Raises Refusal (DPP-08)."""
@@ -25,10 +27,15 @@ class Proofs:
             return None
         if proof is None:
             if settings.dpop == "required" or (client is not None and client.dpop):
-                raise Refusal("invalid_dpop_proof", "tokens are bound to a key here: the request needs a DPoP proof")
+                raise Refusal(
+                    "invalid_dpop_proof",
+                    "tokens are bound to a key here: the request needs a DPoP proof",
+                )
             return None
         try:
-            return await self._proofs.check(proof, method=asked.method, urls=[settings.endpoint("token")], now=settings.now())
+            return await self._proofs.check(
+                proof, method=asked.method, urls=[settings.endpoint("token")], now=settings.now()
+            )
         except proofs.BadProof as bad:
             raise Refusal(bad.error, str(bad), headers=await self.headers()) from None
         except Unverifiable as bad:

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import urlencode, urlsplit
 
 LONGEST = 2048
-_LOOPBACK = re.compile(r"(?P<host>http://(?:127\.0\.0\.1|\[::1\]|localhost))(?P<port>:[0-9]{1,5})?(?P<rest>(?:[/?].*)?)", re.DOTALL)
+_LOOPBACK = re.compile(
+    r"(?P<host>http://(?:127\.0\.0\.1|\[::1\]|localhost))(?P<port>:[0-9]{1,5})?(?P<rest>(?:[/?].*)?)",
+    re.DOTALL,
+)
 # What an address may be made of (RFC 3986, 2), so that no browser reads it in another way than we do: no backslash, blank or quote.
 _PLAIN = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=%]+")
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9\-.]*[A-Za-z0-9])?")
@@ -30,7 +33,11 @@ def problem(uri: str, schemes: Sequence[str] = ()) -> str:
         return "it has a fragment, or characters that no address has"
     loopback = _LOOPBACK.fullmatch(uri)
     if loopback is not None:
-        return "" if int((loopback["port"] or ":1")[1:]) in range(1, 65536) else "it has no port that exists"
+        return (
+            ""
+            if int((loopback["port"] or ":1")[1:]) in range(1, 65536)
+            else "it has no port that exists"
+        )
     scheme, colon, rest = uri.partition(":")
     if colon and scheme in schemes and _SCHEME.fullmatch(scheme):
         return ""
@@ -43,7 +50,11 @@ def problem(uri: str, schemes: Sequence[str] = ()) -> str:
         return "it is no address"
     if "@" in parts.netloc:
         return "it has a user in it"
-    if parts.hostname is None or port == 0 or not (_HOST.fullmatch(parts.hostname) or parts.netloc.startswith("[")):
+    if (
+        parts.hostname is None
+        or port == 0
+        or not (_HOST.fullmatch(parts.hostname) or parts.netloc.startswith("["))
+    ):
         return "it has no host that could exist"
     return ""
 

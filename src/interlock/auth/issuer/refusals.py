@@ -10,7 +10,9 @@ from .web import NO_STORE, Reply, json
 class Refusal(Exception):
     """A request that is refused; `error` is a code of OAuth, `words` are for a developer and quote nothing that is secret."""
 
-    def __init__(self, error: str, words: str, *, status: int = 400, headers: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, error: str, words: str, *, status: int = 400, headers: Iterable[tuple[str, str]] = ()
+    ) -> None:
         super().__init__(f"{error}: {words}")
         self.error, self.words, self.status, self.headers = error, words, status, tuple(headers)
 
@@ -21,12 +23,18 @@ class Refusal(Exception):
 
     def reply(self) -> Reply:
         """As an answer of an endpoint that programs call."""
-        return json({"error": self.error, "error_description": self.description}, self.status, (NO_STORE, *self.headers))
+        return json(
+            {"error": self.error, "error_description": self.description},
+            self.status,
+            (NO_STORE, *self.headers),
+        )
 
 
 def unproven(words: str) -> Refusal:
     """The refusal of a client that has not shown that it is the one it says."""
-    return Refusal("invalid_client", words, status=401, headers=[("www-authenticate", 'Basic realm="clients"')])
+    return Refusal(
+        "invalid_client", words, status=401, headers=[("www-authenticate", 'Basic realm="clients"')]
+    )
 
 
 def spent(words: str) -> Refusal:
@@ -41,4 +49,6 @@ def away(words: str) -> Refusal:
 
 def crowded(words: str, seconds: int = 60) -> Refusal:
     """The refusal of one too many."""
-    return Refusal("temporarily_unavailable", words, status=429, headers=[("retry-after", str(seconds))])
+    return Refusal(
+        "temporarily_unavailable", words, status=429, headers=[("retry-after", str(seconds))]
+    )

@@ -27,7 +27,10 @@ class Registration:
         """Register a client. Raises Refusal (RFC 7591, 3.2)."""
         if not self._settings.registration:
             raise Refusal("access_denied", "clients cannot register themselves here", status=403)
-        if asked.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        if (
+            asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+            != "application/json"
+        ):
             raise Refusal("invalid_client_metadata", "the body must be application/json")
         if self._rush.is_over(asked.address):
             raise crowded("too many registrations from one address")
@@ -35,16 +38,31 @@ class Registration:
             metadata = msgspec.json.decode(asked.body, type=ClientMetadata)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
             words = str(bad) if isinstance(bad, msgspec.ValidationError) else "that is no JSON"
-            raise Refusal("invalid_client_metadata", f"the body is not client metadata: {words}") from None
+            raise Refusal(
+                "invalid_client_metadata", f"the body is not client metadata: {words}"
+            ) from None
         method = metadata.token_endpoint_auth_method or "client_secret_basic"  # RFC 7591, 2
         if method not in METHODS:
-            raise Refusal("invalid_client_metadata", f"there is no such token_endpoint_auth_method here; there are: {', '.join(METHODS)}")
-        client = described(metadata, self._settings, id=self._settings.random(18), method=method, source="registered")
+            raise Refusal(
+                "invalid_client_metadata",
+                f"there is no such token_endpoint_auth_method here; there are: {', '.join(METHODS)}",
+            )
+        client = described(
+            metadata,
+            self._settings,
+            id=self._settings.random(18),
+            method=method,
+            source="registered",
+        )
         secret = self._settings.random(32) if method.startswith("client_secret") else None
         issued = int(self._settings.now())
         until = issued + int(self._settings.registration_seconds)
-        client = replace(client, secret=None if secret is None else digest(secret), issued=issued, until=until)
-        if await self._clients.shelf.is_full() or not await self._clients.shelf.add(client.id, client, until):
+        client = replace(
+            client, secret=None if secret is None else digest(secret), issued=issued, until=until
+        )
+        if await self._clients.shelf.is_full() or not await self._clients.shelf.add(
+            client.id, client, until
+        ):
             raise crowded("too many clients have registered", 3600)
         told: dict[str, Any] = msgspec.to_builtins(replace(metadata, client_id=client.id))
         told |= {

@@ -18,7 +18,9 @@ class Rush:
 
     def __init__(self, kind: str, clock: Callable[[], float]) -> None:
         self._most, self._clock = EACH_MINUTE[kind], clock
-        self._recent: OrderedDict[str, tuple[int, int]] = OrderedDict()  # by address: the minute, and how many in it
+        self._recent: OrderedDict[str, tuple[int, int]] = (
+            OrderedDict()
+        )  # by address: the minute, and how many in it
 
     def is_over(self, address: str) -> bool:
         """Count one more; whether it is one too many."""

@@ -48,7 +48,13 @@ class Client(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if not self.method:
             keys = self.jwks is not None or self.jwks_uri is not None
-            method = "client_secret_basic" if self.secret is not None else "private_key_jwt" if keys else "none"
+            method = (
+                "client_secret_basic"
+                if self.secret is not None
+                else "private_key_jwt"
+                if keys
+                else "none"
+            )
             force_setattr(self, "method", method)
 
     @property

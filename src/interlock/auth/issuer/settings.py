@@ -71,7 +71,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         """Seconds of the wall clock."""
         return self.clock()
 
-    def wanted_scopes(self, asked: str | None, among: Iterable[str] | None = None) -> tuple[str, ...]:
+    def wanted_scopes(
+        self, asked: str | None, among: Iterable[str] | None = None
+    ) -> tuple[str, ...]:
         """The scopes of a request, as far as there are such, and as they are `among` others where that is given.
 
         Raises Refusal where some were asked for and none of them can be had (RFC 6749, 3.3).
@@ -79,14 +81,21 @@ class Settings(Struct, frozen=True, kw_only=True):
         if asked is None:
             return ()
         words = asked.split(" ")
-        if len(asked) > _LONGEST_SCOPE or not all(_SCOPE_CHARACTERS.issuperset(word) for word in words):
+        if len(asked) > _LONGEST_SCOPE or not all(
+            _SCOPE_CHARACTERS.issuperset(word) for word in words
+        ):
             raise Refusal("invalid_scope", "the scope cannot be read")
         wanted = dict.fromkeys(word for word in words if word)
-        known = [word for word in wanted if not self.scopes or word in self.scopes or word == OFFLINE]
+        known = [
+            word for word in wanted if not self.scopes or word in self.scopes or word == OFFLINE
+        ]
         limits = None if among is None else {*among, OFFLINE}
         had = tuple(word for word in known if limits is None or word in limits)
         if wanted and not had:
-            raise Refusal("invalid_scope", f"there are no such scopes here; there are: {' '.join(self.scopes) or 'none that fit'}")
+            raise Refusal(
+                "invalid_scope",
+                f"there are no such scopes here; there are: {' '.join(self.scopes) or 'none that fit'}",
+            )
         return had
 
     def wanted_resource(self, asked: str | None) -> str:
@@ -101,9 +110,14 @@ class Settings(Struct, frozen=True, kw_only=True):
             raise Refusal("invalid_target", "a token is for one resource: ask for one at a time")
         plain = plain_resource(asked)
         if plain is None or len(asked) > 2048:
-            raise Refusal("invalid_target", "the resource must be an absolute http or https address without a fragment")
+            raise Refusal(
+                "invalid_target",
+                "the resource must be an absolute http or https address without a fragment",
+            )
         if self.resources is not None:
-            found = next((known for known in self.resources if plain_resource(known) == plain), None)
+            found = next(
+                (known for known in self.resources if plain_resource(known) == plain), None
+            )
             if found is None:
                 raise Refusal("invalid_target", "this issuer gives no tokens for that resource")
             return found
@@ -116,11 +130,27 @@ class Settings(Struct, frozen=True, kw_only=True):
 def settled(url: str, resources: Sequence[str] | None) -> tuple[str, tuple[str, ...] | None]:
     """The address of an issuer and its resources, as they are kept. Raises ValueError for what cannot be (AUT-11)."""
     parts = urlsplit(url)
-    if not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc or not url.isascii() or "?" in url or "#" in url:
-        raise ValueError(f"an issuer is an address without query and fragment (RFC 8414, 2), and this is none: {url!r}")
-    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback_host(parts.hostname)):
-        raise ValueError(f"an issuer is https, or http on a loopback address for development: {url!r}")
+    if (
+        not parts.hostname
+        or parts.query
+        or parts.fragment
+        or "@" in parts.netloc
+        or not url.isascii()
+        or "?" in url
+        or "#" in url
+    ):
+        raise ValueError(
+            f"an issuer is an address without query and fragment (RFC 8414, 2), and this is none: {url!r}"
+        )
+    if parts.scheme != "https" and not (
+        parts.scheme == "http" and is_loopback_host(parts.hostname)
+    ):
+        raise ValueError(
+            f"an issuer is https, or http on a loopback address for development: {url!r}"
+        )
     for resource in resources or ():
         if plain_resource(resource) is None:
-            raise ValueError(f"a resource is an absolute http or https address without a fragment: {resource!r}")
+            raise ValueError(
+                f"a resource is an absolute http or https address without a fragment: {resource!r}"
+            )
     return url.rstrip("/"), None if resources is None else tuple(resources)

@@ -24,7 +24,14 @@ def digest(secret: str) -> str:
 class Shelf(Generic[R]):
     """The records of one kind. `most` bounds how many strangers can make."""
 
-    def __init__(self, vault: Vault, kind: str, of: type[R], clock: Callable[[], float], most: int | None = None) -> None:
+    def __init__(
+        self,
+        vault: Vault,
+        kind: str,
+        of: type[R],
+        clock: Callable[[], float],
+        most: int | None = None,
+    ) -> None:
         self._vault, self._kind, self._clock, self._most = vault, f"issuer-{kind}", clock, most
         self._decode = msgspec.json.Decoder(of).decode
         self._counted, self._counted_at = 0, float("-inf")
@@ -44,7 +51,9 @@ class Shelf(Generic[R]):
 
     async def swap(self, key: str, was: R, record: R, until: float | None) -> bool:
         """Keep this if what is kept still is `was`, as it was got; whether it was so."""
-        return await self._vault.swap(self._kind, key, _encode(was), self._bytes(record), until=until)
+        return await self._vault.swap(
+            self._kind, key, _encode(was), self._bytes(record), until=until
+        )
 
     async def take(self, key: str) -> R | None:
         """Get and remove; of several takers one gets it."""

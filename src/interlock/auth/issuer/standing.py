@@ -18,7 +18,9 @@ _SHOWN = ("iss", "aud", "sub", "client_id", "iat", "exp", "jti", "scope", "cnf",
 class Standing:
     """Knows of each token whether it holds; `stands` says of a person whether anything may be done on their behalf."""
 
-    def __init__(self, mint: Mint, grants: Grants, stands: Callable[[Person], Awaitable[bool]]) -> None:
+    def __init__(
+        self, mint: Mint, grants: Grants, stands: Callable[[Person], Awaitable[bool]]
+    ) -> None:
         self._mint, self._grants, self._stands = mint, grants, stands
 
     async def claims(self, token: str) -> dict[str, Any] | None:
@@ -42,7 +44,10 @@ class Standing:
         if claims is None or not is_party(client, claims):
             return json({"active": False})
         kind = "DPoP" if "cnf" in claims else "Bearer"
-        return json({"active": True, "token_type": kind} | {name: claims[name] for name in _SHOWN if name in claims})
+        return json(
+            {"active": True, "token_type": kind}
+            | {name: claims[name] for name in _SHOWN if name in claims}
+        )
 
     async def revoke(self, form: Mapping[str, str], client: Client) -> Reply:
         """End a token of the client; nothing is said of one that is not (RFC 7009, 2.2). Raises Refusal."""

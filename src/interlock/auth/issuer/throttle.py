@@ -16,7 +16,12 @@ _SHORTEST, _LONGEST = 2.0, 900.0  # seconds of the first wait, which doubles, an
 _FORGOTTEN = 3600.0  # seconds without a try after which all is forgiven
 _COLLISIONS = 50  # swaps that may fail because others count at the same time
 
-NAME_HERE, NAME, ADDRESS, CODES = 5, 50, 30, 10  # free tries: a name from one address, a name, an address, codes from an address
+NAME_HERE, NAME, ADDRESS, CODES = (
+    5,
+    50,
+    30,
+    10,
+)  # free tries: a name from one address, a name, an address, codes from an address
 
 
 class Throttled(Exception):
@@ -62,7 +67,9 @@ class Throttle:
             if tries.until > now:
                 raise Throttled(tries.until - now)
             count = tries.count + 1
-            wait = 0.0 if count < allowed else min(_SHORTEST * 2 ** min(count - allowed, 20), _LONGEST)
+            wait = (
+                0.0 if count < allowed else min(_SHORTEST * 2 ** min(count - allowed, 20), _LONGEST)
+            )
             return _Tries(count, now + wait)
 
         if not await self._change(key, counted):
@@ -73,7 +80,9 @@ class Throttle:
         for _ in range(_COLLISIONS):
             now = self._clock()
             was = await self._vault.get(_KIND, key)
-            tries = change(msgspec.json.decode(was, type=_Tries) if was is not None else _Tries(0, 0.0), now)
+            tries = change(
+                msgspec.json.decode(was, type=_Tries) if was is not None else _Tries(0, 0.0), now
+            )
             value, until = msgspec.json.encode(tries), max(tries.until, now) + _FORGOTTEN
             if was is None and await self._vault.add(_KIND, key, value, until=until):
                 return True

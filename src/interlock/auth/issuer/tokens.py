@@ -46,7 +46,12 @@ class Tokens:
         stands: Callable[[Person], Awaitable[bool]],
     ) -> None:
         self._settings, self._mint, self._grants, self._clients = settings, mint, grants, clients
-        self._authentication, self._proofs, self._devices, self._trust = authentication, proofs, devices, trust
+        self._authentication, self._proofs, self._devices, self._trust = (
+            authentication,
+            proofs,
+            devices,
+            trust,
+        )
         self._standing, self._stands = standing, stands
         self._kinds: dict[str, Callable[[_Form, Client, str | None], Awaitable[Reply]]] = {
             CODE: self._code,
@@ -61,7 +66,10 @@ class Tokens:
         form = asked.form
         if asked.query:
             raise Refusal("invalid_request", "the parameters belong into the body")
-        if long := next((name for name, value in form.items() if len(value) > _LONGEST and name not in _TOKENS), None):
+        if long := next(
+            (name for name, value in form.items() if len(value) > _LONGEST and name not in _TOKENS),
+            None,
+        ):
             raise Refusal("invalid_request", f"{long[:40]} is too long")
         kind = form.get("grant_type")
         if kind is None:
@@ -72,7 +80,9 @@ class Tokens:
             client = await self._authentication.client(asked, form)
             if kind not in client.grants:
                 raise Refusal("unauthorized_client", "this client may not use this grant")
-            reply = await self._kinds[kind](form, client, await self._proofs.thumbprint(asked, client))
+            reply = await self._kinds[kind](
+                form, client, await self._proofs.thumbprint(asked, client)
+            )
             await self._clients.keep(client)
         else:
             raise Refusal("unsupported_grant_type", "there is no such grant here")
@@ -82,7 +92,9 @@ class Tokens:
         """A code for the first tokens (OAuth 2.1, 4.1.3)."""
         if "code" not in form:
             raise Refusal("invalid_request", "the code is missing")
-        held = await self._grants.redeem(form["code"], client, form.get("redirect_uri"), form.get("code_verifier"), thumbprint)
+        held = await self._grants.redeem(
+            form["code"], client, form.get("redirect_uri"), form.get("code_verifier"), thumbprint
+        )
         try:
             self._check_resource(form, held.grant.resource)
         except Refusal:
@@ -98,8 +110,13 @@ class Tokens:
         if not await self._stands(grant.person):
             await self._grants.end(sid)
             raise spent("what was granted does not hold any longer: the person must log in again")
-        if grant.thumbprint is not None and (thumbprint is None or (client.is_public and thumbprint != grant.thumbprint)):
-            raise Refusal("invalid_dpop_proof", "the refresh token is bound to a key, and this is no proof of it")
+        if grant.thumbprint is not None and (
+            thumbprint is None or (client.is_public and thumbprint != grant.thumbprint)
+        ):
+            raise Refusal(
+                "invalid_dpop_proof",
+                "the refresh token is bound to a key, and this is no proof of it",
+            )
         self._check_resource(form, grant.resource)
         scopes = _narrowed(form.get("scope"), grant)
         held = await self._grants.rotate(form["refresh_token"], grant, client)
@@ -108,37 +125,70 @@ class Tokens:
     async def _credentials(self, form: _Form, client: Client, thumbprint: str | None) -> Reply:
         """A token for a client on its own behalf (RFC 6749, 4.4)."""
         if client.is_public or client.source != "configured":
-            raise Refusal("unauthorized_client", "this is for clients of the configuration that authenticate")
+            raise Refusal(
+                "unauthorized_client", "this is for clients of the configuration that authenticate"
+            )
         asked = form.get("scope")
-        scopes = (client.scopes or ()) if asked is None else self._settings.wanted_scopes(asked, client.scopes)
+        scopes = (
+            (client.scopes or ())
+            if asked is None
+            else self._settings.wanted_scopes(asked, client.scopes)
+        )
         target = self._settings.wanted_resource(form.get("resource"))
-        return await self._mint.answer(Minted(client=client, subject=client.id, resource=target, scopes=scopes, thumbprint=thumbprint))
+        return await self._mint.answer(
+            Minted(
+                client=client,
+                subject=client.id,
+                resource=target,
+                scopes=scopes,
+                thumbprint=thumbprint,
+            )
+        )
 
     async def _device(self, form: _Form, client: Client, thumbprint: str | None) -> Reply:
         """A device that asks whether somebody has decided (RFC 8628, 3.4)."""
         if "device_code" not in form:
             raise Refusal("invalid_request", "the device_code is missing")
         agreed = await self._devices.poll(form["device_code"], client)
-        held = await self._grants.begin(client, agreed.person, agreed.scopes, agreed.resource, thumbprint)
+        held = await self._grants.begin(
+            client, agreed.person, agreed.scopes, agreed.resource, thumbprint
+        )
         return await self._held(held, client, agreed.scopes, thumbprint)
 
     async def _exchange(self, form: _Form, client: Client, thumbprint: str | None) -> Reply:
         """A token that a server was sent, for one with which it calls the next server on behalf of the same person (RFC 8693)."""
         if client.is_public or client.resource is None:
-            raise Refusal("unauthorized_client", "this is for clients of the configuration that are a resource themselves")
-        if form.get("subject_token_type") not in (ACCESS_TOKEN, _JWT) or "subject_token" not in form:
-            raise Refusal("invalid_request", f"the subject_token must be one of ours, with subject_token_type={ACCESS_TOKEN}")
+            raise Refusal(
+                "unauthorized_client",
+                "this is for clients of the configuration that are a resource themselves",
+            )
+        if (
+            form.get("subject_token_type") not in (ACCESS_TOKEN, _JWT)
+            or "subject_token" not in form
+        ):
+            raise Refusal(
+                "invalid_request",
+                f"the subject_token must be one of ours, with subject_token_type={ACCESS_TOKEN}",
+            )
         if "actor_token" in form or "actor_token_type" in form:
-            raise Refusal("invalid_request", "who acts is the client itself: there is no actor_token")
+            raise Refusal(
+                "invalid_request", "who acts is the client itself: there is no actor_token"
+            )
         if form.get("requested_token_type", ACCESS_TOKEN) not in (ACCESS_TOKEN, _JWT):
             raise Refusal("invalid_request", "only access tokens are given")
         claims = await self._standing.claims(form["subject_token"])
         if claims is None or not is_for(client, claims):
-            raise Refusal("invalid_request", "the subject_token does not hold, or was not sent to this client")
+            raise Refusal(
+                "invalid_request", "the subject_token does not hold, or was not sent to this client"
+            )
         target = self._settings.wanted_resource(form.get("resource") or form.get("audience"))
         had = str(claims.get("scope", "")).split()
         allowed = [scope for scope in had if client.scopes is None or scope in client.scopes]
-        scopes = tuple(allowed) if "scope" not in form else self._settings.wanted_scopes(form["scope"], allowed)
+        scopes = (
+            tuple(allowed)
+            if "scope" not in form
+            else self._settings.wanted_scopes(form["scope"], allowed)
+        )
         order = Minted(
             client=client,
             subject=claims["sub"],
@@ -167,7 +217,9 @@ class Tokens:
             order = await self._trust.workload(token, scope, resource)
         return await self._mint.answer(replace(order, thumbprint=thumbprint))
 
-    async def _held(self, held: Held, client: Client, scopes: tuple[str, ...], thumbprint: str | None) -> Reply:
+    async def _held(
+        self, held: Held, client: Client, scopes: tuple[str, ...], thumbprint: str | None
+    ) -> Reply:
         """The tokens of a grant in use."""
         grant = held.grant
         order = Minted(
@@ -195,7 +247,9 @@ def _narrowed(asked: str | None, grant: Grant) -> tuple[str, ...]:
         return grant.scopes
     wanted = tuple(dict.fromkeys(asked.split()))
     if not set(wanted) <= set(grant.scopes):
-        raise Refusal("invalid_scope", "that is more than was granted: the person must be asked again")
+        raise Refusal(
+            "invalid_scope", "that is more than was granted: the person must be asked again"
+        )
     return wanted
 
 

@@ -54,7 +54,13 @@ class TrustedIssuer(Struct, frozen=True, kw_only=True):
 class Trust:
     """The grant of JWTs (RFC 7523, 2.1): both profiles of it."""
 
-    def __init__(self, settings: Settings, vault: Vault, fetch: Fetch | None, trusted: Sequence[TrustedIssuer]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        vault: Vault,
+        fetch: Fetch | None,
+        trusted: Sequence[TrustedIssuer],
+    ) -> None:
         self._settings = settings
         self._trusted = {one.issuer: one for one in trusted}
         self._seen = Marks(vault, "jwt", settings.clock)
@@ -63,10 +69,16 @@ class Trust:
             if one.jwks is not None:
                 self._keys[one.issuer] = KeySet.read(one.jwks)
             else:
-                place = checked(one.jwks_uri or one.issuer, what=f"where the keys of {one.issuer!r} are")
-                self._keys[one.issuer] = Keys(one.issuer, jwks_uri=None if one.jwks_uri is None else place, fetch=fetch)
+                place = checked(
+                    one.jwks_uri or one.issuer, what=f"where the keys of {one.issuer!r} are"
+                )
+                self._keys[one.issuer] = Keys(
+                    one.issuer, jwks_uri=None if one.jwks_uri is None else place, fetch=fetch
+                )
             if one.people and settings.resources is None:
-                raise ValueError("who takes ID-JAGs must say for which resources (EMA-09): resources=[...]")
+                raise ValueError(
+                    "who takes ID-JAGs must say for which resources (EMA-09): resources=[...]"
+                )
 
     @property
     def profiles(self) -> list[str]:
@@ -84,7 +96,9 @@ class Trust:
             raise spent(f"the assertion does not hold: {bad}") from None
         return isinstance(typ, str) and typ.lower().removeprefix("application/") == ID_JAG
 
-    async def person(self, token: str, client: Client, scope: str | None, resource: str | None) -> Minted:
+    async def person(
+        self, token: str, client: Client, scope: str | None, resource: str | None
+    ) -> Minted:
         """What an ID-JAG gives a client that has shown who it is (EMA-08 to EMA-11). Raises Refusal."""
         if client.is_public:
             raise Refusal("unauthorized_client", "an ID-JAG is for clients that authenticate")
@@ -96,23 +110,42 @@ class Trust:
         meant = self._resource(claims.get("resource"))
         if resource is not None and not same_resource(resource, meant):
             raise Refusal("invalid_target", "the resource is not the one of the ID-JAG")
-        person = Person(f"{issuer.issuer}|{claims['sub']}") if issuer.person is None else issuer.person(claims)
+        person = (
+            Person(f"{issuer.issuer}|{claims['sub']}")
+            if issuer.person is None
+            else issuer.person(claims)
+        )
         if person is None:
             raise spent("the person of the ID-JAG is not known here")
         given = claims.get("scope")
         scopes = self._scopes(scope, given.split(" ") if isinstance(given, str) else (), client)
         await self._once(issuer, claims)
-        return Minted(client=client, subject=person.subject, resource=meant, scopes=scopes, claims=person.claims)
+        return Minted(
+            client=client,
+            subject=person.subject,
+            resource=meant,
+            scopes=scopes,
+            claims=person.claims,
+        )
 
     async def workload(self, token: str, scope: str | None, resource: str | None) -> Minted:
         """What the JWT of a workload gives it (WIF-04). Raises Refusal."""
-        issuer, claims = await self._read(token, _WORKLOAD_TYPES, [self._settings.endpoint("token"), self._settings.url], ("exp", "iat"))
+        issuer, claims = await self._read(
+            token,
+            _WORKLOAD_TYPES,
+            [self._settings.endpoint("token"), self._settings.url],
+            ("exp", "iat"),
+        )
         subject = claims["sub"]
-        workload = next((one for name, one in issuer.workloads.items() if _names(name, subject)), None)
+        workload = next(
+            (one for name, one in issuer.workloads.items() if _names(name, subject)), None
+        )
         if workload is None:
             raise spent("this workload is not one that is trusted")
         meant = self._settings.wanted_resource(resource)
-        if workload.resources is not None and not any(same_resource(meant, known) for known in workload.resources):
+        if workload.resources is not None and not any(
+            same_resource(meant, known) for known in workload.resources
+        ):
             raise Refusal("invalid_target", "this workload gets no tokens for that resource")
         name = workload.subject or f"{issuer.issuer}|{subject}"
         client = Client(id=name, name=name)
@@ -170,7 +203,9 @@ class Trust:
     def _scopes(self, asked: str | None, given: Sequence[str], client: Client) -> tuple[str, ...]:
         """What was asked for, of what is given, of what the client may have; all of it where nothing was asked for."""
         allowed = [name for name in given if client.scopes is None or name in client.scopes]
-        wanted = self._settings.wanted_scopes(" ".join(allowed) if asked is None else asked, allowed)
+        wanted = self._settings.wanted_scopes(
+            " ".join(allowed) if asked is None else asked, allowed
+        )
         return tuple(name for name in wanted if name in allowed)
 
 

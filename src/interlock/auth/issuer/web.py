@@ -21,7 +21,9 @@ LONGEST_BODY = 64 * 1024  # bytes
 LONGEST_QUERY = 16 * 1024  # characters
 MOST_FIELDS = 64
 BODY_SECONDS = 30.0
-SEVERAL = frozenset({"resource", "audience"})  # what may be said more than once (RFC 8707, 2; RFC 8693, 2.1)
+SEVERAL = frozenset(
+    {"resource", "audience"}
+)  # what may be said more than once (RFC 8707, 2; RFC 8693, 2.1)
 FORM = "application/x-www-form-urlencoded"
 NO_STORE = ("cache-control", "no-store")
 QUIET_PAGE = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -115,17 +117,28 @@ class Reply(Struct, frozen=True):
 
 def json(value: Any, status: int = 200, headers: Iterable[tuple[str, str]] = (NO_STORE,)) -> Reply:
     """A JSON document; nobody keeps it, unless `headers` say otherwise."""
-    return Reply(status, (("content-type", "application/json"), *headers), msgspec.json.encode(value))
+    return Reply(
+        status, (("content-type", "application/json"), *headers), msgspec.json.encode(value)
+    )
 
 
-def page(html: str, status: int = 200, *, policy: str = QUIET_PAGE, headers: Iterable[tuple[str, str]] = ()) -> Reply:
+def page(
+    html: str,
+    status: int = 200,
+    *,
+    policy: str = QUIET_PAGE,
+    headers: Iterable[tuple[str, str]] = (),
+) -> Reply:
     """A page for a person: `html` whole and escaped, `policy` its Content-Security-Policy; nobody frames it, nobody keeps it."""
     shields = (
         ("content-type", "text/html; charset=utf-8"),
         ("content-security-policy", policy),
         ("x-frame-options", "DENY"),
         ("x-content-type-options", "nosniff"),
-        ("referrer-policy", "same-origin"),  # not less: a browser would then hide the Origin of our own forms as well
+        (
+            "referrer-policy",
+            "same-origin",
+        ),  # not less: a browser would then hide the Origin of our own forms as well
         NO_STORE,
     )
     return Reply(status, (*shields, *headers), html.encode())
@@ -135,12 +148,16 @@ def redirect(url: str, status: int = 303, headers: Iterable[tuple[str, str]] = (
     """Send the browser to an address: 303, so that a form is not sent along. Raises ValueError for what no header may say."""
     if not url.isascii() or not url.isprintable() or " " in url:
         raise ValueError(f"no address to send a browser to: {url!r}")
-    return Reply(status, (("location", url), ("referrer-policy", "no-referrer"), NO_STORE, *headers))
+    return Reply(
+        status, (("location", url), ("referrer-policy", "no-referrer"), NO_STORE, *headers)
+    )
 
 
 def plain(status: int, words: str, headers: Iterable[tuple[str, str]] = ()) -> Reply:
     """A line of text."""
-    return Reply(status, (("content-type", "text/plain; charset=utf-8"), NO_STORE, *headers), words.encode())
+    return Reply(
+        status, (("content-type", "text/plain; charset=utf-8"), NO_STORE, *headers), words.encode()
+    )
 
 
 async def converse(
@@ -159,10 +176,16 @@ async def converse(
     elif scope["type"] == "http":
         read = await _read(scope, receive)
         if read is not None:
-            await _write(await _reply(answer, read) if isinstance(read, Asked) else read, send, head=scope["method"] == "HEAD")
+            await _write(
+                await _reply(answer, read) if isinstance(read, Asked) else read,
+                send,
+                head=scope["method"] == "HEAD",
+            )
 
 
-async def _live(receive: Receive, send: Send, closing: Callable[[], Awaitable[None]] | None) -> None:
+async def _live(
+    receive: Receive, send: Send, closing: Callable[[], Awaitable[None]] | None
+) -> None:
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
@@ -180,7 +203,11 @@ async def _read(scope: Scope, receive: Receive) -> Asked | Reply | None:
     for name, value in scope["headers"]:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         # Joined as HTTP has it, so that a doubled Authorization is one that nobody can read, not the first or the last of two.
-        headers[key] = text if key not in headers else f"{headers[key]}{'; ' if key == 'cookie' else ', '}{text}"
+        headers[key] = (
+            text
+            if key not in headers
+            else f"{headers[key]}{'; ' if key == 'cookie' else ', '}{text}"
+        )
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -190,11 +217,19 @@ async def _read(scope: Scope, receive: Receive) -> Asked | Reply | None:
                     return None
                 body += message.get("body", b"")
                 if len(body) > LONGEST_BODY:
-                    return plain(413, f"A request has at most {LONGEST_BODY} bytes.", [("connection", "close")])
+                    return plain(
+                        413,
+                        f"A request has at most {LONGEST_BODY} bytes.",
+                        [("connection", "close")],
+                    )
                 if not message.get("more_body", False):
                     break
     except TimeoutError:
-        return plain(408, f"The request did not come within {BODY_SECONDS:g} seconds.", [("connection", "close")])
+        return plain(
+            408,
+            f"The request did not come within {BODY_SECONDS:g} seconds.",
+            [("connection", "close")],
+        )
     client = scope.get("client")
     return Asked(
         method=scope["method"],
@@ -212,11 +247,17 @@ async def _reply(answer: Callable[[Asked], Awaitable[Reply]], asked: Asked) -> R
         return await answer(asked)
     except StoreError as bad:
         _log.error("the authorization server cannot use its vault: %s", bad)
-        told = {"error": "temporarily_unavailable", "error_description": "The authorization server cannot reach its store."}
+        told = {
+            "error": "temporarily_unavailable",
+            "error_description": "The authorization server cannot reach its store.",
+        }
         return json(told, 503, (NO_STORE, ("retry-after", "10")))
     except Exception:  # whatever it is, the client hears that it is not its fault, and no word of what went wrong inside
         _log.exception("the authorization server has failed at %s %s", asked.method, asked.path)
-        return json({"error": "server_error", "error_description": "The authorization server has failed."}, 500)
+        return json(
+            {"error": "server_error", "error_description": "The authorization server has failed."},
+            500,
+        )
 
 
 async def _write(reply: Reply, send: Send, *, head: bool) -> None:

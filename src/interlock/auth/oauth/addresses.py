@@ -79,7 +79,9 @@ def resource_places(server: str) -> list[str]:
     """Where the metadata of a protected server may be, in the order in which it is looked for (`AU3-05`)."""
     root = f"{origin(server)}/.well-known/oauth-protected-resource"
     parts = urlsplit(server)
-    place = parts.path.rstrip("/") + (f"?{parts.query}" if parts.query else "")  # RFC 9728, 3.1: the query goes along
+    place = parts.path.rstrip("/") + (
+        f"?{parts.query}" if parts.query else ""
+    )  # RFC 9728, 3.1: the query goes along
     return [f"{root}{place}", root] if place else [root]
 
 
@@ -87,7 +89,10 @@ def metadata_places(issuer: str) -> list[str]:
     """Where the metadata of an authorization server may be, in the order in which it is looked for (`AU3-11`, `AU3-12`)."""
     root, path = origin(issuer), urlsplit(issuer).path.rstrip("/")
     if not path:
-        return [f"{root}/.well-known/oauth-authorization-server", f"{root}/.well-known/openid-configuration"]
+        return [
+            f"{root}/.well-known/oauth-authorization-server",
+            f"{root}/.well-known/openid-configuration",
+        ]
     return [
         f"{root}/.well-known/oauth-authorization-server{path}",
         f"{root}/.well-known/openid-configuration{path}",
@@ -118,7 +123,13 @@ def is_usable(url: str) -> bool:
     """Whether a URL is protected, and written so plainly that all read the same in it (`SEC-13`, `SEC-20`, `SEC-21`)."""
     try:
         parts = urlsplit(url)
-        plain = url.isascii() and url.isprintable() and not _ODD & set(url) and parts.username is None and not parts.fragment
+        plain = (
+            url.isascii()
+            and url.isprintable()
+            and not _ODD & set(url)
+            and parts.username is None
+            and not parts.fragment
+        )
         return is_protected(url) and plain and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
@@ -127,14 +138,29 @@ def is_usable(url: str) -> bool:
 def checked(url: str, *, what: str) -> str:
     """An address that somebody configured. Raises ValueError unless it is usable."""
     if not is_usable(url):
-        raise ValueError(f"{url!r} cannot be {what}: that is an https address, or http to this machine")
+        raise ValueError(
+            f"{url!r} cannot be {what}: that is an https address, or http to this machine"
+        )
     return url
 
 
-def usable(url: str | None, *, what: str, step: str, document: str, culprit: Culprit = "authorization server") -> str:
+def usable(
+    url: str | None,
+    *,
+    what: str,
+    step: str,
+    document: str,
+    culprit: Culprit = "authorization server",
+) -> str:
     """An address that a document names. Raises Unauthorized unless it is usable."""
     if not url:
-        raise Unauthorized(step, f"there is no {what}", document=document, expected=f"{what} with an https address", culprit=culprit)
+        raise Unauthorized(
+            step,
+            f"there is no {what}",
+            document=document,
+            expected=f"{what} with an https address",
+            culprit=culprit,
+        )
     if not is_usable(url):
         shown = "".join(c if c.isprintable() else "?" for c in url[:200])
         raise Unauthorized(

@@ -47,7 +47,9 @@ def read_challenges(header: str) -> list[Challenge]:
         assert after is not None
         value = _value(text, after.end()) if scheme is not None else None
         if value is not None:
-            parameters.setdefault(name[0].lower(), value[0])  # the first of two, so that nobody can append another
+            parameters.setdefault(
+                name[0].lower(), value[0]
+            )  # the first of two, so that nobody can append another
             at = value[1]
             continue
         if scheme is not None:
@@ -55,7 +57,12 @@ def read_challenges(header: str) -> list[Challenge]:
         scheme, parameters = name[0].lower(), {}
         at = after.end()
         blob = _TOKEN68.match(text, at)
-        if blob is not None and at > name.end() and "=" not in text[blob.end() : blob.end() + 1] and _is_blob(text, blob.end(), blob[0]):
+        if (
+            blob is not None
+            and at > name.end()
+            and "=" not in text[blob.end() : blob.end() + 1]
+            and _is_blob(text, blob.end(), blob[0])
+        ):
             at = blob.end()
     if scheme is not None:
         found.append(Challenge(scheme, parameters))
@@ -82,7 +89,9 @@ def _value(text: str, at: int) -> tuple[str, int] | None:
     quoted = _QUOTED.match(text, space.end())
     if quoted is not None:
         return re.sub(r"\\(.)", r"\1", quoted[1]), quoted.end()
-    bare = re.compile(r'[^\s,"]*').match(text, space.end())  # wider than a token: there are servers that leave the quotes out
+    bare = re.compile(r'[^\s,"]*').match(
+        text, space.end()
+    )  # wider than a token: there are servers that leave the quotes out
     assert bare is not None
     return bare[0], bare.end()
 
@@ -90,13 +99,21 @@ def _value(text: str, at: int) -> tuple[str, int] | None:
 def find(challenges: Iterable[Challenge], *schemes: str) -> Challenge | None:
     """The first challenge of one of the schemes, in the order in which the schemes are given."""
     known = list(challenges)
-    return next((challenge for scheme in schemes for challenge in known if challenge.scheme == scheme), None)
+    return next(
+        (challenge for scheme in schemes for challenge in known if challenge.scheme == scheme), None
+    )
 
 
 def write_challenge(scheme: str, parameters: Mapping[str, str]) -> str:
     """A challenge as a header says it; values are quoted, and characters that no header may have become question marks."""
-    return f"{scheme} " + ", ".join(f'{name}="{_quoted(value)}"' for name, value in parameters.items())
+    return f"{scheme} " + ", ".join(
+        f'{name}="{_quoted(value)}"' for name, value in parameters.items()
+    )
 
 
 def _quoted(value: str) -> str:
-    return "".join(c if " " <= c <= "~" else "?" for c in value).replace("\\", "\\\\").replace('"', '\\"')
+    return (
+        "".join(c if " " <= c <= "~" else "?" for c in value)
+        .replace("\\", "\\\\")
+        .replace('"', '\\"')
+    )

@@ -81,37 +81,66 @@ def code_from(query: str, errand: Errand) -> str:
     """
     told: dict[str, str] = {}
     try:
-        pairs = parse_qsl(query.partition("#")[0].removeprefix("?"), keep_blank_values=True, max_num_fields=100)
+        pairs = parse_qsl(
+            query.partition("#")[0].removeprefix("?"), keep_blank_values=True, max_num_fields=100
+        )
     except ValueError:
-        raise _strange("the answer has more than a hundred parameters", "a code and a state", errand) from None
+        raise _strange(
+            "the answer has more than a hundred parameters", "a code and a state", errand
+        ) from None
     for name, value in pairs:
         if name in told and name in ("state", "iss", "code", "error"):
             raise _strange(f"the answer has {name} twice", "each parameter once", errand)
         told.setdefault(name, value)
     if not hmac.compare_digest(told.get("state", "").encode(), errand.state.encode()):
-        raise _strange("the answer is not to the question that was asked (`state` differs)", "the state that was sent", errand, "client")
+        raise _strange(
+            "the answer is not to the question that was asked (`state` differs)",
+            "the state that was sent",
+            errand,
+            "client",
+        )
     said = told.get("iss")
     if said is None and errand.says_issuer:
-        raise _strange("the answer does not say whose it is", f"iss={errand.issuer}", errand, advice=_WHOLE)
+        raise _strange(
+            "the answer does not say whose it is", f"iss={errand.issuer}", errand, advice=_WHOLE
+        )
     if said is not None and said != errand.issuer:
-        raise _strange("the answer is of another authorization server", f"iss={errand.issuer}", errand)
+        raise _strange(
+            "the answer is of another authorization server", f"iss={errand.issuer}", errand
+        )
     if "error" in told:
         code, words = told["error"], told.get("error_description", "")
         kind = Denied if code == "access_denied" else Unauthorized
-        shown = "".join(c if c.isprintable() else "?" for c in (f"{code}: {words}" if words else code)[:300])
+        shown = "".join(
+            c if c.isprintable() else "?" for c in (f"{code}: {words}" if words else code)[:300]
+        )
         culprit: Culprit = "person" if kind is Denied else "authorization server"
-        raise kind(_STEP, f"the authorization server refused ({shown})", document=errand.issuer, culprit=culprit, code=code)
+        raise kind(
+            _STEP,
+            f"the authorization server refused ({shown})",
+            document=errand.issuer,
+            culprit=culprit,
+            code=code,
+        )
     if not told.get("code"):
         raise _strange("the answer has no code", "code=...", errand)
     return told["code"]
 
 
-_INTERFERING = "Nothing was sent anywhere; log in again, and if it comes again, somebody may be interfering."
-_WHOLE = f"Where you pasted a code, paste the whole address at which the browser ended. {_INTERFERING}"
+_INTERFERING = (
+    "Nothing was sent anywhere; log in again, and if it comes again, somebody may be interfering."
+)
+_WHOLE = (
+    f"Where you pasted a code, paste the whole address at which the browser ended. {_INTERFERING}"
+)
 
 
 def _strange(
-    what: str, expected: str, errand: Errand, culprit: Culprit = "authorization server", advice: str = _INTERFERING
+    what: str,
+    expected: str,
+    errand: Errand,
+    culprit: Culprit = "authorization server",
+    advice: str = _INTERFERING,
 ) -> Unauthorized:
     return Unauthorized(
         _STEP,

@@ -36,7 +36,12 @@ class Site(Struct, frozen=True, kw_only=True):
 
 
 def find_site(
-    server: str, challenge: Challenge | None, *, issuer: str | None = None, known: Sequence[str] = (), no_pkce_word: bool = False
+    server: str,
+    challenge: Challenge | None,
+    *,
+    issuer: str | None = None,
+    known: Sequence[str] = (),
+    no_pkce_word: bool = False,
 ) -> Procedure[Site]:
     """Find the authorization server of the MCP server at a URL, and what it says of itself.
 
@@ -54,11 +59,19 @@ def find_site(
     return Site(resource=protected.resource, metadata=metadata, document=place, protected=protected)
 
 
-def find_resource(server: str, challenge: Challenge | None) -> Procedure[tuple[ProtectedResource | None, str]]:
+def find_resource(
+    server: str, challenge: Challenge | None
+) -> Procedure[tuple[ProtectedResource | None, str]]:
     """The server's own metadata and where it was; None where it has none, as before 2025-06-18 (`AU3-04` to `AU3-07`)."""
     named = challenge.parameters.get("resource_metadata") if challenge is not None else None
     if named:
-        usable(named, what="resource_metadata", step=_STEP, document=f"WWW-Authenticate of {server}", culprit="server")
+        usable(
+            named,
+            what="resource_metadata",
+            step=_STEP,
+            document=f"WWW-Authenticate of {server}",
+            culprit="server",
+        )
         got = yield from _get(named)
         if isinstance(got, Got) and got.status == 200:
             return (yield from _checked(got, server, named)), named
@@ -92,15 +105,22 @@ def _checked(got: Got, server: str, place: str) -> Procedure[ProtectedResource]:
         )  # fmt: skip
     if not protected.authorization_servers:
         raise Unauthorized(
-            _STEP, "the document names no authorization server", document=place, expected="at least one in `authorization_servers`"
+            _STEP,
+            "the document names no authorization server",
+            document=place,
+            expected="at least one in `authorization_servers`",
         )
     yield Note(
-        _STEP, f"the server's metadata: {protected.resource}, authorization servers {', '.join(protected.authorization_servers)}", place
+        _STEP,
+        f"the server's metadata: {protected.resource}, authorization servers {', '.join(protected.authorization_servers)}",
+        place,
     )
     return protected
 
 
-def _choose(protected: ProtectedResource, document: str, issuer: str | None, known: Sequence[str]) -> str:
+def _choose(
+    protected: ProtectedResource, document: str, issuer: str | None, known: Sequence[str]
+) -> str:
     servers = protected.authorization_servers
     if issuer is not None and issuer not in servers:
         raise Unauthorized(
@@ -108,7 +128,9 @@ def _choose(protected: ProtectedResource, document: str, issuer: str | None, kno
             advice="Register the client with the new authorization server, and give its credentials and issuer here.", culprit="client",
         )  # fmt: skip
     chosen = issuer or next((server for server in servers if server in known), servers[0])
-    return usable(chosen, what="the authorization server", step=_STEP, document=document, culprit="server")
+    return usable(
+        chosen, what="the authorization server", step=_STEP, document=document, culprit="server"
+    )
 
 
 def find_metadata(issuer: str) -> Procedure[tuple[ServerMetadata, str]]:
@@ -168,11 +190,20 @@ def _legacy_site(server: str, issuer: str | None, no_pkce_word: bool) -> Procedu
             check_pkce(metadata, place)
         yield Note(_STEP, "the server is its own authorization server (2025-03-26)", place)
         return Site(resource=canonical(server), metadata=metadata, document=place, legacy=True)
-    yield Note(_STEP, f"no metadata here ({_how(got)}); the endpoints are taken to be where 2025-03-26 puts them", place)
-    assumed = ServerMetadata(
-        issuer=base, authorization_endpoint=f"{base}/authorize", token_endpoint=f"{base}/token", registration_endpoint=f"{base}/register"
+    yield Note(
+        _STEP,
+        f"no metadata here ({_how(got)}); the endpoints are taken to be where 2025-03-26 puts them",
+        place,
     )
-    return Site(resource=canonical(server), metadata=assumed, document=place, legacy=True, assumed=True)
+    assumed = ServerMetadata(
+        issuer=base,
+        authorization_endpoint=f"{base}/authorize",
+        token_endpoint=f"{base}/token",
+        registration_endpoint=f"{base}/register",
+    )
+    return Site(
+        resource=canonical(server), metadata=assumed, document=place, legacy=True, assumed=True
+    )
 
 
 def _get(place: str) -> Procedure[Got | str]:
@@ -180,7 +211,9 @@ def _get(place: str) -> Procedure[Got | str]:
     try:
         got: Got = yield Send(Request("GET", place, _HEADERS), _STEP)
     except t.Unreachable as bad:
-        if bad.status is not None and 300 <= bad.status < 400:  # it answered, but leads elsewhere, as to a page for logging in
+        if (
+            bad.status is not None and 300 <= bad.status < 400
+        ):  # it answered, but leads elsewhere, as to a page for logging in
             return Got(bad.status, {}, b"")
         return str(bad).rstrip(".")
     return got

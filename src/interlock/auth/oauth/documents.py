@@ -161,7 +161,14 @@ class OAuthError(Struct, kw_only=True, omit_defaults=True):
     error_uri: str | None = None
 
 
-def read(body: bytes, kind: type[D], *, step: str, document: str, culprit: Culprit = "authorization server") -> D:
+def read(
+    body: bytes,
+    kind: type[D],
+    *,
+    step: str,
+    document: str,
+    culprit: Culprit = "authorization server",
+) -> D:
     """A document as a type. Raises Unauthorized with the place of the fault; what the type does not know is ignored."""
     try:
         return msgspec.json.decode(body, type=kind)
@@ -175,7 +182,11 @@ def read(body: bytes, kind: type[D], *, step: str, document: str, culprit: Culpr
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise Unauthorized(
-            step, f"that is no JSON ({bad})", document=document, expected=f"a JSON object as {_SOURCES[kind]} has it", culprit=culprit
+            step,
+            f"that is no JSON ({bad})",
+            document=document,
+            expected=f"a JSON object as {_SOURCES[kind]} has it",
+            culprit=culprit,
         ) from None
 
 

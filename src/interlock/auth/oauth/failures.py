@@ -51,7 +51,13 @@ class Unauthorized(t.Unreachable):
         words += [f"Expected: {expected.rstrip('.')}."] if expected else []
         words += [advice or _MEND[culprit]]
         super().__init__(plain(" ".join(words)), status=status)
-        self.step, self.what, self.document, self.expected, self.advice = step, what, document, expected, advice
+        self.step, self.what, self.document, self.expected, self.advice = (
+            step,
+            what,
+            document,
+            expected,
+            advice,
+        )
         self.culprit: Culprit = culprit
         self.code = code
 

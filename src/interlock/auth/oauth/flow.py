@@ -56,7 +56,12 @@ class Way(Protocol):
 
 
 def choose_scopes(
-    site: Site, challenge: Challenge | None, wanted: Sequence[str], before: Grant | None, *, lasting: bool
+    site: Site,
+    challenge: Challenge | None,
+    wanted: Sequence[str],
+    before: Grant | None,
+    *,
+    lasting: bool,
 ) -> tuple[str, ...]:
     """Which scopes to ask for (`AUS-02`, `AUS-03`, `AUS-06`, `AUS-12`).
 
@@ -98,7 +103,13 @@ def authorize(
             expected="an https address",
             culprit="server",
         )
-    site = yield from find_site(server, challenge, issuer=way.issuer, known=known, no_pkce_word=assume_pkce or not _has_code(way))
+    site = yield from find_site(
+        server,
+        challenge,
+        issuer=way.issuer,
+        known=known,
+        no_pkce_word=assume_pkce or not _has_code(way),
+    )
     scopes = choose_scopes(site, challenge, wanted, before, lasting=isinstance(way, LogIn))
     yield Note("scopes", f"asking for {' '.join(scopes) or 'no particular scopes'}")
     return (yield from way.obtain(site, scopes, means))
@@ -112,14 +123,23 @@ def _has_code(way: Way) -> bool:
 def still_trusted(server: str, challenge: Challenge | None, grant: Grant) -> Procedure[bool]:
     """Whether a server still trusts the authorization server that a grant is from (`AUR-18`, `AUT-09`)."""
     protected, _ = yield from find_resource(server, challenge)
-    return protected is None or (grant.issuer in protected.authorization_servers and grant.resource == protected.resource)
+    return protected is None or (
+        grant.issuer in protected.authorization_servers and grant.resource == protected.resource
+    )
 
 
 def _endpoint(site: Site) -> str:
-    return usable(site.metadata.token_endpoint, what="token_endpoint", step="discovery", document=site.document)
+    return usable(
+        site.metadata.token_endpoint,
+        what="token_endpoint",
+        step="discovery",
+        document=site.document,
+    )
 
 
-def _granted(site: Site, answer: TokenAnswer, member: Member, scopes: Sequence[str], means: Means) -> Grant:
+def _granted(
+    site: Site, answer: TokenAnswer, member: Member, scopes: Sequence[str], means: Means
+) -> Grant:
     return granted(
         answer,
         member,
@@ -151,14 +171,32 @@ class LogIn(Struct, frozen=True, kw_only=True):
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
         """See Way."""
-        return (yield from (self._by_device(site, scopes, means) if self.device else self._by_code(site, scopes, means)))
+        return (
+            yield from (
+                self._by_device(site, scopes, means)
+                if self.device
+                else self._by_code(site, scopes, means)
+            )
+        )
 
     def _by_code(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
-        place = usable(site.metadata.authorization_endpoint, what="authorization_endpoint", step="discovery", document=site.document)
+        place = usable(
+            site.metadata.authorization_endpoint,
+            what="authorization_endpoint",
+            step="discovery",
+            document=site.document,
+        )
         endpoint = _endpoint(site)
         redirect_uri: str = yield Listen(site.metadata.issuer)
-        member = yield from member_of(site, self.identity, redirect_uri, scopes=scopes, now=means.now())
-        errand = errand_to(site.metadata, state=means.random(), verifier=means.random() + means.random(), redirect_uri=redirect_uri)
+        member = yield from member_of(
+            site, self.identity, redirect_uri, scopes=scopes, now=means.now()
+        )
+        errand = errand_to(
+            site.metadata,
+            state=means.random(),
+            verifier=means.random() + means.random(),
+            redirect_uri=redirect_uri,
+        )
         url = address(
             place,
             errand,
@@ -172,7 +210,9 @@ class LogIn(Struct, frozen=True, kw_only=True):
             query: str = yield Visit(url, redirect_uri)
         except t.TimedOut:
             if member.source == "dynamic":
-                yield Remember(member.issuer, None)  # who is unknown there gets no answer: the next time begins with a registration
+                yield Remember(
+                    member.issuer, None
+                )  # who is unknown there gets no answer: the next time begins with a registration
             raise
         code = code_from(query, errand)
         form = {
@@ -183,10 +223,14 @@ class LogIn(Struct, frozen=True, kw_only=True):
             "resource": site.resource,
         }
         try:
-            answer = token_answer((yield from ask(endpoint, form, member, site.metadata, means)), endpoint)
+            answer = token_answer(
+                (yield from ask(endpoint, form, member, site.metadata, means)), endpoint
+            )
         except Unauthorized as bad:
             if bad.code in ("invalid_client", "unauthorized_client") and member.source == "dynamic":
-                yield Remember(member.issuer, None)  # it was forgotten there: the next time begins with a registration
+                yield Remember(
+                    member.issuer, None
+                )  # it was forgotten there: the next time begins with a registration
             raise
         return _granted(site, answer, member, scopes, means)
 
@@ -201,7 +245,10 @@ class LogIn(Struct, frozen=True, kw_only=True):
                 culprit="authorization server",
             )
         place = usable(
-            site.metadata.device_authorization_endpoint, what="device_authorization_endpoint", step="discovery", document=site.document
+            site.metadata.device_authorization_endpoint,
+            what="device_authorization_endpoint",
+            step="discovery",
+            document=site.document,
         )
         member = yield from member_of(site, self.identity, "", scopes=scopes, now=means.now())
         form = {"resource": site.resource, **({"scope": " ".join(scopes)} if scopes else {})}
@@ -226,9 +273,13 @@ class OwnBehalf(Struct, frozen=True, kw_only=True):
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
         """See Way (`CCR-01` to `CCR-04`)."""
-        member = yield from member_of(site, Identity(given=self.member), "", scopes=scopes, now=means.now())
+        member = yield from member_of(
+            site, Identity(given=self.member), "", scopes=scopes, now=means.now()
+        )
         form = _scoped({"grant_type": CREDENTIALS, "resource": site.resource}, scopes)
-        answer = token_answer((yield from ask(_endpoint(site), form, member, site.metadata, means)), _endpoint(site))
+        answer = token_answer(
+            (yield from ask(_endpoint(site), form, member, site.metadata, means)), _endpoint(site)
+        )
         return _granted(site, answer, member, scopes, means)
 
 
@@ -248,8 +299,12 @@ class Workload(Struct, frozen=True, kw_only=True):
         """See Way. An assertion that is refused is not presented again, and no other way is tried (`WIF-01` to `WIF-03`)."""
         assertion: str = yield Call(self.assertion)
         member = Member(issuer=site.metadata.issuer, client_id=self.client_id, method="none")
-        form = _scoped({"grant_type": JWT_BEARER, "assertion": assertion, "resource": site.resource}, scopes)
-        answer = token_answer((yield from ask(_endpoint(site), form, member, site.metadata, means)), _endpoint(site))
+        form = _scoped(
+            {"grant_type": JWT_BEARER, "assertion": assertion, "resource": site.resource}, scopes
+        )
+        answer = token_answer(
+            (yield from ask(_endpoint(site), form, member, site.metadata, means)), _endpoint(site)
+        )
         return _granted(site, answer, member, scopes, means)
 
 
@@ -287,15 +342,25 @@ class Enterprise(Struct, frozen=True, kw_only=True):
                 expected=f"{ID_JAG_PROFILE} in `authorization_grant_profiles_supported`",
                 culprit="authorization server",
             )
-        member = yield from member_of(site, Identity(given=self.member), "", scopes=scopes, now=means.now())
+        member = yield from member_of(
+            site, Identity(given=self.member), "", scopes=scopes, now=means.now()
+        )
         assertion = yield from self._assertion(site, scopes, means)
-        form = _scoped({"grant_type": JWT_BEARER, "assertion": assertion, "resource": site.resource}, scopes)
-        answer = token_answer((yield from ask(_endpoint(site), form, member, site.metadata, means)), _endpoint(site))
+        form = _scoped(
+            {"grant_type": JWT_BEARER, "assertion": assertion, "resource": site.resource}, scopes
+        )
+        answer = token_answer(
+            (yield from ask(_endpoint(site), form, member, site.metadata, means)), _endpoint(site)
+        )
         return _granted(site, answer, member, scopes, means)
 
     def _assertion(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[str]:
         place = usable(
-            self.provider_endpoint, what="the identity provider's token endpoint", step="token exchange", document="", culprit="client"
+            self.provider_endpoint,
+            what="the identity provider's token endpoint",
+            step="token exchange",
+            document="",
+            culprit="client",
         )
         id_token: str = yield Call(self.id_token)
         form = _scoped(
@@ -309,9 +374,13 @@ class Enterprise(Struct, frozen=True, kw_only=True):
             },
             scopes,
         )
-        plain = Means(now=means.now, random=means.random)  # the key is that of another client, and the tokens are not bound here
+        plain = Means(
+            now=means.now, random=means.random
+        )  # the key is that of another client, and the tokens are not bound here
         answer = token_answer(
-            (yield from ask(place, form, self.provider, None, plain, step="token exchange")), place, step="token exchange"
+            (yield from ask(place, form, self.provider, None, plain, step="token exchange")),
+            place,
+            step="token exchange",
         )
         if answer.issued_token_type not in (None, ID_JAG_TYPE):
             raise Unauthorized(

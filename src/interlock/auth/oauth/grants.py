@@ -49,7 +49,10 @@ class Means(Struct, frozen=True, kw_only=True):
 
 
 def authenticated(
-    form: Mapping[str, str], member: Member, metadata: ServerMetadata | None, assertion: Callable[[str], str] | None
+    form: Mapping[str, str],
+    member: Member,
+    metadata: ServerMetadata | None,
+    assertion: Callable[[str], str] | None,
 ) -> tuple[tuple[tuple[str, str], ...], dict[str, str]]:
     """The headers and the form with which a client shows who it is, in the way that both sides know (`AUR-12`, `CCR-02`, `CCR-03`).
 
@@ -58,12 +61,19 @@ def authenticated(
     method = method_of(member, metadata, assertion)
     if method == "private_key_jwt":
         if assertion is None:
-            raise Unauthorized("token", "the client is to sign with its key, and has none", expected="key=", culprit="client")
+            raise Unauthorized(
+                "token",
+                "the client is to sign with its key, and has none",
+                expected="key=",
+                culprit="client",
+            )
         audience = metadata.issuer if metadata is not None else member.issuer
         shown = {"client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion(audience)}
         return (), {**form, "client_id": member.client_id, **shown}
     if method == "client_secret_basic" and member.client_secret is not None:
-        pair = f"{quote_plus(member.client_id)}:{quote_plus(member.client_secret)}"  # RFC 6749, 2.3.1
+        pair = (
+            f"{quote_plus(member.client_id)}:{quote_plus(member.client_secret)}"  # RFC 6749, 2.3.1
+        )
         return (("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"),), dict(form)
     if method == "client_secret_post" and member.client_secret is not None:
         return (), {**form, "client_id": member.client_id, "client_secret": member.client_secret}
@@ -77,12 +87,16 @@ def authenticated(
     return (), {**form, "client_id": member.client_id} if member.client_id else dict(form)
 
 
-def method_of(member: Member, metadata: ServerMetadata | None, assertion: Callable[[str], str] | None) -> str:
+def method_of(
+    member: Member, metadata: ServerMetadata | None, assertion: Callable[[str], str] | None
+) -> str:
     """How a client shows who it is: as was agreed on, else as both sides know (`AUR-12`)."""
     if member.method:
         return member.method
     supported = metadata.token_endpoint_auth_methods_supported if metadata is not None else None
-    if assertion is not None and (member.client_secret is None or (supported is not None and "private_key_jwt" in supported)):
+    if assertion is not None and (
+        member.client_secret is None or (supported is not None and "private_key_jwt" in supported)
+    ):
         return "private_key_jwt"
     if member.client_secret is None:
         return "none"
@@ -108,19 +122,36 @@ def ask(
     got = yield from _post(endpoint, form, member, metadata, means, None, step)
     said = read_error(got.body) if got.status >= 400 else None
     nonce = got.headers.get("dpop-nonce")
-    if means.proof is not None and nonce is not None and said is not None and said.error == "use_dpop_nonce":
+    if (
+        means.proof is not None
+        and nonce is not None
+        and said is not None
+        and said.error == "use_dpop_nonce"
+    ):
         got = yield from _post(endpoint, form, member, metadata, means, nonce, step)
     return got
 
 
 def _post(
-    endpoint: str, form: Mapping[str, str], member: Member, metadata: ServerMetadata | None, means: Means, nonce: str | None, step: str
+    endpoint: str,
+    form: Mapping[str, str],
+    member: Member,
+    metadata: ServerMetadata | None,
+    means: Means,
+    nonce: str | None,
+    step: str,
 ) -> Procedure[Got]:
     own, whole = authenticated(form, member, metadata, means.assertion)
-    headers = [("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json"), *own]
+    headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Accept", "application/json"),
+        *own,
+    ]
     if means.proof is not None:
         headers.append(("DPoP", means.proof("POST", endpoint, nonce)))
-    return (yield from post(Request("POST", endpoint, tuple(headers), urlencode(whole).encode()), step))
+    return (
+        yield from post(Request("POST", endpoint, tuple(headers), urlencode(whole).encode()), step)
+    )
 
 
 def token_answer(got: Got, endpoint: str, *, step: str = "token") -> TokenAnswer:
@@ -157,18 +188,41 @@ def refused(got: Got, endpoint: str, step: str) -> Unauthorized:
     """What an endpoint says when it refuses, as an exception."""
     said = read_error(got.body)
     code = said.error if said is not None else ""
-    words = f"{code}: {said.error_description}" if said is not None and said.error_description else code or f"status {got.status}"
+    words = (
+        f"{code}: {said.error_description}"
+        if said is not None and said.error_description
+        else code or f"status {got.status}"
+    )
     kind = Denied if code == "access_denied" else Unauthorized
     culprit, advice = _REASONS.get(code, ("authorization server", ""))
-    return kind(step, f"the authorization server refused ({words})", document=endpoint, advice=advice, culprit=culprit, code=code)
+    return kind(
+        step,
+        f"the authorization server refused ({words})",
+        document=endpoint,
+        advice=advice,
+        culprit=culprit,
+        code=code,
+    )
 
 
 _REASONS: dict[str, tuple[Any, str]] = {
-    "invalid_client": ("client", "It does not know this client, or its secret is wrong: register it anew, or mend its credentials."),
-    "unauthorized_client": ("client", "This client may not use this kind of grant; whoever runs the authorization server can allow it."),
-    "invalid_grant": ("person", "What was presented is used up, has expired or was withdrawn: log in again."),
+    "invalid_client": (
+        "client",
+        "It does not know this client, or its secret is wrong: register it anew, or mend its credentials.",
+    ),
+    "unauthorized_client": (
+        "client",
+        "This client may not use this kind of grant; whoever runs the authorization server can allow it.",
+    ),
+    "invalid_grant": (
+        "person",
+        "What was presented is used up, has expired or was withdrawn: log in again.",
+    ),
     "invalid_scope": ("client", "Ask for other scopes."),
-    "invalid_target": ("server", "The authorization server does not know this server; whoever runs it has to add it."),
+    "invalid_target": (
+        "server",
+        "The authorization server does not know this server; whoever runs it has to add it.",
+    ),
     "unsupported_grant_type": ("authorization server", "It does not do this kind of grant."),
     "access_denied": ("person", ""),
     "expired_token": ("person", "The code was not entered in time: log in again."),
@@ -193,7 +247,11 @@ def granted(
             culprit="authorization server",
         )
     now, seconds = means.now(), answer.seconds
-    scopes = tuple(answer.scope.split()) if answer.scope is not None else (before.scopes if before is not None else tuple(asked))
+    scopes = (
+        tuple(answer.scope.split())
+        if answer.scope is not None
+        else (before.scopes if before is not None else tuple(asked))
+    )
     bound = answer.token_type.lower() == "dpop" or (before is not None and before.key is not None)
     return Grant(
         resource=resource,
@@ -205,7 +263,8 @@ def granted(
         token_type="DPoP" if answer.token_type.lower() == "dpop" else "Bearer",
         issued=now,
         expires=None if seconds is None else now + seconds,
-        refresh_token=answer.refresh_token or (before.refresh_token if before is not None else None),
+        refresh_token=answer.refresh_token
+        or (before.refresh_token if before is not None else None),
         asked=tuple(asked),
         scopes=scopes,
         key=means.key if bound or means.key is not None else None,
@@ -223,7 +282,9 @@ def renewed(grant: Grant, member: Member, means: Means) -> Procedure[Grant]:
     """Trade the refresh token for new tokens. Raises Unauthorized; its code is "invalid_grant" where the person has to log in again."""
     assert grant.refresh_token is not None
     form = {"grant_type": REFRESH, "refresh_token": grant.refresh_token, "resource": grant.resource}
-    got = yield from ask(grant.token_endpoint, form, as_then(member, grant, means), None, means, step="refresh")
+    got = yield from ask(
+        grant.token_endpoint, form, as_then(member, grant, means), None, means, step="refresh"
+    )
     answer = token_answer(got, grant.token_endpoint, step="refresh")
     return granted(
         answer, member, resource=grant.resource, endpoint=grant.token_endpoint, asked=grant.asked, means=means,
@@ -232,24 +293,42 @@ def renewed(grant: Grant, member: Member, means: Means) -> Procedure[Grant]:
 
 
 def by_device(
-    endpoint: str, token_endpoint: str, form: Mapping[str, str], member: Member, metadata: ServerMetadata, means: Means
+    endpoint: str,
+    token_endpoint: str,
+    form: Mapping[str, str],
+    member: Member,
+    metadata: ServerMetadata,
+    means: Means,
 ) -> Procedure[TokenAnswer]:
     """Let the person enter a code on another device, and wait until they have (RFC 8628). Raises Unauthorized, Denied."""
     got = yield from ask(endpoint, form, member, metadata, means, step="device code")
     if got.status != 200 or read_error(got.body) is not None:
         raise refused(got, endpoint, "device code")
     told = read(got.body, DeviceAnswer, step="device code", document=endpoint)
-    until, interval = means.now() + min(told.expires_in, _LONGEST_CODE), min(max(1.0, told.interval), 60.0)
+    until, interval = (
+        means.now() + min(told.expires_in, _LONGEST_CODE),
+        min(max(1.0, told.interval), 60.0),
+    )
     for place in (told.verification_uri, told.verification_uri_complete):
         if place is not None:
             usable(place, what="the address for the code", step="device code", document=endpoint)
-    yield ShowCode(told.user_code, told.verification_uri, told.verification_uri_complete, told.expires_in)
-    wanted = {"grant_type": DEVICE, "device_code": told.device_code, **({"resource": form["resource"]} if "resource" in form else {})}
+    yield ShowCode(
+        told.user_code, told.verification_uri, told.verification_uri_complete, told.expires_in
+    )
+    wanted = {
+        "grant_type": DEVICE,
+        "device_code": told.device_code,
+        **({"resource": form["resource"]} if "resource" in form else {}),
+    }
     while True:
         yield Rest(min(interval, max(0.0, until - means.now())))
         if means.now() >= until:
             raise Unauthorized(
-                "log-in", "the code was not entered in time", document=told.verification_uri, culprit="person", code="expired_token"
+                "log-in",
+                "the code was not entered in time",
+                document=told.verification_uri,
+                culprit="person",
+                code="expired_token",
             )
         try:
             got = yield from ask(token_endpoint, wanted, member, metadata, means)

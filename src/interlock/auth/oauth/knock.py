@@ -51,7 +51,9 @@ def knock(url: str) -> Procedure[Knock]:
         if got.status not in (200, 401, 403):  # it knows neither question
             got, tried = first, tried[:1]
     header = got.headers.get("www-authenticate", "")
-    return Knock(method=tried[-1], tried=tuple(tried), got=got, challenges=tuple(read_challenges(header)))
+    return Knock(
+        method=tried[-1], tried=tuple(tried), got=got, challenges=tuple(read_challenges(header))
+    )
 
 
 def _older_knock(url: str, tried: list[str]) -> Procedure[Got]:
@@ -61,7 +63,10 @@ def _older_knock(url: str, tried: list[str]) -> Procedure[Got]:
     if not 200 <= got.status < 300:
         return got
     session = got.headers.get("mcp-session-id")
-    own = (("MCP-Protocol-Version", _OLDER), *((("Mcp-Session-Id", session),) if session is not None else ()))
+    own = (
+        ("MCP-Protocol-Version", _OLDER),
+        *((("Mcp-Session-Id", session),) if session is not None else ()),
+    )
     tried.append("tools/list")
     got = yield from _more(_post(url, "tools/list", {}, own))
     if session is not None:
@@ -85,15 +90,27 @@ def modern(url: str, method: str) -> Request:
         "io.modelcontextprotocol/clientInfo": {"name": "interlock", "version": VERSION},
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    return _post(url, method, {"_meta": about}, (("MCP-Protocol-Version", REVISION), ("Mcp-Method", method)))
+    return _post(
+        url, method, {"_meta": about}, (("MCP-Protocol-Version", REVISION), ("Mcp-Method", method))
+    )
 
 
 def _handshake(url: str) -> Request:
-    params = {"protocolVersion": _OLDER, "capabilities": {}, "clientInfo": {"name": "interlock", "version": VERSION}}
+    params = {
+        "protocolVersion": _OLDER,
+        "capabilities": {},
+        "clientInfo": {"name": "interlock", "version": VERSION},
+    }
     return _post(url, "initialize", params, ())
 
 
-def _post(url: str, method: str, params: dict[str, Any], own: tuple[tuple[str, str], ...]) -> Request:
+def _post(
+    url: str, method: str, params: dict[str, Any], own: tuple[tuple[str, str], ...]
+) -> Request:
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-    headers = (("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream"), *own)
+    headers = (
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+        *own,
+    )
     return Request("POST", url, headers, body, again=True)

@@ -55,4 +55,6 @@ class Grant(Discreet, frozen=True, kw_only=True, omit_defaults=True):
 
     def is_stale(self, now: float) -> bool:
         """Whether the access token has ended, or is so near its end that a request might not arrive in time."""
-        return self.expires is not None and now >= self.expires - min(30.0, (self.expires - self.issued) / 10)
+        return self.expires is not None and now >= self.expires - min(
+            30.0, (self.expires - self.issued) / 10
+        )

@@ -14,6 +14,10 @@ def post(request: Request, step: str) -> Procedure[Got]:
         got: Got = yield Send(request, step)
     except t.Unreachable as bad:
         raise Unauthorized(
-            step, f"no answer came ({str(bad).rstrip('.')})", document=request.url, expected="an answer", culprit="network"
+            step,
+            f"no answer came ({str(bad).rstrip('.')})",
+            document=request.url,
+            expected="an answer",
+            culprit="network",
         ) from bad
     return got

@@ -35,7 +35,9 @@ class Identity(Struct, frozen=True, kw_only=True):
     dpop: bool = False
 
 
-def member_of(site: Site, identity: Identity, redirect_uri: str, *, scopes: Sequence[str], now: float) -> Procedure[Member]:
+def member_of(
+    site: Site, identity: Identity, redirect_uri: str, *, scopes: Sequence[str], now: float
+) -> Procedure[Member]:
     """The client as the authorization server of a site knows it, in the order that the specification wants (`AUR-04`).
 
     Raises Unauthorized where there is no way to be known.
@@ -56,7 +58,8 @@ def member_of(site: Site, identity: Identity, redirect_uri: str, *, scopes: Sequ
             _STEP,
             f"the authorization server {issuer} registers nobody by itself",
             document=site.document,
-            expected="`registration_endpoint`" + ("" if identity.document is None else " or `client_id_metadata_document_supported`"),
+            expected="`registration_endpoint`"
+            + ("" if identity.document is None else " or `client_id_metadata_document_supported`"),
             advice="Register this client there by hand, and give its client_id (and client_secret, if it has one).",
             culprit="client",
         )
@@ -72,7 +75,9 @@ def _given(given: Member, issuer: str) -> Procedure[Member]:
         kept: Member | None = yield Recall(f"given {given.client_id}")
         bound = kept.issuer if kept is not None else issuer
         if kept is None:
-            yield Remember(f"given {given.client_id}", replace(given, issuer=issuer, client_secret=None))
+            yield Remember(
+                f"given {given.client_id}", replace(given, issuer=issuer, client_secret=None)
+            )
     if bound != issuer:
         raise Unauthorized(
             _STEP,
@@ -92,25 +97,42 @@ def check_document(url: str) -> str:
     except Unauthorized:
         good = False
     if not good:
-        raise ValueError(f"{url!r} cannot be a client's document: that is an https address with a path")
+        raise ValueError(
+            f"{url!r} cannot be a client's document: that is an https address with a path"
+        )
     return url
 
 
 def _serves(member: Member, redirect_uri: str, scopes: Sequence[str], now: float) -> bool:
     """Whether what was registered before still is good, for these scopes and a browser that comes back to this address."""
     lasts = member.until is None or member.until > now + 30
-    return lasts and (not redirect_uri or redirect_uri in member.redirect_uris) and (member.scopes is None or {*scopes} <= {*member.scopes})
+    return (
+        lasts
+        and (not redirect_uri or redirect_uri in member.redirect_uris)
+        and (member.scopes is None or {*scopes} <= {*member.scopes})
+    )
 
 
-def register(site: Site, identity: Identity, redirect_uri: str, *, scopes: Sequence[str] = ()) -> Procedure[Member]:
+def register(
+    site: Site, identity: Identity, redirect_uri: str, *, scopes: Sequence[str] = ()
+) -> Procedure[Member]:
     """Register a new client (`AUR-01`, `AUR-13` to `AUR-16`). Raises Unauthorized with what the authorization server said."""
-    endpoint = usable(site.metadata.registration_endpoint, what="registration_endpoint", step=_STEP, document=site.document)
+    endpoint = usable(
+        site.metadata.registration_endpoint,
+        what="registration_endpoint",
+        step=_STEP,
+        document=site.document,
+    )
     is_native = is_loopback(redirect_uri) or not redirect_uri.startswith("https://")
     types = ("native", "web") if is_native else ("web", "native")
     wanted = _wanted(site, identity, redirect_uri, scopes, types[0])
     got = yield from _post(endpoint, wanted)
     if wanted.scope is not None and _faults(got) & {"invalid_client_metadata"}:
-        yield Note(_STEP, "refused, perhaps for its scopes, of which some servers know only a few", endpoint)
+        yield Note(
+            _STEP,
+            "refused, perhaps for its scopes, of which some servers know only a few",
+            endpoint,
+        )
         wanted = replace(wanted, scope=None)
         got = yield from _post(endpoint, wanted)
     if _faults(got) & {"invalid_client_metadata", "invalid_redirect_uri"}:
@@ -120,7 +142,11 @@ def register(site: Site, identity: Identity, redirect_uri: str, *, scopes: Seque
     said = read_error(got.body)
     if got.status in (200, 201):
         return _member(got, wanted, site, endpoint, redirect_uri)
-    words = f"{said.error}: {said.error_description}" if said is not None and said.error_description else (said.error if said else "")
+    words = (
+        f"{said.error}: {said.error_description}"
+        if said is not None and said.error_description
+        else (said.error if said else "")
+    )
     if site.assumed and (said is None or got.status in (404, 405)):
         raise Unauthorized(
             _STEP,
@@ -133,7 +159,9 @@ def register(site: Site, identity: Identity, redirect_uri: str, *, scopes: Seque
         _STEP,
         f"the client was not registered (status {got.status}{f', {words}' if words else ''})",
         document=endpoint,
-        expected=f"a registration with the redirect URI {redirect_uri}" if redirect_uri else "a registration",
+        expected=f"a registration with the redirect URI {redirect_uri}"
+        if redirect_uri
+        else "a registration",
         advice="If the authorization server does not take such redirect URIs, register a client there by hand and give its client_id.",
         culprit="authorization server",
         code=said.error if said is not None else "",
@@ -146,7 +174,9 @@ def _faults(got: Got) -> set[str]:
     return set() if said is None else {said.error}
 
 
-def _wanted(site: Site, identity: Identity, redirect_uri: str, scopes: Sequence[str], application_type: str) -> ClientMetadata:
+def _wanted(
+    site: Site, identity: Identity, redirect_uri: str, scopes: Sequence[str], application_type: str
+) -> ClientMetadata:
     """What is said of the client; its scopes are all that it may come to ask for, so that a step up needs no new registration."""
     code = bool(redirect_uri)
     listed = site.protected.scopes_supported if site.protected is not None else None
@@ -155,7 +185,10 @@ def _wanted(site: Site, identity: Identity, redirect_uri: str, scopes: Sequence[
         client_name=identity.name,
         client_uri=identity.uri,
         redirect_uris=[redirect_uri] if code else [],
-        grant_types=["authorization_code" if code else "urn:ietf:params:oauth:grant-type:device_code", "refresh_token"],  # `AUS-11`
+        grant_types=[
+            "authorization_code" if code else "urn:ietf:params:oauth:grant-type:device_code",
+            "refresh_token",
+        ],  # `AUS-11`
         response_types=["code"] if code else [],
         token_endpoint_auth_method=_method(site.metadata.token_endpoint_auth_methods_supported),
         application_type=application_type,
@@ -175,14 +208,17 @@ def _post(endpoint: str, wanted: ClientMetadata) -> Procedure[Got]:
     return (yield from post(Request("POST", endpoint, headers, msgspec.json.encode(wanted)), _STEP))
 
 
-def _member(got: Got, wanted: ClientMetadata, site: Site, endpoint: str, redirect_uri: str) -> Member:
+def _member(
+    got: Got, wanted: ClientMetadata, site: Site, endpoint: str, redirect_uri: str
+) -> Member:
     told = read(got.body, Registered, step=_STEP, document=endpoint)
     supported = site.metadata.token_endpoint_auth_methods_supported
     return Member(
         issuer=site.metadata.issuer,
         client_id=told.client_id,
         client_secret=told.client_secret,
-        method=told.token_endpoint_auth_method or ("none" if told.client_secret is None else secret_method(supported)),
+        method=told.token_endpoint_auth_method
+        or ("none" if told.client_secret is None else secret_method(supported)),
         redirect_uris=(redirect_uri,) if redirect_uri else (),
         until=told.client_secret_expires_at or None,
         scopes=_scopes(wanted.scope, told.scope),

@@ -23,9 +23,13 @@ def revoke(grant: Grant, member: Member, means: Means) -> Procedure[bool]:
     """
     if grant.revocation_endpoint is None:
         return False
-    endpoint = usable(grant.revocation_endpoint, what="revocation_endpoint", step=_STEP, document=grant.issuer)
+    endpoint = usable(
+        grant.revocation_endpoint, what="revocation_endpoint", step=_STEP, document=grant.issuer
+    )
     if grant.refresh_token is not None:
-        got = yield from _withdraw(endpoint, grant.refresh_token, "refresh_token", grant, member, means)
+        got = yield from _withdraw(
+            endpoint, grant.refresh_token, "refresh_token", grant, member, means
+        )
         if got.status != 200:
             raise refused(got, endpoint, _STEP)
     got = yield from _withdraw(endpoint, grant.access_token, "access_token", grant, member, means)
@@ -34,11 +38,24 @@ def revoke(grant: Grant, member: Member, means: Means) -> Procedure[bool]:
     said = read_error(got.body)
     if said is None or said.error != "unsupported_token_type":
         raise refused(got, endpoint, _STEP)
-    yield Note(_STEP, "the authorization server withdraws no access tokens; it ends by itself", endpoint)
+    yield Note(
+        _STEP, "the authorization server withdraws no access tokens; it ends by itself", endpoint
+    )
     return grant.refresh_token is not None
 
 
-def _withdraw(endpoint: str, token: str, kind: str, grant: Grant, member: Member, means: Means) -> Procedure[Got]:
-    own, form = authenticated({"token": token, "token_type_hint": kind}, as_then(member, grant, means), None, means.assertion)
-    headers = (("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json"), *own)
+def _withdraw(
+    endpoint: str, token: str, kind: str, grant: Grant, member: Member, means: Means
+) -> Procedure[Got]:
+    own, form = authenticated(
+        {"token": token, "token_type_hint": kind},
+        as_then(member, grant, means),
+        None,
+        means.assertion,
+    )
+    headers = (
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Accept", "application/json"),
+        *own,
+    )
     return (yield from post(Request("POST", endpoint, headers, urlencode(form).encode()), _STEP))

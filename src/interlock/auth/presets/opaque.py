@@ -56,7 +56,9 @@ def google(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Ch
 def github(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Check:
     """Who has a GitHub token that was given to this OAuth or GitHub app."""
     if client_secret is None:
-        raise ValueError("GitHub says what a token is worth only to the app that it was given to: give client_secret")
+        raise ValueError(
+            "GitHub says what a token is worth only to the app that it was given to: give client_secret"
+        )
     send = fetch if fetch is not None else HttpFetch()
     pair = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
     headers = (
@@ -68,7 +70,12 @@ def github(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Ch
 
     async def check(token: str, now: float) -> Principal:
         body = msgspec.json.encode({"access_token": token})
-        said = await _ask(send, Request("POST", _GITHUB.format(client_id=client_id), headers, body, again=True), (404, 422), "GitHub")
+        said = await _ask(
+            send,
+            Request("POST", _GITHUB.format(client_id=client_id), headers, body, again=True),
+            (404, 422),
+            "GitHub",
+        )
         app, user = said.get("app"), said.get("user")
         if not isinstance(app, dict) or app.get("client_id") != client_id:
             raise BadToken("it was given to another client")
@@ -79,14 +86,19 @@ def github(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Ch
             subject=str(user["id"]),
             issuer="https://github.com/login/oauth",
             client=client_id,
-            scopes=frozenset(scope for scope in scopes if isinstance(scope, str)) if isinstance(scopes, list) else frozenset(),
+            scopes=frozenset(scope for scope in scopes if isinstance(scope, str))
+            if isinstance(scopes, list)
+            else frozenset(),
             claims={"login": user.get("login")},
         )
 
     return check
 
 
-CHECKS: dict[str, Callable[[str, str | None, Fetch | None], Check]] = {"google": google, "github": github}
+CHECKS: dict[str, Callable[[str, str | None, Fetch | None], Check]] = {
+    "google": google,
+    "github": github,
+}
 """By the name of the preset."""
 
 
@@ -106,7 +118,9 @@ class Opaque:
         return Verified(principal, None, self.seconds)
 
 
-async def _ask(send: Fetch, request: Request, refusals: tuple[int, ...], name: str) -> dict[str, Any]:
+async def _ask(
+    send: Fetch, request: Request, refusals: tuple[int, ...], name: str
+) -> dict[str, Any]:
     """What the provider says of a token. Raises BadToken for one that it does not know, Unverifiable where it says nothing."""
     try:
         async with asyncio.timeout(_SECONDS):

@@ -19,7 +19,9 @@ Road = Literal["guard", "proxy", "either"]
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]{2,}"
 _FITTING = {
     "domain": re.compile(_HOST),
-    "base": re.compile(rf"(?:https://{_HOST}|http://(?:localhost|127\.0\.0\.1))(?::[0-9]{{1,5}})?(?:/[A-Za-z0-9._~-]+)*"),
+    "base": re.compile(
+        rf"(?:https://{_HOST}|http://(?:localhost|127\.0\.0\.1))(?::[0-9]{{1,5}})?(?:/[A-Za-z0-9._~-]+)*"
+    ),
     "tenant": re.compile(rf"[0-9A-Fa-f-]{{36}}|{_HOST}"),
     "region": re.compile(r"[a-z]{2}(?:-[a-z]+)+-[0-9]"),
 }
@@ -96,7 +98,9 @@ class Preset(Struct, frozen=True, kw_only=True):
         known = self._checked(values)
         issuer = self._filled(self.issuer, known)
         if self.kind == "api":
-            return Opaque(CHECKS[self.name](self._own(client_id), client_secret, fetch), issuers=(issuer,))
+            return Opaque(
+                CHECKS[self.name](self._own(client_id), client_secret, fetch), issuers=(issuer,)
+            )
         chosen = audience if audience is not None else self._filled(self.audience, known) or None
         if opaque:
             if not self.introspection:
@@ -152,15 +156,22 @@ class Preset(Struct, frozen=True, kw_only=True):
 
     def _checked(self, values: Mapping[str, str]) -> dict[str, str]:
         known = {
-            name: value.removeprefix("https://").rstrip("/") if name == "domain" else value.rstrip("/") for name, value in values.items()
+            name: value.removeprefix("https://").rstrip("/")
+            if name == "domain"
+            else value.rstrip("/")
+            for name, value in values.items()
         }
         if strange := known.keys() - self.needs.keys():
-            raise ValueError(f"{self.title} has no {', '.join(sorted(strange))}; it needs {', '.join(self.needs) or 'nothing'}")
+            raise ValueError(
+                f"{self.title} has no {', '.join(sorted(strange))}; it needs {', '.join(self.needs) or 'nothing'}"
+            )
         for name, example in self.needs.items():
             if name not in known:
                 raise ValueError(f"{self.title} needs {name}, such as {example!r}")
             if not _FITTING.get(name, _PLAIN).fullmatch(known[name]):
-                raise ValueError(f"{known[name]!r} cannot be the {name} of {self.title}, which is such as {example!r}")
+                raise ValueError(
+                    f"{known[name]!r} cannot be the {name} of {self.title}, which is such as {example!r}"
+                )
         return known
 
     def _filled(self, template: str, known: Mapping[str, str]) -> str:
@@ -168,5 +179,7 @@ class Preset(Struct, frozen=True, kw_only=True):
 
     def _own(self, client_id: str | None) -> str:
         if client_id is None:
-            raise ValueError(f"{self.title} has to be asked about its tokens: give client_id, and client_secret where there is one")
+            raise ValueError(
+                f"{self.title} has to be asked about its tokens: give client_id, and client_secret where there is one"
+            )
         return client_id

@@ -36,7 +36,10 @@ _ROWS = (
     Preset(
         name="entra",
         title="Microsoft Entra ID",
-        needs={"tenant": "00000000-0000-0000-0000-000000000000", "application": "11111111-1111-1111-1111-111111111111"},
+        needs={
+            "tenant": "00000000-0000-0000-0000-000000000000",
+            "application": "11111111-1111-1111-1111-111111111111",
+        },
         issuer="https://login.microsoftonline.com/{tenant}/v2.0",
         jwks_uri="https://login.microsoftonline.com/{tenant}/discovery/v2.0/keys",
         authorization_endpoint="https://login.microsoftonline.com/{tenant}/oauth2/v2.0/authorize",
@@ -67,7 +70,11 @@ _ROWS = (
     Preset(
         name="cognito",
         title="Amazon Cognito",
-        needs={"region": "eu-central-1", "pool": "eu-central-1_AbCdEfGhI", "domain": "acme.auth.eu-central-1.amazoncognito.com"},
+        needs={
+            "region": "eu-central-1",
+            "pool": "eu-central-1_AbCdEfGhI",
+            "domain": "acme.auth.eu-central-1.amazoncognito.com",
+        },
         issuer="https://cognito-idp.{region}.amazonaws.com/{pool}",
         jwks_uri="https://cognito-idp.{region}.amazonaws.com/{pool}/.well-known/jwks.json",
         authorization_endpoint="https://{domain}/oauth2/authorize",
@@ -219,7 +226,10 @@ _ROWS = (
         cimd=True,
         indicators=True,
         scopes=("openid", "profile", "email", "offline_access"),
-        links=("https://workos.com/docs/authkit/mcp", "https://workos.com/docs/reference/workos-connect/metadata"),
+        links=(
+            "https://workos.com/docs/authkit/mcp",
+            "https://workos.com/docs/reference/workos-connect/metadata",
+        ),
         remarks=(
             "Switch on client id metadata documents, and dynamic registration for older clients, under Connect, Configuration.",
             f"{_OWN_AUDIENCE} Enter its address as a resource indicator there; without `resource` the tokens are for the environment.",
@@ -239,7 +249,10 @@ _ROWS = (
         dcr=True,
         cimd=None,
         indicators=None,
-        links=("https://clerk.com/docs/oauth/how-clerk-implements-oauth", "https://clerk.com/changelog/2026-01-08-jwt-oauth-access-tokens"),
+        links=(
+            "https://clerk.com/docs/oauth/how-clerk-implements-oauth",
+            "https://clerk.com/changelog/2026-01-08-jwt-oauth-access-tokens",
+        ),
         remarks=(
             "`domain` is that of the Frontend API.",
             "Access tokens are JWTs for applications made since January 2026; switch on Generate access tokens as JWTs for older ones.",
@@ -275,7 +288,10 @@ _ROWS = (
     Preset(
         name="descope",
         title="Descope",
-        needs={"project": "P2abcdefghijklmnopqrstuvwxyz", "server": "MS2abcdefghijklmnopqrstuvwxyz"},
+        needs={
+            "project": "P2abcdefghijklmnopqrstuvwxyz",
+            "server": "MS2abcdefghijklmnopqrstuvwxyz",
+        },
         issuer="https://api.descope.com/v1/apps/agentic/{project}/{server}",
         jwks_uri="https://api.descope.com/{project}/.well-known/jwks.json",
         authorization_endpoint="https://api.descope.com/oauth2/v1/apps/agentic/{project}/{server}/authorize",
@@ -308,7 +324,10 @@ _ROWS = (
         cimd=True,
         indicators=True,
         scopes=("openid", "profile", "email", "offline_access"),
-        links=("https://docs.scalekit.com/guides/mcp/oauth", "https://docs.scalekit.com/mcp/overview/"),
+        links=(
+            "https://docs.scalekit.com/guides/mcp/oauth",
+            "https://docs.scalekit.com/mcp/overview/",
+        ),
         remarks=(
             "`domain` is that of the environment, `resource` the id of the MCP server in the dashboard.",
             f"{_OWN_AUDIENCE} Its address there must be the one of this server; where tokens name the id instead, pass it as `audience`.",

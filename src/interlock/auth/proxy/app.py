@@ -35,7 +35,14 @@ class OAuthProxy(Issuer):
         **options: Any,
     ) -> None:
         self._upstream = Upstream(
-            provider, client_id, client_secret, scopes=upstream_scopes, admit=admit, keys=keys, brand=brand, fetch=upstream_fetch
+            provider,
+            client_id,
+            client_secret,
+            scopes=upstream_scopes,
+            admit=admit,
+            keys=keys,
+            brand=brand,
+            fetch=upstream_fetch,
         )
         super().__init__(url, self._upstream, **options)
         self._upstream.bind(self)

@@ -41,7 +41,9 @@ class Sessions:
     `keys` seal them (AES-GCM): who reads the vault cannot use them, and who exchanges two of them breaks both.
     """
 
-    def __init__(self, vault: Vault, talk: Talk, keys: Sequence[bytes], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, vault: Vault, talk: Talk, keys: Sequence[bytes], clock: Callable[[], float]
+    ) -> None:
         self._vault, self._talk, self._clock = vault, talk, clock
         self._seal = Seal(keys, seconds=_FOREVER, encrypt=True)
         self._renewing: Errands[str, str] = Errands()
@@ -100,7 +102,10 @@ class Sessions:
         try:
             answer = await self._talk.refresh(kept.refresh_token)
         except Unauthorized as refused:
-            if refused.code not in ("invalid_grant", "bad_refresh_token"):  # the second is GitHub's word for it
+            if refused.code not in (
+                "invalid_grant",
+                "bad_refresh_token",
+            ):  # the second is GitHub's word for it
                 raise t.Unreachable(str(refused)) from None
             await self.end(name)
             raise self._ended() from None
@@ -133,10 +138,18 @@ class Sessions:
         if sealed is None:
             return None
         try:
-            return msgspec.convert(self._seal.open(sealed.decode(), key.encode(), self._clock()), type=_Kept)
+            return msgspec.convert(
+                self._seal.open(sealed.decode(), key.encode(), self._clock()), type=_Kept
+            )
         except BadSeal:  # the keys are others now
             return None
 
     def _ended(self) -> Unauthorized:
         name = self._talk.provider.name
-        return Unauthorized("log-in", f"the session at {name} has ended", advice="Log in again.", culprit="person", code="invalid_grant")
+        return Unauthorized(
+            "log-in",
+            f"the session at {name} has ended",
+            advice="Log in again.",
+            culprit="person",
+            code="invalid_grant",
+        )

@@ -37,12 +37,21 @@ class Somebody(Struct, frozen=True):
 class Talk:
     """The provider as a client with this id and secret talks to it. No answer is an error with words: Unreachable, or Unauthorized."""
 
-    def __init__(self, provider: Provider, client_id: str, client_secret: str | None, fetch: Fetch, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        provider: Provider,
+        client_id: str,
+        client_secret: str | None,
+        fetch: Fetch,
+        clock: Callable[[], float],
+    ) -> None:
         if client_secret is None and provider.method != "none":
             raise ValueError(f"{provider.name} knows its clients by a secret: give client_secret")
         self.provider, self.client_id = provider, client_id
         self._secret, self._fetch, self._clock = client_secret, fetch, clock
-        self._keys = Keys(provider.issuer, jwks_uri=provider.jwks_uri or None, fetch=fetch, pause=_PAUSE)
+        self._keys = Keys(
+            provider.issuer, jwks_uri=provider.jwks_uri or None, fetch=fetch, pause=_PAUSE
+        )
 
     async def aclose(self) -> None:
         """Ask for nothing more."""
@@ -57,7 +66,9 @@ class Talk:
 
     async def refresh(self, refresh_token: str) -> TokenAnswer:
         """New tokens for a refresh token (RFC 6749, 6). Raises Unauthorized with the code invalid_grant where it is worth nothing more."""
-        return await self._token({"grant_type": "refresh_token", "refresh_token": refresh_token}, "refresh")
+        return await self._token(
+            {"grant_type": "refresh_token", "refresh_token": refresh_token}, "refresh"
+        )
 
     async def who(self, answer: TokenAnswer, nonce: str) -> Somebody:
         """Who has logged in. Raises Unauthorized where that is not shown."""
@@ -83,7 +94,9 @@ class Talk:
     async def _verified(self, token: str | None, nonce: str) -> dict[str, Any]:
         """The claims of an ID token that is for us, for this log-in, and from the provider (OpenID Connect Core, 3.1.3.7)."""
         if token is None:
-            raise self._failed("log-in", "there is no ID token; is the scope openid among those asked for?")
+            raise self._failed(
+                "log-in", "there is no ID token; is the scope openid among those asked for?"
+            )
         now = self._clock()
         try:
             claims = await self._keys.claims(token, now, algorithms=ASYMMETRIC, types=None)
@@ -102,7 +115,10 @@ class Talk:
         }
         for name, is_wrong in wrong.items():
             if is_wrong:
-                raise self._failed("log-in", f"its ID token is for somebody else, or from another: {name} is not the one expected")
+                raise self._failed(
+                    "log-in",
+                    f"its ID token is for somebody else, or from another: {name} is not the one expected",
+                )
         return claims
 
     async def _token(self, form: dict[str, str], step: str) -> TokenAnswer:
@@ -114,12 +130,23 @@ class Talk:
             form["client_id"] = self.client_id
             if self.provider.method == "client_secret_post" and self._secret is not None:
                 form["client_secret"] = self._secret
-        status, body = await self._send(Request("POST", self.provider.token_endpoint, tuple(headers), urlencode(form).encode()))
-        refused = read_error(body)  # whatever the status is: there are providers that refuse with 200
+        status, body = await self._send(
+            Request("POST", self.provider.token_endpoint, tuple(headers), urlencode(form).encode())
+        )
+        refused = read_error(
+            body
+        )  # whatever the status is: there are providers that refuse with 200
         if refused is not None:
-            raise self._failed(step, f"it says {refused.error}: {refused.error_description or 'no more'}", code=refused.error)
+            raise self._failed(
+                step,
+                f"it says {refused.error}: {refused.error_description or 'no more'}",
+                code=refused.error,
+            )
         if status != 200:
-            raise t.Unreachable(f"{self.provider.name} answered {self.provider.token_endpoint} with the status {status}.", status=status)
+            raise t.Unreachable(
+                f"{self.provider.name} answered {self.provider.token_endpoint} with the status {status}.",
+                status=status,
+            )
         return read(body, TokenAnswer, step=step, document=self.provider.token_endpoint)
 
     async def _send(self, request: Request) -> tuple[int, bytes]:
@@ -131,10 +158,14 @@ class Talk:
                 finally:
                     await response.aclose()
         except TimeoutError:
-            raise t.TimedOut(f"{self.provider.name} did not answer {request.url} within {_SECONDS:g} seconds.") from None
+            raise t.TimedOut(
+                f"{self.provider.name} did not answer {request.url} within {_SECONDS:g} seconds."
+            ) from None
 
     def _failed(self, step: str, what: str, *, code: str = "") -> Unauthorized:
-        return Unauthorized(step, f"{self.provider.name}: {what}", culprit="authorization server", code=code)
+        return Unauthorized(
+            step, f"{self.provider.name}: {what}", culprit="authorization server", code=code
+        )
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -44,9 +44,21 @@ CLAIM = "upstream"  # in our tokens: the name of the session at the provider
 _KIND = "upstream-state"
 _SECONDS = 600  # that a log-in at the provider may take
 _STRANGE = "This answer does not belong to a log-in that was begun in this browser, or it was used before. Start again where you came from."
-_PROMPTS = ("none", "login", "select_account")  # which a client may ask for there; consent is asked for here
+_PROMPTS = (
+    "none",
+    "login",
+    "select_account",
+)  # which a client may ask for there; consent is asked for here
 # What the errors of a provider are called in our own answer; any other is its own failure, and none of the client's business.
-_ERRORS = frozenset(("access_denied", "login_required", "consent_required", "interaction_required", "temporarily_unavailable"))
+_ERRORS = frozenset(
+    (
+        "access_denied",
+        "login_required",
+        "consent_required",
+        "interaction_required",
+        "temporarily_unavailable",
+    )
+)
 
 log = logging.getLogger("interlock.auth")
 
@@ -90,16 +102,22 @@ class Upstream(Lobby):
     ) -> None:
         super().__init__(brand=brand)
         if not isinstance(provider, Provider):
-            raise TypeError(f"people log in at a provider, such as presets.get('github').provider(); not at a {type(provider).__name__}")
+            raise TypeError(
+                f"people log in at a provider, such as presets.get('github').provider(); not at a {type(provider).__name__}"
+            )
         if provider.method != "none" and client_secret is None:
             raise ValueError(f"{provider.name} knows its clients by a secret: give client_secret")
         if not keys and client_secret is None:
-            raise ValueError("a client without a secret needs keys, which seal the provider's tokens")
+            raise ValueError(
+                "a client without a secret needs keys, which seal the provider's tokens"
+            )
         self.provider, self.client_id = provider, client_id
         self.scopes = tuple(provider.scopes if scopes is None else scopes)
         self._secret, self._fetch = client_secret, fetch if fetch is not None else HttpFetch()
         self._admit, self._callback, self._session_seconds = admit, callback, session_seconds
-        self._keys = list(keys) or [hashlib.sha256(f"interlock upstream {client_id} {client_secret}".encode()).digest()]
+        self._keys = list(keys) or [
+            hashlib.sha256(f"interlock upstream {client_id} {client_secret}".encode()).digest()
+        ]
         self._seal = Seal(self._keys, seconds=_SECONDS, encrypt=True)
         self._parts: tuple[Issuer, Talk, Sessions] | None = None
 
@@ -155,9 +173,13 @@ class Upstream(Lobby):
         return None  # consent comes first, and the log-in after it
 
     def _told(self, told: pages.Consent) -> pages.Consent:
-        return msgspec.structs.replace(told, person=None, logout=None, upstream=self.provider.name, upstream_scopes=self.scopes)
+        return msgspec.structs.replace(
+            told, person=None, logout=None, upstream=self.provider.name, upstream_scopes=self.scopes
+        )
 
-    async def _agreed(self, visit: Visit, pending: Pending, session: Session | None, answer: Answer) -> Reply:
+    async def _agreed(
+        self, visit: Visit, pending: Pending, session: Session | None, answer: Answer
+    ) -> Reply:
         """Set down where the person will come back to, now that they have agreed and not before (SEC-11), and send them to the provider."""
         state, binder, verifier, nonce = (secrets.token_urlsafe(32) for _ in range(4))
         journey = _Journey(
@@ -171,7 +193,9 @@ class Upstream(Lobby):
         key = digest(state)
         sealed = self._seal.close(msgspec.to_builtins(journey), _binding(key), visit.now)
         await visit.vault.put(_KIND, key, sealed.encode(), until=visit.now + _SECONDS)
-        challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+        challenge = (
+            urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+        )
         url = self.provider.visit(
             client_id=self.client_id,
             redirect_uri=self.redirect_uri(visit.issuer),
@@ -200,15 +224,26 @@ class Upstream(Lobby):
         if journey is None:
             return self._sorry("Start again", _STRANGE)
         over = set_cookie(base, _cookie(base, state), "", seconds=0)
-        if not self._is_from_provider(given):  # and then nothing that it says is to be shown, or passed on
-            return self._sorry("Start again", f"This answer is not from {self.provider.name}, or not for this log-in.").adding(over)
+        if not self._is_from_provider(
+            given
+        ):  # and then nothing that it says is to be shown, or passed on
+            return self._sorry(
+                "Start again",
+                f"This answer is not from {self.provider.name}, or not for this log-in.",
+            ).adding(over)
         pending = await visit.issuer.pending(journey.pending)
         if pending is None:
-            return self._sorry("Start again", "This request has ended meanwhile. Start again where you came from.").adding(over)
+            return self._sorry(
+                "Start again", "This request has ended meanwhile. Start again where you came from."
+            ).adding(over)
         if "code" not in given:
             error = given.get("error", "")
             words = f"{self.provider.name} did not let the person in."
-            return (await visit.issuer.deny(pending.id, error if error in _ERRORS else "server_error", words)).adding(over)
+            return (
+                await visit.issuer.deny(
+                    pending.id, error if error in _ERRORS else "server_error", words
+                )
+            ).adding(over)
         return (await self._arrived(visit, pending, journey, given["code"])).adding(over)
 
     async def _journey(self, visit: Visit, state: str) -> _Journey | None:
@@ -227,7 +262,9 @@ class Upstream(Lobby):
         if kept is None:
             return None
         try:
-            return msgspec.convert(self._seal.open(kept.decode("latin-1"), _binding(key), visit.now), type=_Journey)
+            return msgspec.convert(
+                self._seal.open(kept.decode("latin-1"), _binding(key), visit.now), type=_Journey
+            )
         except (BadSeal, msgspec.ValidationError):
             return None
 
@@ -238,23 +275,37 @@ class Upstream(Lobby):
 
     async def _arrived(self, visit: Visit, pending: Pending, journey: _Journey, code: str) -> Reply:
         try:
-            answer = await self._talk.redeem(code, self.redirect_uri(visit.issuer), journey.verifier)
+            answer = await self._talk.redeem(
+                code, self.redirect_uri(visit.issuer), journey.verifier
+            )
             somebody = await self._talk.who(answer, journey.nonce)
         except t.Unreachable as failed:
             log.warning("nobody could be logged in at %s: %s", self.provider.name, failed)
-            return await visit.issuer.deny(pending.id, "server_error", f"The log-in at {self.provider.name} did not come to its end.")
+            return await visit.issuer.deny(
+                pending.id,
+                "server_error",
+                f"The log-in at {self.provider.name} did not come to its end.",
+            )
         if not await self._is_admitted(somebody):
-            return await visit.issuer.deny(pending.id, "access_denied", "This account may not be used here.")
+            return await visit.issuer.deny(
+                pending.id, "access_denied", "This account may not be used here."
+            )
         subject = f"{self.provider.issuer}#{somebody.subject}"
         session = Session(subject=subject, name=somebody.name)
-        browser = await visit.browser.log_in(visit.vault, session, visit.now + self._session_seconds)
+        browser = await visit.browser.log_in(
+            visit.vault, session, visit.now + self._session_seconds
+        )
         inside = visit.renewed(browser)
-        if journey.agreed and journey.agreed != subject:  # it was somebody else who agreed: this person has to be asked
+        if (
+            journey.agreed and journey.agreed != subject
+        ):  # it was somebody else who agreed: this person has to be asked
             return inside.to("/consent", at=browser.refer(f"p{pending.id}"))
         if journey.remember:
             await consents.remember(visit.vault, subject, pending, visit.now)
         claims = {CLAIM: await self._sessions.begin(subject, answer), "name": somebody.name}
-        reply = await visit.issuer.grant(pending.id, Person(subject, somebody.name, claims), pending.scopes)
+        reply = await visit.issuer.grant(
+            pending.id, Person(subject, somebody.name, claims), pending.scopes
+        )
         return reply.adding(browser.header)
 
     async def _is_admitted(self, somebody: Somebody) -> bool:
@@ -274,7 +325,9 @@ class Upstream(Lobby):
     @property
     def _bound(self) -> tuple[Issuer, Talk, Sessions]:
         if self._parts is None:
-            raise RuntimeError("these people belong to no issuer yet: give them to one, or call bind")
+            raise RuntimeError(
+                "these people belong to no issuer yet: give them to one, or call bind"
+            )
         return self._parts
 
 

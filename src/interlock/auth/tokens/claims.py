@@ -15,7 +15,9 @@ from .seam import BadToken, Verified
 SCOPES = ("scope", "scp")
 CLIENTS = ("client_id", "azp", "cid", "appid")
 # What a principal has as fields of its own, or what only concerns the token.
-_SPENT = frozenset(("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", "act", "scope", "active", "token_type"))
+_SPENT = frozenset(
+    ("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", "act", "scope", "active", "token_type")
+)
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -41,7 +43,11 @@ class Reading(Struct, frozen=True, kw_only=True):
         self._check_audience(claims, resource)
         for name, wanted in self.required.items():
             found = claims.get(name)
-            if found is None or (wanted is not None and found != wanted and not (isinstance(found, list) and wanted in found)):
+            if found is None or (
+                wanted is not None
+                and found != wanted
+                and not (isinstance(found, list) and wanted in found)
+            ):
                 raise BadToken(f"it does not have the {name} that is needed here")
         client = _first(claims, self.client_claims)
         subject = _first(claims, self.subject_claims) or client
@@ -49,10 +55,16 @@ class Reading(Struct, frozen=True, kw_only=True):
             raise BadToken("it does not say on whose behalf")
         principal = Principal(
             subject=subject,
-            issuer=claims["iss"] if claims.get("iss") in self.issuers else self.issuers[0],  # a subject is only unique within its own
+            issuer=claims["iss"]
+            if claims.get("iss") in self.issuers
+            else self.issuers[0],  # a subject is only unique within its own
             client=client,
-            scopes=frozenset(scope for name in self.scope_claims for scope in _words(claims.get(name))),
-            actor=_first(actor, ("sub",)) if isinstance(actor := claims.get("act"), Mapping) else "",
+            scopes=frozenset(
+                scope for name in self.scope_claims for scope in _words(claims.get(name))
+            ),
+            actor=_first(actor, ("sub",))
+            if isinstance(actor := claims.get("act"), Mapping)
+            else "",
             expires=_time(claims.get("exp")),
             claims={name: value for name, value in claims.items() if name not in _SPENT},
         )
@@ -64,21 +76,37 @@ class Reading(Struct, frozen=True, kw_only=True):
         if not named:
             raise BadToken("it does not say for whom it is")
         mine = any(audience in self.audience for audience in named)
-        if not mine and not (not self.audience and any(same_resource(audience, resource) for audience in named)):
+        if not mine and not (
+            not self.audience and any(same_resource(audience, resource) for audience in named)
+        ):
             raise BadToken("it is for another server")
 
 
 def _first(claims: Mapping[str, Any], names: Sequence[str]) -> str:
-    return next((value for name in names if isinstance(value := claims.get(name), str) and value), "")
+    return next(
+        (value for name in names if isinstance(value := claims.get(name), str) and value), ""
+    )
 
 
 def _words(value: object) -> list[str]:
     """Scopes, written as one string or as a list."""
-    return value.split() if isinstance(value, str) else [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
+    return (
+        value.split()
+        if isinstance(value, str)
+        else [word for word in value if isinstance(word, str)]
+        if isinstance(value, list)
+        else []
+    )
 
 
 def _names(value: object) -> list[str]:
-    return [value] if isinstance(value, str) else [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+    return (
+        [value]
+        if isinstance(value, str)
+        else [name for name in value if isinstance(name, str)]
+        if isinstance(value, list)
+        else []
+    )
 
 
 def _time(value: object) -> float | None:
@@ -93,5 +121,7 @@ def _thumbprint(claims: Mapping[str, Any]) -> str | None:
         return None
     thumbprint = bond.get("jkt") if isinstance(bond, Mapping) else None
     if not isinstance(thumbprint, str) or not thumbprint:
-        raise BadToken("it is bound to its sender in a way that is not known here")  # a certificate, say, which nobody shows us
+        raise BadToken(
+            "it is bound to its sender in a way that is not known here"
+        )  # a certificate, say, which nobody shows us
     return thumbprint

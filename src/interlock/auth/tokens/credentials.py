@@ -33,7 +33,9 @@ class Credentials(Struct, frozen=True):
 NONE = Credentials()
 
 
-def read(headers: Pairs, query: bytes, schemes: Sequence[str]) -> tuple[Credentials, list[tuple[bytes, bytes]]]:
+def read(
+    headers: Pairs, query: bytes, schemes: Sequence[str]
+) -> tuple[Credentials, list[tuple[bytes, bytes]]]:
     """What a request shows, and its headers without that. Schemes that are not among those given are as nothing. Raises Malformed."""
     if query:
         _check_query(query)
@@ -63,11 +65,15 @@ def read(headers: Pairs, query: bytes, schemes: Sequence[str]) -> tuple[Credenti
         raise Malformed("the Authorization header has not one scheme and one token")
     if len(token) > _LONGEST:
         raise Malformed("the token is too long")
-    return Credentials(scheme, token.decode("ascii"), tuple(proof.decode("latin-1") for proof in proofs)), kept
+    return Credentials(
+        scheme, token.decode("ascii"), tuple(proof.decode("latin-1") for proof in proofs)
+    ), kept
 
 
 def _check_query(query: bytes) -> None:
     """Raise Malformed where the address has a token: addresses are written to logs and histories (`AUT-04`)."""
     for part in re.split(r"[&;]", query.decode("latin-1")):
         if unquote_plus(part.partition("=")[0]).strip().lower() == "access_token":
-            raise Malformed("a token must not be in the address; send it in the Authorization header")
+            raise Malformed(
+                "a token must not be in the address; send it in the Authorization header"
+            )

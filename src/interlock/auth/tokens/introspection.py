@@ -61,11 +61,16 @@ class Introspection:
         fetch: Fetch | None = None,
     ) -> None:
         self.issuers: Sequence[str] = (issuer,)
-        self.endpoint = None if endpoint is None else checked(endpoint, what="the introspection endpoint")
+        self.endpoint = (
+            None if endpoint is None else checked(endpoint, what="the introspection endpoint")
+        )
         self.seconds, self.patience, self.most = seconds, patience, most
         self._key = key
         self._member = Member(
-            issuer=issuer, client_id=client_id, client_secret=client_secret, method=method or _usual(client_secret, key is not None)
+            issuer=issuer,
+            client_id=client_id,
+            client_secret=client_secret,
+            method=method or _usual(client_secret, key is not None),
         )
         self.reading = Reading(
             issuers=(issuer, *also),
@@ -101,17 +106,35 @@ class Introspection:
         self._check_times(claims, now)
         verified = self.reading.read(claims, resource=resource, seconds=self.seconds)
         principal = verified.principal
-        return replace(verified, principal=replace(principal, claims=_without(principal.claims, token)))
+        return replace(
+            verified, principal=replace(principal, claims=_without(principal.claims, token))
+        )
 
     async def _ask(self, token: str, now: float) -> dict[str, Any]:
         """What the issuer says of a token."""
         if self.endpoint is None:
             metadata, document = await perform(find_metadata(self.issuers[0]), self._roads)
-            self.endpoint = usable(metadata.introspection_endpoint, what="introspection_endpoint", step="introspection", document=document)
+            self.endpoint = usable(
+                metadata.introspection_endpoint,
+                what="introspection_endpoint",
+                step="introspection",
+                document=document,
+            )
         form = {"token": token, "token_type_hint": "access_token"}
-        own, whole = authenticated(form, self._member, None, None if self._key is None else lambda audience: self._assertion(audience, now))
-        headers = (("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json"), *own)
-        answer = await self._roads.of(self.endpoint)(Request("POST", self.endpoint, headers, urlencode(whole).encode(), again=True))
+        own, whole = authenticated(
+            form,
+            self._member,
+            None,
+            None if self._key is None else lambda audience: self._assertion(audience, now),
+        )
+        headers = (
+            ("Content-Type", "application/x-www-form-urlencoded"),
+            ("Accept", "application/json"),
+            *own,
+        )
+        answer = await self._roads.of(self.endpoint)(
+            Request("POST", self.endpoint, headers, urlencode(whole).encode(), again=True)
+        )
         try:
             if answer.status != 200:
                 raise self._away(f"status {answer.status}")
@@ -138,11 +161,17 @@ class Introspection:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise BadToken(f"its {name} is no time")
-            if value <= now - self.reading.leeway if name == "exp" else value > now + self.reading.leeway:
+            if (
+                value <= now - self.reading.leeway
+                if name == "exp"
+                else value > now + self.reading.leeway
+            ):
                 raise BadToken("it has expired" if name == "exp" else "it is not valid yet")
 
     def _away(self, why: str) -> Unverifiable:
-        _log.warning("The authorization server %s cannot be asked about tokens: %s", self.issuers[0], why)
+        _log.warning(
+            "The authorization server %s cannot be asked about tokens: %s", self.issuers[0], why
+        )
         return Unverifiable("The authorization server cannot be asked about this token now.")
 
     async def aclose(self) -> None:

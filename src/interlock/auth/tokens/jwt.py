@@ -12,7 +12,11 @@ from .claims import CLIENTS, SCOPES, Reading
 from .keysets import Keys
 from .seam import BadToken, Verified
 
-TYPES = ("at+jwt", "jwt", "")  # many issuers have not heard of the first; what else is signed with the same keys has a type of its own
+TYPES = (
+    "at+jwt",
+    "jwt",
+    "",
+)  # many issuers have not heard of the first; what else is signed with the same keys has a type of its own
 
 
 class Jwt:
@@ -50,9 +54,15 @@ class Jwt:
         if keys is None and jwks_uri is None:
             checked(issuer, what="an issuer whose keys are fetched")
         if bad := [name for name in algorithms if name not in ASYMMETRIC]:
-            raise ValueError(f"{', '.join(map(repr, bad))} cannot be allowed; choose from {', '.join(ASYMMETRIC)}")
+            raise ValueError(
+                f"{', '.join(map(repr, bad))} cannot be allowed; choose from {', '.join(ASYMMETRIC)}"
+            )
         self.issuers: Sequence[str] = (issuer,)
-        self.algorithms, self.types, self.seconds = tuple(algorithms), tuple(kind.lower() for kind in types), seconds
+        self.algorithms, self.types, self.seconds = (
+            tuple(algorithms),
+            tuple(kind.lower() for kind in types),
+            seconds,
+        )
         self.reading = Reading(
             issuers=(issuer, *also),
             audience=(audience,) if isinstance(audience, str) else tuple(audience or ()),
@@ -74,7 +84,9 @@ class Jwt:
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:
         """See `Verifier.verify`."""
         try:
-            if (peek(token)[1].get("iss")) not in self.reading.issuers:  # before anybody is asked for keys
+            if (
+                peek(token)[1].get("iss")
+            ) not in self.reading.issuers:  # before anybody is asked for keys
                 raise BadToken("it is from another issuer")
             claims = await self._signed(token, now)
             check_times(claims, now=now, leeway=self.reading.leeway)

@@ -46,13 +46,29 @@ class Keys:
         if jwks_uri is not None:
             checked(jwks_uri, what="a jwks_uri")
         self.issuer, self.jwks_uri = issuer, jwks_uri
-        self.pause, self.least, self.fresh, self.most, self.patience, self.limit = pause, least, fresh, most, patience, limit
+        self.pause, self.least, self.fresh, self.most, self.patience, self.limit = (
+            pause,
+            least,
+            fresh,
+            most,
+            patience,
+            limit,
+        )
         self._roads, self._room = Roads(issuer, named(jwks_uri), fetch), room
         self._keys: KeySet | None = None
-        self._since = self._until = self._tried = float("-inf")  # when they came, until when they are fresh, when they were last asked for
+        self._since = self._until = self._tried = float(
+            "-inf"
+        )  # when they came, until when they are fresh, when they were last asked for
         self._loading: asyncio.Task[None] | None = None
 
-    async def claims(self, token: str, now: float, *, algorithms: Sequence[str], types: Sequence[str] | None = None) -> dict[str, Any]:
+    async def claims(
+        self,
+        token: str,
+        now: float,
+        *,
+        algorithms: Sequence[str],
+        types: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
         """The claims of a token that one of the keys has signed: see `KeySet.verify`. Raises BadSignature, and Unverifiable."""
         keys = await self.current(now)
         try:
@@ -74,10 +90,14 @@ class Keys:
             return self._keys
         if self._may_ask(now):
             self._load(now)
-        if self._keys is None or now >= self._since + self.most:  # else the old ones do until the new are there
+        if (
+            self._keys is None or now >= self._since + self.most
+        ):  # else the old ones do until the new are there
             await self._wait()
         if self._keys is None or now >= self._since + self.most:
-            raise Unverifiable("The keys of this token's issuer cannot be had now.", seconds=self.pause)  # why, the log says
+            raise Unverifiable(
+                "The keys of this token's issuer cannot be had now.", seconds=self.pause
+            )  # why, the log says
         return self._keys
 
     async def newer(self, than: KeySet, now: float) -> KeySet:
@@ -88,13 +108,21 @@ class Keys:
         return self._keys or than
 
     def _may_ask(self, now: float) -> bool:
-        is_time = not self._tried <= now < self._tried + self.pause  # also where the clock was set back
+        is_time = (
+            not self._tried <= now < self._tried + self.pause
+        )  # also where the clock was set back
         return is_time and not self.is_asking and self._room()
 
     def _flying(self) -> asyncio.Task[None] | None:
         """The request that is on its way; one of an event loop that is no more is none."""
         task = self._loading
-        return task if task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop() else None
+        return (
+            task
+            if task is not None
+            and not task.done()
+            and task.get_loop() is asyncio.get_running_loop()
+            else None
+        )
 
     def _load(self, now: float) -> None:
         self._tried = now
@@ -117,7 +145,12 @@ class Keys:
         except (t.InterlockError, ValueError, OSError) as bad:
             trouble = str(bad)
         else:
-            age = believed(headers.get("cache-control", ""), least=self.least, usual=self.fresh, most=self.fresh)
+            age = believed(
+                headers.get("cache-control", ""),
+                least=self.least,
+                usual=self.fresh,
+                most=self.fresh,
+            )
             self._keys, self._since, self._until = keys, now, now + age
             return
         _log.warning("The keys of %s cannot be had: %s", self.issuer, trouble)
@@ -129,7 +162,14 @@ class Keys:
         return usable(metadata.jwks_uri, what="jwks_uri", step="keys", document=document)
 
     async def _document(self, place: str) -> tuple[bytes, Mapping[str, str]]:
-        answer = await self._roads.of(place)(Request("GET", place, (("Accept", "application/jwk-set+json, application/json"),), again=True))
+        answer = await self._roads.of(place)(
+            Request(
+                "GET",
+                place,
+                (("Accept", "application/jwk-set+json, application/json"),),
+                again=True,
+            )
+        )
         try:
             if answer.status != 200:
                 raise ValueError(f"{place} answers with status {answer.status}")

@@ -24,7 +24,9 @@ class ApiKeys:
 
     issuers: Sequence[str] = ()  # there is nobody to get one from
 
-    def __init__(self, keys: Mapping[str, str], *, scopes: Sequence[str] | Mapping[str, Sequence[str]] = ()) -> None:
+    def __init__(
+        self, keys: Mapping[str, str], *, scopes: Sequence[str] | Mapping[str, Sequence[str]] = ()
+    ) -> None:
         if not isinstance(keys, Mapping):
             raise TypeError("keys are a mapping from the name of who has each to the key")
         given = dict(scopes) if isinstance(scopes, Mapping) else dict.fromkeys(keys, scopes)
@@ -33,7 +35,11 @@ class ApiKeys:
         if strangers := given.keys() - keys.keys():
             raise ValueError(f"there are scopes for {', '.join(sorted(strangers))}, but no key")
         self._known = [
-            (_read(name, key), Principal(subject=name, client=name, scopes=frozenset(given.get(name, ())))) for name, key in keys.items()
+            (
+                _read(name, key),
+                Principal(subject=name, client=name, scopes=frozenset(given.get(name, ()))),
+            )
+            for name, key in keys.items()
         ]
 
     @staticmethod
@@ -60,7 +66,13 @@ class Checked:
     `issuers` are the authorization servers that clients get tokens from; `seconds` is for how long its word is taken without asking again.
     """
 
-    def __init__(self, function: Callable[[str], Answer], *, issuers: Sequence[str] = (), seconds: float = 0.0) -> None:
+    def __init__(
+        self,
+        function: Callable[[str], Answer],
+        *,
+        issuers: Sequence[str] = (),
+        seconds: float = 0.0,
+    ) -> None:
         self.issuers: Sequence[str] = tuple(issuers)
         self.seconds = seconds
         self._function = function
@@ -72,7 +84,9 @@ class Checked:
         if principal is None:
             raise BadToken("it is not known here")
         if not isinstance(principal, Principal):
-            raise TypeError(f"who checks tokens returns a Principal or None, not {type(principal).__name__}")
+            raise TypeError(
+                f"who checks tokens returns a Principal or None, not {type(principal).__name__}"
+            )
         if principal.expires is not None and principal.expires <= now:
             raise BadToken("it has expired")
         return Verified(principal, None, self.seconds)
@@ -87,7 +101,9 @@ def _read(name: str, key: str) -> bytes:
         except ValueError:
             raw = b""
         if len(raw) != 32:
-            raise ValueError(f"the digest of {name}'s key is not {_DIGEST} and 64 hexadecimal digits")
+            raise ValueError(
+                f"the digest of {name}'s key is not {_DIGEST} and 64 hexadecimal digits"
+            )
         return raw
     if len(key) < _LEAST:
         raise ValueError(f"{name}'s key is too short: it needs at least {_LEAST} random characters")

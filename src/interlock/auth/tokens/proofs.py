@@ -14,7 +14,19 @@ from ...store.vaults.seam import Vault
 from .seam import Unverifiable
 
 # What is told to clients; the same that `interlock.auth.keys` takes, which is only loaded where a proof has come.
-ALGORITHMS = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519")
+ALGORITHMS = (
+    "ES256",
+    "ES384",
+    "ES512",
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "EdDSA",
+    "Ed25519",
+)
 _KIND = "dpop proof"
 _MOST = 500_000  # proofs of the last ten minutes
 
@@ -22,7 +34,9 @@ _MOST = 500_000  # proofs of the last ten minutes
 class BadProof(Exception):
     """The proof is not good; `error` is the code that says how (RFC 9449, 7.1), `nonce` the nonce to come back with."""
 
-    def __init__(self, words: str, *, error: str = "invalid_dpop_proof", nonce: str | None = None) -> None:
+    def __init__(
+        self, words: str, *, error: str = "invalid_dpop_proof", nonce: str | None = None
+    ) -> None:
         super().__init__(words)
         self.error, self.nonce = error, nonce
 
@@ -33,7 +47,15 @@ class Proofs:
     `window` is how many seconds a proof's time may be away from ours; with `nonces` it must have a nonce of ours that is not older.
     """
 
-    def __init__(self, *, vault: Vault | None, clock: Callable[[], float], nonces: bool, window: float = 300.0, place: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        vault: Vault | None,
+        clock: Callable[[], float],
+        nonces: bool,
+        window: float = 300.0,
+        place: str = "",
+    ) -> None:
         self._vault: Vault = vault if vault is not None else MemoryVault(clock=clock, most=_MOST)
         self._shared = vault is not None
         self.nonces, self.window, self._place = nonces, window, place
@@ -42,7 +64,14 @@ class Proofs:
         self._agreed = not (nonces and self._shared)
 
     async def check(
-        self, proof: str, *, method: str, urls: Sequence[str], now: float, token: str | None = None, thumbprint: str | None = None
+        self,
+        proof: str,
+        *,
+        method: str,
+        urls: Sequence[str],
+        now: float,
+        token: str | None = None,
+        thumbprint: str | None = None,
     ) -> str:
         """The thumbprint of the key that who sends this request has, as the proof shows for the first time.
 
@@ -54,18 +83,32 @@ class Proofs:
         await self.agree()
         nonce_ok = (lambda nonce: self._is_ours(nonce, now)) if self.nonces else None
         try:
-            shown = check_dpop(proof, method=method, url=urls, now=now, window=self.window, nonce_ok=nonce_ok, access_token=token)
+            shown = check_dpop(
+                proof,
+                method=method,
+                url=urls,
+                now=now,
+                window=self.window,
+                nonce_ok=nonce_ok,
+                access_token=token,
+            )
         except WantsNonce as bad:
             raise BadProof(str(bad), error="use_dpop_nonce", nonce=self.nonce(now)) from None
         except BadSignature as bad:
             raise BadProof(str(bad)) from None
         if thumbprint is not None and not hmac.compare_digest(shown.thumbprint, thumbprint):
-            raise BadProof("the DPoP proof was made with another key than the one that the token is bound to")
+            raise BadProof(
+                "the DPoP proof was made with another key than the one that the token is bound to"
+            )
         seen = hashlib.sha256(f"{self._place} {shown.thumbprint} {shown.jti}".encode()).hexdigest()
         try:
-            first = await self._vault.add(_KIND, seen, b"", until=max(now, shown.iat) + self.window + 1)
+            first = await self._vault.add(
+                _KIND, seen, b"", until=max(now, shown.iat) + self.window + 1
+            )
         except StoreError as bad:
-            raise Unverifiable("It cannot be found out whether this DPoP proof has come before.") from bad
+            raise Unverifiable(
+                "It cannot be found out whether this DPoP proof has come before."
+            ) from bad
         if not first:
             raise BadProof("the DPoP proof has come before")
         return shown.thumbprint
@@ -81,7 +124,11 @@ class Proofs:
         except ValueError:
             return False
         moment = int.from_bytes(raw[:8], "big", signed=True)
-        return len(raw) == 24 and hmac.compare_digest(raw[8:], self._mac(raw[:8])) and abs(now - moment) <= self.window
+        return (
+            len(raw) == 24
+            and hmac.compare_digest(raw[8:], self._mac(raw[:8]))
+            and abs(now - moment) <= self.window
+        )
 
     def _mac(self, moment: bytes) -> bytes:
         return hmac.digest(self._secret, b"dpop nonce" + moment, "sha256")[:16]

@@ -24,7 +24,9 @@ class AnyOf:
         if not verifiers:
             raise ValueError("there must be one verifier at least")
         self.verifiers = tuple(map(verifying, verifiers))
-        self.issuers = tuple(dict.fromkeys(issuer for verifier in verifiers for issuer in verifier.issuers))
+        self.issuers = tuple(
+            dict.fromkeys(issuer for verifier in verifiers for issuer in verifier.issuers)
+        )
 
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:
         """See `Verifier.verify`. What is said of a token that nobody takes is what the last one said."""

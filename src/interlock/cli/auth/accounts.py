@@ -36,12 +36,16 @@ def folder() -> Path:
 
 def accounts_in(file: Path | None) -> Accounts:
     """The accounts in a file, or in the user's own. Raises click.ClickException where they cannot be had."""
-    from ...auth.issuer.accounts import Accounts  # late: it needs the extra `issuer`, whose lack is worth a plain word
+    from ...auth.issuer.accounts import (
+        Accounts,
+    )  # late: it needs the extra `issuer`, whose lack is worth a plain word
 
     try:
         return Accounts(file or folder() / "accounts.db")
     except ImportError:
-        raise click.ClickException("Accounts need argon2-cffi: pip install 'interlock[issuer]'") from None
+        raise click.ClickException(
+            "Accounts need argon2-cffi: pip install 'interlock[issuer]'"
+        ) from None
     except StoreError as bad:
         raise click.ClickException(str(bad)) from None
 
@@ -49,11 +53,15 @@ def accounts_in(file: Path | None) -> Accounts:
 def new_password(name: str) -> str:
     """A password, typed twice at a terminal, or the next line of stdin; never an argument. Raises click.UsageError."""
     if sys.stdin.isatty():
-        password: str = click.prompt(f"Password for {name}", hide_input=True, confirmation_prompt=True, err=True)
+        password: str = click.prompt(
+            f"Password for {name}", hide_input=True, confirmation_prompt=True, err=True
+        )
         return password
     line = sys.stdin.readline().rstrip("\r\n")
     if not line:
-        raise click.UsageError(f"There is no password for {name}: give it on stdin, in a line of its own.")
+        raise click.UsageError(
+            f"There is no password for {name}: give it on stdin, in a line of its own."
+        )
     return line
 
 
@@ -132,10 +140,23 @@ def list_(file: Path | None, machine: bool) -> None:
     async def work() -> None:
         found = await accounts.list()
         if machine:
-            print_json([{"name": each.name, "subject": each.subject, "display": each.display, "created": each.created} for each in found])
+            print_json(
+                [
+                    {
+                        "name": each.name,
+                        "subject": each.subject,
+                        "display": each.display,
+                        "created": each.created,
+                    }
+                    for each in found
+                ]
+            )
             return
         for each in found:
-            say(each.name + (f"  {shown(each.display)}" if each.display and each.display != each.name else ""))
+            say(
+                each.name
+                + (f"  {shown(each.display)}" if each.display and each.display != each.name else "")
+            )
         if not found:
             note("There are no accounts. Make one: interlock auth account add NAME")
 

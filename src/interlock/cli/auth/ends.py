@@ -18,21 +18,36 @@ from ..screen import note, print_json
 NOT_LOGGED_IN = 1
 
 
-def carry_out(work: Callable[[], Coroutine[Any, Any, int | None]], *, machine: bool = False, url: str | None = None) -> None:
+def carry_out(
+    work: Callable[[], Coroutine[Any, Any, int | None]],
+    *,
+    machine: bool = False,
+    url: str | None = None,
+) -> None:
     """Do the work and exit with its code; with `url` a failure points to the command that explains it."""
     code = _done(work, machine, url)
     if code:
         click.get_current_context().exit(code)
 
 
-def _done(work: Callable[[], Coroutine[Any, Any, int | None]], machine: bool, url: str | None) -> int | None:
+def _done(
+    work: Callable[[], Coroutine[Any, Any, int | None]], machine: bool, url: str | None
+) -> int | None:
     try:
         return asyncio.run(work())
     except Denied as bad:
         _fail(str(bad), "denied", machine)
         return exits.REFUSED
     except Unauthorized as bad:
-        _fail(str(bad), "unauthorized", machine, culprit=bad.culprit, step=bad.step, document=bad.document, code=bad.code)
+        _fail(
+            str(bad),
+            "unauthorized",
+            machine,
+            culprit=bad.culprit,
+            step=bad.step,
+            document=bad.document,
+            code=bad.code,
+        )
         if url is not None and bad.culprit != "person" and not machine:
             note(f"Look closer with: interlock auth explain {url}", dim=True)
         return exits.UNREACHABLE
@@ -46,7 +61,15 @@ def _done(work: Callable[[], Coroutine[Any, Any, int | None]], machine: bool, ur
 
 def _fail(message: str, kind: str, machine: bool, **detail: str) -> None:
     if machine:
-        print_json({"error": {"kind": kind, "message": message, **{key: value for key, value in detail.items() if value}}})
+        print_json(
+            {
+                "error": {
+                    "kind": kind,
+                    "message": message,
+                    **{key: value for key, value in detail.items() if value},
+                }
+            }
+        )
     else:
         note(f"Error: {message}", fg="red")
 

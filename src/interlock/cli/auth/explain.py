@@ -36,10 +36,22 @@ _LABELS: Final = 10  # columns for what stands before a detail
 @click.option("--issuer", metavar="URL", help="The authorization server where it is registered.")
 @click.option("--document", metavar="URL", help="The client has a metadata document of its own.")
 @click.option("--dpop", is_flag=True, help="The client binds its tokens to a key.")
-@click.option("--private-host", "hosts", multiple=True, metavar="NAME", help="This host of its may have a private address.")
+@click.option(
+    "--private-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="This host of its may have a private address.",
+)
 @click.option("--json", "machine", is_flag=True, help="Write JSON for machines.")
 def explain(
-    url: str, client_id: str | None, issuer: str | None, document: str | None, dpop: bool, hosts: tuple[str, ...], machine: bool
+    url: str,
+    client_id: str | None,
+    issuer: str | None,
+    document: str | None,
+    dpop: bool,
+    hosts: tuple[str, ...],
+    machine: bool,
 ) -> None:
     """Go through all that a log-in to the server at URL would go through, without logging in, and say what is wrong.
 
@@ -61,7 +73,9 @@ def explain(
     carry_out(lambda: _explain(url, who, issuer, hosts, machine))
 
 
-async def _explain(url: str, who: Who, issuer: str | None, hosts: tuple[str, ...], machine: bool) -> int:
+async def _explain(
+    url: str, who: Who, issuer: str | None, hosts: tuple[str, ...], machine: bool
+) -> int:
     page = None if machine else Page(url)
     report = Report(None if page is None else page.show)
     roads = Roads(url, hosts)
@@ -104,7 +118,9 @@ class Page:
         level = finding.level if finding.level in _COLOURS else ""
         mark = f"   {level:6}  "
         colour = _COLOURS.get(finding.level)
-        self._write(finding.words, click.style(mark, fg=colour) if colour else mark, _MARGIN, dim=not level)
+        self._write(
+            finding.words, click.style(mark, fg=colour) if colour else mark, _MARGIN, dim=not level
+        )
         if finding.level not in ("remark", "wrong"):
             return
         if finding.document and finding.document not in finding.words:
@@ -122,10 +138,18 @@ class Page:
         wrong = report.wrong
         if not wrong:
             needed = any(finding.part == "What a log-in would do" for finding in report.findings)
-            words = f"Nothing is in the way of: interlock auth login {self._url}" if needed else "No log-in is needed."
+            words = (
+                f"Nothing is in the way of: interlock auth login {self._url}"
+                if needed
+                else "No log-in is needed."
+            )
             click.secho(shown(words), fg="green", bold=True)
             return
-        click.secho("One thing is wrong." if len(wrong) == 1 else f"{len(wrong)} things are wrong.", fg="red", bold=True)
+        click.secho(
+            "One thing is wrong." if len(wrong) == 1 else f"{len(wrong)} things are wrong.",
+            fg="red",
+            bold=True,
+        )
         for culprit in dict.fromkeys(finding.culprit for finding in wrong):
             if culprit is not None:
                 self._write(f"For {WHO[culprit]}:", "   ", 3)
@@ -134,11 +158,20 @@ class Page:
                         self._write(finding.words, "     - ", 7)
 
     def _detail(self, label: str, words: str) -> None:
-        self._write(words, " " * _MARGIN + click.style(f"{label:{_LABELS}} ", dim=True), _MARGIN + _LABELS + 1)
+        self._write(
+            words,
+            " " * _MARGIN + click.style(f"{label:{_LABELS}} ", dim=True),
+            _MARGIN + _LABELS + 1,
+        )
 
     def _write(self, words: str, start: str, margin: int, *, dim: bool = False) -> None:
         lines = [shown(words)]
         if self._width is not None and self._width - margin >= 20:
-            lines = textwrap.wrap(lines[0], self._width - margin, break_long_words=False, break_on_hyphens=False)
+            lines = textwrap.wrap(
+                lines[0], self._width - margin, break_long_words=False, break_on_hyphens=False
+            )
         for number, line in enumerate(lines):
-            click.echo((start if number == 0 else " " * margin) + (click.style(line, dim=True) if dim else line))
+            click.echo(
+                (start if number == 0 else " " * margin)
+                + (click.style(line, dim=True) if dim else line)
+            )

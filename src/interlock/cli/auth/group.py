@@ -14,7 +14,12 @@ COMMANDS: Final[dict[str, Row]] = {
     "logout": Row(".auth.logout", "logout", "Give the tokens back, and forget them.", _CLIENT),
     "status": Row(".auth.status", "status", "Show what is kept of log-ins.", _CLIENT),
     "token": Row(".auth.token", "token", "Print a token that is good now, for scripts.", _CLIENT),
-    "explain": Row(".auth.explain", "explain", "Say what is wrong with a server's authorization, and who has to mend it.", _CLIENT),
+    "explain": Row(
+        ".auth.explain",
+        "explain",
+        "Say what is wrong with a server's authorization, and who has to mend it.",
+        _CLIENT,
+    ),
     "serve": Row(".auth.serving", "serve", "Run a small authorization server.", _ISSUER),
     "account": Row(".auth.accounts", "account", "Manage the people who may log in there.", _ISSUER),
 }

@@ -32,7 +32,9 @@ vault_option = click.option(
     metavar="URL",
     help="Where tokens are kept: file:///path, sqlite:///path, keyring:, redis://host.  [INTERLOCK_VAULT, or a file of your own]",
 )
-account_option = click.option("--account", default="", metavar="NAME", help="Which of several log-ins to the server.")
+account_option = click.option(
+    "--account", default="", metavar="NAME", help="Which of several log-ins to the server."
+)
 
 
 class Login(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -191,10 +193,14 @@ class _Kept:
             try:
                 server, grant = await kept_server(open_vault(None), self._url, self._account)
             except (StoreError, ValueError) as bad:
-                raise t.Unreachable(f"The vault with what is kept of log-ins cannot be used: {bad}") from None
+                raise t.Unreachable(
+                    f"The vault with what is kept of log-ins cannot be used: {bad}"
+                ) from None
             self._server, self._loaded = (server if grant is not None else None), True
             if grant is None and self._account:
-                raise t.Unreachable(f"Nothing is kept of the account {self._account}. Log in: {login_words(self._url, self._account)}")
+                raise t.Unreachable(
+                    f"Nothing is kept of the account {self._account}. Log in: {login_words(self._url, self._account)}"
+                )
         return request if self._server is None else await self._server.sign(request)
 
     async def heed(self, request: Request, response: Response, tries: int) -> bool:
@@ -204,8 +210,14 @@ class _Kept:
                 f"The server wants to know who asks. Log in with `{login_words(self._url, self._account)}`, or give a token with --header.",
                 status=401,
             )
-        challenge = find(read_challenges(response.headers.get("www-authenticate", "")), "bearer", "dpop")
-        if response.status == 403 and challenge is not None and challenge.error == "insufficient_scope":
+        challenge = find(
+            read_challenges(response.headers.get("www-authenticate", "")), "bearer", "dpop"
+        )
+        if (
+            response.status == 403
+            and challenge is not None
+            and challenge.error == "insufficient_scope"
+        ):
             raise t.Unreachable(
                 f"The server wants more than was granted. Log in with `{login_words(self._url, self._account, challenge.scopes or ())}`.",
                 status=403,

@@ -38,24 +38,61 @@ from .kept import (
     vault_option,
 )
 
-_SOURCES = {"given": "registered before", "document": "by its own document", "dynamic": "registered there for this"}
+_SOURCES = {
+    "given": "registered before",
+    "document": "by its own document",
+    "dynamic": "registered there for this",
+}
 _IDENTITY = ("client_id", "client_secret", "issuer", "document", "redirect_uri")
 
 
 @click.command("login")
 @click.argument("url", callback=address)
-@click.option("--scope", "-s", "scopes", multiple=True, metavar="NAME", help="Ask for this too, besides what the server says it needs.")
-@click.option("--client-id", metavar="ID", help="What this client is registered as, where servers do not register clients by themselves.")
-@click.option("--client-secret-file", type=click.File(), help="A file with its secret; - for stdin.")
+@click.option(
+    "--scope",
+    "-s",
+    "scopes",
+    multiple=True,
+    metavar="NAME",
+    help="Ask for this too, besides what the server says it needs.",
+)
+@click.option(
+    "--client-id",
+    metavar="ID",
+    help="What this client is registered as, where servers do not register clients by themselves.",
+)
+@click.option(
+    "--client-secret-file", type=click.File(), help="A file with its secret; - for stdin."
+)
 @click.option("--client-secret-env", metavar="NAME", help="The variable that holds its secret.")
 @click.option("--issuer", metavar="URL", help="The authorization server where it is registered.")
-@click.option("--document", metavar="URL", help="The client's own metadata document, for authorization servers that read such.")
+@click.option(
+    "--document",
+    metavar="URL",
+    help="The client's own metadata document, for authorization servers that read such.",
+)
 @click.option("--redirect-uri", metavar="URL", help="The one that the client was registered with.")
 @click.option("--device", is_flag=True, help="Show a code, to be entered on another device.")
-@click.option("--paste", is_flag=True, help="Open no browser here: paste the address at which one elsewhere ends.")
-@click.option("--dpop", is_flag=True, help="Bind the tokens to a key, so that they are of no use to a thief.")
-@click.option("--assume-pkce", is_flag=True, help="Take an authorization server that does PKCE and does not say so.")
-@click.option("--private-host", "hosts", multiple=True, metavar="NAME", help="This host of its may have a private address.")
+@click.option(
+    "--paste",
+    is_flag=True,
+    help="Open no browser here: paste the address at which one elsewhere ends.",
+)
+@click.option(
+    "--dpop", is_flag=True, help="Bind the tokens to a key, so that they are of no use to a thief."
+)
+@click.option(
+    "--assume-pkce",
+    is_flag=True,
+    help="Take an authorization server that does PKCE and does not say so.",
+)
+@click.option(
+    "--private-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="This host of its may have a private address.",
+)
 @account_option
 @vault_option
 @click.option("--json", "machine", is_flag=True, help="Write JSON for machines, errors too.")
@@ -85,13 +122,26 @@ def _told(given: dict[str, Any]) -> Login:
     """What the command line says of the client. Raises click.UsageError."""
     secret = _secret(given["client_secret_file"], given["client_secret_env"])
     if given["client_id"] is None and (secret is not None or given["issuer"] is not None):
-        raise click.UsageError("A secret and an issuer are those of a client: give its --client-id too.")
+        raise click.UsageError(
+            "A secret and an issuer are those of a client: give its --client-id too."
+        )
     if given["document"] is not None:
         try:
             check_document(given["document"])
         except ValueError as bad:
             raise click.UsageError(f"--document: {bad}.") from None
-    same = {name: given[name] for name in ("client_id", "issuer", "document", "redirect_uri", "dpop", "assume_pkce", "hosts")}
+    same = {
+        name: given[name]
+        for name in (
+            "client_id",
+            "issuer",
+            "document",
+            "redirect_uri",
+            "dpop",
+            "assume_pkce",
+            "hosts",
+        )
+    }
     told = Login(client_secret=secret, **same)
     try:
         Terminal(redirect_uri=told.redirect_uri)
@@ -103,10 +153,20 @@ def _told(given: dict[str, Any]) -> Login:
 def _secret(file: Any, variable: str | None) -> str | None:
     """The client's secret, from a place that no list of processes shows. Raises click.UsageError."""
     if file is not None and variable is not None:
-        raise click.UsageError("--client-secret-file and --client-secret-env name two secrets: give one of them.")
-    secret = file.read().strip() if file is not None else os.environ.get(variable) if variable is not None else None
+        raise click.UsageError(
+            "--client-secret-file and --client-secret-env name two secrets: give one of them."
+        )
+    secret = (
+        file.read().strip()
+        if file is not None
+        else os.environ.get(variable)
+        if variable is not None
+        else None
+    )
     if (file is not None or variable is not None) and not secret:
-        raise click.UsageError(f"There is no secret in {f'the variable {variable}' if file is None else file.name}.")
+        raise click.UsageError(
+            f"There is no secret in {f'the variable {variable}' if file is None else file.name}."
+        )
     return secret
 
 
@@ -130,7 +190,14 @@ async def _log_in(url: str, told: Login, vault: Vault, given: dict[str, Any]) ->
                 return exits.OK
             agent = _agent(told, device=given["device"], paste=given["paste"])
             server = server_of(
-                vault, url, given["account"], told, agent=lambda: agent, scopes=given["scopes"], device=given["device"], tell=tell
+                vault,
+                url,
+                given["account"],
+                told,
+                agent=lambda: agent,
+                scopes=given["scopes"],
+                device=given["device"],
+                tell=tell,
             )
             grant = await server.renew(challenge, fresh=True)
             await keep_login(vault, server, told)
@@ -163,7 +230,9 @@ async def _challenge(url: str, roads: Roads) -> Challenge | None:
             protected, _ = await perform(find_resource(url, None), roads)
         except Unauthorized:
             return None
-        return None if protected is None else Challenge("bearer")  # it may refuse only some of what it does
+        return (
+            None if protected is None else Challenge("bearer")
+        )  # it may refuse only some of what it does
     if status == 403:
         raise Unauthorized(
             "request",
@@ -174,8 +243,15 @@ async def _challenge(url: str, roads: Roads) -> Challenge | None:
             status=403,
         )
     leads = answer.got.headers.get("location")
-    where = f" and sends on to {without_secrets(leads)}; give that address if it is meant" if 300 <= status < 400 and leads else ""
-    raise t.Unreachable(f"{without_secrets(url)} answers with status {status}{where}. `interlock auth explain` says more.", status=status)
+    where = (
+        f" and sends on to {without_secrets(leads)}; give that address if it is meant"
+        if 300 <= status < 400 and leads
+        else ""
+    )
+    raise t.Unreachable(
+        f"{without_secrets(url)} answers with status {status}{where}. `interlock auth explain` says more.",
+        status=status,
+    )
 
 
 async def _tried(url: str, server: Access, roads: Roads) -> None:
@@ -185,17 +261,26 @@ async def _tried(url: str, server: Access, roads: Roads) -> None:
         request = await server.sign(modern(url, "server/discover"))
         response = await fetch(request)
         tries += 1
-        again = response.status == 401 and tries == 1 and await server.heed(request, response, tries)  # it may want a nonce
+        again = (
+            response.status == 401 and tries == 1 and await server.heed(request, response, tries)
+        )  # it may want a nonce
         await response.aclose()
         if again:
             continue
         if response.status == 401:
-            raise useless(url, find(read_challenges(response.headers.get("www-authenticate", "")), "bearer", "dpop"))
+            raise useless(
+                url,
+                find(
+                    read_challenges(response.headers.get("www-authenticate", "")), "bearer", "dpop"
+                ),
+            )
         return
 
 
 def _tell(step: Note) -> None:
-    note(f"  {step.step}: {step.words}" + (f" ({step.document})" if step.document else ""), dim=True)
+    note(
+        f"  {step.step}: {step.words}" + (f" ({step.document})" if step.document else ""), dim=True
+    )
 
 
 def _nothing_to_do(url: str, machine: bool) -> None:

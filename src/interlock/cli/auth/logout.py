@@ -16,10 +16,17 @@ from .kept import account_option, keep_login, kept_server, vault_at, vault_optio
 @click.command("logout")
 @click.argument("url", required=False, callback=address)
 @click.option("--all", "everything", is_flag=True, help="Log out of all servers.")
-@click.option("--client", "forget_client", is_flag=True, help="Forget also what the client was registered as there.")
+@click.option(
+    "--client",
+    "forget_client",
+    is_flag=True,
+    help="Forget also what the client was registered as there.",
+)
 @account_option
 @vault_option
-def logout(url: str | None, everything: bool, forget_client: bool, account: str, place: str | None) -> None:
+def logout(
+    url: str | None, everything: bool, forget_client: bool, account: str, place: str | None
+) -> None:
     """Log out of the server at URL: its tokens are withdrawn at the authorization server, and forgotten here.
 
     Where they cannot be withdrawn they are forgotten all the same, and end by themselves; then the exit code is 4.
@@ -37,7 +44,11 @@ def logout(url: str | None, everything: bool, forget_client: bool, account: str,
 
 async def _log_out(vault: Vault, url: str | None, account: str, forget_client: bool) -> int:
     try:
-        wanted = [(url, account)] if url is not None else [(server, whose) for server, whose, _ in await kept_grants(vault)]
+        wanted = (
+            [(url, account)]
+            if url is not None
+            else [(server, whose) for server, whose, _ in await kept_grants(vault)]
+        )
         code = exits.OK
         for server, whose in wanted:
             code = max(code, await _leave(vault, server, whose, forget_client))
@@ -58,7 +69,9 @@ async def _leave(vault: Vault, url: str, account: str, forget_client: bool) -> i
         if await server.revoke():
             say(f"Logged out of {url}; the tokens were withdrawn at {grant.issuer}.")
         else:
-            say(f"Logged out of {url}; {grant.issuer} withdraws no tokens, so they end by themselves.")
+            say(
+                f"Logged out of {url}; {grant.issuer} withdraws no tokens, so they end by themselves."
+            )
     except t.Unreachable as bad:
         note(f"Forgotten here, but not withdrawn at {grant.issuer}: {bad}", fg="yellow")
         code = exits.UNREACHABLE

@@ -28,22 +28,74 @@ _LOOPBACK = "127.0.0.1"
 
 
 @click.command("serve")
-@click.option("--port", type=click.IntRange(0, 65535), default=8800, show_default=True, help="The port; 0 takes any that is free.")
-@click.option("--host", default=_LOOPBACK, show_default=True, help="The address to listen at; another one needs --url.")
-@click.option("--url", help="The address that others have for it: https, where something in front speaks that.")
 @click.option(
-    "--account", "names", multiple=True, metavar="NAME", help="Make this account first, where there is none: asks for its password."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8800,
+    show_default=True,
+    help="The port; 0 takes any that is free.",
+)
+@click.option(
+    "--host",
+    default=_LOOPBACK,
+    show_default=True,
+    help="The address to listen at; another one needs --url.",
+)
+@click.option(
+    "--url",
+    help="The address that others have for it: https, where something in front speaks that.",
+)
+@click.option(
+    "--account",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Make this account first, where there is none: asks for its password.",
 )
 @file_option
-@click.option("--store", metavar="URL", help="Where log-ins, clients and keys are kept: sqlite:///path, redis://host, memory:.  [a file]")
-@click.option("--resource", "resources", multiple=True, metavar="URL", help="Give tokens for this server only; several times for several.")
-@click.option("--scope", "scopes", multiple=True, metavar="NAME=SENTENCE", help="A scope, and what the consent page says of it.")
+@click.option(
+    "--store",
+    metavar="URL",
+    help="Where log-ins, clients and keys are kept: sqlite:///path, redis://host, memory:.  [a file]",
+)
+@click.option(
+    "--resource",
+    "resources",
+    multiple=True,
+    metavar="URL",
+    help="Give tokens for this server only; several times for several.",
+)
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    metavar="NAME=SENTENCE",
+    help="A scope, and what the consent page says of it.",
+)
 @click.option("--no-registration", is_flag=True, help="Let no client register itself.")
 @click.option(
-    "--dpop", type=click.Choice(["off", "allowed", "required"]), default="allowed", show_default=True, help="Tokens bound to keys."
+    "--dpop",
+    type=click.Choice(["off", "allowed", "required"]),
+    default="allowed",
+    show_default=True,
+    help="Tokens bound to keys.",
 )
-@click.option("--proxy", "proxies", multiple=True, metavar="ADDRESS", help="Believe this proxy's X-Forwarded-For.")
-def serve(port: int, host: str, url: str | None, names: Sequence[str], file: Path | None, store: str | None, **given: Any) -> None:
+@click.option(
+    "--proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Believe this proxy's X-Forwarded-For.",
+)
+def serve(
+    port: int,
+    host: str,
+    url: str | None,
+    names: Sequence[str],
+    file: Path | None,
+    store: str | None,
+    **given: Any,
+) -> None:
     """Run an authorization server at which people with accounts log in, and which servers and clients of MCP understand.
 
     It does log-ins with PKCE, refresh tokens, device codes, consent pages, registration of clients, revocation and keys that rotate.
@@ -95,7 +147,9 @@ def _issuer(url: str, accounts: Accounts, store: str | None, given: dict[str, An
             dpop=given["dpop"],
         )
     except ImportError as bad:
-        raise click.ClickException(f"An authorization server needs more: pip install 'interlock[issuer]' ({bad})") from None
+        raise click.ClickException(
+            f"An authorization server needs more: pip install 'interlock[issuer]' ({bad})"
+        ) from None
     except ValueError as bad:
         raise click.UsageError(f"{str(bad)[0].upper()}{str(bad)[1:]}.") from None
     except StoreError as bad:
@@ -121,7 +175,11 @@ def _address(door: socket.socket) -> str:
 async def _until_told(issuer: Issuer, door: socket.socket, proxies: Sequence[str]) -> None:
     """Serve until a signal says that it is enough."""
     app: Any = _App(issuer)  # which is an endpoint as far as the web server needs one
-    serving = asyncio.ensure_future(serve_http(app, door, grace=1.0, proxies=proxies, on_ready=lambda _: _tell(issuer.settings.url)))
+    serving = asyncio.ensure_future(
+        serve_http(
+            app, door, grace=1.0, proxies=proxies, on_ready=lambda _: _tell(issuer.settings.url)
+        )
+    )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM) if sys.platform != "win32" else ():
         loop.add_signal_handler(number, serving.cancel)
@@ -132,7 +190,9 @@ async def _until_told(issuer: Issuer, door: socket.socket, proxies: Sequence[str
 def _tell(url: str) -> None:
     note(f"The authorization server is at {url}", fg="green")
     note("A server takes its tokens by:")
-    note(f'    from interlock.auth import Guard, Jwt\n    server.run("http", guard=Guard(Jwt("{url}")))')
+    note(
+        f'    from interlock.auth import Guard, Jwt\n    server.run("http", guard=Guard(Jwt("{url}")))'
+    )
     note("and who uses that server logs in by: interlock auth login http://127.0.0.1:8000/mcp")
 
 

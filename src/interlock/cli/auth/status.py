@@ -41,7 +41,12 @@ def status(url: str | None, place: str | None, machine: bool) -> None:
 async def _status(vault: Vault, url: str | None, machine: bool) -> int:
     try:
         found = [
-            (server, account, grant, await login_kept(vault, server_of(vault, server, account, Login())))
+            (
+                server,
+                account,
+                grant,
+                await login_kept(vault, server_of(vault, server, account, Login())),
+            )
             for server, account, grant in await kept_grants(vault)
             if url is None or server == canonical(url)
         ]
@@ -51,9 +56,19 @@ async def _status(vault: Vault, url: str | None, machine: bool) -> int:
     code = NOT_LOGGED_IN if url is not None and not found else exits.OK
     if machine:
         now = time.time()
-        print_json([{**row(*one), "seconds": None if one[2].expires is None else round(one[2].expires - now)} for one in found])
+        print_json(
+            [
+                {
+                    **row(*one),
+                    "seconds": None if one[2].expires is None else round(one[2].expires - now),
+                }
+                for one in found
+            ]
+        )
     elif not found:
-        say(f"Nothing is kept{f' of {url}. Log in: {login_words(url)}' if url is not None else '. Log in: interlock auth login URL'}")
+        say(
+            f"Nothing is kept{f' of {url}. Log in: {login_words(url)}' if url is not None else '. Log in: interlock auth login URL'}"
+        )
     else:
         _table([_cells(server, account, grant) for server, account, grant, _ in found])
         note(f"Kept in {where}.", dim=True)
@@ -61,9 +76,23 @@ async def _status(vault: Vault, url: str | None, machine: bool) -> int:
 
 
 def _cells(server: str, account: str, grant: Grant) -> tuple[str, ...]:
-    then = "renewed" if grant.refresh_token is not None else "log in again" if grant.expires is not None else "-"
+    then = (
+        "renewed"
+        if grant.refresh_token is not None
+        else "log in again"
+        if grant.expires is not None
+        else "-"
+    )
     bound = " (DPoP)" if grant.key is not None else ""
-    return server, account, grant.issuer, grant.client_id, " ".join(grant.scopes) or "-", lasts(grant) + bound, then
+    return (
+        server,
+        account,
+        grant.issuer,
+        grant.client_id,
+        " ".join(grant.scopes) or "-",
+        lasts(grant) + bound,
+        then,
+    )
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> None:
@@ -72,5 +101,7 @@ def _table(rows: Sequence[tuple[str, ...]]) -> None:
     lines: list[Any] = [_HEADINGS, *[tuple(shown(cell) for cell in row) for row in rows]]
     widths = [max(len(line[n]) for line in lines) for n in used]
     for number, line in enumerate(lines):
-        text = "  ".join(line[n].ljust(width) for n, width in zip(used, widths, strict=True)).rstrip()
+        text = "  ".join(
+            line[n].ljust(width) for n, width in zip(used, widths, strict=True)
+        ).rstrip()
         say(text, **({"bold": True} if number == 0 else {}))

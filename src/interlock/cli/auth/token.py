@@ -42,7 +42,10 @@ async def _print(vault: Vault, url: str, account: str, refresh: bool, header: bo
         stale = grant.is_stale(time.time())
         if stale or refresh:
             if grant.refresh_token is None:
-                note(f"Error: The token {'has ended' if stale else 'is good'} and cannot be renewed. {again}", fg="red")
+                note(
+                    f"Error: The token {'has ended' if stale else 'is good'} and cannot be renewed. {again}",
+                    fg="red",
+                )
                 return NOT_LOGGED_IN
             grant = await server.renew()
     finally:
@@ -50,6 +53,11 @@ async def _print(vault: Vault, url: str, account: str, refresh: bool, header: bo
     if sys.stdout.isatty():
         note("This is a secret: whoever has it is you until it ends.", fg="yellow")
     if grant.key is not None:
-        note("The token is bound to a key that stays here: by itself it is of no use (DPoP).", fg="yellow")
-    click.echo(f"Authorization: {grant.token_type} {grant.access_token}" if header else grant.access_token)
+        note(
+            "The token is bound to a key that stays here: by itself it is of no use (DPoP).",
+            fg="yellow",
+        )
+    click.echo(
+        f"Authorization: {grant.token_type} {grant.access_token}" if header else grant.access_token
+    )
     return exits.OK

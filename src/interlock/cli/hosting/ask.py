@@ -12,7 +12,17 @@ import msgspec
 
 from ... import types as t
 from ...host import forms
-from ...host.events import Attached, CallDecided, CallEnded, CallProposed, ModelSays, Noted, Notice, ServerState, TurnEnded
+from ...host.events import (
+    Attached,
+    CallDecided,
+    CallEnded,
+    CallProposed,
+    ModelSays,
+    Noted,
+    Notice,
+    ServerState,
+    TurnEnded,
+)
 from ...host.log import LogError, Secrets
 from ...host.log.redaction import redacted
 from ...host.questions import (
@@ -36,7 +46,11 @@ from ..values import string_arguments
 from .making import host_of
 from .options import given_of, with_host_options
 
-ENDS = {"done": exits.OK, "refused": exits.REFUSED, "failed": exits.UNREACHABLE}  # all others: exits.TOOL_FAILED
+ENDS = {
+    "done": exits.OK,
+    "refused": exits.REFUSED,
+    "failed": exits.UNREACHABLE,
+}  # all others: exits.TOOL_FAILED
 ALLOW = "Allow it in `interlock host` or `interlock chat`, or name its file by --config."
 WORDS = """\b
 Exit codes:
@@ -53,12 +67,31 @@ Exit codes:
 @click.argument("words", nargs=-1, required=True, metavar="TEXT...")
 @with_host_options
 @click.option(
-    "--prompt", "prompt", metavar="SERVER/NAME", help="Say a server's prompt; TEXT is its arguments then: name=value, or - for none."
+    "--prompt",
+    "prompt",
+    metavar="SERVER/NAME",
+    help="Say a server's prompt; TEXT is its arguments then: name=value, or - for none.",
 )
-@click.option("--attach", multiple=True, metavar="SERVER=URI", help="A resource to put beside the question; may be given several times.")
-@click.option("--answers", metavar="JSON", help="Values for forms that servers show: an object {field: value}, or @FILE.")
-@click.option("--sampling", is_flag=True, help="Let servers ask the model, as often as the limits allow.")
-@click.option("--json", "machine", is_flag=True, help="Print one JSON object: the answer, how it ended, and every call.")
+@click.option(
+    "--attach",
+    multiple=True,
+    metavar="SERVER=URI",
+    help="A resource to put beside the question; may be given several times.",
+)
+@click.option(
+    "--answers",
+    metavar="JSON",
+    help="Values for forms that servers show: an object {field: value}, or @FILE.",
+)
+@click.option(
+    "--sampling", is_flag=True, help="Let servers ask the model, as often as the limits allow."
+)
+@click.option(
+    "--json",
+    "machine",
+    is_flag=True,
+    help="Print one JSON object: the answer, how it ended, and every call.",
+)
 @click.option("--events", is_flag=True, help="Print every event as a line of JSON, as it happens.")
 def ask(
     words: Sequence[str],
@@ -88,7 +121,9 @@ def ask(
         raise click.UsageError("--answers is an object {field: value} here.")
     server, _, name = (prompt or "").partition("/")
     if prompt is not None and not (server and name):
-        raise click.UsageError(f"--prompt {prompt}: write SERVER/NAME, such as travel/plan-vacation.")
+        raise click.UsageError(
+            f"--prompt {prompt}: write SERVER/NAME, such as travel/plan-vacation."
+        )
     said = string_arguments(words) if prompt is not None and text != "-" else {}
     attached = [_attached(each) for each in attach]
     if text == "-" and prompt is None:
@@ -140,7 +175,9 @@ class Stated:
         if isinstance(question, StartQuestion):
             return NotAnswered(words=f"Nobody is there to be asked. {ALLOW}")
         if isinstance(question, SampleQuestion | SampledQuestion):
-            return NotAnswered(words="Nobody is there to be asked; --sampling lets servers ask the model.")
+            return NotAnswered(
+                words="Nobody is there to be asked; --sampling lets servers ask the model."
+            )
         if isinstance(question, CallQuestion | ResultQuestion):
             return NotAnswered(words="Nobody is there to be asked; allow it by a rule of --policy.")
         return NotAnswered(words="Nobody is there to be asked.")
@@ -160,28 +197,49 @@ class Told:
         """Take in an event."""
         event = noted.event
         if self._events:
-            plain = msgspec.json.decode(msgspec.json.encode(noted))  # as the log has it: objects and lists, and nothing else
+            plain = msgspec.json.decode(
+                msgspec.json.encode(noted)
+            )  # as the log has it: objects and lists, and nothing else
             self._put(msgspec.json.encode(redacted(plain, self._secrets)).decode() + "\n")
         if isinstance(event, CallProposed):
-            self._calls[event.call] = {"server": event.server, "tool": event.tool or event.name, "arguments": event.arguments}
+            self._calls[event.call] = {
+                "server": event.server,
+                "tool": event.tool or event.name,
+                "arguments": event.arguments,
+            }
         elif isinstance(event, CallDecided) and event.call in self._calls:
             edited = {} if event.arguments is None else {"arguments": event.arguments}
-            self._calls[event.call].update(allowed=event.allow, by=event.by, why=event.why, **edited)
+            self._calls[event.call].update(
+                allowed=event.allow, by=event.by, why=event.why, **edited
+            )
             if not event.allow:
                 self._remark(f"not called: {self._name(event.call)}. {event.why}", "yellow")
         elif isinstance(event, CallEnded) and event.call in self._calls:
-            failed = event.error or (event.result.text if event.result is not None and event.result.is_error else "")
+            failed = event.error or (
+                event.result.text if event.result is not None and event.result.is_error else ""
+            )
             self._calls[event.call].update(seconds=event.seconds, error=failed)
             if self._calls[event.call].get("allowed"):
-                self._remark(f"called: {self._name(event.call)}" + (f": {failed}" if failed else ""), "red" if failed else "cyan")
+                self._remark(
+                    f"called: {self._name(event.call)}" + (f": {failed}" if failed else ""),
+                    "red" if failed else "cyan",
+                )
         elif isinstance(event, Notice):
             self._notices.append(event.words)
-            self._remark(f"{event.server}: {event.words}" if event.server else event.words, "yellow")
+            self._remark(
+                f"{event.server}: {event.words}" if event.server else event.words, "yellow"
+            )
         elif isinstance(event, ServerState) and event.state in ("down", "refused"):
-            words = f"{event.server} is not there: {event.words}" + (f" {ALLOW}" if event.state == "refused" else "")
+            words = f"{event.server} is not there: {event.words}" + (
+                f" {ALLOW}" if event.state == "refused" else ""
+            )
             self._notices.append(words)
             self._remark(words, "yellow")
-        elif isinstance(event, ModelSays) and event.kind == "text" and not (self._machine or self._events):
+        elif (
+            isinstance(event, ModelSays)
+            and event.kind == "text"
+            and not (self._machine or self._events)
+        ):
             self._put(shown(self._secrets(event.text)))
             self._line_open = True
 
@@ -247,5 +305,7 @@ def _last(session: Session) -> str:
 def _attached(text: str) -> Attached:
     server, equals, uri = text.partition("=")
     if not equals or not server or not uri:
-        raise click.UsageError(f"--attach {text}: write SERVER=URI, such as travel=travel://preferences/europe.")
+        raise click.UsageError(
+            f"--attach {text}: write SERVER=URI, such as travel=travel://preferences/europe."
+        )
     return Attached(server=server, uri=uri)

@@ -23,7 +23,13 @@ Exit codes:
 
 @click.command("config", epilog=WORDS)
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--write", "target", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write them all into this file.")
+@click.option(
+    "--write",
+    "target",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write them all into this file.",
+)
 def config(files: tuple[Path, ...], target: Path | None) -> None:
     """Show the servers in configuration FILES of any client, and what is wrong with them.
 
@@ -36,7 +42,9 @@ def config(files: tuple[Path, ...], target: Path | None) -> None:
     """
     paths = files or tuple(path for path in map(Path, LIKELY_CONFIGS) if path.is_file())
     if not paths:
-        raise click.UsageError(f"Name a configuration; here is none of {', '.join(LIKELY_CONFIGS)}.")
+        raise click.UsageError(
+            f"Name a configuration; here is none of {', '.join(LIKELY_CONFIGS)}."
+        )
     found = load_config(*paths)
     _show(found)
     if target is not None:
@@ -47,7 +55,9 @@ def config(files: tuple[Path, ...], target: Path | None) -> None:
 
 def _show(found: Config) -> None:
     for entry in found.entries:
-        marks = [word for word, is_so in (("off", entry.disabled), ("trusted", entry.trusted)) if is_so]
+        marks = [
+            word for word, is_so in (("off", entry.disabled), ("trusted", entry.trusted)) if is_so
+        ]
         say(f"{entry.id} ({', '.join(marks)})" if marks else entry.id, bold=True)
         say(f"  {entry.shown}")
         for variable in entry.shown_env:

@@ -17,10 +17,21 @@ from .pages import need_web, run_pages
 
 @click.command("demo")
 @click.option(
-    "--folder", type=click.Path(file_okay=False, path_type=Path), help="Where bookings, calendar and mail are kept.  [in your data folder]"
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where bookings, calendar and mail are kept.  [in your data folder]",
 )
-@click.option("--fresh", is_flag=True, help="Begin anew: forget what was booked, written and sent in the demo before.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; any that is free unless it is given.")
+@click.option(
+    "--fresh",
+    is_flag=True,
+    help="Begin anew: forget what was booked, written and sent in the demo before.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port; any that is free unless it is given.",
+)
 @click.option("--open", "opens", is_flag=True, help="Open the address in your browser.")
 @click.option("--terminal", is_flag=True, help="Here in the terminal, not in the browser.")
 def demo(folder: Path | None, fresh: bool, port: int, opens: bool, terminal: bool) -> None:
@@ -60,7 +71,10 @@ def prepare(place: Path) -> None:
     """Make the folder; one that is new, or was empty, is the demo's own from then on."""
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not any(place.iterdir()):
-        (place / MARK).write_text("`interlock demo --fresh` removes what the demo keeps in this folder.\n", encoding="utf-8")
+        (place / MARK).write_text(
+            "`interlock demo --fresh` removes what the demo keeps in this folder.\n",
+            encoding="utf-8",
+        )
 
 
 def forget(place: Path) -> None:
@@ -69,7 +83,9 @@ def forget(place: Path) -> None:
     Raises click.UsageError for a folder that had something in it before: a `calendar` or `mail` there may be the person's.
     """
     if place.is_dir() and any(place.iterdir()) and not (place / MARK).is_file():
-        raise click.UsageError(f"--fresh: {place} was not made by the demo, so nothing in it is removed. Name another --folder.")
+        raise click.UsageError(
+            f"--fresh: {place} was not made by the demo, so nothing in it is removed. Name another --folder."
+        )
     for name in KEPT:
         path = place / name
         if path.is_dir() and not path.is_symlink():

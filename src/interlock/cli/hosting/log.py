@@ -29,19 +29,47 @@ _SHOWN = 160  # characters of an entry on a line
 
 @click.command("log", epilog=WORDS)
 @click.argument("words", nargs=-1)
-@click.option("--log", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="Another log than yours.")
+@click.option(
+    "--log",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Another log than yours.",
+)
 @click.option("--session", metavar="ID", help="Only of this conversation.")
 @click.option("--server", metavar="ID", help="Only what has to do with this server.")
 @click.option(
-    "--kind", "kinds", multiple=True, metavar="KIND", help="Only events of this kind, such as callEnded; may be given several times."
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="KIND",
+    help="Only events of this kind, such as callEnded; may be given several times.",
 )
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="So many at most, the newest.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="So many at most, the newest.",
+)
 @click.option("--sessions", is_flag=True, help="List the conversations.")
 @click.option(
-    "--export", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write everything as lines of JSON; - for here."
+    "--export",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write everything as lines of JSON; - for here.",
 )
-@click.option("--verify", is_flag=True, help="Go through the whole log and see that it is as it was written.")
-def log(path: Path | None, sessions: bool, export: Path | None, verify: bool, words: tuple[str, ...], **wanted: Any) -> None:
+@click.option(
+    "--verify", is_flag=True, help="Go through the whole log and see that it is as it was written."
+)
+def log(
+    path: Path | None,
+    sessions: bool,
+    export: Path | None,
+    verify: bool,
+    words: tuple[str, ...],
+    **wanted: Any,
+) -> None:
     """Look up what happened in the host: search for WORDS, list conversations, export, verify.
 
     \b
@@ -51,7 +79,9 @@ def log(path: Path | None, sessions: bool, export: Path | None, verify: bool, wo
     """
     place = path or own_folder() / "log.db"
     if not place.is_file():
-        raise click.UsageError(f"There is no log at {place} yet; `interlock host`, `chat` and `ask` write it.")
+        raise click.UsageError(
+            f"There is no log at {place} yet; `interlock host`, `chat` and `ask` write it."
+        )
     kept = SqliteLog(place)
 
     async def run() -> int:
@@ -105,7 +135,9 @@ def _write(file: int, line: bytes) -> None:
 
 async def _sessions(kept: SqliteLog) -> int:
     for row in await kept.sessions():
-        say(f"{_when(row.began)}  {row.id}  {row.title or '(nothing said)'}  ({row.model}, {row.turns} turn{'s' * (row.turns != 1)})")
+        say(
+            f"{_when(row.began)}  {row.id}  {row.title or '(nothing said)'}  ({row.model}, {row.turns} turn{'s' * (row.turns != 1)})"
+        )
     return exits.OK
 
 

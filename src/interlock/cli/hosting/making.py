@@ -61,7 +61,11 @@ def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Hos
         config,
         models=models,
         policy=policy,
-        pins=_approvals(given.lock or paths[0].parent / "interlock.lock", own=own / "approved.json", here=paths[0]),
+        pins=_approvals(
+            given.lock or paths[0].parent / "interlock.lock",
+            own=own / "approved.json",
+            here=paths[0],
+        ),
         log=SqliteLog(log, redact=given.secrets),
         budget=Budget(steps=given.steps) if given.steps is not None else Budget(),
         discovery=DISCOVERY if given.discovery is None else given.discovery,
@@ -106,7 +110,9 @@ def config_paths(given: Given) -> tuple[Path, ...]:
     near = next((path for path in map(Path, LIKELY_CONFIGS) if path.is_file()), None)
     if given.configs or near is not None:
         return given.configs or (Path(near or "."),)
-    raise click.UsageError(f"Say by --config in which file the servers are; here is none of {', '.join(LIKELY_CONFIGS)}.")
+    raise click.UsageError(
+        f"Say by --config in which file the servers are; here is none of {', '.join(LIKELY_CONFIGS)}."
+    )
 
 
 def config_of(given: Given, ask: Callable[[Input], str] | None = None) -> Config:
@@ -114,7 +120,9 @@ def config_of(given: Given, ask: Callable[[Input], str] | None = None) -> Config
     config = _read(given, ask)
     if strange := set(given.trust) - {entry.id for entry in config.entries}:
         there = ", ".join(entry.id for entry in config.entries) or "none"
-        raise click.UsageError(f"--trust {', '.join(sorted(strange))}: there is no such server; there are {there}.")
+        raise click.UsageError(
+            f"--trust {', '.join(sorted(strange))}: there is no such server; there are {there}."
+        )
     return config
 
 
@@ -127,7 +135,10 @@ def _read(given: Given, ask: Callable[[Input], str] | None = None) -> Config:
         return given.answers.get(input.id)
 
     config = load_config(*config_paths(given), ask=answer)
-    entries = tuple(replace(entry, trusted=True) if entry.id in given.trust else entry for entry in config.entries)
+    entries = tuple(
+        replace(entry, trusted=True) if entry.id in given.trust else entry
+        for entry in config.entries
+    )
     return replace(config, entries=entries)
 
 
@@ -141,9 +152,16 @@ async def follow(host: Host, given: Given) -> None:
         if now != before:
             before = now
             config = _read(given)
-            if any(problem.level == "error" and not problem.id for problem in config.problems):  # half written, perhaps
+            if any(
+                problem.level == "error" and not problem.id for problem in config.problems
+            ):  # half written, perhaps
                 words = "; ".join(str(problem) for problem in config.problems)
-                host.tell(Notice(level="warning", words=f"The configuration cannot be read; the servers stay as they are: {words}"))
+                host.tell(
+                    Notice(
+                        level="warning",
+                        words=f"The configuration cannot be read; the servers stay as they are: {words}",
+                    )
+                )
             else:
                 await host.reload(config)
 
@@ -176,8 +194,15 @@ def models_of(given: Given) -> list[Model]:
         raise click.UsageError(str(bad)) from None
     named = {model.name: model for model in chosen}
     if twice := [model.name for model in chosen if named[model.name] is not model]:
-        raise click.UsageError(f"--model: two are called {twice[0]}; give them names in {path}, or leave one out.")
-    models = list({**named, **{name: model for name, model in configured.items() if name not in named}}.values())
+        raise click.UsageError(
+            f"--model: two are called {twice[0]}; give them names in {path}, or leave one out."
+        )
+    models = list(
+        {
+            **named,
+            **{name: model for name, model in configured.items() if name not in named},
+        }.values()
+    )
     if not models:
         raise click.UsageError(
             "There is no model. Name one by --model, such as anthropic:claude-sonnet-4-5, ollama:llama3.2 or planner (rule-based, "
@@ -202,9 +227,15 @@ def _named(name: str) -> Model:
         return Planner()
     found = _SHORT.fullmatch(name)
     if found is None or found["provider"] not in PROVIDERS:
-        raise BadModels(f"There is no model {name}. A model is PROVIDER:MODEL[@URL]; the providers are {', '.join(PROVIDERS)}.")
+        raise BadModels(
+            f"There is no model {name}. A model is PROVIDER:MODEL[@URL]; the providers are {', '.join(PROVIDERS)}."
+        )
     kind = PROVIDERS[found["provider"]]
-    entry: dict[str, Any] = {"provider": found["provider"], "model": found["model"], "url": found["url"] or ""}
+    entry: dict[str, Any] = {
+        "provider": found["provider"],
+        "model": found["model"],
+        "url": found["url"] or "",
+    }
     if kind.variable and (kind.variable in os.environ or not found["url"]):
         entry["key"] = f"${{{kind.variable}}}"
     read = read_models({re.sub(r"[\s/\\]", "-", found["model"])[:64]: entry})
@@ -252,5 +283,16 @@ def _asked(input: Input) -> str:
     """What a configuration wants to know of the person, asked at the terminal."""
     words = input.description or input.id
     if input.options:
-        return str(click.prompt(words, type=click.Choice(list(input.options)), default=input.default or None))
-    return str(click.prompt(words, default=input.default or None, hide_input=input.password, show_default=not input.password))
+        return str(
+            click.prompt(
+                words, type=click.Choice(list(input.options)), default=input.default or None
+            )
+        )
+    return str(
+        click.prompt(
+            words,
+            default=input.default or None,
+            hide_input=input.password,
+            show_default=not input.password,
+        )
+    )

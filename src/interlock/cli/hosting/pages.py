@@ -26,7 +26,12 @@ MISSING = "The browser's host needs starlette and uvicorn: pip install 'interloc
 
 @click.command("host")
 @with_host_options
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; any that is free unless it is given.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port; any that is free unless it is given.",
+)
 @click.option(
     "--open",
     "opens",
@@ -76,10 +81,16 @@ def run_pages(
     async def run() -> None:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(host.aclose)
-            await host.log.open()  # before anything is shown: without the log that was asked for nothing begins
-            serving = asyncio.create_task(serve(host, port=port, title=title, demo=demo, on_ready=on_ready))
+            await (
+                host.log.open()
+            )  # before anything is shown: without the log that was asked for nothing begins
+            serving = asyncio.create_task(
+                serve(host, port=port, title=title, demo=demo, on_ready=on_ready)
+            )
             stack.push_async_callback(_ended, serving)
-            await _first(serving, listening.wait())  # no server is begun for a page that nobody can see
+            await _first(
+                serving, listening.wait()
+            )  # no server is begun for a page that nobody can see
             opening = asyncio.create_task(host.open())
             stack.push_async_callback(_ended, opening)
             following = asyncio.create_task(follow()) if follow is not None else None

@@ -84,26 +84,51 @@ def _zed(command: str, args: list[str], env: dict[str, str], name: str) -> Entry
 
 
 def _goose(command: str, args: list[str], env: dict[str, str], name: str) -> Entry:
-    entry = {"enabled": True, "type": "stdio", "name": name, "description": f"{name}, an MCP server", "cmd": command, "args": args}
+    entry = {
+        "enabled": True,
+        "type": "stdio",
+        "name": name,
+        "description": f"{name}, an MCP server",
+        "cmd": command,
+        "args": args,
+    }
     return {**entry, "envs": env, "timeout": 300}
 
 
-def _at(key: str, headers_key: str = "headers", **more: str) -> Callable[[str, dict[str, str], str], Entry]:
+def _at(
+    key: str, headers_key: str = "headers", **more: str
+) -> Callable[[str, dict[str, str], str], Entry]:
     """Entries that have the URL under `key`."""
-    return lambda url, headers, name: {**more, key: url, **({headers_key: headers} if headers else {})}
+    return lambda url, headers, name: {
+        **more,
+        key: url,
+        **({headers_key: headers} if headers else {}),
+    }
 
 
 def _goose_at(url: str, headers: dict[str, str], name: str) -> Entry:
-    entry = {"enabled": True, "type": "streamable_http", "name": name, "description": f"{name}, an MCP server", "uri": url}
+    entry = {
+        "enabled": True,
+        "type": "streamable_http",
+        "name": name,
+        "description": f"{name}, an MCP server",
+        "uri": url,
+    }
     return {**entry, "headers": headers, "timeout": 300}
 
 
 def _zed_path(place: Place) -> Path:
-    return (place.settings / "Zed" if place.platform == "win32" else place.dotted / "zed") / "settings.json"
+    return (
+        place.settings / "Zed" if place.platform == "win32" else place.dotted / "zed"
+    ) / "settings.json"
 
 
 def _goose_path(place: Place) -> Path:
-    return (place.settings / "Block" / "goose" / "config" if place.platform == "win32" else place.dotted / "goose") / "config.yaml"
+    return (
+        place.settings / "Block" / "goose" / "config"
+        if place.platform == "win32"
+        else place.dotted / "goose"
+    ) / "config.yaml"
 
 
 def _vscode_path(place: Place) -> Path:
@@ -118,16 +143,48 @@ def _codex_path(place: Place) -> Path:
     return Path(place.env.get("CODEX_HOME") or place.home / ".codex") / "config.toml"
 
 
-_SERVERS, _SERVERS_WITH_COMMENTS = JsonConfig("mcpServers", comments=False), JsonConfig("mcpServers", comments=True)
+_SERVERS, _SERVERS_WITH_COMMENTS = (
+    JsonConfig("mcpServers", comments=False),
+    JsonConfig("mcpServers", comments=True),
+)
 
 CLIENTS: Final[dict[str, Client]] = {
-    "claude-desktop": Client("Claude Desktop", lambda p: p.settings / "Claude" / "claude_desktop_config.json", _SERVERS, _plain),
-    "claude-code": Client("Claude Code", lambda p: p.home / ".claude.json", _SERVERS, _typed, _at("url", type="http")),
-    "cursor": Client("Cursor", lambda p: p.home / ".cursor" / "mcp.json", _SERVERS_WITH_COMMENTS, _plain, _at("url")),
-    "vscode": Client("VS Code", _vscode_path, JsonConfig("servers", comments=True), _typed, _at("url", type="http")),
-    "codex": Client("Codex", _codex_path, TomlConfig("mcp_servers"), _plain, _at("url", "http_headers")),
-    "gemini": Client("Gemini CLI", lambda p: p.home / ".gemini" / "settings.json", _SERVERS_WITH_COMMENTS, _plain, _at("httpUrl")),
+    "claude-desktop": Client(
+        "Claude Desktop",
+        lambda p: p.settings / "Claude" / "claude_desktop_config.json",
+        _SERVERS,
+        _plain,
+    ),
+    "claude-code": Client(
+        "Claude Code", lambda p: p.home / ".claude.json", _SERVERS, _typed, _at("url", type="http")
+    ),
+    "cursor": Client(
+        "Cursor",
+        lambda p: p.home / ".cursor" / "mcp.json",
+        _SERVERS_WITH_COMMENTS,
+        _plain,
+        _at("url"),
+    ),
+    "vscode": Client(
+        "VS Code",
+        _vscode_path,
+        JsonConfig("servers", comments=True),
+        _typed,
+        _at("url", type="http"),
+    ),
+    "codex": Client(
+        "Codex", _codex_path, TomlConfig("mcp_servers"), _plain, _at("url", "http_headers")
+    ),
+    "gemini": Client(
+        "Gemini CLI",
+        lambda p: p.home / ".gemini" / "settings.json",
+        _SERVERS_WITH_COMMENTS,
+        _plain,
+        _at("httpUrl"),
+    ),
     "goose": Client("Goose", _goose_path, YamlConfig("extensions"), _goose, _goose_at),
-    "windsurf": Client("Windsurf", _windsurf_path, _SERVERS_WITH_COMMENTS, _plain, _at("serverUrl")),
+    "windsurf": Client(
+        "Windsurf", _windsurf_path, _SERVERS_WITH_COMMENTS, _plain, _at("serverUrl")
+    ),
     "zed": Client("Zed", _zed_path, JsonConfig("context_servers", comments=True), _zed, _at("url")),
 }

@@ -22,14 +22,44 @@ _TELLS_NOTHING = {"server", "main", "app", "mcp", "__init__", "__main__"}
 
 @click.command("install")
 @click.argument("target", metavar="FILE[:OBJECT]|URL")
-@click.option("--client", "-c", "clients", multiple=True, type=click.Choice(list(CLIENTS)), help="The client; several times for several.")
-@click.option("--name", "-n", help="What the client calls the server.  [default: the name of the file or the host]")
-@click.option("--env", "-e", "variables", multiple=True, metavar="KEY=VALUE", help="A variable that the server is started with.")
-@click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="URL: the client sends this with each request.")
-@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="The configuration file, where it is not the usual one.")
+@click.option(
+    "--client",
+    "-c",
+    "clients",
+    multiple=True,
+    type=click.Choice(list(CLIENTS)),
+    help="The client; several times for several.",
+)
+@click.option(
+    "--name",
+    "-n",
+    help="What the client calls the server.  [default: the name of the file or the host]",
+)
+@click.option(
+    "--env",
+    "-e",
+    "variables",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A variable that the server is started with.",
+)
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    help="URL: the client sends this with each request.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The configuration file, where it is not the usual one.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--remove", is_flag=True, help="Take the server out again.")
-@click.option("--force", is_flag=True, help="Replace a server of that name which Interlock did not put there.")
+@click.option(
+    "--force", is_flag=True, help="Replace a server of that name which Interlock did not put there."
+)
 def install(
     target: str,
     clients: tuple[str, ...],
@@ -57,7 +87,11 @@ def install(
         raise click.UsageError(f"Say by --client for whom: {', '.join(CLIENTS)}.")
     if config is not None and len(clients) > 1:
         raise click.UsageError("--config is for one client.")
-    usual, entry_for = _remote(target, headers, variables) if "://" in target else _local(target, headers, variables, must_be=not remove)
+    usual, entry_for = (
+        _remote(target, headers, variables)
+        if "://" in target
+        else _local(target, headers, variables, must_be=not remove)
+    )
     name = name or usual
     failed = False
     for key in clients:
@@ -65,7 +99,11 @@ def install(
         file = ConfigFile(config or client.path(this_place()))
         try:
             entry = entry_for(client, name)
-            edit = _Removal(client, file, name, entry, force) if remove else _Addition(client, name, entry, force)
+            edit = (
+                _Removal(client, file, name, entry, force)
+                if remove
+                else _Addition(client, name, entry, force)
+            )
             _carry_out(client, file, edit, dry_run)
         except (Uneditable, OSError) as bad:
             click.secho(f"{client.title}: {file.path} was left as it is: {bad}", fg="red", err=True)
@@ -82,7 +120,9 @@ class _Addition:
         self.words = f"has {name}"
         url = _url_of(entry)
         self.detail = (
-            f"\n  it will ask: {url}" if url else f"\n  it will run: {shlex.join([entry.get('command') or entry['cmd'], *entry['args']])}"
+            f"\n  it will ask: {url}"
+            if url
+            else f"\n  it will run: {shlex.join([entry.get('command') or entry['cmd'], *entry['args']])}"
         )
 
     def __call__(self, text: str | None) -> str | None:
@@ -96,8 +136,16 @@ class _Addition:
 class _Removal:
     """The change that takes an entry out of a text, and leaves it as it was before the entry came."""
 
-    def __init__(self, client: Client, file: ConfigFile, name: str, entry: Entry, force: bool) -> None:
-        self._config, self._file, self._name, self._entry, self._force = client.config, file, name, entry, force
+    def __init__(
+        self, client: Client, file: ConfigFile, name: str, entry: Entry, force: bool
+    ) -> None:
+        self._config, self._file, self._name, self._entry, self._force = (
+            client.config,
+            file,
+            name,
+            entry,
+            force,
+        )
         self.words, self.detail = f"no longer has {name}", ""
 
     def __call__(self, text: str | None) -> str | None:
@@ -117,7 +165,9 @@ class _Removal:
 def _make_sure_it_is_ours(source: str, name: str, entry: Entry) -> None:
     url = _url_of(entry)
     if not _OURS.search(source) and (url is None or url not in source):
-        raise Uneditable(f"{name} there is a server that Interlock did not put there; take another --name, or --force it")
+        raise Uneditable(
+            f"{name} there is a server that Interlock did not put there; take another --name, or --force it"
+        )
 
 
 def _without(config: Config, text: str, name: str) -> str | None:
@@ -133,7 +183,9 @@ def _without(config: Config, text: str, name: str) -> str | None:
         return None
 
 
-def _carry_out(client: Client, target: ConfigFile, edit: _Addition | _Removal, dry_run: bool) -> None:
+def _carry_out(
+    client: Client, target: ConfigFile, edit: _Addition | _Removal, dry_run: bool
+) -> None:
     if dry_run:
         before, after = target.planned(edit)
         click.echo(difference(target.path, before, after), nl=False)
@@ -145,11 +197,17 @@ def _carry_out(client: Client, target: ConfigFile, edit: _Addition | _Removal, d
         click.echo(f"{client.title}: nothing to do, {target.path} {edit.words} already")
         return
     click.secho(f"{client.title} {edit.words}", fg="green")
-    click.echo(f"  in: {target.path}" + (f"\n  as it was: {backup}" if backup is not None else "") + edit.detail)
+    click.echo(
+        f"  in: {target.path}"
+        + (f"\n  as it was: {backup}" if backup is not None else "")
+        + edit.detail
+    )
 
 
 def _url_of(entry: Entry) -> str | None:
-    return next((str(entry[key]) for key in ("url", "httpUrl", "serverUrl", "uri") if key in entry), None)
+    return next(
+        (str(entry[key]) for key in ("url", "httpUrl", "serverUrl", "uri") if key in entry), None
+    )
 
 
 def _local(
@@ -157,7 +215,9 @@ def _local(
 ) -> tuple[str, Callable[[Client, str], Entry]]:
     """The usual name of the server in a file, and how its entry is made."""
     if headers:
-        raise click.UsageError("--header is for URLs; a server that is started is given variables by --env.")
+        raise click.UsageError(
+            "--header is for URLs; a server that is started is given variables by --env."
+        )
     path, attribute = split_target(target)
     if must_be and not path.is_file():
         raise click.UsageError(f"There is no file {path}.")
@@ -166,10 +226,14 @@ def _local(
     return _usual_name(path), lambda client, name: client.entry(command, args, env, name)
 
 
-def _remote(url: str, headers: tuple[str, ...], variables: tuple[str, ...]) -> tuple[str, Callable[[Client, str], Entry]]:
+def _remote(
+    url: str, headers: tuple[str, ...], variables: tuple[str, ...]
+) -> tuple[str, Callable[[Client, str], Entry]]:
     """The usual name of the server at a URL, and how its entry is made; what stands in headers is left for the client to fill in."""
     if variables:
-        raise click.UsageError("--env is for servers that are started; one at a URL is sent --header.")
+        raise click.UsageError(
+            "--env is for servers that are started; one at a URL is sent --header."
+        )
     from ... import Http  # late: only for servers on the web
 
     given = header_lines(headers)
@@ -180,7 +244,9 @@ def _remote(url: str, headers: tuple[str, ...], variables: tuple[str, ...]) -> t
 
     def entry(client: Client, name: str) -> Entry:
         if client.remote is None:
-            raise Uneditable(f"{client.title} takes servers at a URL in its settings only, not in this file")
+            raise Uneditable(
+                f"{client.title} takes servers at a URL in its settings only, not in this file"
+            )
         return client.remote(url, given, name)
 
     return (urlsplit(url).hostname or "").removeprefix("www.").partition(".")[0], entry
@@ -195,7 +261,9 @@ def _usual_name(path: Path) -> str:
 def _command(path: Path, attribute: str | None) -> tuple[str, list[str]]:
     """The command that a client starts: absolute, for clients have working folders and paths of their own."""
     file = f"{path.resolve()}:{attribute}" if attribute else str(path.resolve())
-    script = Path(sys.executable).with_name("interlock.exe" if sys.platform == "win32" else "interlock")
+    script = Path(sys.executable).with_name(
+        "interlock.exe" if sys.platform == "win32" else "interlock"
+    )
     if script.is_file():
         return str(script), ["run", file]
     return sys.executable, ["-P", "-m", "interlock", "run", file]

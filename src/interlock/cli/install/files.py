@@ -57,7 +57,9 @@ class ConfigFile:
 
     def backups(self) -> list[str]:
         """The texts of the copies that were kept, the newest first; those that cannot be read are passed over."""
-        found = sorted(self.path.parent.glob(f"{_escaped(self.path.name)}.interlock-*.bak"), reverse=True)
+        found = sorted(
+            self.path.parent.glob(f"{_escaped(self.path.name)}.interlock-*.bak"), reverse=True
+        )
         texts = []
         for path in found:
             with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -70,7 +72,9 @@ class ConfigFile:
         for n in range(1000):
             path = self.path.with_name(f"{self.path.name}.interlock-{stamp}-{n:03}.bak")
             with contextlib.suppress(FileExistsError):
-                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+                fd = os.open(
+                    path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
+                )
                 with open(fd, "wb") as file:
                     file.write(data)
                 os.chmod(path, self.path.stat().st_mode & 0o7777)
@@ -126,8 +130,14 @@ def _escaped(name: str) -> str:
 
 def difference(path: Path, before: bytes | None, after: bytes | None) -> str:
     """What a change does to a file, as a unified diff."""
-    old, new = (((data or b"").decode("utf-8", "replace")).splitlines(keepends=True) for data in (before, after))
-    names = ("/dev/null" if before is None else str(path), "/dev/null" if after is None else str(path))
+    old, new = (
+        ((data or b"").decode("utf-8", "replace")).splitlines(keepends=True)
+        for data in (before, after)
+    )
+    names = (
+        "/dev/null" if before is None else str(path),
+        "/dev/null" if after is None else str(path),
+    )
     lines = []
     for line in difflib.unified_diff(old, new, *names):
         lines.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")

@@ -74,7 +74,9 @@ class Reader:
 
     def _wrong(self, why: str) -> NotJson:
         line = self.text.count("\n", 0, self._at) + 1
-        return NotJson(f"line {line}, column {self._at - line_start(self.text, self._at) + 1}: {why}")
+        return NotJson(
+            f"line {line}, column {self._at - line_start(self.text, self._at) + 1}: {why}"
+        )
 
     def _skip(self) -> None:
         while True:
@@ -178,7 +180,9 @@ class JsonConfig:
         root, servers = self._places(text)
         if root is None:
             newline = newline_of(text)
-            fresh = json.dumps({self.section: {name: entry}}, indent=2, ensure_ascii=False).replace("\n", newline)
+            fresh = json.dumps({self.section: {name: entry}}, indent=2, ensure_ascii=False).replace(
+                "\n", newline
+            )
             return text + ("" if not text or text.endswith("\n") else newline) + fresh + newline
         if servers is None:
             edits = _insertion(text, root, root, self.section, {name: entry})
@@ -199,7 +203,11 @@ class JsonConfig:
             return text
         after = apply(text, _removal(text, servers, name))
         _, rest = self._places(after)
-        if rest is not None and not rest.members and not after[rest.start + 1 : rest.end - 1].strip():
+        if (
+            rest is not None
+            and not rest.members
+            and not after[rest.start + 1 : rest.end - 1].strip()
+        ):
             after = after[: rest.start] + "{}" + after[rest.end :]
         return self._checked(text, after, lambda servers: servers.pop(name))
 
@@ -246,21 +254,30 @@ def _insertion(text: str, root: Node, node: Node, key: str, value: Any) -> list[
     behind = last.comma + 1 if last.comma >= 0 else last.node.end
     commas = [] if last.comma >= 0 else [Edit(last.node.end, last.node.end, ",")]
     unit, indent = _style(text, root, node, last)
-    member = (
-        f"{json.dumps(key, ensure_ascii=False)}:{'' if unit is None and _tight(text, last) else ' '}{_rendered(value, text, unit, indent)}"
-    )
+    gap = "" if unit is None and _tight(text, last) else " "
+    name = json.dumps(key, ensure_ascii=False)
+    member = f"{name}:{gap}{_rendered(value, text, unit, indent)}"
     if unit is None:
         gap = "" if _tight(text, last) else " "
         return [*commas, Edit(behind, behind, f"{gap}{member}")]
     place = _end_of_line(text, behind, node.end - 1)
-    return [*commas, Edit(place, place, f"{newline}{indent}{member}{',' if last.comma >= 0 else ''}")]
+    return [
+        *commas,
+        Edit(place, place, f"{newline}{indent}{member}{',' if last.comma >= 0 else ''}"),
+    ]
 
 
 def _first(text: str, root: Node, node: Node, key: str, value: Any) -> list[Edit]:
     """Put a member into an empty object."""
     newline = newline_of(text)
     if node is not root and "\n" not in text[root.start : root.end]:
-        return [Edit(node.start + 1, node.start + 1, f"{json.dumps(key, ensure_ascii=False)}: {_rendered(value, text, None, '')}")]
+        return [
+            Edit(
+                node.start + 1,
+                node.start + 1,
+                f"{json.dumps(key, ensure_ascii=False)}: {_rendered(value, text, None, '')}",
+            )
+        ]
     base = re.match(r"[ \t]*", text[line_start(text, node.start) :])[0]  # type: ignore[index]  # it matches always
     unit = _unit(text, root)
     member = f"{json.dumps(key, ensure_ascii=False)}: {_rendered(value, text, unit, base + unit)}"
@@ -280,7 +297,11 @@ def _removal(text: str, node: Node, name: str) -> list[Edit]:
         start = line_start(text, start) - 1
         start -= text[start - 1 : start + 1] == "\r\n"
     if member.comma >= 0:
-        if own_line is None and n + 1 < len(members) and _own_line(text, members[n + 1].start) is None:
+        if (
+            own_line is None
+            and n + 1 < len(members)
+            and _own_line(text, members[n + 1].start) is None
+        ):
             return [Edit(start, members[n + 1].start, "")]
         return [Edit(start, member.comma + 1, "")]
     if previous is None:
@@ -317,7 +338,9 @@ def _tight(text: str, member: Member) -> bool:
 def _rendered(value: Any, text: str, unit: str | None, indent: str) -> str:
     if unit is None:
         return json.dumps(value, ensure_ascii=False)
-    return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", newline_of(text) + indent)
+    return json.dumps(value, indent=unit, ensure_ascii=False).replace(
+        "\n", newline_of(text) + indent
+    )
 
 
 def _end_of_line(text: str, start: int, limit: int) -> int:

@@ -59,10 +59,18 @@ class TomlConfig:
             return text
         if name in there:
             first, *others = self._own(text, name)
-            last = "" if text[: first.end].endswith("\n") else newline  # the last line of the file has no end
-            edits = [Edit(first.start, first.end, table.removesuffix(last)), *(_without(text, other) for other in others)]
+            last = (
+                "" if text[: first.end].endswith("\n") else newline
+            )  # the last line of the file has no end
+            edits = [
+                Edit(first.start, first.end, table.removesuffix(last)),
+                *(_without(text, other) for other in others),
+            ]
         else:
-            place = max((table.end for table in _tables(text) if table.path[0] == self.section), default=len(text))
+            place = max(
+                (table.end for table in _tables(text) if table.path[0] == self.section),
+                default=len(text),
+            )
             before = text[:place]
             if not before:
                 edits = [Edit(place, place, table)]
@@ -70,7 +78,9 @@ class TomlConfig:
                 edits = [Edit(place, place, newline + table)]
             else:
                 edits = [Edit(place, place, newline * 2 + table.removesuffix(newline))]
-        return self._checked(text, apply(text, edits), lambda servers: servers.update({name: entry}))
+        return self._checked(
+            text, apply(text, edits), lambda servers: servers.update({name: entry})
+        )
 
     def drop(self, text: str, name: str) -> str:
         """The text without an entry; the same text where there is none. Raises Uneditable."""
@@ -89,7 +99,9 @@ class TomlConfig:
         """The tables of one entry."""
         found = [table for table in _tables(text) if table.path[:2] == (self.section, name)]
         if not found:
-            raise Uneditable(f"{name} is not written as a table of its own, [{self.section}.{name}]")
+            raise Uneditable(
+                f"{name} is not written as a table of its own, [{self.section}.{name}]"
+            )
         return found
 
     def _checked(self, before: str, after: str, change: Callable[[dict[str, Any]], object]) -> str:
@@ -101,10 +113,14 @@ class TomlConfig:
         try:
             found = tomllib.loads(after)
         except tomllib.TOMLDecodeError as bad:
-            raise Uneditable(f"the entry cannot be written without touching something else ({bad})") from None
+            raise Uneditable(
+                f"the entry cannot be written without touching something else ({bad})"
+            ) from None
         if not found.get(self.section, True):
             del found[self.section]
-        if repr(found) != repr(wanted) and found != wanted:  # by their words too, for what is not equal to itself (nan)
+        if (
+            repr(found) != repr(wanted) and found != wanted
+        ):  # by their words too, for what is not equal to itself (nan)
             raise Uneditable("the entry cannot be written without touching something else")
         return after
 
@@ -131,7 +147,11 @@ def _statements(text: str) -> Iterator[tuple[int, int]]:
     """Where each header and each pair begins and ends, its line's end included; comments and blank lines are none."""
     start, depth = -1, 0
     for token in _TOKEN.finditer(text):
-        if start < 0 and token.lastgroup not in ("comment", "newline") and (blank := token[0].strip()):
+        if (
+            start < 0
+            and token.lastgroup not in ("comment", "newline")
+            and (blank := token[0].strip())
+        ):
             start = token.start() + token[0].index(blank[0])
         if token.lastgroup == "open":
             depth += 1
@@ -160,8 +180,12 @@ def _path(header: str) -> tuple[str, ...]:
 def _without(text: str, table: Table) -> Edit:
     """Take a table away with the blank line before it."""
     start, end = table.start, table.end
-    for _ in range(1 if text[:end].endswith("\n") else 2):  # at an end without a line's end, that of the line before goes too
-        if text[:start].endswith("\n") and (text[:start].rstrip("\r").endswith(("\n\n", "\n\r\n")) or not text[:end].endswith("\n")):
+    for _ in range(
+        1 if text[:end].endswith("\n") else 2
+    ):  # at an end without a line's end, that of the line before goes too
+        if text[:start].endswith("\n") and (
+            text[:start].rstrip("\r").endswith(("\n\n", "\n\r\n")) or not text[:end].endswith("\n")
+        ):
             start -= 2 if text[:start].endswith("\r\n") else 1
     return Edit(start, end, "")
 
@@ -178,7 +202,15 @@ def _key(key: str) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(inner)}" for key, inner in value.items()) + " }" if value else "{}"
+        return (
+            "{ "
+            + ", ".join(f"{_key(key)} = {_value(inner)}" for key, inner in value.items())
+            + " }"
+            if value
+            else "{}"
+        )
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # strings, integers and truth look as in JSON
+    return json.dumps(value, ensure_ascii=False).replace(
+        "\x7f", "\\u007f"
+    )  # strings, integers and truth look as in JSON

@@ -14,7 +14,9 @@ from .text import Edit, Uneditable, apply, newline_of
 _KEY = re.compile(
     r"""("(?:\\.|[^"\\\n])*"|'(?:[^'\n]|'')*'|[A-Za-z_][^\s:#,\[\]{}"'&*!|>%@`]*(?:[ ]+[^\s:#,\[\]{}"'&*!|>%@`]+)*)[ ]*:(?=[ \r\n]|$)"""
 )
-_INTRODUCTION = re.compile(r"(?:-[ ]+|(?:\"(?:\\.|[^\"\\\n])*\"|'(?:[^'\n]|'')*'|[^\s\"'\[{#][^\n#]*?)[ ]*:[ ]+)*(?:[&!]\S+[ ]+)*")
+_INTRODUCTION = re.compile(
+    r"(?:-[ ]+|(?:\"(?:\\.|[^\"\\\n])*\"|'(?:[^'\n]|'')*'|[^\s\"'\[{#][^\n#]*?)[ ]*:[ ]+)*(?:[&!]\S+[ ]+)*"
+)
 _BLOCK = re.compile(r"(?:[&!]\S*[ ]+)*[|>](?P<keep>[-+0-9]*)[ ]*(?:#.*)?\r?$")
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _NOT_BARE = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
@@ -41,31 +43,48 @@ class YamlConfig:
 
     def source(self, text: str, name: str) -> str | None:
         """An entry as it is written; None where there is none. Raises Uneditable."""
-        return next((text[item.start : item.end] for item in self._servers(text)[1] if item.name == name), None)
+        return next(
+            (text[item.start : item.end] for item in self._servers(text)[1] if item.name == name),
+            None,
+        )
 
     def add(self, text: str, name: str, entry: dict[str, Any]) -> str:
         """The text with an entry put in behind the others, or in the place of the one of that name. Raises Uneditable."""
         section, items, indent = self._servers(text)
         newline = newline_of(text)
         if not text.endswith("\n") and _ends_in_block(text):
-            raise Uneditable("its last line is part of a block scalar and has no end")  # an end would become part of it
+            raise Uneditable(
+                "its last line is part of a block scalar and has no end"
+            )  # an end would become part of it
         lines = newline.join(_rendered({name: entry}, " " * indent))
         own = next((item for item in items if item.name == name), None)
         edits = []
         if own is not None:
-            end = own.end - len(text[own.start : own.end]) + len(text[own.start : own.end].rstrip("\r\n"))
+            end = (
+                own.end
+                - len(text[own.start : own.end])
+                + len(text[own.start : own.end].rstrip("\r\n"))
+            )
             edits.append(Edit(own.start, end, lines))
         elif section is None:
             head = f"{_scalar(self.section)}:{newline}"
-            edits.append(Edit(len(text), len(text), _attached(text, len(text), head + lines, newline)))
+            edits.append(
+                Edit(len(text), len(text), _attached(text, len(text), head + lines, newline))
+            )
         else:
-            if not items and (empty := _EMPTY.match(_line(text, section.value))) is not None and empty["value"]:
+            if (
+                not items
+                and (empty := _EMPTY.match(_line(text, section.value))) is not None
+                and empty["value"]
+            ):
                 start = section.value + empty.start("value")
                 edits.append(Edit(start - 1, section.value + empty.end("value"), ""))
             place = items[-1].end if items else section.end
             edits.append(Edit(place, place, _attached(text, place, lines, newline)))
         after = apply(text, edits)
-        return self._checked(text, after, [item.name for item in items] + ([name] if own is None else []))
+        return self._checked(
+            text, after, [item.name for item in items] + ([name] if own is None else [])
+        )
 
     def drop(self, text: str, name: str) -> str:
         """The text without an entry; the same text where there is none. Raises Uneditable."""
@@ -74,11 +93,15 @@ class YamlConfig:
         if section is None or own is None:
             return text
         start = own.start
-        if not text[: own.end].endswith("\n"):  # the last line has no end: that of the line before goes in its place
+        if not text[: own.end].endswith(
+            "\n"
+        ):  # the last line has no end: that of the line before goes in its place
             start -= 2 if text[:start].endswith("\r\n") else 1
         edits = [Edit(section.value, section.value, " {}")] if len(items) == 1 else []
         edits.append(Edit(start, own.end, ""))
-        return self._checked(text, apply(text, edits), [item.name for item in items if item is not own])
+        return self._checked(
+            text, apply(text, edits), [item.name for item in items if item is not own]
+        )
 
     def _servers(self, text: str) -> tuple[Item | None, list[Item], int]:
         """The section, the entries in it and how far they are indented."""
@@ -107,7 +130,9 @@ class YamlConfig:
         """A last look: the same keys at the top, and the wanted ones in the section."""
         tops = [item.name for item in _items(before, 0, len(before), 0)]
         wanted = tops if self.section in tops else [*tops, self.section]
-        if [item.name for item in _items(after, 0, len(after), 0)] != wanted or [item.name for item in self._servers(after)[1]] != names:
+        if [item.name for item in _items(after, 0, len(after), 0)] != wanted or [
+            item.name for item in self._servers(after)[1]
+        ] != names:
             raise Uneditable("the entry cannot be written without touching something else")
         return after
 
@@ -118,7 +143,9 @@ def _items(text: str, start: int, end: int, indent: int) -> Iterator[Item]:
     for line_at, end_at in _lines(text, start, end):
         line = _line(text, line_at)
         depth = len(line) - len(line.lstrip(" "))
-        inside = depth > indent or (depth == indent and re.match(r"-(?:[ ]|\r?$)", line[depth:]))  # a list may stand level with its key
+        inside = depth > indent or (
+            depth == indent and re.match(r"-(?:[ ]|\r?$)", line[depth:])
+        )  # a list may stand level with its key
         if inside and item is not None:
             item.end = end_at
             continue
@@ -127,7 +154,9 @@ def _items(text: str, start: int, end: int, indent: int) -> Iterator[Item]:
         key = _KEY.match(text, line_at + depth, line_at + len(line))
         if depth != indent or key is None:
             number = text.count("\n", 0, line_at) + 1
-            raise Uneditable(f"line {number} is nothing that can be edited with certainty: {line.strip()[:60]}")
+            raise Uneditable(
+                f"line {number} is nothing that can be edited with certainty: {line.strip()[:60]}"
+            )
         if item is not None:
             yield item
         item = Item(_name(key[1]), line_at, key.end(), end_at)
@@ -152,7 +181,9 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         value = introduction.end() if introduction is not None else at + depth
         if block := _BLOCK.match(text[value : at + len(line)]):
             if not text[at + depth : value].strip() or text[at + depth] in "&!|>":
-                raise Uneditable(f"line {text.count(chr(10), 0, at) + 1} begins a block scalar away from its key")
+                raise Uneditable(
+                    f"line {text.count(chr(10), 0, at) + 1} begins a block scalar away from its key"
+                )
             after = _block_end(text, after, end, depth, keep="+" in block["keep"])
         elif text[value : value + 1] and text[value] in "\"'[{":
             closed = _closed(text, value, end)
@@ -187,7 +218,10 @@ def _ends_in_block(text: str) -> bool:
     return block is not None and "-" not in block["keep"]
 
 
-_FLOW = re.compile(r""""(?:\\.|[^"\\])*"|'(?:[^']|'')*'|(?P<open>[\[{])|(?P<close>[\]}])|(?<=\s)\#[^\n]*|[^\[\]{}"'#]+|.""", re.DOTALL)
+_FLOW = re.compile(
+    r""""(?:\\.|[^"\\])*"|'(?:[^']|'')*'|(?P<open>[\[{])|(?P<close>[\]}])|(?<=\s)\#[^\n]*|[^\[\]{}"'#]+|.""",
+    re.DOTALL,
+)
 
 
 def _closed(text: str, at: int, end: int) -> int:

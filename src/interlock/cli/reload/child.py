@@ -73,7 +73,9 @@ class Child:
                 break
             self._signal(number)
         code = await self._process.wait()
-        self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))  # what it has left behind in its session
+        self._signal(
+            getattr(signal, "SIGKILL", signal.SIGTERM)
+        )  # what it has left behind in its session
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
                 await asyncio.shield(self._telling)
@@ -89,7 +91,11 @@ class Child:
 
     def _words(self, code: int) -> str:
         """How it ended: the last line that it wrote to stderr, which is what a traceback comes to, and the exit code."""
-        lines = [line.strip() for line in self._tail.decode("utf-8", "replace").splitlines() if line.strip()]
+        lines = [
+            line.strip()
+            for line in self._tail.decode("utf-8", "replace").splitlines()
+            if line.strip()
+        ]
         how = f"exit code {code}" if code >= 0 else f"signal {-code}"
         return f"{lines[-1].rstrip('.')} ({how})" if lines else how
 

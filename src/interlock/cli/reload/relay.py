@@ -88,12 +88,18 @@ class Relay:
         try:
             envelope = jsonrpc.open_envelope(frame)
         except Malformed:
-            if jsonrpc.is_batch(frame) and self._session is not None and self._session.revision == R2:
+            if (
+                jsonrpc.is_batch(frame)
+                and self._session is not None
+                and self._session.revision == R2
+            ):
                 self._open_batch(frame)
             else:
                 self._forward(None, frame)  # the server has the words for what is wrong with it
             return
-        if envelope.method is UNSET and (envelope.result is not UNSET or envelope.error is not UNSET):
+        if envelope.method is UNSET and (
+            envelope.result is not UNSET or envelope.error is not UNSET
+        ):
             self._answer_question(envelope)
         elif envelope.method is UNSET or envelope.id is None:
             self._forward(None, frame)
@@ -114,9 +120,14 @@ class Relay:
         if self.state is State.UP:
             self._send(envelope, frame)
         elif self.state is State.BROKEN:
-            self._refuse(envelope, f"The server cannot start: {self.trouble}. It is tried again when its file is saved.")
+            self._refuse(
+                envelope,
+                f"The server cannot start: {self.trouble}. It is tried again when its file is saved.",
+            )
         elif len(self._held) >= MOST_HELD:
-            self._refuse(envelope, "The server is being restarted, and too many requests wait for it.")
+            self._refuse(
+                envelope, "The server is being restarted, and too many requests wait for it."
+            )
         else:
             self._held.append((envelope, frame))
             if self.state is State.STOPPED:
@@ -157,7 +168,11 @@ class Relay:
         if id is None:
             return
         if envelope.error is not UNSET and envelope.error is not None:
-            self.to_child.append(jsonrpc.failure(id, envelope.error.code, envelope.error.message, envelope.error.data))
+            self.to_child.append(
+                jsonrpc.failure(
+                    id, envelope.error.code, envelope.error.message, envelope.error.data
+                )
+            )
         elif envelope.result is not UNSET:
             self.to_child.append(jsonrpc.response(id, bytes(envelope.result)))
 
@@ -174,8 +189,12 @@ class Relay:
             self._take_answer(envelope, frame)
         elif isinstance(id, int | str):
             self._last_asked += 1
-            self._asked[self._last_asked] = id  # a new child counts from 1 again, and the client must not see an id twice
-            self.to_client.append(jsonrpc.request(self._last_asked, envelope.method, bytes(envelope.params)))
+            self._asked[self._last_asked] = (
+                id  # a new child counts from 1 again, and the client must not see an id twice
+            )
+            self.to_client.append(
+                jsonrpc.request(self._last_asked, envelope.method, bytes(envelope.params))
+            )
         else:
             self._tell(envelope, frame)
 
@@ -205,7 +224,14 @@ class Relay:
             if listen is not None:
                 listen.acknowledged = True
         elif envelope.method == "notifications/cancelled":
-            asked = next((ours for ours, theirs in self._asked.items() if theirs == _member(envelope.params, "requestId")), None)
+            asked = next(
+                (
+                    ours
+                    for ours, theirs in self._asked.items()
+                    if theirs == _member(envelope.params, "requestId")
+                ),
+                None,
+            )
             if asked is not None:
                 del self._asked[asked]
                 self.to_client.append(_cancelled(asked, _member(envelope.params, "reason")))
@@ -225,7 +251,9 @@ class Relay:
             case "logging/setLevel" if self._session is not None:
                 self._session.level = bytes(request.params)
             case "resources/subscribe" if self._session is not None:
-                self._session.subscribed[str(_member(request.params, "uri"))] = bytes(request.params)
+                self._session.subscribed[str(_member(request.params, "uri"))] = bytes(
+                    request.params
+                )
             case "resources/unsubscribe" if self._session is not None:
                 self._session.subscribed.pop(str(_member(request.params, "uri")), None)
 
@@ -241,15 +269,25 @@ class Relay:
         if self._session is not None:
             self.to_child.append(jsonrpc.request(self._probe, "initialize", self._session.hello))
         else:
-            self.to_child.append(jsonrpc.request(self._probe, "server/discover", jsonrpc.encode_json({"_meta": _PROBE_META})))
+            self.to_child.append(
+                jsonrpc.request(
+                    self._probe, "server/discover", jsonrpc.encode_json({"_meta": _PROBE_META})
+                )
+            )
 
     def _take_probe(self, envelope: Envelope) -> None:
         self._probe = ""
         session = self._session
         if session is not None:
-            revision = _member(envelope.result, "protocolVersion") if envelope.result is not UNSET else None
+            revision = (
+                _member(envelope.result, "protocolVersion")
+                if envelope.result is not UNSET
+                else None
+            )
             if revision != session.revision:
-                self.broke(f"its new version does not go on with the session, which speaks {session.revision}")
+                self.broke(
+                    f"its new version does not go on with the session, which speaks {session.revision}"
+                )
                 return
             self._replay(session)
         self.state = State.UP
@@ -282,7 +320,9 @@ class Relay:
     def hurry(self) -> None:
         """The calls that still run have had their time: they are answered now, and the new child comes."""
         if self.state is State.DRAINING:
-            self._fail_calls("The server was restarted with a newer version of its file while this call ran.")
+            self._fail_calls(
+                "The server was restarted with a newer version of its file while this call ran."
+            )
             self._settle()
 
     def child_ended(self, words: str) -> None:
@@ -301,7 +341,10 @@ class Relay:
         held, self._held = self._held, []
         for waiting, _ in held:
             if waiting is None or isinstance(waiting.id, int | str):
-                self._refuse(waiting, f"The server cannot start: {words}. It is tried again when its file is saved.")
+                self._refuse(
+                    waiting,
+                    f"The server cannot start: {words}. It is tried again when its file is saved.",
+                )
         self._fail_calls(f"The server cannot start: {words}.")
 
     def _settle(self) -> None:
@@ -330,16 +373,26 @@ class Relay:
         for kind in _LISTS:
             capability = session.capabilities.get(kind)
             if isinstance(capability, Mapping) and capability.get("listChanged"):
-                self.to_client.append(jsonrpc.notification(f"notifications/{kind}/list_changed", b"{}"))
+                self.to_client.append(
+                    jsonrpc.notification(f"notifications/{kind}/list_changed", b"{}")
+                )
         for uri in session.subscribed:
-            self.to_client.append(jsonrpc.notification("notifications/resources/updated", jsonrpc.encode_json({"uri": uri})))
+            self.to_client.append(
+                jsonrpc.notification(
+                    "notifications/resources/updated", jsonrpc.encode_json({"uri": uri})
+                )
+            )
 
     def _announce_to(self, id: t.RequestId, honoured: Any) -> None:
         """Tell a subscription that everything it is about may be different."""
         meta = {"_meta": {_SUBSCRIPTION: id}}
         for kind in _LISTS:
             if _member(honoured, f"{kind}ListChanged"):
-                self.to_client.append(jsonrpc.notification(f"notifications/{kind}/list_changed", jsonrpc.encode_json(meta)))
+                self.to_client.append(
+                    jsonrpc.notification(
+                        f"notifications/{kind}/list_changed", jsonrpc.encode_json(meta)
+                    )
+                )
         uris = _member(honoured, "resourceSubscriptions")
         for uri in uris if isinstance(uris, list) else ():
             params = jsonrpc.encode_json({**meta, "uri": uri})

@@ -27,10 +27,15 @@ _PATIENCE = 3.0  # seconds until a child that does not end is made to
 
 def run_reloading(path: Path, name: str | None, folders: Sequence[Path], grace: float) -> int:
     """Serve a file over our own stdin and stdout, always its newest version; return the exit code."""
-    watched = list(dict.fromkeys([path.resolve().parent, *(folder.resolve() for folder in folders)]))
+    watched = list(
+        dict.fromkeys([path.resolve().parent, *(folder.resolve() for folder in folders)])
+    )
     # One key for all children: what one has sealed and sent through the client, such as a question, the next can open.
     # And no byte code, which is told from newer source by the second only.
-    extra = {_STATE_KEY: os.environ.get(_STATE_KEY) or secrets.token_hex(32), "PYTHONDONTWRITEBYTECODE": "1"}
+    extra = {
+        _STATE_KEY: os.environ.get(_STATE_KEY) or secrets.token_hex(32),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     command = command_to_run(path.resolve(), name)
 
     async def serve() -> None:
@@ -55,8 +60,21 @@ async def _until_told(work: Coroutine[Any, Any, None]) -> None:
 class Supervisor:
     """A client's channel, and the children that serve it. `grace` is how many seconds calls get to end before a reload."""
 
-    def __init__(self, channel: Channel, command: Sequence[str], extra: dict[str, str], folders: Sequence[Path], grace: float) -> None:
-        self._channel, self._command, self._extra, self._folders, self._grace = channel, command, extra, folders, grace
+    def __init__(
+        self,
+        channel: Channel,
+        command: Sequence[str],
+        extra: dict[str, str],
+        folders: Sequence[Path],
+        grace: float,
+    ) -> None:
+        self._channel, self._command, self._extra, self._folders, self._grace = (
+            channel,
+            command,
+            extra,
+            folders,
+            grace,
+        )
         self._relay = Relay()
         self._child: Child | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -162,7 +180,10 @@ class Supervisor:
     async def _finish(self) -> None:
         """The client sends nothing more: what it has asked is still answered."""
         self._closing = True
-        await self._until(lambda: self._relay.state in (State.UP, State.BROKEN) and not self._relay.wants_child, _PATIENCE + self._grace)
+        await self._until(
+            lambda: self._relay.state in (State.UP, State.BROKEN) and not self._relay.wants_child,
+            _PATIENCE + self._grace,
+        )
         if self._child is not None:
             self._child.finish()
             await self._until(lambda: self._child is None and self._relay.idle, _PATIENCE)

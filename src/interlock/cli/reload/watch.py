@@ -33,7 +33,12 @@ async def changes(folders: Sequence[Path], *, poll: bool = False) -> AsyncIterat
         except ImportError:
             pass
         else:
-            async for found in awatch(*watched, watch_filter=lambda _, path: is_source(path, watched), debounce=400, step=50):
+            async for found in awatch(
+                *watched,
+                watch_filter=lambda _, path: is_source(path, watched),
+                debounce=400,
+                step=50,
+            ):
                 yield {path for _, path in found}
             return
     async for seen in _looking(watched):
@@ -50,7 +55,9 @@ async def _looking(folders: Sequence[Path]) -> AsyncIterator[set[str]]:
     while True:
         await asyncio.sleep(_PAUSE)
         now = await asyncio.to_thread(look, folders)
-        if different := {path for path in before.keys() | now.keys() if before.get(path) != now.get(path)}:
+        if different := {
+            path for path in before.keys() | now.keys() if before.get(path) != now.get(path)
+        }:
             yield different
         before = now
 
@@ -60,7 +67,9 @@ def look(folders: Sequence[Path]) -> Snapshot:
     found: Snapshot = {}
     for folder in folders:
         for where, names, files in os.walk(folder):
-            names[:] = [name for name in names if not name.startswith(".") and name not in _NOT_OURS]
+            names[:] = [
+                name for name in names if not name.startswith(".") and name not in _NOT_OURS
+            ]
             for file in files:
                 path = os.path.join(where, file)
                 if file.endswith(".py") and not file.startswith("."):

@@ -76,7 +76,9 @@ def find_syntax(text: str, hint: str = "") -> Syntax:
     start = text.lstrip("\ufeff \t\r\n")
     if start.startswith(("{", "//", "/*")):
         return "json"
-    if re.search(r"^\s*\[+\s*[\w\"']", text, re.MULTILINE) or not re.search(r"^[^#\n]*?:(?:\s|$)", text, re.MULTILINE):
+    if re.search(r"^\s*\[+\s*[\w\"']", text, re.MULTILINE) or not re.search(
+        r"^[^#\n]*?:(?:\s|$)", text, re.MULTILINE
+    ):
         return "toml"
     return "yaml"
 
@@ -101,9 +103,13 @@ def _within(value: Any) -> Iterable[Any]:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(_without_comments(text), object_pairs_hook=_members, parse_constant=_no_constant)
+        return json.loads(
+            _without_comments(text), object_pairs_hook=_members, parse_constant=_no_constant
+        )
     except json.JSONDecodeError as bad:
-        raise Unreadable(f"line {bad.lineno}, column {bad.colno}: this is no JSON ({bad.msg})") from None
+        raise Unreadable(
+            f"line {bad.lineno}, column {bad.colno}: this is no JSON ({bad.msg})"
+        ) from None
     except ValueError:
         raise Unreadable("a number in it cannot be read") from None
 
@@ -128,7 +134,9 @@ def _without_comments(text: str) -> str:
 def _members(pairs: list[tuple[str, Any]]) -> Members:
     members = Members(pairs)
     if len(members) < len(pairs):
-        members.twice = frozenset(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        members.twice = frozenset(
+            key for key, times in Counter(key for key, _ in pairs).items() if times > 1
+        )
     return members
 
 
@@ -160,10 +168,14 @@ def _yaml(text: str) -> Any:
     try:
         import yaml  # optional extra `host`
     except ImportError:
-        raise Unreadable("it is YAML, and to read that PyYAML is needed: install interlock[host]") from None
+        raise Unreadable(
+            "it is YAML, and to read that PyYAML is needed: install interlock[host]"
+        ) from None
     loader_class: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        _check_events(yaml, yaml.parse(text, Loader=loader_class))  # before anything is built: it cannot grow
+        _check_events(
+            yaml, yaml.parse(text, Loader=loader_class)
+        )  # before anything is built: it cannot grow
         loader = loader_class(text)
         try:
             node = loader.get_single_node()
@@ -171,13 +183,17 @@ def _yaml(text: str) -> Any:
                 raise Unreadable("it is empty")
             twice = sorted(_twice(yaml, node), key=lambda key: key.start_mark.index)
             if twice:
-                raise Unreadable(f"{_line(twice[0].start_mark)}: this key stands there a second time")
+                raise Unreadable(
+                    f"{_line(twice[0].start_mark)}: this key stands there a second time"
+                )
             return loader.construct_document(node)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as bad:
         mark = bad.problem_mark or bad.context_mark
-        raise Unreadable(f"{_line(mark)}: this is no YAML" if mark is not None else "this is no YAML") from None
+        raise Unreadable(
+            f"{_line(mark)}: this is no YAML" if mark is not None else "this is no YAML"
+        ) from None
     except (yaml.YAMLError, ValueError, TypeError, ArithmeticError):
         raise Unreadable("this is no YAML, or a value in it cannot be read") from None
 
@@ -188,8 +204,12 @@ def _check_events(yaml: Any, events: Iterable[Any]) -> None:
         if number > _MOST_PARTS:
             raise Unreadable(f"it has more than {_MOST_PARTS} parts, which no configuration has")
         if isinstance(event, yaml.AliasEvent):
-            raise Unreadable(f"{_line(event.start_mark)}: it repeats a part by an alias (*), which is not read; write the part out")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            raise Unreadable(
+                f"{_line(event.start_mark)}: it repeats a part by an alias (*), which is not read; write the part out"
+            )
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+            event, yaml.CollectionEndEvent
+        )
         if depth > _MOST_LEVELS:
             raise Unreadable(f"{_line(event.start_mark)}: it has more than {_MOST_LEVELS} levels")
 

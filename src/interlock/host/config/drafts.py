@@ -81,7 +81,11 @@ class Fields:
             raise Bad(f"its {key} has more than {MOST_ITEMS} names")
         if isinstance(value, Members) and value.twice:
             raise Bad(f"its {key} has {', '.join(sorted(value.twice))} more than once; leave one")
-        return {str(name): _plain(key, str(name), item) for name, item in value.items() if item is not None}
+        return {
+            str(name): _plain(key, str(name), item)
+            for name, item in value.items()
+            if item is not None
+        }
 
     def flag(self, key: str, default: bool = False) -> bool:
         """True or false under a key."""
@@ -125,7 +129,11 @@ class Fields:
 
     def leftover(self) -> list[str]:
         """The keys that nobody asked for."""
-        return [str(key)[:80] for key in self._raw if key not in self._taken and self._raw[key] is not None]
+        return [
+            str(key)[:80]
+            for key in self._raw
+            if key not in self._taken and self._raw[key] is not None
+        ]
 
 
 class Draft(Struct, kw_only=True):
@@ -177,10 +185,18 @@ class _Filling:
     def path(self, place: str, text: str, manner: Manner) -> str:
         """A folder; one that is relative begins where the configuration belongs."""
         filled = fill(text, self.scope, manner, "open")
-        if filled.value and self.scope.folder is not None and not PurePath(filled.value).is_absolute():
+        if (
+            filled.value
+            and self.scope.folder is not None
+            and not PurePath(filled.value).is_absolute()
+        ):
             before = f"{self.scope.folder}/"
             origin = filled.origin
-            whole = Origin(before + origin.value, written_plainly(before) + origin.written, before + origin.masked)
+            whole = Origin(
+                before + origin.value,
+                written_plainly(before) + origin.written,
+                before + origin.masked,
+            )
             filled = Filled(origin=whole, secrets=filled.secrets)
         return self.keep(place, filled)
 
@@ -209,10 +225,16 @@ def check_id(id: str) -> None:
         raise Bad("its name has signs that cannot be seen")
 
 
-def finish(id: str, draft: Draft, scope: Scope, *, source: str, read_file: ReadFile | None) -> Entry:
+def finish(
+    id: str, draft: Draft, scope: Scope, *, source: str, read_file: ReadFile | None
+) -> Entry:
     """The entry that a draft comes to. Raises Bad, Unfilled."""
     if bool(draft.command) == bool(draft.url):
-        raise Bad("it has both a command and a url; leave one" if draft.command else "it has neither a command nor a url")
+        raise Bad(
+            "it has both a command and a url; leave one"
+            if draft.command
+            else "it has neither a command nor a url"
+        )
     filling = _Filling(scope)
     env, cwd, headers = dict[str, str](), "", dict[str, str]()
     command: tuple[str, ...] = ()
@@ -221,7 +243,13 @@ def finish(id: str, draft: Draft, scope: Scope, *, source: str, read_file: ReadF
         program = filling.text("command.0", draft.command, draft.manner, "open")
         if not program.strip():
             raise Bad("its command is empty")
-        command = (program, *(filling.text(f"command.{n}", text, draft.manner) for n, text in enumerate(draft.args, 1)))
+        command = (
+            program,
+            *(
+                filling.text(f"command.{n}", text, draft.manner)
+                for n, text in enumerate(draft.args, 1)
+            ),
+        )
         env = _env(draft, filling, read_file)
         cwd = filling.path("cwd", draft.cwd, draft.manner)
     else:
@@ -243,7 +271,9 @@ def finish(id: str, draft: Draft, scope: Scope, *, source: str, read_file: ReadF
         disabled=draft.disabled,
         tools=draft.tools,
         without=draft.without,
-        roots=tuple(filling.path(f"roots.{n}", text, draft.manner) for n, text in enumerate(draft.roots)),
+        roots=tuple(
+            filling.path(f"roots.{n}", text, draft.manner) for n, text in enumerate(draft.roots)
+        ),
         timeout=draft.timeout,
         start_seconds=draft.start_seconds,
         source=source,
@@ -256,7 +286,9 @@ def _env(draft: Draft, filling: _Filling, read_file: ReadFile | None) -> dict[st
     env: dict[str, str] = {}
     if draft.env_file:
         if read_file is None:
-            raise Bad("it takes variables from a file (envFile), which is read only where the configuration is read from files")
+            raise Bad(
+                "it takes variables from a file (envFile), which is read only where the configuration is read from files"
+            )
         file = Path(fill(draft.env_file, filling.scope, draft.manner, "open").value)
         try:
             there = read_file(file if filling.scope.folder is None else filling.scope.folder / file)
@@ -277,7 +309,9 @@ def _env(draft: Draft, filling: _Filling, read_file: ReadFile | None) -> dict[st
 
 def _check_url(url: str) -> None:
     if _URL.fullmatch(url) is None:
-        raise Bad("its url must be http://, https://, unix:///path or tcp://host:port, without blanks")
+        raise Bad(
+            "its url must be http://, https://, unix:///path or tcp://host:port, without blanks"
+        )
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -295,7 +329,9 @@ def _check_headers(headers: Mapping[str, str]) -> None:
         if not _HEADER.fullmatch(name):
             raise Bad("a header has a name that no header can have")
         if any(ord(sign) < 32 and sign != "\t" for sign in value) or "\x7f" in value:
-            raise Bad(f"the header {name} holds the end of a line or another sign that no header has")
+            raise Bad(
+                f"the header {name} holds the end of a line or another sign that no header has"
+            )
     if len({name.lower() for name in headers}) < len(headers):
         raise Bad("a header stands there twice, in capital and small letters; leave one")
 
@@ -313,5 +349,12 @@ def _plain(key: str, name: str, value: Any) -> str:
 def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "true or false"
-    kinds = {dict: "an object", list: "a list", str: "a text", int: "a number", float: "a number", type(None): "nothing"}
+    kinds = {
+        dict: "an object",
+        list: "a list",
+        str: "a text",
+        int: "a number",
+        float: "a number",
+        type(None): "nothing",
+    }
     return next((word for kind, word in kinds.items() if isinstance(value, kind)), "something else")

@@ -84,7 +84,11 @@ class Entry(Struct, frozen=True, kw_only=True):
     def target(self) -> dict[str, Any]:
         """What `interlock.Client` takes for it. It holds the secrets."""
         if self.command:
-            target: dict[str, Any] = {"command": self.command[0], "args": list(self.command[1:]), "env": dict(self.env)}
+            target: dict[str, Any] = {
+                "command": self.command[0],
+                "args": list(self.command[1:]),
+                "env": dict(self.env),
+            }
             return {**target, "cwd": self.cwd} if self.cwd is not None else target
         target = {"url": self.url}
         if self.headers:
@@ -107,13 +111,17 @@ class Entry(Struct, frozen=True, kw_only=True):
     @property
     def shown_env(self) -> tuple[str, ...]:
         """The variables that the program gets, as NAME=dots; with their values where those decide what code runs, as PATH does."""
-        return tuple(visible(f"{name}={self._steering.get(name, DOTS)}") for name in sorted(self.env))
+        return tuple(
+            visible(f"{name}={self._steering.get(name, DOTS)}") for name in sorted(self.env)
+        )
 
     @property
     def variables(self) -> tuple[str, ...]:
         """The names of the variables and answers (`input:id`) that it is given, which a person should know before it is reached."""
         written = (origin.written for origin in self.origins.values())
-        return tuple(sorted({name for text in written for name in _NAMED.findall(text)} - {"DOLLAR"}))
+        return tuple(
+            sorted({name for text in written for name in _NAMED.findall(text)} - {"DOLLAR"})
+        )
 
     @property
     def digest(self) -> str:
@@ -130,7 +138,9 @@ class Entry(Struct, frozen=True, kw_only=True):
                 **({"steering": self._steering} if self._steering else {}),
                 "cwd": None if self.cwd is None else self._open("cwd", self.cwd),
             }
-        return sha256(json.dumps({**what, "variables": self.variables}, sort_keys=True).encode()).hexdigest()
+        return sha256(
+            json.dumps({**what, "variables": self.variables}, sort_keys=True).encode()
+        ).hexdigest()
 
     def __repr__(self) -> str:
         return f"Entry({self.id!r}, {self.shown!r})"
@@ -141,7 +151,11 @@ class Entry(Struct, frozen=True, kw_only=True):
     @property
     def _steering(self) -> dict[str, str]:
         """The variables that decide what code runs, with their values as they may be shown."""
-        found = {name: self._open(f"env.{name}", value) for name, value in self.env.items() if _STEERING.fullmatch(name)}
+        found = {
+            name: self._open(f"env.{name}", value)
+            for name, value in self.env.items()
+            if _STEERING.fullmatch(name)
+        }
         return {name: _LOGIN.sub(DOTS, value) for name, value in found.items()}
 
     @property
@@ -239,18 +253,25 @@ class Changes(Struct, frozen=True, kw_only=True):
 def changes(old: Config, new: Config) -> Changes:
     """What to do when a configuration was read again. Entries are the same by their ids."""
     before, after = ({entry.id: entry for entry in config.entries} for config in (old, new))
-    changed = tuple(entry for id, entry in after.items() if id in before and not _same(before[id], entry))
+    changed = tuple(
+        entry for id, entry in after.items() if id in before and not _same(before[id], entry)
+    )
     return Changes(
         added=tuple(entry for id, entry in after.items() if id not in before),
         removed=tuple(entry for id, entry in before.items() if id not in after),
         changed=changed,
-        reached_anew=frozenset(entry.id for entry in changed if _reach(before[entry.id]) != _reach(entry)),
+        reached_anew=frozenset(
+            entry.id for entry in changed if _reach(before[entry.id]) != _reach(entry)
+        ),
     )
 
 
 def visible(text: str) -> str:
     """A text with escapes in the place of signs that cannot be seen, or that change what is seen: controls, directions, odd blanks."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text)
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii")
+        for sign in text
+    )
 
 
 def _same(one: Entry, other: Entry) -> bool:

@@ -13,7 +13,16 @@ from .entries import Config, Entry, Input, Problem
 from .reading import read_config, wanted_inputs
 
 # Folders of products within a project: what is in them belongs to the folder around them.
-_PRODUCT_FOLDERS = {".vscode", ".cursor", ".gemini", ".codex", ".zed", ".claude", ".windsurf", ".github"}
+_PRODUCT_FOLDERS = {
+    ".vscode",
+    ".cursor",
+    ".gemini",
+    ".codex",
+    ".zed",
+    ".claude",
+    ".windsurf",
+    ".github",
+}
 
 _LINE = re.compile(r"(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*(?P<value>.*)")
 _QUOTED = re.compile(r"""(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^']*)')[ \t]*(?:#.*)?""")
@@ -21,7 +30,10 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def load_config(
-    *paths: Path, env: Mapping[str, str] = os.environ, ask: Callable[[Input], str | None] | None = None, folder: Path | None = None
+    *paths: Path,
+    env: Mapping[str, str] = os.environ,
+    ask: Callable[[Input], str | None] | None = None,
+    folder: Path | None = None,
 ) -> Config:
     """Read configurations from files and make one of them. It never raises for what is in them, or for a file that is not there.
 
@@ -43,8 +55,21 @@ def load_config(
             continue
         own = folder if folder is not None else _folder_of(path)
         wanted = wanted_inputs(text, source=path.name, folder=own) if ask is not None else ()
-        answers = {input.id: said for input in wanted if ask is not None and (said := ask(input)) is not None}
-        configs.append(read_config(text, env=env, inputs=answers, folder=own, source=str(path), read_file=read_variables))
+        answers = {
+            input.id: said
+            for input in wanted
+            if ask is not None and (said := ask(input)) is not None
+        }
+        configs.append(
+            read_config(
+                text,
+                env=env,
+                inputs=answers,
+                folder=own,
+                source=str(path),
+                read_file=read_variables,
+            )
+        )
     return merge(*configs)
 
 
@@ -58,8 +83,17 @@ def merge(*configs: Config) -> Config:
     for id, entries in sources.items():
         if len(entries) > 1:
             files = ", ".join(entry.source or "a configuration" for entry in entries)
-            problems.append(Problem(where=id, words=f"left out: it stands in {files}; rename or remove all but one", id=id))
-    return Config(entries=tuple(entries[0] for entries in sources.values() if len(entries) == 1), problems=tuple(problems))
+            problems.append(
+                Problem(
+                    where=id,
+                    words=f"left out: it stands in {files}; rename or remove all but one",
+                    id=id,
+                )
+            )
+    return Config(
+        entries=tuple(entries[0] for entries in sources.values() if len(entries) == 1),
+        problems=tuple(problems),
+    )
 
 
 def read_variables(path: Path) -> dict[str, str]:
@@ -102,7 +136,9 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError:
         raise Bad("it is not written in UTF-8; save it so") from None
     except (OSError, ValueError) as bad:
-        raise Bad(f"it cannot be read ({getattr(bad, 'strerror', None) or 'its name is none'})") from None
+        raise Bad(
+            f"it cannot be read ({getattr(bad, 'strerror', None) or 'its name is none'})"
+        ) from None
 
 
 def _folder_of(path: Path) -> Path:

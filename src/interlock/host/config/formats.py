@@ -56,11 +56,17 @@ def _mcp_servers(fields: Fields) -> Draft:
     draft.roots = fields.texts("roots") or ()
     draft.without = (*(fields.texts("without") or ()), *(fields.texts("disabledTools") or ()))
     draft.start_seconds = fields.seconds("startTimeout", _MILLISECONDS)
-    fields.refuse("headersHelper", "a program that makes headers is not run; give `headers` with a variable, or none to log in")
+    fields.refuse(
+        "headersHelper",
+        "a program that makes headers is not run; give `headers` with a variable, or none to log in",
+    )
     for key in ("alwaysAllow", "autoApprove"):
         fields.note(key, "what needs no approval is a matter of the host's policy")
     fields.note("alwaysLoad", "the host decides how tools are shown to the model")
-    include, draft.without = fields.texts("includeTools"), (*draft.without, *(fields.texts("excludeTools") or ()))
+    include, draft.without = (
+        fields.texts("includeTools"),
+        (*draft.without, *(fields.texts("excludeTools") or ())),
+    )
     if include is not None and draft.tools is not None:
         raise Bad("it has both tools and includeTools; leave one")
     draft.tools = include if draft.tools is None else draft.tools
@@ -96,7 +102,18 @@ def _of_json(fields: Fields, manner: Manner) -> Draft:
         timeout=fields.seconds("timeout", _MILLISECONDS),
         manner=manner,
     )
-    fields.ignore("httpUrl", "serverUrl", "url", "name", "description", "displayName", "icon", "version", "gallery", "$schema")
+    fields.ignore(
+        "httpUrl",
+        "serverUrl",
+        "url",
+        "name",
+        "description",
+        "displayName",
+        "icon",
+        "version",
+        "gallery",
+        "$schema",
+    )
     if kind and kind not in _HTTP | {"sse", "stdio", "local"}:
         raise Bad("its type is none that is known; there are stdio, http and sse")
     if (kind in _HTTP or kind == "sse") and not draft.url:
@@ -115,10 +132,14 @@ def _vscode(fields: Fields) -> Draft:
     draft = _of_json(fields, Manner.EDITOR)
     draft.trusted, draft.roots = fields.flag("trusted"), fields.texts("roots") or ()
     if draft.url.startswith(("unix:", "pipe:")):
-        raise Bad("HTTP over a Unix socket or a named pipe is not there; serve it at an http:// address")
+        raise Bad(
+            "HTTP over a Unix socket or a named pipe is not there; serve it at an http:// address"
+        )
     sandboxed = fields.flag("sandboxEnabled")
     if sandboxed:
-        raise Bad("it is to run in a sandbox (sandboxEnabled), which this host has not; without one it is not run")
+        raise Bad(
+            "it is to run in a sandbox (sandboxEnabled), which this host has not; without one it is not run"
+        )
     fields.ignore("sandbox", "dev", "gallery")
     return draft
 
@@ -141,7 +162,10 @@ def _zed(fields: Fields) -> Draft:
     for which in filter(None, (inner, fields)):
         which.note("timeout", "versions of Zed do not agree on its unit")
     if inner is not None:
-        fields.notes += [*inner.notes, *(f"its command.{key} is not known, and not used" for key in inner.leftover())]
+        fields.notes += [
+            *inner.notes,
+            *(f"its command.{key} is not known, and not used" for key in inner.leftover()),
+        ]
     fields.note("oauth", _LOGS_IN_BY_ITSELF)
     return draft
 
@@ -158,19 +182,31 @@ def _codex(fields: Fields) -> Draft:
         cwd=fields.text("cwd"),
         url=fields.text("url"),
         headers=fields.pairs("http_headers"),
-        headers_from={name: f"${{{_variable_name('env_http_headers', it)}}}" for name, it in fields.pairs("env_http_headers").items()},
+        headers_from={
+            name: f"${{{_variable_name('env_http_headers', it)}}}"
+            for name, it in fields.pairs("env_http_headers").items()
+        },
         disabled=not fields.flag("enabled", True),
         tools=fields.texts("enabled_tools"),
         without=fields.texts("disabled_tools") or (),
         timeout=fields.seconds("tool_timeout_sec"),
     )
-    in_seconds, in_milliseconds = fields.seconds("startup_timeout_sec"), fields.seconds("startup_timeout_ms", _MILLISECONDS)
+    in_seconds, in_milliseconds = (
+        fields.seconds("startup_timeout_sec"),
+        fields.seconds("startup_timeout_ms", _MILLISECONDS),
+    )
     draft.start_seconds = in_seconds if in_seconds is not None else in_milliseconds
     if bearer := fields.text("bearer_token_env_var"):
-        draft.headers_from["Authorization"] = f"Bearer ${{{_variable_name('bearer_token_env_var', bearer)}}}"
-    fields.refuse("bearer_token", "Codex takes no token in its file either; give bearer_token_env_var")
+        draft.headers_from["Authorization"] = (
+            f"Bearer ${{{_variable_name('bearer_token_env_var', bearer)}}}"
+        )
+    fields.refuse(
+        "bearer_token", "Codex takes no token in its file either; give bearer_token_env_var"
+    )
     if fields.text("experimental_environment") not in ("", "local"):
-        raise Bad("it is to run somewhere else (experimental_environment), which this host cannot do")
+        raise Bad(
+            "it is to run somewhere else (experimental_environment), which this host cannot do"
+        )
     for key in ("default_tools_approval_mode", "tools"):
         fields.note(key, "what needs approval is a matter of the host's policy")
     for key in ("scopes", "oauth", "oauth_resource"):
@@ -185,7 +221,9 @@ def _forwarded(names: Any) -> Iterable[str]:
     for item in names if isinstance(names, list) else [] if names is None else [names]:
         name = item.get("name") if isinstance(item, dict) else item
         if isinstance(item, dict) and item.get("source") not in (None, "local"):
-            raise Bad("one of its env_vars comes from somewhere else (source), which this host cannot do")
+            raise Bad(
+                "one of its env_vars comes from somewhere else (source), which this host cannot do"
+            )
         yield _variable_name("env_vars", name)
 
 
@@ -226,9 +264,17 @@ def _goose(fields: Fields) -> Draft:
 
 
 _SERVERS = (("mcpServers",),)
-_VSCODE = Format(name="vscode", syntax="json", sections=(("servers",), ("mcp", "servers"), ("mcp.servers",)), draft=_vscode, asks=True)
+_VSCODE = Format(
+    name="vscode",
+    syntax="json",
+    sections=(("servers",), ("mcp", "servers"), ("mcp.servers",)),
+    draft=_vscode,
+    asks=True,
+)
 _ZED = Format(name="zed", syntax="json", sections=(("context_servers",),), draft=_zed)
-_MCP_SERVERS = Format(name="mcpServers", syntax="json", sections=_SERVERS, draft=_mcp_servers, asks=True)
+_MCP_SERVERS = Format(
+    name="mcpServers", syntax="json", sections=_SERVERS, draft=_mcp_servers, asks=True
+)
 _GEMINI = Format(name="gemini", syntax="json", sections=_SERVERS, draft=_gemini, asks=True)
 _CODEX = Format(name="codex", syntax="toml", sections=(("mcp_servers",),), draft=_codex)
 _GOOSE = Format(name="goose", syntax="yaml", sections=(("extensions",),), draft=_goose)
@@ -259,4 +305,6 @@ def formats_of(document: Mapping[str, Any], syntax: Syntax) -> list[Format]:
 def _is_of_gemini(document: Mapping[str, Any]) -> bool:
     servers = document.get("mcpServers")
     entries = servers.values() if isinstance(servers, Mapping) else ()
-    return any(isinstance(entry, Mapping) and not _ONLY_GEMINI.isdisjoint(entry) for entry in entries)
+    return any(
+        isinstance(entry, Mapping) and not _ONLY_GEMINI.isdisjoint(entry) for entry in entries
+    )

@@ -55,7 +55,9 @@ def read_config(
     return Config(entries=tuple(reading.entries.values()), problems=tuple(reading.problems))
 
 
-def wanted_inputs(text: str, format: str | None = None, *, source: str = "", folder: Path | None = None) -> tuple[Input, ...]:
+def wanted_inputs(
+    text: str, format: str | None = None, *, source: str = "", folder: Path | None = None
+) -> tuple[Input, ...]:
     """What has to be asked of a person before a configuration can be read: the `inputs` that servers refer to, in their order.
 
     One that is referred to and nowhere described is a question for a secret. A text that cannot be read asks for nothing;
@@ -72,7 +74,11 @@ def wanted_inputs(text: str, format: str | None = None, *, source: str = "", fol
         return ()
     described = _inputs(document)
     asking = [format for format in formats if format.asks]
-    raw = [raw for _, _, raw in _servers(document, asking, folder) if isinstance(raw, Mapping) and raw.get("disabled") is not True]
+    raw = [
+        raw
+        for _, _, raw in _servers(document, asking, folder)
+        if isinstance(raw, Mapping) and raw.get("disabled") is not True
+    ]
     ids = dict.fromkeys(id for one in raw for text in _texts(one) for id in referred_inputs(text))
     return tuple(described.get(id) or Input(id=id, description=id, password=True) for id in ids)
 
@@ -105,7 +111,9 @@ class _Reading:
                 return
             if id in self._seen:
                 self.entries.pop(id, None)
-                self._problem(id, "this name stands there more than once, so none of them is taken; leave one")
+                self._problem(
+                    id, "this name stands there more than once, so none of them is taken; leave one"
+                )
                 continue
             self._seen[id] = format.name
             self._entry(format, id, raw)
@@ -121,7 +129,10 @@ class _Reading:
                 self._seen[id] = name  # the first of them was lost in reading
         if isinstance(document, Members):
             for name in sorted(document.twice & {name for name, _ in sections}):
-                self._problem("", f"{name} stands there more than once, and only the last of them was read; make it one")
+                self._problem(
+                    "",
+                    f"{name} stands there more than once, and only the last of them was read; make it one",
+                )
 
     def _entry(self, format: Format, id: str, raw: Any) -> None:
         try:
@@ -141,24 +152,34 @@ class _Reading:
             self._problem(id, f"left out: {bad}")
         else:
             self.entries[id] = entry
-            for words in (*fields.notes, *_useless(draft), *(f"its {key} is not known, and not used" for key in fields.leftover())):
+            for words in (
+                *fields.notes,
+                *_useless(draft),
+                *(f"its {key} is not known, and not used" for key in fields.leftover()),
+            ):
                 self._problem(id, words, note=True)
 
     def _problem(self, id: str, words: str, *, note: bool = False) -> None:
         name = id if len(id) <= 200 else f"{id[:40]}..."
         name = name if name.isprintable() else ascii(name)
         where = ": ".join(filter(None, (self.source, name)))
-        self.problems.append(Problem(where=where, words=visible(words), id=id, level="note" if note else "error"))
+        self.problems.append(
+            Problem(where=where, words=visible(words), id=id, level="note" if note else "error")
+        )
 
 
-def _servers(document: Mapping[str, Any], formats: list[Format], folder: Path | None) -> Iterator[tuple[Format, str, Any]]:
+def _servers(
+    document: Mapping[str, Any], formats: list[Format], folder: Path | None
+) -> Iterator[tuple[Format, str, Any]]:
     """Every server of a document, by its id; those of one folder in a `.claude.json` last."""
     for format in formats:
         for _, section in sections_of(document, format):
             if isinstance(section, Mapping):
                 yield from ((format, str(id), raw) for id, raw in section.items())
     projects = document.get("projects")
-    own = projects.get(str(folder)) if isinstance(projects, Mapping) and folder is not None else None
+    own = (
+        projects.get(str(folder)) if isinstance(projects, Mapping) and folder is not None else None
+    )
     servers = own.get("mcpServers") if isinstance(own, Mapping) else None
     if isinstance(servers, Mapping):
         yield from ((FORMATS["claude-code"], str(id), raw) for id, raw in servers.items())
@@ -168,7 +189,11 @@ def _useless(draft: Draft) -> Iterator[str]:
     """What an entry has that is of no use to its kind."""
     if draft.url:
         there = {"args": draft.args, "env": draft.env, "cwd": draft.cwd, "envFile": draft.env_file}
-        yield from (f"its {name} is not used: nothing is started, as it has a url" for name, value in there.items() if value)
+        yield from (
+            f"its {name} is not used: nothing is started, as it has a url"
+            for name, value in there.items()
+            if value
+        )
     elif draft.headers or draft.headers_from:
         yield "its headers are not used: it is started as a program"
 
@@ -177,7 +202,10 @@ def _inputs(document: Mapping[str, Any]) -> dict[str, Input]:
     """What a document describes under `inputs`; what is no description is passed over."""
     mcp = document.get("mcp")
     found: dict[str, Input] = {}
-    for described in (document.get("inputs"), mcp.get("inputs") if isinstance(mcp, Mapping) else None):
+    for described in (
+        document.get("inputs"),
+        mcp.get("inputs") if isinstance(mcp, Mapping) else None,
+    ):
         for raw in described if isinstance(described, list) else ():
             if isinstance(raw, Mapping) and isinstance(raw.get("id"), str):
                 found.setdefault(raw["id"], _input(raw))
@@ -186,7 +214,11 @@ def _inputs(document: Mapping[str, Any]) -> dict[str, Input]:
 
 def _input(raw: Mapping[str, Any]) -> Input:
     options = raw.get("options")
-    values = [option.get("value") if isinstance(option, Mapping) else option for option in options] if isinstance(options, list) else []
+    values = (
+        [option.get("value") if isinstance(option, Mapping) else option for option in options]
+        if isinstance(options, list)
+        else []
+    )
     default, kind = raw.get("default"), raw.get("type")
     return Input(
         id=raw["id"],

@@ -17,11 +17,28 @@ from .entries import DOTS, Input, Origin
 _REFERENCE = re.compile(r"\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)")
 _BARE = re.compile(r"\$()([A-Za-z_][A-Za-z0-9_]*)")
 _SHELL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-_SECRETIVE = re.compile(r"key|token|secret|passw|(?<!_ask)pass$|pwd$|auth|cookie|credential|bearer|private|pin$|dsn$", re.IGNORECASE)
+_SECRETIVE = re.compile(
+    r"key|token|secret|passw|(?<!_ask)pass$|pwd$|auth|cookie|credential|bearer|private|pin$|dsn$",
+    re.IGNORECASE,
+)
 _AUTHORITY = re.compile(r"(?:[a-z]+(?::/{0,2})?)?[^/?#]*", re.IGNORECASE)
 
 # Variables that everybody has and nobody hides.
-_HARMLESS = {"HOME", "USER", "LOGNAME", "PWD", "PATH", "SHELL", "LANG", "TMPDIR", "TEMP", "TMP", "USERNAME", "USERPROFILE", "APPDATA"}
+_HARMLESS = {
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "PWD",
+    "PATH",
+    "SHELL",
+    "LANG",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "APPDATA",
+}
 
 # How a dollar sign is written before a brace, so that it begins no variable: a variable that nobody has. Entry.variables knows it.
 _DOLLAR: Final = "${DOLLAR:-$}"
@@ -98,7 +115,9 @@ def fill(text: str, scope: Scope, manner: Manner, openness: Openness = "hidden")
         pieces.append(piece)
         so_far += piece.value
         if len(so_far) > MOST_BYTES:
-            raise Unfilled("with its variables filled in, a text of it is longer than any should be")
+            raise Unfilled(
+                "with its variables filled in, a text of it is longer than any should be"
+            )
         at = found.end()
     pieces.append(_Piece(text[at:]))
     return _joined(pieces)
@@ -131,7 +150,9 @@ def secrets_in(name: str, value: str) -> frozenset[str]:
     """What is secret in a value that was written without variables: it is where its name says so."""
     if not secretive(name):
         return frozenset()
-    return frozenset(part for part in (value, value.rpartition(" ")[2]) if len(part) >= 4)  # `Bearer x`: the x too
+    return frozenset(
+        part for part in (value, value.rpartition(" ")[2]) if len(part) >= 4
+    )  # `Bearer x`: the x too
 
 
 def _joined(pieces: list[_Piece]) -> Filled:
@@ -139,13 +160,17 @@ def _joined(pieces: list[_Piece]) -> Filled:
     for piece in pieces:
         masked += DOTS if piece.secret else piece.value
         if piece.secret and len(piece.value) >= (4 if piece.secret == "secret" else 8):
-            secrets.add(piece.value)  # shorter ones would hide half of every log, and are hidden in their own place anyway
+            secrets.add(
+                piece.value
+            )  # shorter ones would hide half of every log, and are hidden in their own place anyway
         if piece.written is None:
             literal += piece.value
         else:
             written += written_plainly(literal) + piece.written
             literal = ""
-    origin = Origin("".join(piece.value for piece in pieces), written + written_plainly(literal), masked)
+    origin = Origin(
+        "".join(piece.value for piece in pieces), written + written_plainly(literal), masked
+    )
     return Filled(origin=origin, secrets=frozenset(secrets))
 
 
@@ -193,7 +218,9 @@ def _answer(id: str, scope: Scope) -> _Piece:
     value = scope.answers.get(id)
     if value is None:
         if asked.default is None:
-            raise Unfilled(f"nobody has answered what it asks for as {id!r}{f' ({asked.description})' if asked.description else ''}")
+            raise Unfilled(
+                f"nobody has answered what it asks for as {id!r}{f' ({asked.description})' if asked.description else ''}"
+            )
         return _Piece(asked.default, f"${{input:{id}}}")
     if asked.options and value not in asked.options:
         raise Unfilled(f"the answer to {id!r} is none of {', '.join(asked.options)}")

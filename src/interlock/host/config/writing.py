@@ -22,7 +22,13 @@ class Unwritable(ValueError):
     """A configuration cannot be written without losing something or telling a secret; the message says what."""
 
 
-def write_config(entries: Iterable[Entry], text: str = "", *, drop: Collection[str] = (), inputs: Iterable[Input] = ()) -> str:
+def write_config(
+    entries: Iterable[Entry],
+    text: str = "",
+    *,
+    drop: Collection[str] = (),
+    inputs: Iterable[Input] = (),
+) -> str:
     """A configuration in which some servers are put in, or in the place of those of their ids; all else in it stays.
 
     What came from a variable is written as that variable, `${NAME}`, and what a person answered as `${input:id}`, which this host
@@ -45,12 +51,21 @@ def write_config(entries: Iterable[Entry], text: str = "", *, drop: Collection[s
         servers.pop(id, None)
     for entry in entries:
         there = servers.get(entry.id)
-        kept = {key: value for key, value in there.items() if key not in _OURS} if isinstance(there, dict) else {}
+        kept = (
+            {key: value for key, value in there.items() if key not in _OURS}
+            if isinstance(there, dict)
+            else {}
+        )
         servers[entry.id] = {**_written(entry), **kept}
     _add_inputs(data, inputs)
     newline = "\r\n" if "\r\n" in text else "\n"
     indent = re.search(r"\n([ \t]+)\S", text)
-    return json.dumps(data, indent=indent[1] if indent is not None else "  ", ensure_ascii=False).replace("\n", newline) + newline
+    return (
+        json.dumps(
+            data, indent=indent[1] if indent is not None else "  ", ensure_ascii=False
+        ).replace("\n", newline)
+        + newline
+    )
 
 
 def _add_inputs(data: dict[str, Any], inputs: Iterable[Input]) -> None:
@@ -59,9 +74,16 @@ def _add_inputs(data: dict[str, Any], inputs: Iterable[Input]) -> None:
     known = {one.get("id") for one in described if isinstance(one, dict)}
     for input in inputs:
         if input.id not in known:
-            one: dict[str, Any] = {"type": input.type, "id": input.id, "description": input.description, "default": input.default}
+            one: dict[str, Any] = {
+                "type": input.type,
+                "id": input.id,
+                "description": input.description,
+                "default": input.default,
+            }
             one |= {"options": list(input.options), "password": input.password}
-            described.append({key: value for key, value in one.items() if value not in (None, False, [])})
+            described.append(
+                {key: value for key, value in one.items() if value not in (None, False, [])}
+            )
     if described:
         data["inputs"] = described
 
@@ -100,16 +122,27 @@ def _written(entry: Entry) -> dict[str, Any]:
     if entry.command:
         command = [_text(entry, f"command.{n}", part) for n, part in enumerate(entry.command)]
         written = {"type": "stdio", "command": command[0], "args": command[1:]}
-        written["env"] = {name: _text(entry, f"env.{name}", value) for name, value in entry.env.items()}
+        written["env"] = {
+            name: _text(entry, f"env.{name}", value) for name, value in entry.env.items()
+        }
         written["cwd"] = _text(entry, "cwd", entry.cwd) if entry.cwd is not None else None
     else:
         if entry.url.lower().startswith("http"):
             written["type"] = "sse" if entry.legacy_sse else "http"
         written["url"] = _text(entry, "url", entry.url)
-        written["headers"] = {name: _text(entry, f"headers.{name}", value) for name, value in entry.headers.items()}
-    written |= {"trusted": entry.trusted, "disabled": entry.disabled, "without": list(entry.without)}
+        written["headers"] = {
+            name: _text(entry, f"headers.{name}", value) for name, value in entry.headers.items()
+        }
+    written |= {
+        "trusted": entry.trusted,
+        "disabled": entry.disabled,
+        "without": list(entry.without),
+    }
     written["roots"] = [_text(entry, f"roots.{n}", root) for n, root in enumerate(entry.roots)]
-    written |= {"timeout": _milliseconds(entry.timeout), "startTimeout": _milliseconds(entry.start_seconds)}
+    written |= {
+        "timeout": _milliseconds(entry.timeout),
+        "startTimeout": _milliseconds(entry.start_seconds),
+    }
     written = {key: value for key, value in written.items() if value not in (None, False, [], {})}
     return written if entry.tools is None else {**written, "tools": list(entry.tools)}
 
@@ -121,10 +154,14 @@ def _text(entry: Entry, place: str, value: str) -> str:
         return origin.written
     moved = [origin.written for origin in entry.origins.values() if origin.value == value]
     if moved:
-        return max(moved, key=lambda written: written != value)  # as a variable, where it is one anywhere
+        return max(
+            moved, key=lambda written: written != value
+        )  # as a variable, where it is one anywhere
     for secret in entry.secrets:
         if secret in value and any(secret in origin.value for origin in entry.origins.values()):
-            raise Unwritable(f"{place} of the server {entry.id} was changed and holds a secret of a variable; write ${{NAME}} for it")
+            raise Unwritable(
+                f"{place} of the server {entry.id} was changed and holds a secret of a variable; write ${{NAME}} for it"
+            )
     return written_plainly(value)
 
 

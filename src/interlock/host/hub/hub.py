@@ -74,7 +74,12 @@ class Hub:
         await self.open()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await self.aclose()
 
     async def open(self, wait: float | None = DEFAULT_WAIT) -> None:
@@ -111,7 +116,13 @@ class Hub:
         anew = found.reached_anew
         before = dict(self.links)
         leaving = {
-            id: self._endings.begin(link.close("Its configuration has changed." if id in anew else "It is no longer configured."))
+            id: self._endings.begin(
+                link.close(
+                    "Its configuration has changed."
+                    if id in anew
+                    else "It is no longer configured."
+                )
+            )
             for id, link in before.items()
             if id in anew or id not in {entry.id for entry in new.entries}
         }

@@ -54,7 +54,13 @@ class Life:
         clock: Callable[[], float],
         chance: Callable[[], float],
     ) -> None:
-        self._bounds, self._backoff, self._sleep, self._clock, self._chance = bounds, backoff, sleep, clock, chance
+        self._bounds, self._backoff, self._sleep, self._clock, self._chance = (
+            bounds,
+            backoff,
+            sleep,
+            clock,
+            chance,
+        )
         self._updated, self._outcry = updated, complain
         self.client = Client(
             with_lifeline(target, self._lost, known),
@@ -98,7 +104,11 @@ class Life:
     async def fetch(self) -> None:
         """Listen to changes, then fetch the lists, so that no change falls between the two. What cannot be had is complained about."""
         offers = self.client.server_capabilities
-        told = {name for name in ("tools", "prompts", "resources") if getattr(getattr(offers, name), "list_changed", False)}
+        told = {
+            name
+            for name in ("tools", "prompts", "resources")
+            if getattr(getattr(offers, name), "list_changed", False)
+        }
         if told:
             listening = asyncio.get_running_loop().create_future()
             self._spawn(self._listen(told, listening))
@@ -127,7 +137,9 @@ class Life:
         why = self._over.result()
         if self._is_broken:
             try:
-                await self.client.ping(timeout=self._bounds.pong)  # fails at once, and knows how the process ended
+                await self.client.ping(
+                    timeout=self._bounds.pong
+                )  # fails at once, and knows how the process ended
             except Unreachable as bad:
                 why = bad
             except InterlockError as bad:
@@ -249,7 +261,11 @@ class Life:
                 missed += 1
                 log.warning("a ping was not answered within %g seconds", self._bounds.pong)
                 if missed >= self._bounds.most_pings_missed and not self._calls:
-                    return self._finish(TimedOut(f"It has left {missed} pings unanswered, {self._bounds.pong:g} seconds each."))
+                    return self._finish(
+                        TimedOut(
+                            f"It has left {missed} pings unanswered, {self._bounds.pong:g} seconds each."
+                        )
+                    )
             except Unreachable as bad:
                 return self._finish(bad)
             except InterlockError:
@@ -263,13 +279,19 @@ class Life:
         while True:
             began = self._clock()
             try:
-                async with self.client.watch(tools="tools" in told, prompts="prompts" in told, resources="resources" in told) as changes:
+                async with self.client.watch(
+                    tools="tools" in told, prompts="prompts" in told, resources="resources" in told
+                ) as changes:
                     if listening.done():
                         self.lists.outdated(KINDS)
                     else:
                         listening.set_result(None)
                     async for change in changes:
-                        self.lists.outdated(["resources", "templates"] if change.kind == "resources" else [change.kind])
+                        self.lists.outdated(
+                            ["resources", "templates"]
+                            if change.kind == "resources"
+                            else [change.kind]
+                        )
             except Unreachable as bad:
                 await self._is_there(bad)
             except InterlockError as bad:

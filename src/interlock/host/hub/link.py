@@ -10,7 +10,15 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
-from interlock import Answers, CallToolResult, Client, InterlockError, ProtocolError, TimedOut, Unreachable
+from interlock import (
+    Answers,
+    CallToolResult,
+    Client,
+    InterlockError,
+    ProtocolError,
+    TimedOut,
+    Unreachable,
+)
 from interlock.types import (
     Completion,
     GetPromptResult,
@@ -73,13 +81,21 @@ class Link:
         settled: Set once it has been up, has failed, or is not to be started.
     """
 
-    def __init__(self, entry: Entry, surroundings: Surroundings, *, after: asyncio.Task[None] | None = None) -> None:
+    def __init__(
+        self, entry: Entry, surroundings: Surroundings, *, after: asyncio.Task[None] | None = None
+    ) -> None:
         self.entry, self._around, self._after = entry, surroundings, after
         self.state: State = "off"
         self.words = "It was not started yet."
         self.settled = asyncio.Event()
         self._secrecy = Secrecy(entry.secrets)
-        self._voice = Voice(entry.id, self._secrecy, self._tell, surroundings.clock, surroundings.bounds.lines_a_second)
+        self._voice = Voice(
+            entry.id,
+            self._secrecy,
+            self._tell,
+            surroundings.clock,
+            surroundings.bounds.lines_a_second,
+        )
         self._life: Life | None = None  # from when it can be asked until it is lost
         self._keeper: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -129,12 +145,20 @@ class Link:
     @property
     def revision(self) -> str:
         """The revision that is spoken with it; empty while it is not up."""
-        return self._life.client.revision if self._life is not None and self._life.client.connected else ""
+        return (
+            self._life.client.revision
+            if self._life is not None and self._life.client.connected
+            else ""
+        )
 
     @property
     def capabilities(self) -> ServerCapabilities:
         """What it says it can do."""
-        return self._life.client.server_capabilities if self._life is not None else ServerCapabilities()
+        return (
+            self._life.client.server_capabilities
+            if self._life is not None
+            else ServerCapabilities()
+        )
 
     @property
     def log(self) -> deque[ServerSaid]:
@@ -158,19 +182,34 @@ class Link:
         TimedOut, McpError and ProtocolError; secrets of the entry do not stand in them.
         """
         seconds = self._seconds(timeout)
-        return await self._ask(lambda client: client.call_tool(tool, arguments, timeout=seconds, on_progress=on_progress, asker=asker))
+        return await self._ask(
+            lambda client: client.call_tool(
+                tool, arguments, timeout=seconds, on_progress=on_progress, asker=asker
+            )
+        )
 
-    async def read(self, uri: str, *, timeout: float | None = None, asker: Any = None) -> ReadResourceResult:
+    async def read(
+        self, uri: str, *, timeout: float | None = None, asker: Any = None
+    ) -> ReadResourceResult:
         """Read what stands behind a URI. Raises what `call` raises."""
         seconds = self._seconds(timeout)
-        return await self._ask(lambda client: client.read_resource(uri, timeout=seconds, asker=asker))
+        return await self._ask(
+            lambda client: client.read_resource(uri, timeout=seconds, asker=asker)
+        )
 
     async def get_prompt(
-        self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None, asker: Any = None
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        asker: Any = None,
     ) -> GetPromptResult:
         """A prompt with its arguments filled in. Raises what `call` raises."""
         seconds = self._seconds(timeout)
-        return await self._ask(lambda client: client.get_prompt(name, arguments, timeout=seconds, asker=asker))
+        return await self._ask(
+            lambda client: client.get_prompt(name, arguments, timeout=seconds, asker=asker)
+        )
 
     async def complete(
         self,
@@ -183,7 +222,11 @@ class Link:
     ) -> Completion:
         """Suggestions for an argument, of which `value` was typed so far. Raises what `call` raises."""
         seconds = self._seconds(timeout)
-        return await self._ask(lambda client: client.complete(ref, argument, value, arguments=arguments, timeout=seconds))
+        return await self._ask(
+            lambda client: client.complete(
+                ref, argument, value, arguments=arguments, timeout=seconds
+            )
+        )
 
     async def watch_uri(self, uri: str) -> bool:
         """Tell ResourceUpdated when what stands behind a URI is another, until `unwatch_uri`, also when the server has been away.
@@ -205,7 +248,10 @@ class Link:
             self._life.client.roots_changed()
 
     def _seconds(self, timeout: float | None) -> float | None:
-        return next((given for given in (timeout, self.entry.timeout) if given is not None), self._around.bounds.call)
+        return next(
+            (given for given in (timeout, self.entry.timeout) if given is not None),
+            self._around.bounds.call,
+        )
 
     async def _ask(self, do: Callable[[Client], Awaitable[R]]) -> R:
         life = await self._reached()
@@ -218,7 +264,9 @@ class Link:
             except InterlockError as bad:
                 self._secrecy.hide(bad)
                 if isinstance(bad, Unreachable) and not isinstance(bad, TimedOut):
-                    if life.is_closing and bad.exit_code is None:  # it was ended by us, who know more about it
+                    if (
+                        life.is_closing and bad.exit_code is None
+                    ):  # it was ended by us, who know more about it
                         raise self._unreachable() from None
                     life.doubt(bad)
                 raise
@@ -246,11 +294,17 @@ class Link:
             "up": "was started again meanwhile",
             "refused": "was refused",
         }
-        return Unreachable(f"The server {self.id} {known.get(self.state, f'is {self.state}')}. {self.words}".rstrip())
+        return Unreachable(
+            f"The server {self.id} {known.get(self.state, f'is {self.state}')}. {self.words}".rstrip()
+        )
 
     @property
     def _start_seconds(self) -> float:
-        return self.entry.start_seconds if self.entry.start_seconds is not None else self._around.bounds.start
+        return (
+            self.entry.start_seconds
+            if self.entry.start_seconds is not None
+            else self._around.bounds.start
+        )
 
     # -- starting and stopping ----------------------------------------------------------------------------------
 
@@ -318,11 +372,19 @@ class Link:
             return
         failed = 0
         while True:
-            self._set("starting", f"It is tried again, after {failed} failed {'try' if failed == 1 else 'tries'}." if failed else "")
+            self._set(
+                "starting",
+                f"It is tried again, after {failed} failed {'try' if failed == 1 else 'tries'}."
+                if failed
+                else "",
+            )
             was_up, why = await self._live()
             failed = 1 if was_up >= around.backoff.steady else failed + 1
             seconds = around.backoff.seconds(failed, around.chance())
-            self._lose("down", f"{why} It is tried again in {round(seconds, 1):g} seconds.{self._last_words()}")
+            self._lose(
+                "down",
+                f"{why} It is tried again in {round(seconds, 1):g} seconds.{self._last_words()}",
+            )
             if self._closing is not None:
                 await asyncio.wait({self._closing})
             await around.sleep(seconds)
@@ -337,7 +399,9 @@ class Link:
             self._admitted = await admit(self.entry)
         except Exception as bad:
             log.exception("asking whether %s may be started failed", self.id)
-            self._set("refused", f"It could not be asked whether it may be started: {self._worded(bad)}")
+            self._set(
+                "refused", f"It could not be asked whether it may be started: {self._worded(bad)}"
+            )
             return False
         if not self._admitted:
             self._set("refused", "The person has not allowed it.")
@@ -376,7 +440,9 @@ class Link:
         target = around.target(entry) if around.target is not None else None
         if target is None:
             auth = around.auth(entry) if around.auth is not None else None
-            target = way_to(entry, hear=self._voice.hear_line, auth=auth, patience=around.bounds.patience)
+            target = way_to(
+                entry, hear=self._voice.hear_line, auth=auth, patience=around.bounds.patience
+            )
         return Life(
             target,
             name=around.name,
@@ -436,10 +502,16 @@ class Link:
         words = f"{bad.args[0]}" if isinstance(bad, Unreachable) else str(bad)
         if not isinstance(bad, InterlockError):
             words = f"{type(bad).__name__}: {words}"
-        code = f" (exit code {bad.exit_code})" if isinstance(bad, Unreachable) and bad.exit_code is not None else ""
+        code = (
+            f" (exit code {bad.exit_code})"
+            if isinstance(bad, Unreachable) and bad.exit_code is not None
+            else ""
+        )
         return self._secrecy.beginning(f"{words.strip().rstrip('.')}{code}.", _MOST_WORDS)
 
     def _last_words(self) -> str:
         """The last lines that a process wrote to stderr."""
-        lines = "\n".join(self._secrecy.beginning(line, _MOST_OF_A_LINE) for line in self._voice.last)
+        lines = "\n".join(
+            self._secrecy.beginning(line, _MOST_OF_A_LINE) for line in self._voice.last
+        )
         return f"\nThe last that it wrote to stderr:\n{lines}" if lines else ""

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from msgspec import Struct
 
 from interlock import AnyResult, Client, Exchange, Handler, McpError, Middleware, ProtocolError
-from interlock.types import METHOD_NOT_FOUND, ListChangedNotificationParams, Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool
+from interlock.types import (
+    METHOD_NOT_FOUND,
+    ListChangedNotificationParams,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    ServerCapabilities,
+    Tool,
+)
 
 from ..nesting import too_deep
 from .secrecy import Secrecy
@@ -91,7 +100,9 @@ class Lists:
         self.templates: list[ResourceTemplate] = []
         self._client, self._changed, self._complain = client, changed, complain
         self._secrecy, self._seconds, self._sleep = secrecy, seconds, sleep
-        self._calm = {name: Calm(lambda name=name: self._refetch(name), refresh, sleep) for name in KINDS}  # type: ignore[misc]  # name is a str
+        self._calm = {
+            name: Calm(functools.partial(self._refetch, name), refresh, sleep) for name in KINDS
+        }
 
     async def fetch(self) -> None:
         """Fetch all that the server says it has, at the same time. One that fails, or takes too long, leaves the others as they are."""
@@ -101,7 +112,9 @@ class Lists:
         """These have changed, or may have: they are fetched again, soon and not too often."""
         for name in set(names) & self._offered():
             kind = KINDS[name]
-            self._client.outdate(kind.notice, ListChangedNotificationParams())  # what was kept of it is not to be taken for the new one
+            self._client.outdate(
+                kind.notice, ListChangedNotificationParams()
+            )  # what was kept of it is not to be taken for the new one
             self._calm[name].want()
 
     async def aclose(self) -> None:
@@ -110,7 +123,9 @@ class Lists:
 
     def _offered(self) -> set[str]:
         offers: ServerCapabilities = self._client.server_capabilities
-        return {name for name, kind in KINDS.items() if getattr(offers, kind.capability) is not None}
+        return {
+            name for name, kind in KINDS.items() if getattr(offers, kind.capability) is not None
+        }
 
     async def _refetch(self, name: str) -> None:
         before = getattr(self, name)
@@ -124,11 +139,15 @@ class Lists:
         fetching = asyncio.ensure_future(kind.fetch(self._client))
         try:
             if not await within(fetching, self._seconds, self._sleep):
-                self._complain(f"Its {kind.words} could not be listed: they were not all there within {self._seconds:g} seconds.")
+                self._complain(
+                    f"Its {kind.words} could not be listed: they were not all there within {self._seconds:g} seconds."
+                )
                 return
             setattr(self, name, self._bearable(kind, fetching.result()))
         except McpError as bad:
-            if bad.code != METHOD_NOT_FOUND or name != "templates":  # many servers have resources and know no templates
+            if (
+                bad.code != METHOD_NOT_FOUND or name != "templates"
+            ):  # many servers have resources and know no templates
                 self._fail(kind, bad)
         except Exception as bad:
             self._fail(kind, bad)
@@ -141,7 +160,9 @@ class Lists:
         """The list without what is nested so deeply that nobody could go through it."""
         kept = [item for item in items if not too_deep(item)]
         if len(kept) < len(items):
-            self._complain(f"{len(items) - len(kept)} of its {kind.words} are left out: they are nested too deeply.")
+            self._complain(
+                f"{len(items) - len(kept)} of its {kind.words} are left out: they are nested too deeply."
+            )
         return kept
 
     def _fail(self, kind: _Kind, bad: Exception) -> None:

@@ -31,7 +31,12 @@ def way_to(entry: Entry, *, hear: Callable[[str], None], auth: Any, patience: fl
     parts = urlsplit(entry.url)
     match parts.scheme:
         case "http" | "https":
-            return Http(entry.url, headers=entry.headers, auth=auth, legacy_sse=True if entry.legacy_sse else None)
+            return Http(
+                entry.url,
+                headers=entry.headers,
+                auth=auth,
+                legacy_sse=True if entry.legacy_sse else None,
+            )
         case "unix" if parts.path and not parts.netloc:
             return Socket(parts.path)
         case "tcp" if parts.hostname and parts.port:

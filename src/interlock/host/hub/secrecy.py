@@ -12,7 +12,9 @@ from interlock import McpError, Unreachable
 
 from ..config.entries import DOTS
 
-_TAIL = 8 * 1024  # bytes of stderr that are kept of a process: where there are as many, the first word may be the end of one
+_TAIL = (
+    8 * 1024
+)  # bytes of stderr that are kept of a process: where there are as many, the first word may be the end of one
 _SHORTEST_LINE = 8  # of a secret of several lines; a shorter one, like a brace, is none
 
 
@@ -26,7 +28,11 @@ class Secrecy:
         """These are the secrets from now on."""
         known = {form for secret in secrets if secret for form in _forms(secret)}
         self.longest = max(map(len, known), default=0)
-        self._pattern = re.compile("|".join(re.escape(form) for form in sorted(known, key=len, reverse=True))) if known else None
+        self._pattern = (
+            re.compile("|".join(re.escape(form) for form in sorted(known, key=len, reverse=True)))
+            if known
+            else None
+        )
 
     def text(self, text: str) -> str:
         """A text without secrets."""
@@ -66,7 +72,10 @@ class Secrecy:
             elif isinstance(error, McpError):
                 error.message, error.data = self.text(error.message), self.data(error.data)
             elif isinstance(error, OSError):
-                error.strerror, error.filename = self.data(error.strerror), self.data(error.filename)
+                error.strerror, error.filename = (
+                    self.data(error.strerror),
+                    self.data(error.filename),
+                )
             error = error.__cause__ or error.__context__
 
 

@@ -27,11 +27,20 @@ class Voice:
     `most` a second are taken in; what is more is counted, and the count stands in the log where the flood ends.
     """
 
-    def __init__(self, server: str, secrecy: Secrecy, tell: Callable[[Event], None], clock: Callable[[], float], most: int) -> None:
+    def __init__(
+        self,
+        server: str,
+        secrecy: Secrecy,
+        tell: Callable[[Event], None],
+        clock: Callable[[], float],
+        most: int,
+    ) -> None:
         self.log: deque[ServerSaid] = deque(maxlen=MOST_LINES)
         self.secrecy = secrecy
         self.left_out = 0  # in all
-        self.last: deque[str] = deque(maxlen=_LAST_LINES)  # of stderr, as long as the process is the same
+        self.last: deque[str] = deque(
+            maxlen=_LAST_LINES
+        )  # of stderr, as long as the process is the same
         self._server, self._tell, self._clock, self._most = server, tell, clock, most
         self._since, self._taken, self._missing = float("-inf"), 0, 0
         self._noticed = float("-inf")
@@ -43,13 +52,19 @@ class Voice:
     def hear_line(self, line: str) -> None:
         """A line on stderr."""
         if self._is_due():
-            self._say("stderr", line[self.secrecy.longest :] if len(line) >= _LEFT_OUT else line, "")
+            self._say(
+                "stderr", line[self.secrecy.longest :] if len(line) >= _LEFT_OUT else line, ""
+            )
             self.last.append(self.log[-1].text)
 
     def hear_message(self, params: LoggingMessageNotificationParams) -> None:
         """A log message."""
         if self._is_due():
-            self._say(params.level, params.data if isinstance(params.data, str) else _json(params.data), params.logger or "")
+            self._say(
+                params.level,
+                params.data if isinstance(params.data, str) else _json(params.data),
+                params.logger or "",
+            )
 
     def _is_due(self) -> bool:
         """Whether there is room for one more in this second."""
@@ -71,7 +86,11 @@ class Voice:
         return False
 
     def _say(self, level: str, text: str, logger: str) -> None:
-        self._note(level, self.secrecy.beginning(text, MOST_CHARACTERS), self.secrecy.beginning(logger, _MOST_LOGGER))
+        self._note(
+            level,
+            self.secrecy.beginning(text, MOST_CHARACTERS),
+            self.secrecy.beginning(logger, _MOST_LOGGER),
+        )
 
     def _note(self, level: str, text: str, logger: str) -> None:
         said = ServerSaid(server=self._server, level=level, text=text, logger=logger)

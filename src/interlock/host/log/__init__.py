@@ -9,4 +9,14 @@ from .replay import Replay
 from .seam import Log, LogError, SessionRow, Tampered
 from .sqlite import SqliteLog
 
-__all__ = ["Log", "LogError", "MemoryLog", "Replay", "Secrets", "SessionRow", "SqliteLog", "Tampered", "read_export"]
+__all__ = [
+    "Log",
+    "LogError",
+    "MemoryLog",
+    "Replay",
+    "Secrets",
+    "SessionRow",
+    "SqliteLog",
+    "Tampered",
+    "read_export",
+]

@@ -32,4 +32,6 @@ def read_export(lines: Iterable[str | bytes]) -> Iterator[Noted]:
         try:
             yield records.decode(data)
         except msgspec.DecodeError as bad:
-            raise LogError(f"Line {number} is no entry of a log that this version can read: {bad}") from None
+            raise LogError(
+                f"Line {number} is no entry of a log that this version can read: {bad}"
+            ) from None

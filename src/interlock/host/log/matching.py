@@ -52,4 +52,6 @@ def wanted(
 ) -> Wanted:
     """The search for these words."""
     told = tuple(dict.fromkeys(words_of(words)))[:_MOST_WORDS]
-    return Wanted(words=told, session=session, server=server, kinds=tuple(kinds), since=since, until=until)
+    return Wanted(
+        words=told, session=session, server=server, kinds=tuple(kinds), since=since, until=until
+    )

@@ -51,7 +51,9 @@ class MemoryLog:
         row = records.row(records.encode(noted), self._redact)
         self._rows.append(row)
         self._bytes += len(row.data) + len(row.text)
-        while len(self._rows) > 1 and (len(self._rows) > self._most or self._bytes > self._most_bytes):
+        while len(self._rows) > 1 and (
+            len(self._rows) > self._most or self._bytes > self._most_bytes
+        ):
             gone = self._rows.popleft()
             self._bytes -= len(gone.data) + len(gone.text)
         return noted
@@ -62,9 +64,15 @@ class MemoryLog:
     async def aclose(self) -> None:
         """See Log."""
 
-    async def read(self, session: str | None = None, after: int = 0, limit: int = 1000) -> list[Noted]:
+    async def read(
+        self, session: str | None = None, after: int = 0, limit: int = 1000
+    ) -> list[Noted]:
         """See Log."""
-        rows = (row for row in self._rows if row.seq > after and (session is None or row.session == session))
+        rows = (
+            row
+            for row in self._rows
+            if row.seq > after and (session is None or row.session == session)
+        )
         return [records.show(row.data) for row, _ in zip(rows, range(limit), strict=False)]
 
     async def search(
@@ -81,7 +89,11 @@ class MemoryLog:
     ) -> list[Noted]:
         """See Log."""
         for_these = wanted(words, session, server, kinds, since, until)
-        rows = (row for row in reversed(self._rows) if (before is None or row.seq < before) and for_these.fits(row))
+        rows = (
+            row
+            for row in reversed(self._rows)
+            if (before is None or row.seq < before) and for_these.fits(row)
+        )
         return [records.show(row.data) for row, _ in zip(rows, range(limit), strict=False)]
 
     async def sessions(self) -> list[SessionRow]:

@@ -25,18 +25,24 @@ class Page(Struct, frozen=True):
 
 def place_of(db: sqlite3.Connection, seq: int) -> int:
     """The place of the entry with this number, or of the last one with a smaller one; 0 where there is none."""
-    rows = db.execute("SELECT place FROM entries WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (seq,)).fetchall()
+    rows = db.execute(
+        "SELECT place FROM entries WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (seq,)
+    ).fetchall()
     return int(rows[0][0]) if rows else 0
 
 
-def page(db: sqlite3.Connection, session: str | None, after: int, limit: int) -> list[tuple[int, bytes]]:
+def page(
+    db: sqlite3.Connection, session: str | None, after: int, limit: int
+) -> list[tuple[int, bytes]]:
     """Entries after a place, oldest first, with their places."""
     where, values = ("AND session = ?", [session]) if session is not None else ("", [])
     query = f"SELECT place, data FROM entries WHERE place > ? {where} ORDER BY place LIMIT ?"
     return db.execute(query, (after, *values, limit)).fetchall()
 
 
-def find(db: sqlite3.Connection, wanted: Wanted, before: int | None, limit: int, worded: bool) -> Page:
+def find(
+    db: sqlite3.Connection, wanted: Wanted, before: int | None, limit: int, worded: bool
+) -> Page:
     """Entries that a search is for, newest first, from before a place."""
     terms, values = _filed(wanted)
     if before is not None:
@@ -54,8 +60,15 @@ def find(db: sqlite3.Connection, wanted: Wanted, before: int | None, limit: int,
         source, order = "entries", "entries.place"
     most = _SCANNED if wanted.words and not worded else limit
     where = f"WHERE {' AND '.join(terms)}" if terms else ""
-    rows = db.execute(f"SELECT entries.place, entries.data FROM {source} {where} ORDER BY {order} DESC LIMIT ?", (*values, most)).fetchall()
-    found = [data for _, data in rows if not wanted.words or worded or wanted.told(records.row(data, None).text)]
+    rows = db.execute(
+        f"SELECT entries.place, entries.data FROM {source} {where} ORDER BY {order} DESC LIMIT ?",
+        (*values, most),
+    ).fetchall()
+    found = [
+        data
+        for _, data in rows
+        if not wanted.words or worded or wanted.told(records.row(data, None).text)
+    ]
     return Page(found, rows[-1][0] if len(rows) == most and rows else None)
 
 
@@ -80,11 +93,21 @@ def _filed(wanted: Wanted) -> tuple[list[str], list[Any]]:
 def sessions(db: sqlite3.Connection) -> list[SessionRow]:
     """All conversations, newest first."""
     titles = Titles()
-    for session, data in db.execute("SELECT session, data FROM entries WHERE kind = ? ORDER BY place", (BEGAN,)):
+    for session, data in db.execute(
+        "SELECT session, data FROM entries WHERE kind = ? ORDER BY place", (BEGAN,)
+    ):
         titles.see(BEGAN, session, data)
-    for session, data, _ in db.execute("SELECT session, data, MIN(place) FROM entries WHERE kind = ? GROUP BY session", (SAID,)):
+    for session, data, _ in db.execute(
+        "SELECT session, data, MIN(place) FROM entries WHERE kind = ? GROUP BY session", (SAID,)
+    ):
         titles.name(session, data)
-    titles.turns.update(dict(db.execute("SELECT session, COUNT(*) FROM entries WHERE kind = ? GROUP BY session", (SAID,)).fetchall()))
+    titles.turns.update(
+        dict(
+            db.execute(
+                "SELECT session, COUNT(*) FROM entries WHERE kind = ? GROUP BY session", (SAID,)
+            ).fetchall()
+        )
+    )
     return titles.rows()
 
 
@@ -110,19 +133,31 @@ class Check:
 
     def end(self, db: sqlite3.Connection) -> None:
         """See whether the last entries are there."""
-        ((last,),) = db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'entries'").fetchall()
+        ((last,),) = db.execute(
+            "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'entries'"
+        ).fetchall()
         if self.fault is None and last > self.count:
             self.fault = Tampered(
-                f"Entries are missing at the end: there were {last:,}, and {self.count:,} are left.", place=self.count + 1
+                f"Entries are missing at the end: there were {last:,}, and {self.count:,} are left.",
+                place=self.count + 1,
             )
-        gone = {"entries_stay", "entries_are"} - {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
+        gone = {"entries_stay", "entries_are"} - {
+            name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+        }
         if self.fault is None and gone:
-            self.fault = Tampered("The file does not refuse changes any more, though no entry was changed.", place=self.count)
+            self.fault = Tampered(
+                "The file does not refuse changes any more, though no entry was changed.",
+                place=self.count,
+            )
 
     def _examine(self, place: int, filed: tuple[Any, ...], data: Any, digest: Any) -> str:
         name = f"Entry {place:,} (number {filed[0]})"
         if place != self.count + 1:
-            missing = f"entry {self.count + 1:,} is" if place == self.count + 2 else f"entries {self.count + 1:,} to {place - 1:,} are"
+            missing = (
+                f"entry {self.count + 1:,} is"
+                if place == self.count + 2
+                else f"entries {self.count + 1:,} to {place - 1:,} are"
+            )
             return f"Before {name[0].lower()}{name[1:]}, {missing} missing."
         if not isinstance(data, bytes) or tables.digest(self._last, data) != digest:
             return f"{name} is not as it was written."

@@ -43,7 +43,12 @@ def encode(noted: Noted) -> bytes:
     try:
         return _encoder.encode(_sayable(msgspec.to_builtins(noted, enc_hook=repr, str_keys=True)))
     except (UnicodeError, TypeError, ValueError, OverflowError, RecursionError) as bad:
-        return _encoder.encode(_instead(noted, f"An entry of the kind {kind_of(noted.event)!r} cannot be kept: {type(bad).__name__}."))
+        return _encoder.encode(
+            _instead(
+                noted,
+                f"An entry of the kind {kind_of(noted.event)!r} cannot be kept: {type(bad).__name__}.",
+            )
+        )
 
 
 def decode(data: bytes) -> Noted:
@@ -57,7 +62,13 @@ def row(data: bytes, redact: Redact | None) -> Row:
         return _row(data, redact)
     except RecursionError:  # better an entry that says so than a log that keeps nothing more
         seq, at = data[:80].partition(b',"event"')[0].removeprefix(b'{"seq":').split(b',"at":')
-        noted = Noted(seq=int(seq), at=float(at), event=Notice(level="warning", words="An entry cannot be kept: it is nested too deeply."))
+        noted = Noted(
+            seq=int(seq),
+            at=float(at),
+            event=Notice(
+                level="warning", words="An entry cannot be kept: it is nested too deeply."
+            ),
+        )
         return _row(_encoder.encode(noted), redact)
 
 
@@ -73,14 +84,24 @@ def _row(data: bytes, redact: Redact | None) -> Row:
             except msgspec.DecodeError:
                 # A secret is a word of the log's own, such as the name of a kind. Better no entry than one that cannot be read.
                 noted = Noted(
-                    seq=value["seq"], at=value["at"], event=Notice(level="warning", words="An entry had a secret where none can be.")
+                    seq=value["seq"],
+                    at=value["at"],
+                    event=Notice(level="warning", words="An entry had a secret where none can be."),
                 )
                 data = _encoder.encode(noted)
                 value = msgspec.json.decode(data)
     event = value["event"]
     asked = event.get("question")
     server = event.get("server") or (asked.get("server") if isinstance(asked, dict) else "") or ""
-    return Row(value["seq"], value["at"], event.get("session", ""), event["type"], server, data, text_of(event))
+    return Row(
+        value["seq"],
+        value["at"],
+        event.get("session", ""),
+        event["type"],
+        server,
+        data,
+        text_of(event),
+    )
 
 
 def kind_of(event: AnyEvent) -> str:
@@ -142,10 +163,19 @@ def unreadable(data: bytes) -> Noted:
     """What is shown for an entry that this version cannot read."""
     try:
         value = msgspec.json.decode(data)
-        seq, at, kind, session = int(value["seq"]), float(value["at"]), str(value["event"]["type"]), str(value["event"].get("session", ""))
+        seq, at, kind, session = (
+            int(value["seq"]),
+            float(value["at"]),
+            str(value["event"]["type"]),
+            str(value["event"].get("session", "")),
+        )
     except (msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError):
         seq, at, kind, session = 0, 0.0, "", ""
-    known = "is not as this version knows it" if kind in _kinds else "is of a kind that this version does not know"
+    known = (
+        "is not as this version knows it"
+        if kind in _kinds
+        else "is of a kind that this version does not know"
+    )
     words = f"Entry {seq} ({kind[:60]!r}) {known}."
     return Noted(seq=seq, at=at, event=Unread(session=session, level="warning", words=words))
 

@@ -9,7 +9,13 @@ from typing import Any
 
 import msgspec
 
-from interlock.types import CreateMessageRequestParams, SamplingMessage, TextContent, ToolResultContent, ToolUseContent
+from interlock.types import (
+    CreateMessageRequestParams,
+    SamplingMessage,
+    TextContent,
+    ToolResultContent,
+    ToolUseContent,
+)
 
 from ..events import (
     AnyEvent,
@@ -39,19 +45,33 @@ class Replay:
     another version of Interlock and cannot be read by this one.
     """
 
-    def __init__(self, notes: Iterable[Noted], session: str = "", *, facts: Facts = Facts()) -> None:  # noqa: B008 - a frozen value
+    def __init__(
+        self,
+        notes: Iterable[Noted],
+        session: str = "",
+        *,
+        facts: Facts = Facts(),  # noqa: B008 - a frozen value
+    ) -> None:
         kept = [noted for noted in notes if noted.seq and noted.event.kept]
         sessions = dict.fromkeys(noted.event.session for noted in kept if noted.event.session)
         if not session and len(sessions) > 1:
-            raise LogError(f"The entries are of {len(sessions)} conversations; say which is meant: {', '.join(list(sessions)[:10])}.")
+            raise LogError(
+                f"The entries are of {len(sessions)} conversations; say which is meant: {', '.join(list(sessions)[:10])}."
+            )
         self.session = session or next(iter(sessions), "")
         self.notes = tuple(noted for noted in kept if noted.event.session == self.session)
         self.events: tuple[AnyEvent, ...] = tuple(noted.event for noted in self.notes)
         for event in self.events:
             if isinstance(event, Unread):
-                raise LogError(f"The conversation was written by another version of Interlock. {event.words}")
+                raise LogError(
+                    f"The conversation was written by another version of Interlock. {event.words}"
+                )
         if not self.session or not self.events:
-            raise LogError(f"There is no conversation {self.session!r} here." if self.session else "There is no conversation here.")
+            raise LogError(
+                f"There is no conversation {self.session!r} here."
+                if self.session
+                else "There is no conversation here."
+            )
         if not isinstance(began := self.events[0], SessionBegan):
             raise LogError(f"The beginning of the conversation {self.session!r} is missing.")
         self.title = began.title
@@ -77,7 +97,9 @@ class RecordedModel:
                 self._left.append(Said(event.result, event.usage))
             elif isinstance(event, ModelFailed):
                 self._left.append(ModelFailure(event.words, event.kind))  # type: ignore[arg-type]  # as it was noted
-            asked = isinstance(event, ModelAsked) or (asked and not isinstance(event, ModelSaid | ModelFailed | TurnEnded))
+            asked = isinstance(event, ModelAsked) or (
+                asked and not isinstance(event, ModelSaid | ModelFailed | TurnEnded)
+            )
 
     @property
     def left(self) -> int:
@@ -87,7 +109,9 @@ class RecordedModel:
     async def stream(self, request: CreateMessageRequestParams) -> AsyncIterator[Delta | Said]:
         """See Model."""
         if not self._left:
-            raise ModelFailure("The conversation ends here: nothing more was said in it.", "unreachable")
+            raise ModelFailure(
+                "The conversation ends here: nothing more was said in it.", "unreachable"
+            )
         next_one = self._left.popleft()
         if next_one is None:
             raise asyncio.CancelledError
@@ -115,7 +139,9 @@ class Results:
                 edited[event.call] = event.arguments
             elif isinstance(event, CallEnded) and event.call in proposed:
                 call = proposed.pop(event.call)
-                self._ended.setdefault(_key(call.name, edited.get(event.call, call.arguments)), deque()).append(event)
+                self._ended.setdefault(
+                    _key(call.name, edited.get(event.call, call.arguments)), deque()
+                ).append(event)
 
     def take(self, name: str, arguments: Mapping[str, Any]) -> CallEnded:
         """What came of the next call with these arguments, those that the tool got. `name` is what models call the tool.
@@ -151,7 +177,11 @@ def _messages(events: Iterable[AnyEvent]) -> list[SamplingMessage]:
         if isinstance(event, PersonSaid):
             messages += event.messages
         elif isinstance(event, ModelSaid):
-            content = event.result.content if isinstance(event.result.content, list) else [event.result.content]
+            content = (
+                event.result.content
+                if isinstance(event.result.content, list)
+                else [event.result.content]
+            )
             if content:
                 messages.append(SamplingMessage(role="assistant", content=event.result.content))
             wanted = tuple(block for block in content if isinstance(block, ToolUseContent))
@@ -161,5 +191,8 @@ def _messages(events: Iterable[AnyEvent]) -> list[SamplingMessage]:
 def _stopped(wanted: tuple[ToolUseContent, ...]) -> list[SamplingMessage]:
     if not wanted:
         return []
-    content: list[Any] = [ToolResultContent(tool_use_id=use.id, content=[TextContent(text=STOPPED)], is_error=True) for use in wanted]
+    content: list[Any] = [
+        ToolResultContent(tool_use_id=use.id, content=[TextContent(text=STOPPED)], is_error=True)
+        for use in wanted
+    ]
     return [SamplingMessage(role="user", content=content)]

@@ -55,7 +55,9 @@ class Log(Protocol):
         """Write what is left, and end."""
         ...
 
-    async def read(self, session: str | None = None, after: int = 0, limit: int = 1000) -> list[Noted]:
+    async def read(
+        self, session: str | None = None, after: int = 0, limit: int = 1000
+    ) -> list[Noted]:
         """The entries after the one with the number `after`, oldest first: of a session, of the host itself (""), or of all (None)."""
         ...
 

@@ -42,7 +42,12 @@ class SqliteLog:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, redact: Redact | None = None, clock: Callable[[], float] = time.time, again: float = _AGAIN
+        self,
+        path: str | os.PathLike[str],
+        *,
+        redact: Redact | None = None,
+        clock: Callable[[], float] = time.time,
+        again: float = _AGAIN,
     ) -> None:
         self.tell: Callable[[Notice], None] = unheard
         self.path = Path(path).absolute()
@@ -53,7 +58,9 @@ class SqliteLog:
         self._open = False
         self._worded = False
         self._last = 0
-        self._waiting: deque[tuple[int, bytes]] = deque()  # entries that are not written yet, oldest first
+        self._waiting: deque[tuple[int, bytes]] = (
+            deque()
+        )  # entries that are not written yet, oldest first
         self._waiting_bytes = 0
         self._dropped = 0
         self._bad = ""  # why nothing could be written the last time
@@ -108,7 +115,11 @@ class SqliteLog:
         try:
             await self.flush()
         except LogError as bad:
-            self.tell(Notice(level="error", words=f"{bad} The last {len(self._waiting):,} entries are lost."))
+            self.tell(
+                Notice(
+                    level="error", words=f"{bad} The last {len(self._waiting):,} entries are lost."
+                )
+            )
         finally:
             self._open = False
             task, self._task = self._task, None
@@ -117,7 +128,9 @@ class SqliteLog:
                 await asyncio.wait([task])
             await self._writer.aclose()
 
-    async def read(self, session: str | None = None, after: int = 0, limit: int = 1000) -> list[Noted]:
+    async def read(
+        self, session: str | None = None, after: int = 0, limit: int = 1000
+    ) -> list[Noted]:
         """See Log."""
         place = await self._ask(lambda db: queries.place_of(db, after))
         return [records.show(data) for _, data in await self._page(session, place, limit)]
@@ -144,7 +157,9 @@ class SqliteLog:
         found: list[bytes] = []
         while len(found) < limit:
             want = limit - len(found)
-            page = await self._ask(partial(queries.find, wanted=for_these, before=place, limit=want, worded=worded))
+            page = await self._ask(
+                partial(queries.find, wanted=for_these, before=place, limit=want, worded=worded)
+            )
             found += page.found
             if page.next is None:
                 break
@@ -228,13 +243,22 @@ class SqliteLog:
         words = f"The log {self.path.name} cannot be written: {why}."
         if words != self._bad:
             self._bad = words
-            self.tell(Notice(level="error", words=f"{words} What happens is kept in memory until it can be."))
+            self.tell(
+                Notice(
+                    level="error", words=f"{words} What happens is kept in memory until it can be."
+                )
+            )
 
     def _can(self) -> None:
         if self._bad:
             dropped, self._dropped, self._bad = self._dropped, 0, ""
             lost = f" {dropped:,} entries are lost." if dropped else ""
-            self.tell(Notice(level="warning" if dropped else "info", words=f"The log {self.path.name} can be written again.{lost}"))
+            self.tell(
+                Notice(
+                    level="warning" if dropped else "info",
+                    words=f"The log {self.path.name} can be written again.{lost}",
+                )
+            )
 
     # -- reading ------------------------------------------------------------------------------------------------------
 

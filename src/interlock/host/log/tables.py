@@ -62,7 +62,9 @@ def make_words(db: sqlite3.Connection) -> bool:
     """Make the table by which entries are found by their words; False where this SQLite cannot have one."""
     try:
         # The words come in as they are compared, so nothing is left to do but to part them.
-        db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content = '', detail = none, tokenize = 'ascii')")
+        db.execute(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content = '', detail = none, tokenize = 'ascii')"
+        )
         db.execute("SELECT max(rowid) FROM words").fetchall()
     except sqlite3.OperationalError:
         return False
@@ -72,7 +74,9 @@ def make_words(db: sqlite3.Connection) -> bool:
 def catch_up(db: sqlite3.Connection, most: int) -> bool:
     """File some of the entries that were added where SQLite had no such table; True where there may be more."""
     ((last,),) = db.execute("SELECT coalesce(max(rowid), 0) FROM words").fetchall()
-    rows = db.execute("SELECT place, data FROM entries WHERE place > ? ORDER BY place LIMIT ?", (last, most)).fetchall()
+    rows = db.execute(
+        "SELECT place, data FROM entries WHERE place > ? ORDER BY place LIMIT ?", (last, most)
+    ).fetchall()
     for place, data in rows:
         file_words(db, place, records.row(data, None).text)
     return len(rows) == most
@@ -80,7 +84,10 @@ def catch_up(db: sqlite3.Connection, most: int) -> bool:
 
 def file_words(db: sqlite3.Connection, place: int, text: str) -> None:
     """Have an entry found by these words."""
-    db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (place, " ".join({word[:MOST_WORD] for word in words_of(text, MOST_TEXT)})))
+    db.execute(
+        "INSERT INTO words (rowid, text) VALUES (?, ?)",
+        (place, " ".join({word[:MOST_WORD] for word in words_of(text, MOST_TEXT)})),
+    )
 
 
 def next_run(db: sqlite3.Connection) -> int:
@@ -88,7 +95,9 @@ def next_run(db: sqlite3.Connection) -> int:
     return (db.execute("INSERT INTO runs DEFAULT VALUES").lastrowid or 1) - 1
 
 
-def add(db: sqlite3.Connection, entries: Iterable[bytes], redact: Redact | None, worded: bool) -> None:
+def add(
+    db: sqlite3.Connection, entries: Iterable[bytes], redact: Redact | None, worded: bool
+) -> None:
     """Add entries after the last one."""
     last = head(db)
     for data in entries:

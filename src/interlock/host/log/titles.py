@@ -24,7 +24,9 @@ def title_of(said: PersonSaid) -> str:
     else:
         last = said.messages[-1].content if said.messages else []
         blocks = last if isinstance(last, list) else [last]
-        text = next((block.text for block in reversed(blocks) if isinstance(block, TextContent)), "")
+        text = next(
+            (block.text for block in reversed(blocks) if isinstance(block, TextContent)), ""
+        )
     line = " ".join(text.split())
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
@@ -45,18 +47,30 @@ class Titles:
             noted = records.show(data)
             if isinstance(event := noted.event, SessionBegan):
                 began = self._began[session].began if session in self._began else noted.at
-                self._began[session] = SessionRow(id=session, title=event.title, began=began, model=event.model, turns=0)
+                self._began[session] = SessionRow(
+                    id=session, title=event.title, began=began, model=event.model, turns=0
+                )
 
     def name(self, session: str, data: bytes) -> None:
         """What the person said first, after which a conversation is called that has no name of its own."""
         row = self._began.get(session)
-        if row is not None and not row.title and isinstance(event := records.show(data).event, PersonSaid):
+        if (
+            row is not None
+            and not row.title
+            and isinstance(event := records.show(data).event, PersonSaid)
+        ):
             self._began[session] = replace(row, title=title_of(event))
 
     def rows(self) -> list[SessionRow]:
         """The conversations, newest first."""
         rows = [
-            SessionRow(id=row.id, title=row.title, began=row.began, model=row.model, turns=self.turns[row.id])
+            SessionRow(
+                id=row.id,
+                title=row.title,
+                began=row.began,
+                model=row.model,
+                turns=self.turns[row.id],
+            )
             for row in self._began.values()
         ]
         return sorted(reversed(rows), key=lambda row: -row.began)

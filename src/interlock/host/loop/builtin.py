@@ -7,11 +7,18 @@ from typing import Any
 from interlock.types import Tool, ToolAnnotations
 
 PREFIX = "interlock__"
-FIND, USE, READ_RESULT, READ_RESOURCE = (PREFIX + name for name in ("find_tools", "use_tool", "read_result", "read_resource"))
+FIND, USE, READ_RESULT, READ_RESOURCE = (
+    PREFIX + name for name in ("find_tools", "use_tool", "read_result", "read_resource")
+)
 
 
 def _object(required: list[str], **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
 
 
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -54,7 +61,10 @@ RESOURCE_TOOL = Tool(
     description="Read a resource of a server, such as one that a result links to.",
     input_schema=_object(
         ["server", "uri"],
-        server={"type": "string", "description": "The server's id: what stands before the __ in the names of its tools"},
+        server={
+            "type": "string",
+            "description": "The server's id: what stands before the __ in the names of its tools",
+        },
         uri={"type": "string"},
     ),
     annotations=_READS,

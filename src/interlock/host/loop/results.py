@@ -42,8 +42,14 @@ class Rendering:
         if result.structured_content is not UNSET and not says(text, result.structured_content):
             text = f"{text}\n{msgspec.json.encode(result.structured_content).decode()}".strip()
         content: list[Any] = [TextContent(text=self.paged(text or "(no text)", origin)), *media]
-        structured = {} if result.structured_content is UNSET else {"structured_content": self._cleaned(result.structured_content)}
-        return ToolResultContent(tool_use_id=use, content=content, is_error=result.is_error or None, **structured)
+        structured = (
+            {}
+            if result.structured_content is UNSET
+            else {"structured_content": self._cleaned(result.structured_content)}
+        )
+        return ToolResultContent(
+            tool_use_id=use, content=content, is_error=result.is_error or None, **structured
+        )
 
     def refusal(self, use: str, words: str, said: str = "", origin: str = "") -> ToolResultContent:
         """The answer to a tool use that led to no call, in words of the host; `said` is what the server says of it, from `origin`."""
@@ -89,7 +95,11 @@ class Rendering:
             return self._clean(data)
         if isinstance(data, list):
             return [self._cleaned(each) for each in data]
-        return {self._clean(key): self._cleaned(each) for key, each in data.items()} if isinstance(data, dict) else data
+        return (
+            {self._clean(key): self._cleaned(each) for key, each in data.items()}
+            if isinstance(data, dict)
+            else data
+        )
 
     def _medium(self, block: Media, lines: list[str], media: list[Media]) -> None:
         what = "an image" if isinstance(block, ImageContent) else "a sound"
@@ -111,7 +121,9 @@ class Rendering:
             lines.append(f"Resource {contents.uri} ({kind}), a sound:")
             self._medium(AudioContent(data=blob, mime_type=kind), lines, media)
         else:
-            lines.append(f"Resource {contents.uri} ({kind or 'of unknown type'}, {len(blob or '') * 3 // 4} bytes) is no text.")
+            lines.append(
+                f"Resource {contents.uri} ({kind or 'of unknown type'}, {len(blob or '') * 3 // 4} bytes) is no text."
+            )
 
 
 def says(text: str, data: Any) -> bool:
@@ -124,6 +136,10 @@ def says(text: str, data: Any) -> bool:
 
 
 def _link(link: ResourceLink) -> str:
-    about = ", ".join(part for part in (link.mime_type, f"{link.size} bytes" if link.size is not None else "") if part)
+    about = ", ".join(
+        part
+        for part in (link.mime_type, f"{link.size} bytes" if link.size is not None else "")
+        if part
+    )
     words = f": {link.description}" if link.description else ""
     return f"Link to the resource {link.uri} ({link.title or link.name}{', ' + about if about else ''}){words}"

@@ -7,7 +7,15 @@ from typing import Any
 
 import msgspec
 
-from interlock.types import AudioContent, ImageContent, SamplingMessage, TextContent, Tool, ToolResultContent, ToolUseContent
+from interlock.types import (
+    AudioContent,
+    ImageContent,
+    SamplingMessage,
+    TextContent,
+    Tool,
+    ToolResultContent,
+    ToolUseContent,
+)
 
 LETTERS = 3.5  # of plain text in a token
 OTHERS = 1.2  # signs beyond Latin in a token
@@ -55,4 +63,7 @@ def of_messages(messages: Iterable[SamplingMessage]) -> int:
 
 def of_tools(tools: Iterable[Tool]) -> int:
     """The tokens of a list of tools."""
-    return sum(ENVELOPE + of_text(tool.name) + of_text(tool.description or "") + of_data(tool.input_schema) for tool in tools)
+    return sum(
+        ENVELOPE + of_text(tool.name) + of_text(tool.description or "") + of_data(tool.input_schema)
+        for tool in tools
+    )

@@ -10,7 +10,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import UNSET, Struct
 
-from interlock.types import AudioContent, ImageContent, SamplingMessage, TextContent, ToolResultContent
+from interlock.types import (
+    AudioContent,
+    ImageContent,
+    SamplingMessage,
+    TextContent,
+    ToolResultContent,
+)
 
 from . import tokens
 
@@ -36,7 +42,9 @@ class Trimming:
         self._media = self._results = self._gone = 0  # indexes of messages
         self._steps: tuple[int, int] = (0, 0)  # messages of the present turn that are left out
 
-    def shown(self, messages: Sequence[SamplingMessage], room: int) -> tuple[list[SamplingMessage], list[Trim]]:
+    def shown(
+        self, messages: Sequence[SamplingMessage], room: int
+    ) -> tuple[list[SamplingMessage], list[Trim]]:
         """The messages for the model, in at most `room` tokens as far as the rules reach, and what was done anew for that."""
         trims: list[Trim] = []
         view = self._view(messages)
@@ -48,10 +56,30 @@ class Trimming:
         starts = turns(messages)
         whole = starts[-self._keep] if len(starts) > self._keep else 0
         rules: tuple[tuple[str, str, Sequence[int], Callable[[int], None]], ...] = (
-            ("old-media", "images and sounds of earlier steps", range(self._media + 1, recent + 1), self._fade_media),
-            ("old-results", "long results of earlier steps, but for their beginning", range(self._results + 1, recent + 1), self._fade),
-            ("old-turns", "the oldest turns of the conversation", [s for s in starts if self._gone < s <= whole], self._drop),
-            ("old-steps", "earlier steps of this turn", _steps(messages, starts, recent), self._skip(starts)),
+            (
+                "old-media",
+                "images and sounds of earlier steps",
+                range(self._media + 1, recent + 1),
+                self._fade_media,
+            ),
+            (
+                "old-results",
+                "long results of earlier steps, but for their beginning",
+                range(self._results + 1, recent + 1),
+                self._fade,
+            ),
+            (
+                "old-turns",
+                "the oldest turns of the conversation",
+                [s for s in starts if self._gone < s <= whole],
+                self._drop,
+            ),
+            (
+                "old-steps",
+                "earlier steps of this turn",
+                _steps(messages, starts, recent),
+                self._skip(starts),
+            ),
         )
         for rule, words, marks, move in rules:
             before = size
@@ -61,7 +89,13 @@ class Trimming:
                 move(mark)
                 size = tokens.of_messages(self._view(messages))
             if size < before:
-                trims.append(Trim(rule, f"Left out, as the conversation is longer than the model takes: {words}.", before - size))
+                trims.append(
+                    Trim(
+                        rule,
+                        f"Left out, as the conversation is longer than the model takes: {words}.",
+                        before - size,
+                    )
+                )
         return self._view(messages), trims
 
     def _fade_media(self, mark: int) -> None:
@@ -86,7 +120,9 @@ class Trimming:
         for index in range(self._gone, len(messages)):
             if skipped and first <= index < after:
                 continue
-            view.append(_faded(messages[index], media=index < self._media, results=index < self._results))
+            view.append(
+                _faded(messages[index], media=index < self._media, results=index < self._results)
+            )
         if (self._gone or skipped) and view:
             view[0] = _with_note(view[0])
         return view
@@ -111,7 +147,11 @@ def blocks(message: SamplingMessage) -> list[object]:
 def _steps(messages: Sequence[SamplingMessage], starts: Sequence[int], recent: int) -> list[int]:
     """Where steps of the present turn end, so that uses of tools and their results go together."""
     begin = starts[-1] + 1 if starts else 0
-    return [index for index in range(begin + 1, recent + 1) if index < len(messages) and messages[index].role == "assistant"]
+    return [
+        index
+        for index in range(begin + 1, recent + 1)
+        if index < len(messages) and messages[index].role == "assistant"
+    ]
 
 
 def _faded(message: SamplingMessage, *, media: bool, results: bool) -> SamplingMessage:
@@ -134,10 +174,16 @@ def _faded_result(result: ToolResultContent, media: bool, results: bool) -> Tool
         if media and isinstance(block, ImageContent | AudioContent):
             content.append(TextContent(text=_instead(block)))
         elif results and isinstance(block, TextContent) and len(block.text) > SHORT:
-            content.append(TextContent(text=f"{block.text[:SHORT]}\n(... {len(block.text) - SHORT} more characters were left out.)"))
+            content.append(
+                TextContent(
+                    text=f"{block.text[:SHORT]}\n(... {len(block.text) - SHORT} more characters were left out.)"
+                )
+            )
         else:
             content.append(block)
-    return msgspec.structs.replace(result, content=content, structured_content=UNSET if results else result.structured_content)
+    return msgspec.structs.replace(
+        result, content=content, structured_content=UNSET if results else result.structured_content
+    )
 
 
 def _instead(block: ImageContent | AudioContent) -> str:

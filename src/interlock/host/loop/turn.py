@@ -76,7 +76,9 @@ class Stopped(Exception):
     `results` are those that were there already.
     """
 
-    def __init__(self, reason: str = "cancelled", results: Sequence[ToolResultContent] = ()) -> None:
+    def __init__(
+        self, reason: str = "cancelled", results: Sequence[ToolResultContent] = ()
+    ) -> None:
         super().__init__(reason)
         self.reason, self.results = reason, results
 
@@ -104,14 +106,27 @@ def turn(talk: Talk) -> Generator[Step, Any, TurnEnded]:
             step += 1
             said = yield from _asked(talk, step)
             if isinstance(said, TurnEnded):
-                return TurnEnded(session=talk.session, reason=said.reason, words=said.words, usage=used)
+                return TurnEnded(
+                    session=talk.session, reason=said.reason, words=said.words, usage=used
+                )
             used = used + said.usage
             uses = _heard(talk, said.result)
-            yield Tell(ModelSaid(session=talk.session, model=talk.model, step=step, result=said.result, usage=said.usage))
+            yield Tell(
+                ModelSaid(
+                    session=talk.session,
+                    model=talk.model,
+                    step=step,
+                    result=said.result,
+                    usage=said.usage,
+                )
+            )
             if not uses:
                 return _answered(talk, said.result, used)
             results = yield CallTools(uses[: talk.budget.calls])
-            late = [_not_run(use.id, f"Not called: at most {talk.budget.calls} calls in one step.") for use in uses[talk.budget.calls :]]
+            late = [
+                _not_run(use.id, f"Not called: at most {talk.budget.calls} calls in one step.")
+                for use in uses[talk.budget.calls :]
+            ]
             talk.messages.append(SamplingMessage(role="user", content=[*results, *late]))
             yield Tell(ResultsGiven(session=talk.session, results=(*results, *late)))
     except Stopped as stop:
@@ -123,14 +138,22 @@ def turn(talk: Talk) -> Generator[Step, Any, TurnEnded]:
             "failed": "Something in the host itself has failed.",
         }
         reason: Any = stop.reason
-        return TurnEnded(session=talk.session, reason=reason, words=words.get(stop.reason, ""), usage=used)
+        return TurnEnded(
+            session=talk.session, reason=reason, words=words.get(stop.reason, ""), usage=used
+        )
 
 
 def _over(budget: Budget, step: int, used: Usage) -> tuple[Any, str] | None:
     if step >= budget.steps:
-        return "steps", f"The model has taken {step} steps, and no more are allowed in one turn. Say “go on” to let it continue."
+        return (
+            "steps",
+            f"The model has taken {step} steps, and no more are allowed in one turn. Say “go on” to let it continue.",
+        )
     if used.input + used.output >= budget.tokens:
-        return "tokens", f"The turn has taken {used.input + used.output} tokens, and no more than {budget.tokens} are allowed."
+        return (
+            "tokens",
+            f"The turn has taken {used.input + used.output} tokens, and no more than {budget.tokens} are allowed.",
+        )
     return None
 
 
@@ -141,9 +164,13 @@ def _asked(talk: Talk, step: int) -> Generator[Step, Any, Said | TurnEnded]:
         offer = talk.offer()
         most = min(talk.facts.output, talk.budget.answer or talk.facts.output)
         outside = tokens.of_text(offer.system) + tokens.of_tools(offer.tools) + most
-        messages, trims = talk.trimming.shown(talk.messages, int(max(1_000, talk.facts.context - outside) * share))
+        messages, trims = talk.trimming.shown(
+            talk.messages, int(max(1_000, talk.facts.context - outside) * share)
+        )
         for trim in trims:
-            yield Tell(Trimmed(session=talk.session, rule=trim.rule, words=trim.words, tokens=trim.tokens))
+            yield Tell(
+                Trimmed(session=talk.session, rule=trim.rule, words=trim.words, tokens=trim.tokens)
+            )
         tools = list(offer.tools) if talk.facts.tools else []
         request = CreateMessageRequestParams(
             messages=messages,
@@ -153,14 +180,35 @@ def _asked(talk: Talk, step: int) -> Generator[Step, Any, Said | TurnEnded]:
             tool_choice=ToolChoice(mode="auto") if tools else None,
         )
         size = outside - most + tokens.of_messages(messages)
-        yield Tell(ModelAsked(session=talk.session, model=talk.model, step=step, messages=len(messages), tools=len(tools), tokens=size))
+        yield Tell(
+            ModelAsked(
+                session=talk.session,
+                model=talk.model,
+                step=step,
+                messages=len(messages),
+                tools=len(tools),
+                tokens=size,
+            )
+        )
         came = yield AskModel(step, request)
         if isinstance(came, Said):
             return came
         failure: ModelFailure = came
-        yield Tell(ModelFailed(session=talk.session, model=talk.model, step=step, kind=failure.kind, words=str(failure)))
+        yield Tell(
+            ModelFailed(
+                session=talk.session,
+                model=talk.model,
+                step=step,
+                kind=failure.kind,
+                words=str(failure),
+            )
+        )
         if failure.kind != "too_long" or share < 1.0:
-            return TurnEnded(session=talk.session, reason="refused" if failure.kind == "refused" else "failed", words=str(failure))
+            return TurnEnded(
+                session=talk.session,
+                reason="refused" if failure.kind == "refused" else "failed",
+                words=str(failure),
+            )
         share = HARDER
 
 
@@ -178,16 +226,28 @@ def _use(block: ToolUseContent) -> Use:
 
 def _answered(talk: Talk, result: CreateMessageResult, used: Usage) -> TurnEnded:
     if result.stop_reason == "refusal":
-        return TurnEnded(session=talk.session, reason="refused", words="The model refuses to answer this.", usage=used)
-    words = "The answer was cut, as it had grown longer than allowed." if result.stop_reason == "maxTokens" else ""
+        return TurnEnded(
+            session=talk.session,
+            reason="refused",
+            words="The model refuses to answer this.",
+            usage=used,
+        )
+    words = (
+        "The answer was cut, as it had grown longer than allowed."
+        if result.stop_reason == "maxTokens"
+        else ""
+    )
     if not words and not any(
-        isinstance(b, TextContent) and b.text.strip() for b in blocks(SamplingMessage(role="assistant", content=result.content))
+        isinstance(b, TextContent) and b.text.strip()
+        for b in blocks(SamplingMessage(role="assistant", content=result.content))
     ):
         words = "The model said nothing."
     return TurnEnded(session=talk.session, reason="done", words=words, usage=used)
 
 
-def _complete(messages: list[SamplingMessage], results: Sequence[ToolResultContent]) -> tuple[ToolResultContent, ...]:
+def _complete(
+    messages: list[SamplingMessage], results: Sequence[ToolResultContent]
+) -> tuple[ToolResultContent, ...]:
     """Give uses of tools that have no result one which says that they were not run: no provider takes a conversation without (`SAM-15`)."""
     if not messages or messages[-1].role != "assistant":
         return ()

@@ -54,7 +54,11 @@ class Anthropic(Provider):
         names, ids, notes = self._words_of_names(), Words("a-zA-Z0-9_-", 64), list[str]()
         tools = self._tools(request, names, notes)
         talk = begun_and_ended_by_user(self._talk(request))
-        body: JSONObject = {"model": self.model, "max_tokens": self._output(request), "messages": self._messages(talk, names, ids)}
+        body: JSONObject = {
+            "model": self.model,
+            "max_tokens": self._output(request),
+            "messages": self._messages(talk, names, ids),
+        }
         if request.system_prompt:
             body["system"] = [{"type": "text", "text": request.system_prompt}]
         if request.temperature is not None:
@@ -66,7 +70,9 @@ class Anthropic(Provider):
             body["tools"] = [_tool(tool) for tool in tools]
             if request.tool_choice is not None and request.tool_choice.mode is not None:
                 body["tool_choice"] = {"type": _CHOICES[request.tool_choice.mode]}
-        elif used := _tools_used(talk, names):  # calls in a conversation are refused where no tools are named
+        elif used := _tools_used(
+            talk, names
+        ):  # calls in a conversation are refused where no tools are named
             body["tools"] = used
             body["tool_choice"] = {"type": "none"}
         if self.streamed:
@@ -76,7 +82,12 @@ class Anthropic(Provider):
         if self._cache:
             _keep_prefix(body)
         url = self.url if self.url.endswith("/v1") else f"{self.url}/v1"
-        return Asked(f"{url}/messages", body, lambda: BlockReader(request, names, self.who, self.model), notes)
+        return Asked(
+            f"{url}/messages",
+            body,
+            lambda: BlockReader(request, names, self.who, self.model),
+            notes,
+        )
 
     def _messages(self, talk: list[Spoken], names: Words, ids: Words) -> list[JSONObject]:
         told = []
@@ -90,12 +101,25 @@ class Anthropic(Provider):
             told.append({"role": turn.role, "content": content})
         return told
 
-    def _block(self, block: SamplingContent, own: bool, names: Words, ids: Words) -> list[JSONObject]:
+    def _block(
+        self, block: SamplingContent, own: bool, names: Words, ids: Words
+    ) -> list[JSONObject]:
         if isinstance(block, ToolUseContent):
-            return [{"type": "tool_use", "id": ids.out(block.id), "name": names.out(block.name), "input": block.input}]
+            return [
+                {
+                    "type": "tool_use",
+                    "id": ids.out(block.id),
+                    "name": names.out(block.name),
+                    "input": block.input,
+                }
+            ]
         if isinstance(block, ToolResultContent):
             result: JSONObject = {"type": "tool_result", "tool_use_id": ids.out(block.tool_use_id)}
-            result["content"] = [_part(piece) for piece in result_pieces(block, self._taken) if piece.kind != "text" or piece.text.strip()]
+            result["content"] = [
+                _part(piece)
+                for piece in result_pieces(block, self._taken)
+                if piece.kind != "text" or piece.text.strip()
+            ]
             return [result | ({"is_error": True} if block.is_error else {})]
         return [_part(piece) for piece in pieces(block, Taken() if own else self._taken)]
 
@@ -105,7 +129,9 @@ def _part(piece: Piece) -> JSONObject:
     if piece.kind == "image":
         return {"type": "image", "source": source}
     if piece.kind == "document":
-        return {"type": "document", "source": source} | ({"title": piece.name[:200]} if piece.name else {})
+        return {"type": "document", "source": source} | (
+            {"title": piece.name[:200]} if piece.name else {}
+        )
     return {"type": "text", "text": piece.text}
 
 
@@ -114,15 +140,27 @@ def _tool(tool: Described) -> JSONObject:
 
 
 def _tools_used(talk: list[Spoken], names: Words) -> list[JSONObject]:
-    used = dict.fromkeys(names.out(block.name) for turn in talk for block in turn.blocks if isinstance(block, ToolUseContent))
-    return [{"name": name, "description": "Not available any more.", "input_schema": {"type": "object"}} for name in used]
+    used = dict.fromkeys(
+        names.out(block.name)
+        for turn in talk
+        for block in turn.blocks
+        if isinstance(block, ToolUseContent)
+    )
+    return [
+        {"name": name, "description": "Not available any more.", "input_schema": {"type": "object"}}
+        for name in used
+    ]
 
 
 def _thinking(blocks: Any) -> list[JSONObject]:
     """Thinking as the provider signed it; anything else in its place is left out."""
     if not isinstance(blocks, list):
         return []
-    return [block for block in blocks if isinstance(block, dict) and block.get("type") in ("thinking", "redacted_thinking")]
+    return [
+        block
+        for block in blocks
+        if isinstance(block, dict) and block.get("type") in ("thinking", "redacted_thinking")
+    ]
 
 
 def _fit_thinking(body: JSONObject) -> None:
@@ -132,7 +170,11 @@ def _fit_thinking(body: JSONObject) -> None:
         return
     budget = thinking.get("budget_tokens", 0)
     forced = body.get("tool_choice", {}).get("type") == "any"
-    if forced or (isinstance(budget, int) and budget >= body["max_tokens"]) or _calls_unthinkingly(body["messages"]):
+    if (
+        forced
+        or (isinstance(budget, int) and budget >= body["max_tokens"])
+        or _calls_unthinkingly(body["messages"])
+    ):
         del body["thinking"]
     else:
         body.pop("temperature", None)

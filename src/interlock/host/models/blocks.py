@@ -27,7 +27,9 @@ _STOPS: dict[str, Stop] = {
 class BlockReader:
     """Takes an answer apart; it fulfils the seam `Reader` of the providers."""
 
-    def __init__(self, request: CreateMessageRequestParams, names: Words, who: Who, model: str) -> None:
+    def __init__(
+        self, request: CreateMessageRequestParams, names: Words, who: Who, model: str
+    ) -> None:
         self.complete = self.over = False
         self._who, self._model = who, model
         self._speech = Speech(request, names, KEY, who.host)
@@ -63,7 +65,9 @@ class BlockReader:
         if text_of(body, "type") == "error":
             raise of(self._who, trouble(body), 0)
         if not isinstance(body.get("content"), list):
-            raise ModelFailure(f"{self._who.words} gave an answer without content; is the url right?", "bad_answer")
+            raise ModelFailure(
+                f"{self._who.words} gave an answer without content; is the url right?", "bad_answer"
+            )
         self._model = plain(text_of(body, "model"), 200) or self._model
         self._count(object_of(body, "usage"))
         deltas: list[Delta] = []
@@ -82,11 +86,18 @@ class BlockReader:
         of = self._numbers.get
         kept = of("cache_read_input_tokens", 0)
         went_in = of("input_tokens", 0) + of("cache_creation_input_tokens", 0) + kept
-        return self._speech.said(self._stop, self._model, Usage(input=went_in, output=of("output_tokens", 0), kept=kept))
+        return self._speech.said(
+            self._stop, self._model, Usage(input=went_in, output=of("output_tokens", 0), kept=kept)
+        )
 
     def _count(self, usage: JSONObject) -> None:
         """Numbers are of the whole answer so far; those that come later count."""
-        for name in ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"):
+        for name in (
+            "input_tokens",
+            "output_tokens",
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+        ):
             if usage.get(name) is not None:
                 self._numbers[name] = count_of(usage, name)
 

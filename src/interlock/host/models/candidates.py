@@ -13,14 +13,28 @@ from .speech import Speech, Stop
 from .untrusted import count_of, list_of, object_of, parsed, plain, text_of
 
 KEY = "io.interlock/gemini"
-_STOPS: dict[str, Stop] = {"STOP": "endTurn", "MAX_TOKENS": "maxTokens", "FINISH_REASON_UNSPECIFIED": "endTurn", "OTHER": "endTurn"}
-_MUDDLED = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"})
+_STOPS: dict[str, Stop] = {
+    "STOP": "endTurn",
+    "MAX_TOKENS": "maxTokens",
+    "FINISH_REASON_UNSPECIFIED": "endTurn",
+    "OTHER": "endTurn",
+}
+_MUDDLED = frozenset(
+    {
+        "MALFORMED_FUNCTION_CALL",
+        "UNEXPECTED_TOOL_CALL",
+        "TOO_MANY_TOOL_CALLS",
+        "MISSING_THOUGHT_SIGNATURE",
+    }
+)
 
 
 class CandidateReader:
     """Takes an answer apart; it fulfils the seam `Reader` of the providers. A stream has no end of its own: it ends with its body."""
 
-    def __init__(self, request: CreateMessageRequestParams, names: Words, who: Who, model: str) -> None:
+    def __init__(
+        self, request: CreateMessageRequestParams, names: Words, who: Who, model: str
+    ) -> None:
         self.complete = self.over = False
         self._who, self._model = who, model
         self._speech = Speech(request, names, KEY, who.host)
@@ -36,7 +50,9 @@ class CandidateReader:
         """The answer in one."""
         deltas = self._read(body)
         if not self.complete and not self._speech.parts:
-            raise ModelFailure(f"{self._who.words} gave an answer without content; is the url right?", "bad_answer")
+            raise ModelFailure(
+                f"{self._who.words} gave an answer without content; is the url right?", "bad_answer"
+            )
         self.complete = self.over = True
         return deltas
 
@@ -44,10 +60,16 @@ class CandidateReader:
         """All of it. Raises ModelFailure where a filter let nothing through, or a call was muddled."""
         why = f": {self._who.quote(self._why)}" if self._why else ""
         if self._reason in _MUDDLED:
-            raise ModelFailure(f"{self._who.words} wrote a tool call that it cannot make ({self._reason}{why}). Ask again.", "bad_answer")
+            raise ModelFailure(
+                f"{self._who.words} wrote a tool call that it cannot make ({self._reason}{why}). Ask again.",
+                "bad_answer",
+            )
         stop = _STOPS.get(self._reason, "refusal") if self._reason else "endTurn"
         if stop == "refusal" and not self._speech.parts:
-            raise ModelFailure(f"{self._who.words} refuses to answer this ({plain(self._reason, 60)}{why}).", "refused")
+            raise ModelFailure(
+                f"{self._who.words} refuses to answer this ({plain(self._reason, 60)}{why}).",
+                "refused",
+            )
         return self._speech.said(stop, self._model, self._usage)
 
     def _read(self, body: Any) -> list[Delta]:
@@ -58,12 +80,19 @@ class CandidateReader:
             raise of(self._who, trouble(piece), 0)
         blocked = text_of(object_of(piece, "promptFeedback"), "blockReason")
         if blocked:
-            raise ModelFailure(f"{self._who.words} refuses to answer this: the request was blocked ({plain(blocked, 60)}).", "refused")
+            raise ModelFailure(
+                f"{self._who.words} refuses to answer this: the request was blocked ({plain(blocked, 60)}).",
+                "refused",
+            )
         self._model = plain(text_of(piece, "modelVersion"), 200) or self._model
         usage = object_of(piece, "usageMetadata")
         if usage:
             out = count_of(usage, "candidatesTokenCount") + count_of(usage, "thoughtsTokenCount")
-            self._usage = Usage(input=count_of(usage, "promptTokenCount"), output=out, kept=count_of(usage, "cachedContentTokenCount"))
+            self._usage = Usage(
+                input=count_of(usage, "promptTokenCount"),
+                output=out,
+                kept=count_of(usage, "cachedContentTokenCount"),
+            )
         deltas: list[Delta] = []
         for candidate in list_of(piece, "candidates")[:1]:
             for part in list_of(object_of(candidate, "content"), "parts"):
@@ -95,7 +124,12 @@ class CandidateReader:
             if signature and self._speech.parts:
                 self._speech.parts[-1].back["trailing"] = signature
             return []
-        if signature or self._signed or not self._speech.parts or self._speech.parts[-1].kind != "text":
+        if (
+            signature
+            or self._signed
+            or not self._speech.parts
+            or self._speech.parts[-1].kind != "text"
+        ):
             begun = self._speech.begin_text()
             begun.back = back
             self._signed = bool(signature)

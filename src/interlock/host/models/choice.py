@@ -26,17 +26,31 @@ def choose(models: Sequence[M], preferences: ModelPreferences | None = None) -> 
     left = list(models)
     for hint in preferences.hints or []:
         wanted = (hint.name or "").strip().casefold()
-        fitting = [model for model in models if wanted and any(wanted in name for name in _names(model))]
+        fitting = [
+            model for model in models if wanted and any(wanted in name for name in _names(model))
+        ]
         if fitting:
             left = fitting
             break
-    weights = [_weight(of) for of in (preferences.cost_priority, preferences.speed_priority, preferences.intelligence_priority)]
+    weights = [
+        _weight(of)
+        for of in (
+            preferences.cost_priority,
+            preferences.speed_priority,
+            preferences.intelligence_priority,
+        )
+    ]
     if not any(weights):
         return left[0]
 
     def fits(model: M) -> float:
         facts = model.facts
-        return sum(weight * of for weight, of in zip(weights, (facts.cost, facts.speed, facts.intelligence), strict=True))
+        return sum(
+            weight * of
+            for weight, of in zip(
+                weights, (facts.cost, facts.speed, facts.intelligence), strict=True
+            )
+        )
 
     return max(left, key=fits)  # max gives the first among equals
 

@@ -24,12 +24,16 @@ _STOPS: dict[str, Stop] = {
 class ChunkReader:
     """Takes an answer apart; it fulfils the seam `Reader` of the providers."""
 
-    def __init__(self, request: CreateMessageRequestParams, names: Words, who: Who, key: str, model: str) -> None:
+    def __init__(
+        self, request: CreateMessageRequestParams, names: Words, who: Who, key: str, model: str
+    ) -> None:
         self.complete = self.over = False
         self._who, self._model = who, model
         self._speech = Speech(request, names, key, who.host)
         self._stops = request.stop_sequences or []
-        self._calls: dict[int, tuple[str, Part]] = {}  # by index: the id as the provider gives it, and the call that grows there
+        self._calls: dict[
+            int, tuple[str, Part]
+        ] = {}  # by index: the id as the provider gives it, and the call that grows there
         self._told: set[str] = set()
         self._usage = Usage()
         self._stop: Stop = "endTurn"
@@ -63,7 +67,9 @@ class ChunkReader:
         self._count(body)
         choices = list_of(body, "choices")
         if not choices:
-            raise ModelFailure(f"{self._who.words} gave an answer without content; is the url right?", "bad_answer")
+            raise ModelFailure(
+                f"{self._who.words} gave an answer without content; is the url right?", "bad_answer"
+            )
         deltas = self._speak(object_of(choices[0], "message"))
         self._end(choices[0])
         self.complete = self.over = True
@@ -74,8 +80,13 @@ class ChunkReader:
         if self._refused:
             self._stop = "refusal"
         if self._stop == "refusal" and not self._speech.parts:
-            raise ModelFailure(f"{self._who.words} refuses to answer this: its filter let nothing through.", "refused")
-        thinking: dict[str, Any] = {field: "".join(pieces) for field, pieces in self._thinking.items()}
+            raise ModelFailure(
+                f"{self._who.words} refuses to answer this: its filter let nothing through.",
+                "refused",
+            )
+        thinking: dict[str, Any] = {
+            field: "".join(pieces) for field, pieces in self._thinking.items()
+        }
         if self._details:
             thinking["reasoning_details"] = self._details
         if thinking and self._speech.parts:
@@ -86,8 +97,14 @@ class ChunkReader:
         self._model = plain(text_of(chunk, "model"), 200) or self._model
         usage = object_of(chunk, "usage")
         if usage:
-            kept = count_of(object_of(usage, "prompt_tokens_details"), "cached_tokens") or count_of(usage, "prompt_cache_hit_tokens")
-            self._usage = Usage(input=count_of(usage, "prompt_tokens"), output=count_of(usage, "completion_tokens"), kept=kept)
+            kept = count_of(object_of(usage, "prompt_tokens_details"), "cached_tokens") or count_of(
+                usage, "prompt_cache_hit_tokens"
+            )
+            self._usage = Usage(
+                input=count_of(usage, "prompt_tokens"),
+                output=count_of(usage, "completion_tokens"),
+                kept=kept,
+            )
 
     def _end(self, choice: Any) -> None:
         reason = text_of(choice, "finish_reason")
@@ -97,7 +114,9 @@ class ChunkReader:
             raise of(self._who, trouble(choice), 0)
         self.complete = True
         self._stop = _STOPS.get(reason, "endTurn")
-        if reason == "stop" and text_of(choice, "stop_reason") in self._stops:  # where a server says which
+        if (
+            reason == "stop" and text_of(choice, "stop_reason") in self._stops
+        ):  # where a server says which
             self._stop = "stopSequence"
 
     def _speak(self, delta: JSONObject) -> list[Delta]:
@@ -152,7 +171,10 @@ class ChunkReader:
         last = self._details[-1] if self._details else {}
         if not detail:
             return
-        if last and (last.get("type"), last.get("index")) == (detail.get("type"), detail.get("index")):
+        if last and (last.get("type"), last.get("index")) == (
+            detail.get("type"),
+            detail.get("index"),
+        ):
             for field, value in detail.items():
                 if field in ("text", "summary", "data") and isinstance(value, str):
                     last[field] = text_of(last, field) + value

@@ -93,7 +93,11 @@ class Configured(Struct, frozen=True):
 
 
 def read_models(
-    entries: Any, *, environment: Mapping[str, str] | None = None, folder: Path | None = None, fetch: Fetch | None = None
+    entries: Any,
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    fetch: Fetch | None = None,
 ) -> Configured:
     """Make the models of the `models` member of a configuration: objects by name, see ModelEntry.
 
@@ -106,11 +110,16 @@ def read_models(
     configured = Configured([], {})
     for name, entry in entries.items():
         if not isinstance(name, str) or not re.fullmatch(r"[^\s/\\\x00-\x1f]{1,64}", name):
-            raise BadModels(f"models: {plain(repr(name), 80)} cannot be a model's name: up to 64 signs, without spaces and slashes.")
+            raise BadModels(
+                f"models: {plain(repr(name), 80)} cannot be a model's name: up to 64 signs, without spaces and slashes."
+            )
         read = _entry(name, entry)
         try:
             key = _key(name, read, environment, folder or Path())
-            headers = {header: _filled(name, f"headers.{header}", value, environment) for header, value in read.headers.items()}
+            headers = {
+                header: _filled(name, f"headers.{header}", value, environment)
+                for header, value in read.headers.items()
+            }
             url = _filled(name, "url", read.url, environment)
         except _Absent as absent:
             configured.left_out[name] = str(absent)
@@ -119,7 +128,9 @@ def read_models(
     return configured
 
 
-def from_environment(environment: Mapping[str, str] | None = None, *, fetch: Fetch | None = None) -> Configured:
+def from_environment(
+    environment: Mapping[str, str] | None = None, *, fetch: Fetch | None = None
+) -> Configured:
     """The model that the environment names: `INTERLOCK_MODEL` as `provider:model`, and `INTERLOCK_MODEL_URL` where it is elsewhere.
 
     Its key is in the provider's usual variable. Without INTERLOCK_MODEL there is none. Raises BadModels.
@@ -130,8 +141,14 @@ def from_environment(environment: Mapping[str, str] | None = None, *, fetch: Fet
         return Configured([], {})
     provider, _, model = named.partition(":")
     if not model:
-        raise BadModels(f"INTERLOCK_MODEL is to be provider:model, such as ollama:llama3.2; it is {plain(named, 80)}.")
-    entry: JSONObject = {"provider": provider, "model": model, "url": environment.get("INTERLOCK_MODEL_URL", "")}
+        raise BadModels(
+            f"INTERLOCK_MODEL is to be provider:model, such as ollama:llama3.2; it is {plain(named, 80)}."
+        )
+    entry: JSONObject = {
+        "provider": provider,
+        "model": model,
+        "url": environment.get("INTERLOCK_MODEL_URL", ""),
+    }
     variable = PROVIDERS[provider].variable if provider in PROVIDERS else ""
     if variable and (variable in environment or not entry["url"]):
         entry["key"] = f"${{{variable}}}"
@@ -151,13 +168,17 @@ def _entry(name: str, entry: Any) -> ModelEntry:
     for field in entry:
         if field not in fields:
             near = difflib.get_close_matches(str(field), fields, 1)
-            raise BadModels(f"{where}: {plain(str(field), 60)} is not known here.{f' Is it {near[0]}?' if near else ''}")
+            raise BadModels(
+                f"{where}: {plain(str(field), 60)} is not known here.{f' Is it {near[0]}?' if near else ''}"
+            )
     try:
         read = msgspec.convert(dict(entry), ModelEntry)
     except msgspec.ValidationError as bad:
         raise BadModels(f"{where}: {bad}.") from None
     if read.provider not in PROVIDERS:
-        raise BadModels(f"{where}: there is no provider {plain(read.provider, 60)}; there are {', '.join(PROVIDERS)}.")
+        raise BadModels(
+            f"{where}: there is no provider {plain(read.provider, 60)}; there are {', '.join(PROVIDERS)}."
+        )
     if not read.model.strip():
         raise BadModels(f"{where}: model is to be the provider's name of the model.")
     for field in ("context", "output"):
@@ -178,7 +199,9 @@ def _key(name: str, entry: ModelEntry, environment: Mapping[str, str], folder: P
         raise BadModels(f"{where}: either key or key_file, not both.")
     if entry.key:
         if not _VARIABLE.fullmatch(entry.key):
-            raise BadModels(f"{where}: a key does not stand in the configuration itself; write ${{NAME_OF_A_VARIABLE}}, or use key_file.")
+            raise BadModels(
+                f"{where}: a key does not stand in the configuration itself; write ${{NAME_OF_A_VARIABLE}}, or use key_file."
+            )
         return _filled(name, "key", entry.key, environment)
     if not entry.key_file:
         return ""
@@ -188,11 +211,15 @@ def _key(name: str, entry: ModelEntry, environment: Mapping[str, str], folder: P
         if not stat.S_ISREG(mode):
             raise BadModels(f"{where}: key_file {path} is no file.")
         if os.name == "posix" and mode & 0o077:
-            raise BadModels(f"{where}: others can read {path}; take that from them: chmod 600 {path}")
+            raise BadModels(
+                f"{where}: others can read {path}; take that from them: chmod 600 {path}"
+            )
         with path.open("rb") as file:
             return file.read(_MOST_KEY).decode("ascii").strip()
     except OSError as bad:
-        raise _Absent(f"The model {name} cannot be used: its key_file {path} cannot be read ({bad.strerror}).") from None
+        raise _Absent(
+            f"The model {name} cannot be used: its key_file {path} cannot be read ({bad.strerror})."
+        ) from None
     except UnicodeDecodeError:
         raise BadModels(f"{where}: what is in {path} is no key.") from None
 
@@ -203,26 +230,57 @@ def _filled(name: str, field: str, text: str, environment: Mapping[str, str]) ->
     def value(found: re.Match[str]) -> str:
         filled = environment.get(found[1], "")
         if not filled:
-            raise _Absent(f"The model {name} cannot be used: {field} is in the variable {found[1]}, which is not set.")
+            raise _Absent(
+                f"The model {name} cannot be used: {field} is in the variable {found[1]}, which is not set."
+            )
         return filled
 
     return _VARIABLE.sub(value, text)
 
 
-def _made(name: str, entry: ModelEntry, url: str, key: str, headers: dict[str, str], fetch: Fetch | None) -> Provider:
+def _made(
+    name: str, entry: ModelEntry, url: str, key: str, headers: dict[str, str], fetch: Fetch | None
+) -> Provider:
     where, kind = f"models.{name}", PROVIDERS[entry.provider]
     url = url or kind.url
-    stated = {field: value for field in Facts.__struct_fields__ if (value := getattr(entry, field)) is not None}
-    options: dict[str, Any] = {"facts": structs.replace(known(entry.model), **stated), "stream": entry.stream}
-    options |= {field: value for field in ("patience", "silence") if (value := getattr(entry, field)) is not None}
+    stated = {
+        field: value
+        for field in Facts.__struct_fields__
+        if (value := getattr(entry, field)) is not None
+    }
+    options: dict[str, Any] = {
+        "facts": structs.replace(known(entry.model), **stated),
+        "stream": entry.stream,
+    }
+    options |= {
+        field: value
+        for field in ("patience", "silence")
+        if (value := getattr(entry, field)) is not None
+    }
     if kind.make is Anthropic:
         options["cache"] = entry.cache
     if kind.make is OpenAI and entry.output_name:
         options["output_name"] = entry.output_name
     try:
-        if (key or headers) and not entry.plain and urlsplit(url).scheme == "http" and not _is_here(urlsplit(url).hostname or ""):
-            raise BadModels(f"{where}: the key would go over http, for others to read; use https, or set plain to true if that is meant.")
-        return kind.make(name, model=entry.model, url=url, key=key, headers=headers, extra=entry.extra, fetch=fetch, **options)
+        if (
+            (key or headers)
+            and not entry.plain
+            and urlsplit(url).scheme == "http"
+            and not _is_here(urlsplit(url).hostname or "")
+        ):
+            raise BadModels(
+                f"{where}: the key would go over http, for others to read; use https, or set plain to true if that is meant."
+            )
+        return kind.make(
+            name,
+            model=entry.model,
+            url=url,
+            key=key,
+            headers=headers,
+            extra=entry.extra,
+            fetch=fetch,
+            **options,
+        )
     except ValueError as bad:
         raise BadModels(f"{where}: {bad}.") from None
 

@@ -56,7 +56,15 @@ def prepared(messages: Iterable[SamplingMessage]) -> list[Spoken]:
             if results or waiting:
                 _settle(talk, waiting, results)
                 waiting = {}
-            _say(talk, "user", [block for block in blocks if not isinstance(block, ToolResultContent | ToolUseContent)])
+            _say(
+                talk,
+                "user",
+                [
+                    block
+                    for block in blocks
+                    if not isinstance(block, ToolResultContent | ToolUseContent)
+                ],
+            )
     _settle(talk, waiting, [])
     return talk
 
@@ -64,7 +72,10 @@ def prepared(messages: Iterable[SamplingMessage]) -> list[Spoken]:
 def begun_and_ended_by_user(talk: list[Spoken]) -> list[Spoken]:
     """The same with the user's words at both ends, which some providers demand."""
     if talk and talk[0].role == "assistant":
-        talk = [Spoken("user", [TextContent("(The beginning of the conversation is not here.)")]), *talk]
+        talk = [
+            Spoken("user", [TextContent("(The beginning of the conversation is not here.)")]),
+            *talk,
+        ]
     if talk and talk[-1].role == "assistant":
         talk = [*talk, Spoken("user", [TextContent("Go on.")])]
     return talk
@@ -99,7 +110,9 @@ def _say(talk: list[Spoken], role: Role, blocks: list[SamplingContent]) -> None:
         talk.append(Spoken(role, blocks))
 
 
-def _settle(talk: list[Spoken], waiting: dict[str, ToolUseContent], results: Sequence[ToolResultContent]) -> None:
+def _settle(
+    talk: list[Spoken], waiting: dict[str, ToolUseContent], results: Sequence[ToolResultContent]
+) -> None:
     """Put the results behind the uses that wait for them."""
     found: dict[str, ToolResultContent] = {}
     others: list[SamplingContent] = []
@@ -109,7 +122,14 @@ def _settle(talk: list[Spoken], waiting: dict[str, ToolUseContent], results: Seq
         else:
             others.extend(_told(result))
     absent = [TextContent(NOT_RUN)]
-    _say(talk, "user", [found.get(id) or ToolResultContent(tool_use_id=id, content=[*absent], is_error=True) for id in waiting])
+    _say(
+        talk,
+        "user",
+        [
+            found.get(id) or ToolResultContent(tool_use_id=id, content=[*absent], is_error=True)
+            for id in waiting
+        ],
+    )
     _say(talk, "user", others)
 
 
@@ -164,7 +184,12 @@ def fresh_id(taken: Callable[[str], bool], messages: int, ordinal: int) -> str:
 
 def ids_in(messages: Iterable[SamplingMessage]) -> set[str]:
     """The ids of all tool uses."""
-    return {block.id for message in messages for block in blocks_of(message) if isinstance(block, ToolUseContent)}
+    return {
+        block.id
+        for message in messages
+        for block in blocks_of(message)
+        if isinstance(block, ToolUseContent)
+    }
 
 
 def kept(block: SamplingContent, key: str, source: str) -> JSONObject:

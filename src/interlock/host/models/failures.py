@@ -48,7 +48,9 @@ class Trouble(Struct, frozen=True):
     """What the body of an error says, whoever made it."""
 
     message: str = ""
-    codes: frozenset[str] = frozenset()  # in lower case: type, code and status as far as they are words
+    codes: frozenset[str] = (
+        frozenset()
+    )  # in lower case: type, code and status as far as they are words
     param: str = ""
     retry_after: float | None = None
     status: int = 0
@@ -78,13 +80,17 @@ def trouble(data: Any) -> Trouble:
     return Trouble(message, frozenset(codes - {""}), text_of(inner, "param"), retry_after, number)
 
 
-def of_body(who: Who, status: int, headers: Mapping[str, str], body: bytes) -> tuple[ModelFailure, Trouble]:
+def of_body(
+    who: Who, status: int, headers: Mapping[str, str], body: bytes
+) -> tuple[ModelFailure, Trouble]:
     """The failure that an answer with an HTTP status that says no stands for."""
     try:
         found = trouble(parsed(body))
     except ValueError:
         text = body[:2_000].decode("utf-8", "replace")
-        found = Trouble(message="" if "<html" in text.lower() or "<!doctype" in text.lower() else text)
+        found = Trouble(
+            message="" if "<html" in text.lower() or "<!doctype" in text.lower() else text
+        )
     told = retry_after(headers)
     return of(who, found, status, told if told is not None else found.retry_after), found
 
@@ -97,14 +103,25 @@ def of(who: Who, found: Trouble, status: int, wait: float | None = None) -> Mode
         said += "."
     number = f" ({status})" if status else ""
     words = (
-        _WORDS[kind] if status != 404 else "does not know this: the model's name or the url is wrong, or the model is not installed there"
+        _WORDS[kind]
+        if status != 404
+        else "does not know this: the model's name or the url is wrong, or the model is not installed there"
     )
     if found.codes & _NO_CREDIT or status == 402:
         words = "says that the account has no credit left; top it up or choose another model"
     elif 300 <= status < 400:
         words = "sends us elsewhere, which is not followed; the url in the configuration is perhaps wrong"
-    later = f" It says: wait {wait:g} seconds." if wait is not None and kind in ("rate_limited", "overloaded") else ""
-    return ModelFailure(f"{who.words} {words}{number}.{' ' + said if said else ''}{later}", kind, status=status, retry_after=wait)
+    later = (
+        f" It says: wait {wait:g} seconds."
+        if wait is not None and kind in ("rate_limited", "overloaded")
+        else ""
+    )
+    return ModelFailure(
+        f"{who.words} {words}{number}.{' ' + said if said else ''}{later}",
+        kind,
+        status=status,
+        retry_after=wait,
+    )
 
 
 _WORDS: dict[FailureKind, str] = {
@@ -119,7 +136,9 @@ _WORDS: dict[FailureKind, str] = {
     "bad_answer": "gave an answer that was not understood",
 }
 
-_UNKNOWN = "does not know this: the model's name or the url is wrong, or the model is not installed there"
+_UNKNOWN = (
+    "does not know this: the model's name or the url is wrong, or the model is not installed there"
+)
 
 _TOO_LONG = (
     "context length",
@@ -138,13 +157,39 @@ _TOO_LONG = (
 _LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _NO_CREDIT = frozenset({"insufficient_quota", "billing_error", "insufficient_credits"})
 _NO_KEY = frozenset(
-    {"invalid_api_key", "authentication_error", "permission_error", "api_key_invalid", "unauthenticated", "permission_denied"}
+    {
+        "invalid_api_key",
+        "authentication_error",
+        "permission_error",
+        "api_key_invalid",
+        "unauthenticated",
+        "permission_denied",
+    }
 )
-_FILTERED = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
+_FILTERED = frozenset(
+    {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
+)
 _BUSY = frozenset(
-    {"overloaded_error", "overloaded", "api_error", "server_error", "internal_server_error", "unavailable", "internal", "timeout_error"}
+    {
+        "overloaded_error",
+        "overloaded",
+        "api_error",
+        "server_error",
+        "internal_server_error",
+        "unavailable",
+        "internal",
+        "timeout_error",
+    }
 )
-_OFTEN = frozenset({"rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "rate_limited", "too_many_requests"})
+_OFTEN = frozenset(
+    {
+        "rate_limit_error",
+        "rate_limit_exceeded",
+        "resource_exhausted",
+        "rate_limited",
+        "too_many_requests",
+    }
+)
 
 
 def _kind(found: Trouble, status: int) -> FailureKind:
@@ -164,7 +209,11 @@ def _kind(found: Trouble, status: int) -> FailureKind:
         return "overloaded"
     if status == 413:
         return "too_long"
-    return "bad_request" if status or codes & {"invalid_request_error", "invalid_argument", "not_found_error"} else "cut"
+    return (
+        "bad_request"
+        if status or codes & {"invalid_request_error", "invalid_argument", "not_found_error"}
+        else "cut"
+    )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

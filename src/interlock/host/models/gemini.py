@@ -20,7 +20,9 @@ from .provider import Asked, Described, Provider
 from .schemas import Dialect
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
-_SOUNDS = frozenset({"audio/wav", "audio/mp3", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"})
+_SOUNDS = frozenset(
+    {"audio/wav", "audio/mp3", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"}
+)
 _MOST_STOPS = 5
 _CHOICES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 _UNSIGNED = "skip_thought_signature_validator"
@@ -56,7 +58,9 @@ class Gemini(Provider):
     def _asked(self, request: CreateMessageRequestParams) -> Asked:
         names, notes = self._words_of_names(), list[str]()
         tools = self._tools(request, names, notes)
-        body: JSONObject = {"contents": self._contents(begun_and_ended_by_user(self._talk(request)), names)}
+        body: JSONObject = {
+            "contents": self._contents(begun_and_ended_by_user(self._talk(request)), names)
+        }
         if request.system_prompt:
             body["systemInstruction"] = {"parts": [{"text": request.system_prompt}]}
         wanted: JSONObject = {"maxOutputTokens": self._output(request)}
@@ -68,13 +72,19 @@ class Gemini(Provider):
         if tools:
             body["tools"] = [{"functionDeclarations": [_declared(tool) for tool in tools]}]
             if request.tool_choice is not None and request.tool_choice.mode is not None:
-                body["toolConfig"] = {"functionCallingConfig": {"mode": _CHOICES[request.tool_choice.mode]}}
+                body["toolConfig"] = {
+                    "functionCallingConfig": {"mode": _CHOICES[request.tool_choice.mode]}
+                }
         for name, value in self._extra.items():
             there = body.get(name)
-            body[name] = {**there, **value} if isinstance(there, dict) and isinstance(value, dict) else value
+            body[name] = (
+                {**there, **value} if isinstance(there, dict) and isinstance(value, dict) else value
+            )
         how = "streamGenerateContent?alt=sse" if self.streamed else "generateContent"
         url = f"{self.url}/models/{quote(self.model, safe='')}:{how}"
-        return Asked(url, body, lambda: CandidateReader(request, names, self.who, self.model), notes)
+        return Asked(
+            url, body, lambda: CandidateReader(request, names, self.who, self.model), notes
+        )
 
     def _contents(self, talk: list[Spoken], names: Words) -> list[JSONObject]:
         used: dict[str, JSONObject] = {}  # by id of a tool use: what its result has to name
@@ -94,7 +104,9 @@ class Gemini(Provider):
             signature = back.get("signature")
             signed = {"thoughtSignature": signature} if isinstance(signature, str) else {}
             if isinstance(block, ToolUseContent):
-                named: JSONObject = {"name": names.out(block.name)} | ({"id": back["id"]} if isinstance(back.get("id"), str) else {})
+                named: JSONObject = {"name": names.out(block.name)} | (
+                    {"id": back["id"]} if isinstance(back.get("id"), str) else {}
+                )
                 used[block.id] = named
                 if unsigned and not signed:
                     signed = {"thoughtSignature": _UNSIGNED}
@@ -120,13 +132,31 @@ class Gemini(Provider):
             named = used.get(block.tool_use_id, {"name": "unknown"})
             if media:  # beside the response: not every model takes it inside
                 text = f"{text}\n[What is not text follows.]".lstrip()
-                shown += [{"text": f"[From the result of {named['name']}:]"}, *(_part(piece) for piece in media)]
-            responses.append({"functionResponse": {**named, "response": {"error" if block.is_error else "output": text}}})
-        return [*responses, *shown, *(_part(piece) for block in rest for piece in pieces(block, self._taken))]
+                shown += [
+                    {"text": f"[From the result of {named['name']}:]"},
+                    *(_part(piece) for piece in media),
+                ]
+            responses.append(
+                {
+                    "functionResponse": {
+                        **named,
+                        "response": {"error" if block.is_error else "output": text},
+                    }
+                }
+            )
+        return [
+            *responses,
+            *shown,
+            *(_part(piece) for block in rest for piece in pieces(block, self._taken)),
+        ]
 
 
 def _part(piece: Piece) -> JSONObject:
-    return {"text": piece.text} if piece.kind == "text" else {"inlineData": {"mimeType": piece.mime, "data": piece.data}}
+    return (
+        {"text": piece.text}
+        if piece.kind == "text"
+        else {"inlineData": {"mimeType": piece.mime, "data": piece.data}}
+    )
 
 
 def _declared(tool: Described) -> JSONObject:

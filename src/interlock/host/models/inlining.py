@@ -34,7 +34,19 @@ _TAKEN = frozenset(
         "propertyOrdering",
     }
 )
-_SILENT = frozenset({"$schema", "$id", "$defs", "definitions", "$anchor", "$dynamicAnchor", "$comment", "$vocabulary", "deprecated"})
+_SILENT = frozenset(
+    {
+        "$schema",
+        "$id",
+        "$defs",
+        "definitions",
+        "$anchor",
+        "$dynamicAnchor",
+        "$comment",
+        "$vocabulary",
+        "deprecated",
+    }
+)
 _SILENTLY = _SILENT | {"readOnly", "writeOnly", "contentEncoding", "contentMediaType"}
 _MOST_PARTS = 4_000  # sub-schemas written out
 _TURNS = 2  # how often a reference is followed inside of itself
@@ -68,18 +80,28 @@ class Inlined:
         reference = schema.get("$ref", schema.get("$dynamicRef"))
         if isinstance(reference, str):
             return self._referred(schema, reference, where, depth)
-        composed = [part for part in list_of(schema, "allOf") if isinstance(part, dict)] if not self._every else []
+        composed = (
+            [part for part in list_of(schema, "allOf") if isinstance(part, dict)]
+            if not self._every
+            else []
+        )
         for part in composed:
             schema = self._merged(schema, part)
         return self._written(schema, where, depth)
 
     def _referred(self, schema: JSONObject, reference: str, where: str, depth: int) -> Any:
-        beside = {name: value for name, value in schema.items() if name not in ("$ref", "$dynamicRef")}
+        beside = {
+            name: value for name, value in schema.items() if name not in ("$ref", "$dynamicRef")
+        }
         target = resolve(self._whole, reference)
         if not isinstance(target, dict) or self._inside.count(reference) >= _TURNS:
             self._lost.append(f"{where}: $ref {plain(reference, 80)}")
             kind = target.get("type") if isinstance(target, dict) else None
-            return self._part({"type": kind, **beside} if isinstance(kind, str | list) else beside, where, depth + 1)
+            return self._part(
+                {"type": kind, **beside} if isinstance(kind, str | list) else beside,
+                where,
+                depth + 1,
+            )
         self._inside.append(reference)
         try:
             return self._part(self._merged(beside, target), where, depth + 1)
@@ -119,48 +141,91 @@ class Inlined:
 
     def _kept(self, keyword: str, value: Any, where: str, depth: int) -> Any:
         """The same keyword, its sub-schemas written out."""
-        if keyword in ("properties", "patternProperties", "dependentSchemas") and isinstance(value, dict):
-            return {name: self._or_bool(part, f"{where}{name}", depth) for name, part in value.items()}
+        if keyword in ("properties", "patternProperties", "dependentSchemas") and isinstance(
+            value, dict
+        ):
+            return {
+                name: self._or_bool(part, f"{where}{name}", depth) for name, part in value.items()
+            }
         if keyword in ("allOf", "anyOf", "oneOf", "prefixItems") and isinstance(value, list):
             return [self._or_bool(part, f"{where}{keyword}", depth) for part in value]
-        if keyword in ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else", "unevaluatedItems"):
+        if keyword in (
+            "items",
+            "additionalProperties",
+            "contains",
+            "propertyNames",
+            "not",
+            "if",
+            "then",
+            "else",
+            "unevaluatedItems",
+        ):
             return self._or_bool(value, f"{where}{keyword}", depth)
         return value
 
     def _or_bool(self, part: Any, where: str, depth: int) -> Any:
         return part if isinstance(part, bool) else self._part(part, f"{where}.", depth + 1)
 
-    def _take(self, written: JSONObject, keyword: str, value: Any, where: str, depth: int, told: list[str]) -> None:
+    def _take(
+        self, written: JSONObject, keyword: str, value: Any, where: str, depth: int, told: list[str]
+    ) -> None:
         """A keyword that Gemini takes, in a form that it takes."""
         if keyword == "properties" and isinstance(value, dict):
-            written[keyword] = {name: self._part(part, f"{where}{name}.", depth + 1) for name, part in value.items()}
+            written[keyword] = {
+                name: self._part(part, f"{where}{name}.", depth + 1) for name, part in value.items()
+            }
         elif keyword in ("anyOf", "oneOf"):
             parts = [part for part in list_of(value) if part is not False]
             if parts and "anyOf" not in written:  # both mean the same there
-                written["anyOf"] = [self._part(part, f"{where}{keyword}.", depth + 1) for part in parts]
+                written["anyOf"] = [
+                    self._part(part, f"{where}{keyword}.", depth + 1) for part in parts
+                ]
         elif keyword == "prefixItems":
             if isinstance(value, list):
-                written[keyword] = [self._part(part, f"{where}{keyword}.", depth + 1) for part in value]
+                written[keyword] = [
+                    self._part(part, f"{where}{keyword}.", depth + 1) for part in value
+                ]
         elif keyword == "items":
             if isinstance(value, dict | bool):
-                written[keyword] = self._part({} if value is True else value, f"{where}items.", depth + 1)
+                written[keyword] = self._part(
+                    {} if value is True else value, f"{where}items.", depth + 1
+                )
         elif keyword == "additionalProperties":
             if isinstance(value, dict | bool):
                 written[keyword] = self._or_bool(value, f"{where}{keyword}", depth)
         elif keyword == "enum":
-            if isinstance(value, list) and all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in value):
+            if isinstance(value, list) and all(
+                isinstance(one, str | int | float) and not isinstance(one, bool) for one in value
+            ):
                 written[keyword] = value
             else:
                 self._lose(keyword, value, where, told)
         else:
             written[keyword] = value
 
-    def _tell(self, written: JSONObject, schema: JSONObject, keyword: str, value: Any, where: str, told: list[str]) -> None:
+    def _tell(
+        self,
+        written: JSONObject,
+        schema: JSONObject,
+        keyword: str,
+        value: Any,
+        where: str,
+        told: list[str],
+    ) -> None:
         """A keyword that it does not take: as another one that allows a little more, or in words."""
-        if keyword == "const" and isinstance(value, str | int | float) and not isinstance(value, bool) and "enum" not in schema:
+        if (
+            keyword == "const"
+            and isinstance(value, str | int | float)
+            and not isinstance(value, bool)
+            and "enum" not in schema
+        ):
             written["enum"] = [value]
             return
-        if keyword in ("exclusiveMinimum", "exclusiveMaximum") and isinstance(value, int | float) and not isinstance(value, bool):
+        if (
+            keyword in ("exclusiveMinimum", "exclusiveMaximum")
+            and isinstance(value, int | float)
+            and not isinstance(value, bool)
+        ):
             plainly = keyword.removeprefix("exclusive").lower()
             if plainly not in schema:
                 written[plainly] = value
@@ -169,11 +234,16 @@ class Inlined:
     def _lose(self, keyword: str, value: Any, where: str, told: list[str]) -> None:
         self._lost.append(f"{where}{keyword}")
         text = msgspec.json.encode(value).decode()
-        told.append(f"{keyword}: {text if len(text) <= _MOST_WORDS else text[: _MOST_WORDS - 1] + '…'}")
+        told.append(
+            f"{keyword}: {text if len(text) <= _MOST_WORDS else text[: _MOST_WORDS - 1] + '…'}"
+        )
 
     def _loosen(self, written: JSONObject, schema: JSONObject) -> None:
         """Take back what would forbid more than the original now that other keywords are gone."""
-        if "patternProperties" in schema and written.get("additionalProperties") not in (None, True):
+        if "patternProperties" in schema and written.get("additionalProperties") not in (
+            None,
+            True,
+        ):
             del written["additionalProperties"]
         if isinstance(schema.get("items"), list):  # how tuples were written before 2020-12
             written.pop("items", None)

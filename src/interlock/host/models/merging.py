@@ -15,7 +15,10 @@ _TOGETHER = (
     frozenset({"contains", "minContains", "maxContains"}),
     frozenset({"prefixItems", "items", "additionalItems"}),
 )
-_UNSEEN = ("unevaluatedProperties", "unevaluatedItems")  # what they forbid depends on all that stands beside them
+_UNSEEN = (
+    "unevaluatedProperties",
+    "unevaluatedItems",
+)  # what they forbid depends on all that stands beside them
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _VALUES = frozenset({"enum", "const", "default", "examples", "required", "dependentRequired"})
 
@@ -28,7 +31,9 @@ def both(one: JSONObject, other: JSONObject) -> JSONObject:
             merged[keyword] = {**value, **object_of(one, keyword)}
         elif keyword == "required" and isinstance(value, list):
             merged[keyword] = list(dict.fromkeys([*list_of(one, keyword), *value]))
-        elif keyword not in merged and not any(keyword in group and group & one.keys() for group in _TOGETHER):
+        elif keyword not in merged and not any(
+            keyword in group and group & one.keys() for group in _TOGETHER
+        ):
             merged[keyword] = value
     for keyword in _UNSEEN:
         merged.pop(keyword, None)

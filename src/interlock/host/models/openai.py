@@ -24,7 +24,13 @@ from .schemas import Dialect
 
 KEY = "io.interlock/openai"
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-_SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_SOUNDS = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
 _READS_FILES = ("api.openai.com", "openrouter.ai")
 _MOST_STOPS = 4
 _OPTIONAL = frozenset({"temperature", "stop", "stream_options", "tool_choice", "max_tokens"})
@@ -63,7 +69,14 @@ class OpenAI(Provider):
             body["stop"] = request.stop_sequences[:_MOST_STOPS]
         if tools:
             body["tools"] = [
-                {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema}}
+                {
+                    "type": "function",
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": tool.schema,
+                    },
+                }
                 for tool in tools
             ]
             if request.tool_choice is not None and request.tool_choice.mode is not None:
@@ -81,7 +94,10 @@ class OpenAI(Provider):
 
     def _mend(self, asked: Asked, found: Trouble) -> bool:
         """Leave out what this model says that it does not take; reasoning models take no temperature, for one."""
-        if not found.codes & {"unsupported_parameter", "unsupported_value"} or found.param not in asked.body:
+        if (
+            not found.codes & {"unsupported_parameter", "unsupported_value"}
+            or found.param not in asked.body
+        ):
             return False
         if found.param == "max_tokens":
             self._output_name = "max_completion_tokens"
@@ -93,7 +109,9 @@ class OpenAI(Provider):
         del asked.body[found.param]
         return True
 
-    def _messages(self, request: CreateMessageRequestParams, names: Words, ids: Words) -> list[JSONObject]:
+    def _messages(
+        self, request: CreateMessageRequestParams, names: Words, ids: Words
+    ) -> list[JSONObject]:
         told: list[JSONObject] = []
         if request.system_prompt:
             told.append({"role": "system", "content": request.system_prompt})
@@ -145,7 +163,9 @@ class OpenAI(Provider):
                 media += shown
             if block.is_error:
                 text = f"[The call failed.]\n{text}"
-            told.append({"role": "tool", "tool_call_id": ids.out(block.tool_use_id), "content": text})
+            told.append(
+                {"role": "tool", "tool_call_id": ids.out(block.tool_use_id), "content": text}
+            )
         parts = [piece for block in rest for piece in pieces(block, self._taken)]
         if media:
             parts = [Piece("text", "[From the results of the calls above:]"), *media, *parts]
@@ -155,11 +175,17 @@ class OpenAI(Provider):
 
 
 def _is_asking(turn: Spoken) -> bool:
-    return turn.role == "user" and any(not isinstance(block, ToolResultContent) for block in turn.blocks)
+    return turn.role == "user" and any(
+        not isinstance(block, ToolResultContent) for block in turn.blocks
+    )
 
 
 def _thinking(back: Mapping[str, Any]) -> JSONObject:
-    return {name: back[name] for name in ("reasoning_content", "reasoning", "reasoning_details") if name in back}
+    return {
+        name: back[name]
+        for name in ("reasoning_content", "reasoning", "reasoning_details")
+        if name in back
+    }
 
 
 def _content(parts: list[Piece]) -> str | list[JSONObject]:
@@ -173,7 +199,16 @@ def _part(part: Piece) -> JSONObject:
     if part.kind == "image":
         return {"type": "image_url", "image_url": {"url": f"data:{part.mime};base64,{part.data}"}}
     if part.kind == "audio":
-        return {"type": "input_audio", "input_audio": {"data": part.data, "format": _SOUNDS[part.mime]}}
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": part.data, "format": _SOUNDS[part.mime]},
+        }
     if part.kind == "document":
-        return {"type": "file", "file": {"filename": part.name or "document.pdf", "file_data": f"data:{part.mime};base64,{part.data}"}}
+        return {
+            "type": "file",
+            "file": {
+                "filename": part.name or "document.pdf",
+                "file_data": f"data:{part.mime};base64,{part.data}",
+            },
+        }
     return {"type": "text", "text": part.text}

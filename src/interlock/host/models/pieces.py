@@ -60,14 +60,23 @@ def pieces(block: Any, taken: Taken) -> list[Piece]:
     if isinstance(block, ToolUseContent | ToolResultContent):
         return []
     kind = block.block.get("type") if isinstance(block, UnknownContent) else type(block).__name__
-    return [Piece("text", f"[Content of the kind {plain(str(kind), 60)} was left out: it is not known here.]")]
+    return [
+        Piece(
+            "text",
+            f"[Content of the kind {plain(str(kind), 60)} was left out: it is not known here.]",
+        )
+    ]
 
 
 def result_pieces(result: ToolResultContent, taken: Taken) -> list[Piece]:
     """A tool's result in pieces, at least one. Structured content is told where no text tells it."""
     found = [piece for block in result.content for piece in pieces(block, taken)]
-    if result.structured_content is not UNSET and not any(isinstance(block, TextContent) for block in result.content):
-        found.insert(0, Piece("text", msgspec.json.encode(result.structured_content).decode()[:_MOST_TEXT]))
+    if result.structured_content is not UNSET and not any(
+        isinstance(block, TextContent) for block in result.content
+    ):
+        found.insert(
+            0, Piece("text", msgspec.json.encode(result.structured_content).decode()[:_MOST_TEXT])
+        )
     return found or [Piece("text", NOTHING)]
 
 
@@ -81,7 +90,14 @@ def size_of(data: str) -> int:
     return len(data) * 3 // 4 - data[-2:].count("=")
 
 
-def _media(kind: Literal["image", "audio", "document"], what: str, data: str, mime: str, taken: Taken, name: str = "") -> Piece:
+def _media(
+    kind: Literal["image", "audio", "document"],
+    what: str,
+    data: str,
+    mime: str,
+    taken: Taken,
+    name: str = "",
+) -> Piece:
     mime = mime.partition(";")[0].strip().lower()
     allowed = {"image": taken.images, "audio": taken.audio, "document": taken.documents}[kind]
     if mime == "image/jpg":
@@ -101,11 +117,19 @@ def _media(kind: Literal["image", "audio", "document"], what: str, data: str, mi
 
 
 def _readable(size: int) -> str:
-    return f"{size} bytes" if size < 1_000 else f"{size / 1_000:.0f} KB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
+    return (
+        f"{size} bytes"
+        if size < 1_000
+        else f"{size / 1_000:.0f} KB"
+        if size < 1_000_000
+        else f"{size / 1_000_000:.1f} MB"
+    )
 
 
 def _link(link: ResourceLink) -> str:
-    about = ", ".join(filter(None, [link.mime_type, f"{link.size} bytes" if link.size is not None else ""]))
+    about = ", ".join(
+        filter(None, [link.mime_type, f"{link.size} bytes" if link.size is not None else ""])
+    )
     words = f"[Resource that can be read: {link.title or link.name}, {link.uri}{f' ({about})' if about else ''}]"
     return f"{words}\n{link.description}" if link.description else words
 
@@ -121,4 +145,9 @@ def _resource(block: EmbeddedResource, taken: Taken) -> list[Piece]:
         return [Piece("text", head), _media("image", "A picture", data, mime, taken)]
     if mime.startswith("audio/"):
         return [Piece("text", head), _media("audio", "A sound", data, mime, taken)]
-    return [Piece("text", head), _media("document", "A document", data, mime, taken, held.uri.rstrip("/").rpartition("/")[2])]
+    return [
+        Piece("text", head),
+        _media(
+            "document", "A document", data, mime, taken, held.uri.rstrip("/").rpartition("/")[2]
+        ),
+    ]

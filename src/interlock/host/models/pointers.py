@@ -24,7 +24,9 @@ def resolve(root: JSONObject, reference: Any) -> Any:
         step = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, dict) and step in found:
             found = found[step]
-        elif isinstance(found, list) and step.isdigit() and len(step) < 9 and int(step) < len(found):
+        elif (
+            isinstance(found, list) and step.isdigit() and len(step) < 9 and int(step) < len(found)
+        ):
             found = found[int(step)]
         else:
             return None
@@ -42,7 +44,9 @@ def _anchored(schema: Any, name: str, depth: int) -> Any:
         parts = schema
     else:
         return None
-    return next((found for part in parts if (found := _anchored(part, name, depth + 1)) is not None), None)
+    return next(
+        (found for part in parts if (found := _anchored(part, name, depth + 1)) is not None), None
+    )
 
 
 def dangling(root: JSONObject) -> bool:
@@ -52,7 +56,9 @@ def dangling(root: JSONObject) -> bool:
         part = waiting.pop()
         if isinstance(part, dict):
             for keyword in ("$ref", "$dynamicRef"):
-                if isinstance(part.get(keyword), str) and not isinstance(resolve(root, part[keyword]), dict | bool):
+                if isinstance(part.get(keyword), str) and not isinstance(
+                    resolve(root, part[keyword]), dict | bool
+                ):
                     return True
             waiting += part.values()
         elif isinstance(part, list):

@@ -13,7 +13,17 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from interlock import EventReader, Fetch, HttpFetch, InterlockError, Lost, Request, Response, TimedOut, Unreachable
+from interlock import (
+    EventReader,
+    Fetch,
+    HttpFetch,
+    InterlockError,
+    Lost,
+    Request,
+    Response,
+    TimedOut,
+    Unreachable,
+)
 from interlock.types import CreateMessageRequestParams, JSONObject, Tool
 
 from .conversation import Spoken, Words, prepared, without_tools
@@ -27,7 +37,9 @@ from .untrusted import parsed
 _MOST_ERROR = 262_144  # bytes read of the body of an error
 _MOST_EVENT = 32_000_000  # bytes of one event: a picture may be in it
 _FIRST_PAUSE = 1.0  # seconds; doubled each time
-_DRAIN = 0.1  # seconds for the end of an answer that has said all, so that its connection can be kept
+_DRAIN = (
+    0.1  # seconds for the end of an answer that has said all, so that its connection can be kept
+)
 _AGAIN = frozenset({"unreachable", "rate_limited", "overloaded"})
 
 
@@ -39,7 +51,9 @@ class Key:
     def __init__(self, value: str) -> None:
         self.value = value.strip()
         if not (self.value.isascii() and self.value.isprintable()) or " " in self.value:
-            raise ValueError("a key is printable ASCII without spaces; this one is not (it is not shown here)")
+            raise ValueError(
+                "a key is printable ASCII without spaces; this one is not (it is not shown here)"
+            )
 
     def __repr__(self) -> str:
         return "Key(***)" if self.value else "Key(none)"
@@ -126,7 +140,10 @@ class Provider(ABC):
         self._sleep = sleep
         self._own = fetch is None
         self._fetch: Fetch = HttpFetch() if fetch is None else fetch
-        secrets = {self._key.value, *(value for value in self._headers.values() if len(value) >= 8)} - {""}
+        secrets = {
+            self._key.value,
+            *(value for value in self._headers.values() if len(value) >= 8),
+        } - {""}
         self.who = Who(self.title, urlsplit(self.url).netloc, model, tuple(secrets))
 
     def __repr__(self) -> str:
@@ -140,7 +157,9 @@ class Provider(ABC):
         if self._own:
             await self._fetch.aclose()
 
-    async def stream(self, request: CreateMessageRequestParams) -> AsyncGenerator[Delta | Said, None]:
+    async def stream(
+        self, request: CreateMessageRequestParams
+    ) -> AsyncGenerator[Delta | Said, None]:
         """Ask the model. Yields pieces as they come and ends with exactly one `Said`. Raises ModelFailure."""
         asked = self._asked(request)
         for note in asked.notes:
@@ -157,14 +176,28 @@ class Provider(ABC):
             except _Mended:
                 continue
             except ModelFailure as bad:
-                pause = bad.retry_after if bad.retry_after is not None else _FIRST_PAUSE * 2 ** (tried - 1)
-                slow = isinstance(bad.__cause__, TimeoutError | TimedOut)  # it would be as slow again
-                if begun or slow or bad.kind not in _AGAIN or tried >= self.tries or waited + pause > self.patience:
+                pause = (
+                    bad.retry_after
+                    if bad.retry_after is not None
+                    else _FIRST_PAUSE * 2 ** (tried - 1)
+                )
+                slow = isinstance(
+                    bad.__cause__, TimeoutError | TimedOut
+                )  # it would be as slow again
+                if (
+                    begun
+                    or slow
+                    or bad.kind not in _AGAIN
+                    or tried >= self.tries
+                    or waited + pause > self.patience
+                ):
                     raise
                 words = str(bad).partition(". ")[0].rstrip(".")
             tried += 1
             waited += pause
-            yield Delta("note", f"{words}. Asking again in {pause:g} seconds ({tried} of {self.tries}).")
+            yield Delta(
+                "note", f"{words}. Asking again in {pause:g} seconds ({tried} of {self.tries})."
+            )
             await self._sleep(pause)
 
     # -- for the adapters --
@@ -190,15 +223,22 @@ class Provider(ABC):
         if not self.facts.tools:
             talk = without_tools(talk)
         if not talk:
-            raise ModelFailure(f"{self.who.words} was asked nothing: the conversation is empty.", "bad_request")
+            raise ModelFailure(
+                f"{self.who.words} was asked nothing: the conversation is empty.", "bad_request"
+            )
         return talk
 
-    def _tools(self, request: CreateMessageRequestParams, names: Words, notes: list[str]) -> list[Described]:
+    def _tools(
+        self, request: CreateMessageRequestParams, names: Words, notes: list[str]
+    ) -> list[Described]:
         """The tools that the model is told of."""
         tools = request.tools or []
         if tools and not self.facts.tools:
             if _mode(request) == "required":
-                raise ModelFailure(f"{self.who.words} takes no tools, and is to use one; choose another model.", "bad_request")
+                raise ModelFailure(
+                    f"{self.who.words} takes no tools, and is to use one; choose another model.",
+                    "bad_request",
+                )
             notes.append(f"{self.model} takes no tools; it is asked without them.")
             return []
         return [self._described(tool, names) for tool in tools]
@@ -219,12 +259,17 @@ class Provider(ABC):
         response = await self._send(asked)
         try:
             if response.status >= 300:
-                failure, found = of_body(self.who, response.status, response.headers, await self._error_body(response))
+                failure, found = of_body(
+                    self.who, response.status, response.headers, await self._error_body(response)
+                )
                 if failure.kind == "bad_request" and self._mend(asked, found):
                     raise _Mended
                 raise failure
             reader = asked.reader()
-            if self.streamed and "json" not in response.headers.get("content-type", "").partition(";")[0]:
+            if (
+                self.streamed
+                and "json" not in response.headers.get("content-type", "").partition(";")[0]
+            ):
                 async with aclosing(self._events(response, reader)) as deltas:
                     async for delta in deltas:
                         yield delta
@@ -236,15 +281,24 @@ class Provider(ABC):
             await response.aclose()
 
     async def _send(self, asked: Asked) -> Response:
-        headers = {"content-type": "application/json", "accept": "text/event-stream" if self.streamed else "application/json"}
-        headers |= self._sent_headers() | {name.lower(): value for name, value in self._headers.items()}
+        headers = {
+            "content-type": "application/json",
+            "accept": "text/event-stream" if self.streamed else "application/json",
+        }
+        headers |= self._sent_headers() | {
+            name.lower(): value for name, value in self._headers.items()
+        }
         try:
             body = msgspec.json.encode(asked.body)
         except (ValueError, TypeError, RecursionError):
-            raise ModelFailure(f"What {self.who.words} is to be asked cannot be written as JSON.", "bad_request") from None
+            raise ModelFailure(
+                f"What {self.who.words} is to be asked cannot be written as JSON.", "bad_request"
+            ) from None
         try:
             async with asyncio.timeout(self.silence if self.streamed else self.seconds):
-                return await self._fetch(Request("POST", asked.url, tuple(headers.items()), body, again=True))
+                return await self._fetch(
+                    Request("POST", asked.url, tuple(headers.items()), body, again=True)
+                )
         except TimeoutError as slow:
             words = f"{self.who.words} did not begin to answer in time; it may be busy, or still loading the model."
             raise ModelFailure(words, "unreachable") from slow
@@ -252,7 +306,9 @@ class Provider(ABC):
             words = f"{self.who.words} cannot be reached: {self.who.quote(str(gone))} Check the url, and that it is running."
             raise ModelFailure(words, "unreachable", status=gone.status or 0) from gone
         except ValueError:  # its words would repeat the header
-            raise ModelFailure(f"{self.who.words} cannot be asked: its url or a header is wrong.", "bad_request") from None
+            raise ModelFailure(
+                f"{self.who.words} cannot be asked: its url or a header is wrong.", "bad_request"
+            ) from None
 
     async def _error_body(self, response: Response) -> bytes:
         try:
@@ -266,15 +322,21 @@ class Provider(ABC):
             async with asyncio.timeout(self.seconds):
                 body = await response.read(self.most)
         except TimeoutError as slow:
-            raise ModelFailure(f"{self.who.words} did not end its answer within {self.seconds:g} seconds.", "cut") from slow
+            raise ModelFailure(
+                f"{self.who.words} did not end its answer within {self.seconds:g} seconds.", "cut"
+            ) from slow
         except Lost as lost:
             raise self._cut() from lost
         except InterlockError as bad:
-            raise ModelFailure(f"{self.who.words} gave too large an answer: {bad}", "bad_answer") from bad
+            raise ModelFailure(
+                f"{self.who.words} gave too large an answer: {bad}", "bad_answer"
+            ) from bad
         try:
             return reader.whole(parsed(body))
         except ValueError:
-            raise ModelFailure(f"{self.who.words} gave an answer that is no JSON; is the url right?", "bad_answer") from None
+            raise ModelFailure(
+                f"{self.who.words} gave an answer that is no JSON; is the url right?", "bad_answer"
+            ) from None
 
     async def _events(self, response: Response, reader: Reader) -> AsyncGenerator[Delta, None]:
         """Read a stream to its end."""
@@ -293,11 +355,16 @@ class Provider(ABC):
                 break
             size += len(chunk)
             if size > self.most:
-                raise ModelFailure(f"{self.who.words} gave an answer of more than {self.most} bytes; it was given up.", "bad_answer")
+                raise ModelFailure(
+                    f"{self.who.words} gave an answer of more than {self.most} bytes; it was given up.",
+                    "bad_answer",
+                )
             try:
                 found = events.feed(chunk)
             except Exception as bad:  # the reader raises one thing only: an event over the limit
-                raise ModelFailure(f"{self.who.words} sent an event that is too large.", "bad_answer") from bad
+                raise ModelFailure(
+                    f"{self.who.words} sent an event that is too large.", "bad_answer"
+                ) from bad
             for event in found:
                 if reader.over:
                     break
@@ -317,15 +384,25 @@ class Provider(ABC):
 
     def _cut(self, silent: bool = False) -> ModelFailure:
         how = "fell silent" if silent else "broke off"
-        return ModelFailure(f"{self.who.words} {how} in the middle of its answer; what it said so far is not the whole. Ask again.", "cut")
+        return ModelFailure(
+            f"{self.who.words} {how} in the middle of its answer; what it said so far is not the whole. Ask again.",
+            "cut",
+        )
 
     def _judged(self, request: CreateMessageRequestParams, said: Said) -> Said:
         """What the model said, held against what it was told of tools (`SAM-16`)."""
         mode = _mode(request)
         if mode == "none":
             return without_calls(said)
-        if mode == "required" and not has_calls(said) and said.result.stop_reason in ("endTurn", "stopSequence"):
-            raise ModelFailure(f"{self.who.words} called no tool although it had to; it may not be able to.", "bad_answer")
+        if (
+            mode == "required"
+            and not has_calls(said)
+            and said.result.stop_reason in ("endTurn", "stopSequence")
+        ):
+            raise ModelFailure(
+                f"{self.who.words} called no tool although it had to; it may not be able to.",
+                "bad_answer",
+            )
         return said
 
 
@@ -342,5 +419,7 @@ def _checked(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("a model's url begins with https:// or http:// and names a host")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise ValueError("a model's url has no name, password, query or fragment; the key has a place of its own")
+        raise ValueError(
+            "a model's url has no name, password, query or fragment; the key has a place of its own"
+        )
     return url.rstrip("/")

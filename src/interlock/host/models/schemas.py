@@ -24,7 +24,9 @@ from .untrusted import list_of, object_of, plain, text_of
 
 Dialect = Literal["openai", "anthropic", "gemini"]
 
-MOST_BYTES = 200_000  # of a compiled schema; one that is larger is told to the model as "any object"
+MOST_BYTES = (
+    200_000  # of a compiled schema; one that is larger is told to the model as "any object"
+)
 _COMPOSED = ("allOf", "anyOf", "oneOf")
 _NOT_AT_THE_ROOT = (*_COMPOSED, "not", "enum", "const", "if", "then", "else", "$ref", "$dynamicRef")
 _PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # what Anthropic takes
@@ -47,7 +49,11 @@ def compile(schema: Any, dialect: Dialect) -> Compiled:
         return _compiled(msgspec.json.encode(schema), dialect)
     except (RecursionError, ValueError, TypeError, SchemaError) as bad:
         empty: JSONObject = {"type": "object", "properties": {}}
-        return Compiled(empty, (f"the whole: {plain(str(bad), 100)}",), "(Its parameters could not be described.)")
+        return Compiled(
+            empty,
+            (f"the whole: {plain(str(bad), 100)}",),
+            "(Its parameters could not be described.)",
+        )
 
 
 @lru_cache(2_048)
@@ -84,7 +90,12 @@ def _compiled(text: bytes, dialect: Dialect) -> Compiled:
 
 def _apart(root: JSONObject) -> JSONObject:
     """A root that will be changed, where it refers to itself: a copy of it among the definitions is meant from now on."""
-    ways = [(part, keyword) for part in subschemas(root) for keyword in ("$ref", "$dynamicRef") if part.get(keyword) == "#"]
+    ways = [
+        (part, keyword)
+        for part in subschemas(root)
+        for keyword in ("$ref", "$dynamicRef")
+        if part.get(keyword) == "#"
+    ]
     if not ways:
         return root
     definitions, name = object_of(root, "$defs"), "whole"
@@ -92,7 +103,11 @@ def _apart(root: JSONObject) -> JSONObject:
         name += "_"
     for part, keyword in ways:
         part[keyword] = f"#/$defs/{name}"
-    copied = msgspec.json.decode(msgspec.json.encode({keyword: value for keyword, value in root.items() if keyword != "$defs"}))
+    copied = msgspec.json.decode(
+        msgspec.json.encode(
+            {keyword: value for keyword, value in root.items() if keyword != "$defs"}
+        )
+    )
     return {**root, "$defs": {**definitions, name: copied}}
 
 
@@ -108,10 +123,16 @@ def _rooted(root: JSONObject, whole: JSONObject, lost: list[str], words: list[st
         if variants:
             _spread(root, [object_of(variant) for variant in variants])
             how = "exactly one" if keyword == "oneOf" else "at least one"
-            words.append(f"The arguments must fit {how} of these JSON Schemas: {_short(root[keyword])}")
+            words.append(
+                f"The arguments must fit {how} of these JSON Schemas: {_short(root[keyword])}"
+            )
     for keyword in ("not", "enum", "const", "if"):
         if keyword in root:
-            parts = {name: root[name] for name in (keyword, *(("then", "else") if keyword == "if" else ())) if name in root}
+            parts = {
+                name: root[name]
+                for name in (keyword, *(("then", "else") if keyword == "if" else ()))
+                if name in root
+            }
             words.append(f"The arguments must also fit this JSON Schema: {_short(parts)}")
     for keyword in _NOT_AT_THE_ROOT:
         if keyword in root:
@@ -129,15 +150,28 @@ def _rooted(root: JSONObject, whole: JSONObject, lost: list[str], words: list[st
 def _spread(root: JSONObject, variants: list[JSONObject]) -> None:
     """Name at the root the properties that only variants name, with what holds for all of them."""
     properties = dict(object_of(root, "properties"))
-    names = dict.fromkeys(name for variant in variants for name in object_of(variant, "properties") if name not in properties)
+    names = dict.fromkeys(
+        name
+        for variant in variants
+        for name in object_of(variant, "properties")
+        if name not in properties
+    )
     for name in names:
-        all_say = all(name in object_of(variant, "properties") or _is_closed(variant) for variant in variants)
-        said = [object_of(variant, "properties")[name] for variant in variants if name in object_of(variant, "properties")]
+        all_say = all(
+            name in object_of(variant, "properties") or _is_closed(variant) for variant in variants
+        )
+        said = [
+            object_of(variant, "properties")[name]
+            for variant in variants
+            if name in object_of(variant, "properties")
+        ]
         distinct = [schema for at, schema in enumerate(said) if schema not in said[:at]]
         if all_say:
             properties[name] = distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
         else:  # where a variant says nothing of it, it may be anything
-            properties[name] = {"description": f"In some cases: {_short(distinct[0] if len(distinct) == 1 else distinct)}"}
+            properties[name] = {
+                "description": f"In some cases: {_short(distinct[0] if len(distinct) == 1 else distinct)}"
+            }
     if properties:
         root["properties"] = properties
 
@@ -175,7 +209,9 @@ def _itemized(schema: JSONObject) -> None:
     """Say of every array what is in it, be it anything: OpenAI and Gemini refuse arrays that do not."""
     for part in subschemas(schema):
         kind = part.get("type")
-        if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in part:
+        if (
+            kind == "array" or (isinstance(kind, list) and "array" in kind)
+        ) and "items" not in part:
             part["items"] = {}
 
 

@@ -21,7 +21,15 @@ from .seam import Delta, Facts, ModelFailure, Said, Usage
 Call = tuple[str, dict[str, Any]]
 """A tool's name and arguments."""
 
-Answer = str | Call | SamplingContent | Sequence[str | Call | SamplingContent] | CreateMessageResult | Said | BaseException
+Answer = (
+    str
+    | Call
+    | SamplingContent
+    | Sequence[str | Call | SamplingContent]
+    | CreateMessageResult
+    | Said
+    | BaseException
+)
 """Text; a call; several of them; a result of sampling or all of `Said` as it is; or what to raise."""
 
 Scripts = Answer | Callable[[CreateMessageRequestParams], Answer | Awaitable[Answer]]
@@ -67,7 +75,9 @@ class Scripted:
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    async def stream(self, request: CreateMessageRequestParams) -> AsyncGenerator[Delta | Said, None]:
+    async def stream(
+        self, request: CreateMessageRequestParams
+    ) -> AsyncGenerator[Delta | Said, None]:
         """Say the next answer. Raises ModelFailure, or what the script says."""
         self.requests.append(request)
         said = await self._said(request)
@@ -86,12 +96,16 @@ class Scripted:
     async def _said(self, request: CreateMessageRequestParams) -> Said:
         if self._next >= len(self._answers):
             if not (self._forever and self._answers):
-                raise ModelFailure(f"The scripted model {self.name} has nothing more to say.", "bad_answer")
+                raise ModelFailure(
+                    f"The scripted model {self.name} has nothing more to say.", "bad_answer"
+                )
             script = self._answers[-1]
         else:
             script = self._answers[self._next]
             self._next += 1
-        answer: Any = script(request) if callable(script) and not isinstance(script, type) else script
+        answer: Any = (
+            script(request) if callable(script) and not isinstance(script, type) else script
+        )
         if inspect.isawaitable(answer):
             answer = await answer
         if isinstance(answer, BaseException):
@@ -103,25 +117,42 @@ class Scripted:
         return self._made(request, answer)
 
     def _made(self, request: CreateMessageRequestParams, answer: Any) -> Said:
-        parts = [answer] if isinstance(answer, str | SamplingContent) or _is_call(answer) else list(answer)
+        parts = (
+            [answer]
+            if isinstance(answer, str | SamplingContent) or _is_call(answer)
+            else list(answer)
+        )
         taken = ids_in(request.messages)
         content: list[SamplingContent] = []
         for part in parts:
             if isinstance(part, str):
                 content.append(TextContent(part))
             elif _is_call(part):
-                id = fresh_id(taken.__contains__, len(request.messages), sum(isinstance(block, ToolUseContent) for block in content))
+                id = fresh_id(
+                    taken.__contains__,
+                    len(request.messages),
+                    sum(isinstance(block, ToolUseContent) for block in content),
+                )
                 content.append(ToolUseContent(id=id, name=part[0], input=part[1]))
             else:
                 content.append(part)
-        stop = "toolUse" if any(isinstance(block, ToolUseContent) for block in content) else "endTurn"
-        result = CreateMessageResult(role="assistant", content=content, model=self.model, stop_reason=stop)
+        stop = (
+            "toolUse" if any(isinstance(block, ToolUseContent) for block in content) else "endTurn"
+        )
+        result = CreateMessageResult(
+            role="assistant", content=content, model=self.model, stop_reason=stop
+        )
         words = sum(len(block.text.split()) for block in content if isinstance(block, TextContent))
         return Said(result, Usage(input=len(request.messages), output=words))
 
 
 def _is_call(part: Any) -> bool:
-    return isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], str) and isinstance(part[1], dict)
+    return (
+        isinstance(part, tuple)
+        and len(part) == 2
+        and isinstance(part[0], str)
+        and isinstance(part[1], dict)
+    )
 
 
 def _deltas(result: CreateMessageResult) -> list[Delta]:
@@ -129,7 +160,9 @@ def _deltas(result: CreateMessageResult) -> list[Delta]:
     deltas = []
     for block in content:
         if isinstance(block, TextContent):
-            deltas += [Delta("text", words) for words in re.findall(r"\s*\S+\s*?(?=\s|$)|\s+", block.text)]
+            deltas += [
+                Delta("text", words) for words in re.findall(r"\s*\S+\s*?(?=\s|$)|\s+", block.text)
+            ]
         elif isinstance(block, ToolUseContent):
             deltas.append(Delta("call", block.name, block.id))
     return deltas

@@ -42,7 +42,11 @@ class Usage(Struct, frozen=True, kw_only=True):
     kept: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(input=self.input + other.input, output=self.output + other.output, kept=self.kept + other.kept)
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            kept=self.kept + other.kept,
+        )
 
 
 class Delta(Struct, frozen=True, tag=True):
@@ -83,7 +87,15 @@ class Model(Protocol):
 
 
 FailureKind = Literal[
-    "unreachable", "refused", "rate_limited", "overloaded", "cut", "too_long", "unauthorized", "bad_request", "bad_answer"
+    "unreachable",
+    "refused",
+    "rate_limited",
+    "overloaded",
+    "cut",
+    "too_long",
+    "unauthorized",
+    "bad_request",
+    "bad_answer",
 ]
 
 
@@ -96,6 +108,8 @@ class ModelFailure(InterlockError):
     `status` is the HTTP status, 0 where there was none.
     """
 
-    def __init__(self, words: str, kind: FailureKind, *, status: int = 0, retry_after: float | None = None) -> None:
+    def __init__(
+        self, words: str, kind: FailureKind, *, status: int = 0, retry_after: float | None = None
+    ) -> None:
         super().__init__(words)
         self.kind, self.status, self.retry_after = kind, status, retry_after

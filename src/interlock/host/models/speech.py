@@ -49,7 +49,9 @@ class Speech:
     parts keep what their provider wants to see again.
     """
 
-    def __init__(self, request: CreateMessageRequestParams, names: Words, key: str, source: str) -> None:
+    def __init__(
+        self, request: CreateMessageRequestParams, names: Words, key: str, source: str
+    ) -> None:
         self.parts: list[Part] = []
         self._names, self._key, self._source = names, key, source
         self._ids = ids_in(request.messages)
@@ -72,7 +74,9 @@ class Speech:
         if not words:
             return []
         last = self.parts[-1] if self.parts else None
-        return self.grow(last if last is not None and last.kind == "text" else self.begin_text(), words)
+        return self.grow(
+            last if last is not None and last.kind == "text" else self.begin_text(), words
+        )
 
     def call(self, id: str, name: str, input: JSONObject | None = None) -> Part:
         """A tool call begins. Without an id of its own it gets one, always the same at this place."""
@@ -93,7 +97,10 @@ class Speech:
 
     def _add(self, part: Part) -> Part:
         if len(self.parts) >= _MOST_PARTS:
-            raise ModelFailure(f"The model's answer has more than {_MOST_PARTS} parts; it was given up.", "bad_answer")
+            raise ModelFailure(
+                f"The model's answer has more than {_MOST_PARTS} parts; it was given up.",
+                "bad_answer",
+            )
         part.back = {}
         self.parts.append(part)
         return part
@@ -122,7 +129,10 @@ class Speech:
             stop = "toolUse"
         elif stop == "toolUse" and not self.calls:
             stop = "endTurn"
-        return Said(CreateMessageResult(role="assistant", content=content, model=model, stop_reason=stop), usage)
+        return Said(
+            CreateMessageResult(role="assistant", content=content, model=model, stop_reason=stop),
+            usage,
+        )
 
 
 def _use(part: Part) -> ToolUseContent:
@@ -139,12 +149,16 @@ def _use(part: Part) -> ToolUseContent:
         value = None
     if isinstance(value, dict):
         return ToolUseContent(id=part.id, name=part.name, input=value)
-    return ToolUseContent(id=part.id, name=part.name, input={}, meta={UNREADABLE: joined([raw], _MOST_UNREADABLE)})
+    return ToolUseContent(
+        id=part.id, name=part.name, input={}, meta={UNREADABLE: joined([raw], _MOST_UNREADABLE)}
+    )
 
 
 def without_calls(said: Said) -> Said:
     """The same without its tool calls, for a model that called where it must not."""
-    content = said.result.content if isinstance(said.result.content, list) else [said.result.content]
+    content = (
+        said.result.content if isinstance(said.result.content, list) else [said.result.content]
+    )
     rest = [block for block in content if not isinstance(block, ToolUseContent)]
     stop = "endTurn" if said.result.stop_reason == "toolUse" else said.result.stop_reason
     return Said(structs.replace(said.result, content=rest, stop_reason=stop), said.usage)

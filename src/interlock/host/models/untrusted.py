@@ -44,14 +44,21 @@ def count_of(value: Any, *names: str) -> int:
     """The first member that is a number which counts something; 0 where there is none."""
     for name in names:
         found = object_of(value).get(name)
-        if isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found) and found > 0:
+        if (
+            isinstance(found, int | float)
+            and not isinstance(found, bool)
+            and math.isfinite(found)
+            and found > 0
+        ):
             return int(found)
     return 0
 
 
 def plain(text: str, most: int = 400) -> str:
     """Words of somebody else for one line of ours: no control characters, no line ends, not too long."""
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[: most * 4]).split())
+    line = " ".join(
+        "".join(sign if sign.isprintable() else " " for sign in text[: most * 4]).split()
+    )
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 

@@ -9,7 +9,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from interlock.types import CreateMessageRequestParams, EmbeddedResource, Prompt, TextContent, Tool, ToolResultContent
+from interlock.types import (
+    CreateMessageRequestParams,
+    EmbeddedResource,
+    Prompt,
+    TextContent,
+    Tool,
+    ToolResultContent,
+)
 
 from ..forms import Field
 from ..questions import Warned
@@ -31,10 +38,22 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"'`)\]]+")
 
 def of_text(text: str, *, where: str = "") -> tuple[Warned, ...]:
     """What is odd about a text of a server, be it a description, a result or a prompt; `where` names its place."""
-    found = [Warned(kind=kind, words=words, where=_at(where, seen)) for kind, words, seen in phrases(clean(text[:MAX_TEXT]))]
+    found = [
+        Warned(kind=kind, words=words, where=_at(where, seen))
+        for kind, words, seen in phrases(clean(text[:MAX_TEXT]))
+    ]
     if said := smuggled(text):
-        found.insert(0, Warned(kind="smuggled", words=f"It holds a message that nobody sees: {said[:200]!r}.", where=where))
-        found += [each for each in of_text(said, where=where) if each.kind not in {w.kind for w in found}]
+        found.insert(
+            0,
+            Warned(
+                kind="smuggled",
+                words=f"It holds a message that nobody sees: {said[:200]!r}.",
+                where=where,
+            ),
+        )
+        found += [
+            each for each in of_text(said, where=where) if each.kind not in {w.kind for w in found}
+        ]
     elif unseen := hidden(text):
         codes = ", ".join(dict.fromkeys(f"U+{ord(each):04X}" for each in unseen[:8]))
         words = f"It holds {len(unseen)} characters that cannot be seen ({codes})."
@@ -48,18 +67,24 @@ def of_text(text: str, *, where: str = "") -> tuple[Warned, ...]:
 
 def of_tool(tool: Tool) -> tuple[Warned, ...]:
     """What is odd about a tool: all that a model reads of it is looked at, to the last description in its schemas (`HST-03`)."""
-    return _once(warned for where, text in _texts_of_tool(tool) for warned in of_text(text, where=where))
+    return _once(
+        warned for where, text in _texts_of_tool(tool) for warned in of_text(text, where=where)
+    )
 
 
 def of_prompt(prompt: Prompt) -> tuple[Warned, ...]:
     """The same for a prompt as it is listed."""
     texts = [("name", prompt.name), ("title", prompt.title), ("description", prompt.description)]
     for each in prompt.arguments or ():
-        texts += [(f"argument {each.name}", text) for text in (each.name, each.title, each.description)]
+        texts += [
+            (f"argument {each.name}", text) for text in (each.name, each.title, each.description)
+        ]
     return _once(warned for where, text in texts if text for warned in of_text(text, where=where))
 
 
-def of_tools(server: str, tools: Sequence[Tool], others: Mapping[str, Sequence[Tool]]) -> dict[str, tuple[Warned, ...]]:
+def of_tools(
+    server: str, tools: Sequence[Tool], others: Mapping[str, Sequence[Tool]]
+) -> dict[str, tuple[Warned, ...]]:
     """The warnings about a server's tools by name, those without left out; also for tools that speak of other servers' tools.
 
     `others` are the tools of the other servers by their ids. Names of one plain word are no sign: they are ordinary words.
@@ -68,8 +93,18 @@ def of_tools(server: str, tools: Sequence[Tool], others: Mapping[str, Sequence[T
     own = {tool.name.casefold() for tool in tools} | {server.casefold()}
     for other, theirs in others.items():
         if other != server:
-            foreign |= {tool.name: other for tool in theirs if _telling(tool.name) and tool.name.casefold() not in own}
-    mentioned = re.compile("|".join(rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in sorted(foreign, key=len, reverse=True)) or r"(?!)")
+            foreign |= {
+                tool.name: other
+                for tool in theirs
+                if _telling(tool.name) and tool.name.casefold() not in own
+            }
+    mentioned = re.compile(
+        "|".join(
+            rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+            for name in sorted(foreign, key=len, reverse=True)
+        )
+        or r"(?!)"
+    )
     found: dict[str, tuple[Warned, ...]] = {}
     for tool in tools:
         warned = list(of_tool(tool))
@@ -107,11 +142,20 @@ def of_form(message: str, fields: Sequence[Field]) -> tuple[Warned, ...]:
     if not found and any(field.kind in ("text", "number", "integer") for field in fields):
         asked = (
             secrets(message)
-            if re.search(r"\b(?:enter|type|give|provide|confirm|your)\b|请|输入|bitte|eingeben|votre|ingrese|tu\b", message, re.I)
+            if re.search(
+                r"\b(?:enter|type|give|provide|confirm|your)\b|请|输入|bitte|eingeben|votre|ingrese|tu\b",
+                message,
+                re.I,
+            )
             else []
         )
         found += [
-            Warned(kind=kind, words=f"It seems to ask for {what}. Do not type that into a form.", where="message") for kind, what in asked
+            Warned(
+                kind=kind,
+                words=f"It seems to ask for {what}. Do not type that into a form.",
+                where="message",
+            )
+            for kind, what in asked
         ]
     return _once([*found, *of_text(message, where="message")])
 
@@ -125,7 +169,13 @@ def of_sampling(params: CreateMessageRequestParams) -> tuple[Warned, ...]:
             if params.include_context == "allServers"
             else ("It wants the model to see what was said to this server before.")
         )
-        found.append(Warned(kind="context", words=words + " The host does not give that out.", where="includeContext"))
+        found.append(
+            Warned(
+                kind="context",
+                words=words + " The host does not give that out.",
+                where="includeContext",
+            )
+        )
     if params.max_tokens > MOST_TOKENS:
         words = f"It wants up to {params.max_tokens:,} tokens, which you pay for."
         found.append(Warned(kind="tokens", words=words, where="maxTokens"))
@@ -145,7 +195,12 @@ def of_sampling(params: CreateMessageRequestParams) -> tuple[Warned, ...]:
 
 def _texts_of_tool(tool: Tool) -> Iterator[tuple[str, str]]:
     title = tool.annotations.title if tool.annotations else None
-    for where, text in (("name", tool.name), ("title", tool.title), ("title", title), ("description", tool.description)):
+    for where, text in (
+        ("name", tool.name),
+        ("title", tool.title),
+        ("title", title),
+        ("description", tool.description),
+    ):
         if text:
             yield where, text
     for where, schema in (("inputSchema", tool.input_schema), ("outputSchema", tool.output_schema)):

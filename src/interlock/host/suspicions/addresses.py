@@ -21,7 +21,9 @@ _ALIKE = {
 _SEEN_AS = {look: letter for letter, looks in _ALIKE.items() for look in looks if look != letter}
 _PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|\d+)(?:\.(?:0[xX][0-9a-fA-F]*|\d+)){0,3}\.?")
-_SECOND_LEVEL = frozenset({"co", "com", "ac", "gov", "org", "net", "edu", "gob", "or", "ne", "go"})  # as in co.uk
+_SECOND_LEVEL = frozenset(
+    {"co", "com", "ac", "gov", "org", "net", "edu", "gob", "or", "ne", "go"}
+)  # as in co.uk
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -44,13 +46,19 @@ def of_url(url: str, *, server: str = "") -> tuple[str, tuple[Warned, ...]]:
         warn("address", "This is no address that can be read. Do not open it.")
         return "", tuple(warned)
     if parts.scheme not in ("http", "https"):
-        warn("scheme", f"This is no address of the web: it begins with {parts.scheme or 'nothing'}. It may start a program.")
+        warn(
+            "scheme",
+            f"This is no address of the web: it begins with {parts.scheme or 'nothing'}. It may start a program.",
+        )
     if not host:
         warn("address", "No host can be made out in this address. Do not open it.")
         return "", tuple(warned)
     local = host in _LOCAL or host.endswith(".localhost")
     if parts.scheme == "http" and not local:
-        warn("http", "Whatever is typed there can be read on the way: the address is not encrypted (http).")
+        warn(
+            "http",
+            "Whatever is typed there can be read on the way: the address is not encrypted (http).",
+        )
     if "@" in parts.netloc:
         warn("userinfo", f"What stands before the @ is not the host. It leads to {host}.")
     if port is not None and port not in (80, 443) and not local:
@@ -72,15 +80,30 @@ def _of_host(host: str, shown: str) -> list[tuple[str, str]]:
         if _NUMBER.fullmatch(host):
             return [("number", "The host is a number in disguise, not a name.")]
     else:
-        return [("number", "The host is a bare number, not a name: who is behind it cannot be seen.")]
+        return [
+            ("number", "The host is a bare number, not a name: who is behind it cannot be seen.")
+        ]
     found: list[tuple[str, str]] = []
     foreign = host.startswith("xn--") or ".xn--" in host or not host.isascii()
     if foreign:
-        found.append(("foreign", f"The host is written in letters that may look like others: {shown} is {_ascii(host)}."))
+        found.append(
+            (
+                "foreign",
+                f"The host is written in letters that may look like others: {shown} is {_ascii(host)}.",
+            )
+        )
     if any(len(_scripts(label)) > 1 for label in shown.split(".")):
         found.append(("mixed", f"The host mixes writing systems in one name: {shown}."))
-    elif any(not label.isascii() and _scripts(label) != {"LATIN"} and _skeleton(label).isascii() for label in shown.split(".")):
-        found.append(("confusable", f"The host reads like {'.'.join(map(_skeleton, shown.split('.')))}, and is another."))
+    elif any(
+        not label.isascii() and _scripts(label) != {"LATIN"} and _skeleton(label).isascii()
+        for label in shown.split(".")
+    ):
+        found.append(
+            (
+                "confusable",
+                f"The host reads like {'.'.join(map(_skeleton, shown.split('.')))}, and is another.",
+            )
+        )
     return found
 
 
@@ -98,7 +121,10 @@ def _spelled(host: str) -> str:
 def _ascii(host: str) -> str:
     """The host as the network knows it."""
     try:
-        return ".".join(label if label.isascii() else "xn--" + label.encode("punycode").decode("ascii") for label in host.split("."))
+        return ".".join(
+            label if label.isascii() else "xn--" + label.encode("punycode").decode("ascii")
+            for label in host.split(".")
+        )
     except UnicodeError:
         return host
 
@@ -107,12 +133,18 @@ def _scripts(label: str) -> set[str]:
     """The writing systems of a name, by the first word of its letters' names. Chinese, Japanese and Korean ones belong together."""
     scripts = {unicodedata.name(letter, "?").split(" ")[0] for letter in label if letter.isalpha()}
     east = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-HIRAGANA"}
-    return {"EAST" if script in east else script for script in scripts} - ({"LATIN"} if scripts & east else set())
+    return {"EAST" if script in east else script for script in scripts} - (
+        {"LATIN"} if scripts & east else set()
+    )
 
 
 def _skeleton(name: str) -> str:
     """What a reader takes a name for at a glance."""
-    plain = "".join(each for each in unicodedata.normalize("NFKD", name.lower()) if not unicodedata.combining(each))
+    plain = "".join(
+        each
+        for each in unicodedata.normalize("NFKD", name.lower())
+        if not unicodedata.combining(each)
+    )
     seen = "".join(_SEEN_AS.get(each, each) for each in plain)
     for pair, letter in _PAIRS:
         seen = seen.replace(pair, letter)
@@ -124,7 +156,11 @@ def _own(server: str) -> str:
         host = urlsplit(server if "://" in server else f"//{server}").hostname or ""
     except ValueError:
         return ""
-    return "" if host in _LOCAL or "." not in host or _NUMBER.fullmatch(host) or ":" in host else _spelled(host.rstrip("."))
+    return (
+        ""
+        if host in _LOCAL or "." not in host or _NUMBER.fullmatch(host) or ":" in host
+        else _spelled(host.rstrip("."))
+    )
 
 
 def _lookalike(host: str, own: str) -> str:
@@ -140,7 +176,9 @@ def _lookalike(host: str, own: str) -> str:
     if len(name) > 4 and _one_apart(_skeleton(name), _skeleton(other)):
         return f"The host {host} differs from {ours}, the server's own, by a single letter."
     if len(name) > 4 and name in re.split(r"[-_]", other) and name != other:
-        return f"The host {host} has the server's own name {name} in it, and is another than {ours}."
+        return (
+            f"The host {host} has the server's own name {name} in it, and is another than {ours}."
+        )
     return ""
 
 
@@ -156,8 +194,13 @@ def _one_apart(one: str, other: str) -> bool:
     if one == other or abs(len(one) - len(other)) > 1:
         return False
     short, long = sorted((one, other), key=len)
-    first = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    first = next(
+        (i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short)
+    )
     if len(short) < len(long):
         return short[first:] == long[first + 1 :]
-    swapped = short[first : first + 2] == long[first : first + 2][::-1] and short[first + 2 :] == long[first + 2 :]
+    swapped = (
+        short[first : first + 2] == long[first : first + 2][::-1]
+        and short[first + 2 :] == long[first + 2 :]
+    )
     return short[first + 1 :] == long[first + 1 :] or swapped

@@ -10,7 +10,9 @@ from ..questions import Warned
 from .letters import hidden
 
 _ROOT = frozenset({"sudo", "doas", "su", "pkexec", "runas", "gsudo"})
-_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "fish", "ash", "cmd", "powershell", "pwsh"})
+_SHELLS = frozenset(
+    {"sh", "bash", "zsh", "dash", "ksh", "fish", "ash", "cmd", "powershell", "pwsh"}
+)
 _DANGERS: tuple[tuple[str, str, str], ...] = (
     (
         "erases",
@@ -63,7 +65,10 @@ _DANGERS: tuple[tuple[str, str, str], ...] = (
         r"|--extra-index-url)[\s=]http:",
     ),
 )  # fmt: skip
-_READY = [(kind, words, re.compile(pattern, re.IGNORECASE if kind != "opens" else 0)) for kind, words, pattern in _DANGERS]
+_READY = [
+    (kind, words, re.compile(pattern, re.IGNORECASE if kind != "opens" else 0))
+    for kind, words, pattern in _DANGERS
+]
 MOST_LINE = 4_000  # characters that are looked through; no server needs as many
 _JOINED = re.compile(r"[;&|`]|\$\(|>\s*/|\n")
 
@@ -80,17 +85,39 @@ def of_command(command: Sequence[str]) -> tuple[Warned, ...]:
         found.append(Warned(kind="long", words=words))
     names = [_name(word) for word in command]
     inner = re.split(r"[\s;&|()`'\"]+", " ".join(command[1:])) if names[0] in _SHELLS else []
-    if names[0] in _ROOT or any(_name(word) in _ROOT - {"su"} for word in inner) or "sudo" in names[:3]:
-        found.append(Warned(kind="root", words="It asks for the rights of the administrator.", where=line))
+    if (
+        names[0] in _ROOT
+        or any(_name(word) in _ROOT - {"su"} for word in inner)
+        or "sudo" in names[:3]
+    ):
+        found.append(
+            Warned(kind="root", words="It asks for the rights of the administrator.", where=line)
+        )
     for kind, words, pattern in _READY:
         if seen := pattern.search(line):
             found.append(Warned(kind=kind, words=words, where=seen[0].strip()))
     if names[0] in _SHELLS and any(_JOINED.search(word) for word in command[1:]):
-        found.append(Warned(kind="shell", words="It runs several commands in a shell, not one program.", where=line))
+        found.append(
+            Warned(
+                kind="shell",
+                words="It runs several commands in a shell, not one program.",
+                where=line,
+            )
+        )
     if hidden(whole):
-        found.append(Warned(kind="hidden", words="It has characters that cannot be seen.", where=line))
-    if re.match(r"(?:/tmp/|/var/tmp/|/dev/shm/|[A-Za-z]:\\Windows\\Temp\\)", command[0], re.IGNORECASE):
-        found.append(Warned(kind="temporary", words="The program lies in a folder that anybody may write in.", where=command[0]))
+        found.append(
+            Warned(kind="hidden", words="It has characters that cannot be seen.", where=line)
+        )
+    if re.match(
+        r"(?:/tmp/|/var/tmp/|/dev/shm/|[A-Za-z]:\\Windows\\Temp\\)", command[0], re.IGNORECASE
+    ):
+        found.append(
+            Warned(
+                kind="temporary",
+                words="The program lies in a folder that anybody may write in.",
+                where=command[0],
+            )
+        )
     return tuple(found)
 
 

@@ -13,20 +13,33 @@ _ANSI = re.compile(
     "|\x1b[ -/]*[0-Z\\\\^-~]?"
 )
 _LINE_ENDS = re.compile("\r\n|[\r\x85\u2028\u2029]")
-_PLAIN = re.compile("[\t\n -~]*")  # most texts; what is not pure ASCII is looked at letter by letter
+_PLAIN = re.compile(
+    "[\t\n -~]*"
+)  # most texts; what is not pure ASCII is looked at letter by letter
 
 _FOREIGN = re.compile("[^\t\n -~]+")
 # Printable, and yet not seen.
-_ODD = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_ODD = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 
 # Not of category Cf, and yet nothing to see.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 # Of category Cf, and yet to be seen: signs of numbers and verses.
-_SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+_SEEN = frozenset(
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+)
 _JOINERS = frozenset("\u200c\u200d")
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 # Writing systems in which the joiners belong to the spelling.
-_JOINED = ((0x0600, 0x08FF), (0x0900, 0x0DFF), (0x0F00, 0x109F), (0x1780, 0x18AF), (0xFB50, 0xFDFF), (0xFE70, 0xFEFC))
+_JOINED = (
+    (0x0600, 0x08FF),
+    (0x0900, 0x0DFF),
+    (0x0F00, 0x109F),
+    (0x1780, 0x18AF),
+    (0xFB50, 0xFDFF),
+    (0xFE70, 0xFEFC),
+)
 
 
 def visible(text: str) -> str:
@@ -35,7 +48,11 @@ def visible(text: str) -> str:
         return text
     shown: list[str] = []
     for place, letter in enumerate(text):
-        shown.append(f"⟨U+{ord(letter):04X}⟩" if _hidden(letter) and not _at_home(letter, shown, text[place + 1 : place + 2]) else letter)
+        shown.append(
+            f"⟨U+{ord(letter):04X}⟩"
+            if _hidden(letter) and not _at_home(letter, shown, text[place + 1 : place + 2])
+            else letter
+        )
     return "".join(shown)
 
 
@@ -66,7 +83,11 @@ def hidden(text: str) -> list[str]:
     kept: list[str] = []
     found: list[str] = []
     for place, letter in enumerate(text):
-        if letter != "\r" and _hidden(letter) and not _at_home(letter, kept, text[place + 1 : place + 2]):
+        if (
+            letter != "\r"
+            and _hidden(letter)
+            and not _at_home(letter, kept, text[place + 1 : place + 2])
+        ):
             found.append(letter)
         else:
             kept.append(letter)
@@ -75,7 +96,9 @@ def hidden(text: str) -> list[str]:
 
 def smuggled(text: str) -> str:
     """What a text says in tag characters, which are ASCII that nobody sees."""
-    return "".join(chr(ord(letter) - 0xE0000) for letter in text if 0xE0020 <= ord(letter) <= 0xE007E)
+    return "".join(
+        chr(ord(letter) - 0xE0000) for letter in text if 0xE0020 <= ord(letter) <= 0xE007E
+    )
 
 
 def turned(text: str) -> bool:
@@ -92,12 +115,20 @@ def _seen(text: str) -> bool:
 def _hidden(letter: str) -> bool:
     if letter in "\t\n" or " " <= letter <= "~" or letter in _SEEN:
         return False
-    return letter in _BLANK or selector(letter) or unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return (
+        letter in _BLANK
+        or selector(letter)
+        or unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    )
 
 
 def selector(letter: str) -> bool:
     """Whether this chooses among the shapes of the character before it."""
-    return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef" or "\u180b" <= letter <= "\u180f"
+    return (
+        "\ufe00" <= letter <= "\ufe0f"
+        or "\U000e0100" <= letter <= "\U000e01ef"
+        or "\u180b" <= letter <= "\u180f"
+    )
 
 
 def _at_home(letter: str, before: list[str], after: str) -> bool:
@@ -109,23 +140,42 @@ def _at_home(letter: str, before: list[str], after: str) -> bool:
         if "\ufe00" <= letter <= "\ufe0f" and letter not in "\ufe0e\ufe0f":
             return _ideograph(last)
         if letter in "\ufe0e\ufe0f":
-            return (unicodedata.category(last) in ("So", "Sm", "Po", "Nd", "Sc") and not _hidden(last)) or last in "↔↩〰〽㊗㊙"
-        return _ideograph(last) if letter >= "\U000e0100" else 0x1800 <= ord(last) <= 0x18AF and last.isalpha()
+            return (
+                unicodedata.category(last) in ("So", "Sm", "Po", "Nd", "Sc") and not _hidden(last)
+            ) or last in "↔↩〰〽㊗㊙"
+        return (
+            _ideograph(last)
+            if letter >= "\U000e0100"
+            else 0x1800 <= ord(last) <= 0x18AF and last.isalpha()
+        )
     if letter not in _JOINERS or not after:
         return False
-    if letter == "\u200d" and _picture(after) and (_picture(last) or (last == "\ufe0f" and len(before) > 1 and _picture(before[-2]))):
+    if (
+        letter == "\u200d"
+        and _picture(after)
+        and (_picture(last) or (last == "\ufe0f" and len(before) > 1 and _picture(before[-2])))
+    ):
         return True
     return _joined(last) and _joined(after)
 
 
 def _picture(letter: str) -> bool:
-    return (unicodedata.category(letter) in ("So", "Sk") and ord(letter) > 0x2000) or letter in "♂♀⚕↔"
+    return (
+        unicodedata.category(letter) in ("So", "Sk") and ord(letter) > 0x2000
+    ) or letter in "♂♀⚕↔"
 
 
 def _ideograph(letter: str) -> bool:
-    return 0x3400 <= ord(letter) <= 0x9FFF or 0x20000 <= ord(letter) <= 0x3FFFF or 0xF900 <= ord(letter) <= 0xFAFF
+    return (
+        0x3400 <= ord(letter) <= 0x9FFF
+        or 0x20000 <= ord(letter) <= 0x3FFFF
+        or 0xF900 <= ord(letter) <= 0xFAFF
+    )
 
 
 @lru_cache(maxsize=4096)
 def _joined(letter: str) -> bool:
-    return any(first <= ord(letter) <= last for first, last in _JOINED) and unicodedata.category(letter)[0] in "LM"
+    return (
+        any(first <= ord(letter) <= last for first, last in _JOINED)
+        and unicodedata.category(letter)[0] in "LM"
+    )

@@ -10,7 +10,8 @@ _BEFORE = r"(?:previous|prior|above|earlier|preceding|existing|system|other|all)
 _ORDERS = r"(?:instructions?|prompts?|rules|guidelines|directives|messages?|safety|policies)"
 _NEVER = r"(?:do not|don't|dont|never|must not|should not|without|avoid)"
 _TELL = (
-    r"(?:tell(?:ing)?|mention(?:ing)?|inform(?:ing)?|reveal(?:ing)?|show(?:ing)?|notify(?:ing)?|disclos(?:e|ing)|alert(?:ing)?|asking|ask)"
+    r"(?:tell(?:ing)?|mention(?:ing)?|inform(?:ing)?|reveal(?:ing)?|show(?:ing)?"
+    r"|notify(?:ing)?|disclos(?:e|ing)|alert(?:ing)?|asking|ask)"
 )
 _SECRETS = (
     r"(?:~/\.(?:ssh|aws|gnupg|config/gcloud|kube|docker|netrc|cursor|claude)|\.ssh/|id_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:shadow|passwd|sudoers)"
@@ -162,7 +163,10 @@ SECRETS: tuple[tuple[str, str, str], ...] = (
 )  # fmt: skip
 
 _SPACE = re.compile(r"[^\S\n]+")
-_PHRASES = [(kind, words, re.compile(pattern, re.IGNORECASE | re.MULTILINE)) for kind, words, pattern in PHRASES]
+_PHRASES = [
+    (kind, words, re.compile(pattern, re.IGNORECASE | re.MULTILINE))
+    for kind, words, pattern in PHRASES
+]
 _SECRET = [(kind, words, re.compile(pattern, re.IGNORECASE)) for kind, words, pattern in SECRETS]
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 

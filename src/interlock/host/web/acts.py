@@ -13,7 +13,9 @@ from ..events import Attached
 from ..questions import Answer
 
 
-class Act(Struct, frozen=True, kw_only=True, tag_field="act", rename="camel", forbid_unknown_fields=True):
+class Act(
+    Struct, frozen=True, kw_only=True, tag_field="act", rename="camel", forbid_unknown_fields=True
+):
     """Something that the person wants done."""
 
 

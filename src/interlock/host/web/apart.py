@@ -28,7 +28,12 @@ class Apart:
     def __init__(self, origin: str, page: str) -> None:
         self.origin, self._ancestor = origin, page
         folder = resources.files("interlock.host.web") / "proxy"
-        self._page = (folder / "proxy.html").read_text(encoding="utf-8").replace("@PAGE@", escape(page, quote=True)).encode()
+        self._page = (
+            (folder / "proxy.html")
+            .read_text(encoding="utf-8")
+            .replace("@PAGE@", escape(page, quote=True))
+            .encode()
+        )
         self._script = (folder / "proxy.js").read_bytes()
         self._policies: OrderedDict[str, str] = OrderedDict()
         self._places: dict[str, str] = {}
@@ -57,10 +62,16 @@ class Apart:
             return PlainTextResponse("There is nothing here.", 421)
         if request.method in ("GET", "HEAD"):
             if request.url.path == "/proxy.js":
-                return Response(self._script, media_type="text/javascript", headers=_headers("default-src 'none'"))
+                return Response(
+                    self._script,
+                    media_type="text/javascript",
+                    headers=_headers("default-src 'none'"),
+                )
             found = _PLACE.fullmatch(request.url.path)
             if found is not None and found[1] in self._policies:
-                return Response(self._page, media_type="text/html", headers=_headers(self._policies[found[1]]))
+                return Response(
+                    self._page, media_type="text/html", headers=_headers(self._policies[found[1]])
+                )
         return PlainTextResponse("There is nothing here.", 404)
 
 

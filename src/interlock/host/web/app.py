@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import (
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -50,7 +56,15 @@ class WebFace:
     under which apps of servers are shown. `title` and `demo` are shown at the top.
     """
 
-    def __init__(self, host: Host, *, origin: str, apps_origin: str = "", title: str = "Interlock", demo: str = "") -> None:
+    def __init__(
+        self,
+        host: Host,
+        *,
+        origin: str,
+        apps_origin: str = "",
+        title: str = "Interlock",
+        demo: str = "",
+    ) -> None:
         self.host, self.origin, self.apps_origin = host, origin, apps_origin
         self._title, self._demo = title, demo
         self._person = AtThePage()
@@ -108,15 +122,23 @@ class WebFace:
         """Why a request is not let in: another name for this machine, another site's page, no cookie, no proof that our page sent it."""
         if f"http://{request.headers.get('host', '')}" != self.origin:
             return PlainTextResponse(f"This is {self.origin}, and nothing else.", 421)
-        origin, site, path = request.headers.get("origin"), request.headers.get("sec-fetch-site"), request.scope["path"]
-        if origin not in (None, self.origin) or (site in ("cross-site", "same-site") and path not in ("/", f"{self.place}/")):
+        origin, site, path = (
+            request.headers.get("origin"),
+            request.headers.get("sec-fetch-site"),
+            request.scope["path"],
+        )
+        if origin not in (None, self.origin) or (
+            site in ("cross-site", "same-site") and path not in ("/", f"{self.place}/")
+        ):
             return PlainTextResponse("Other sites may not use this.", 403)
         if path == "/" and request.method == "GET" and "token" in request.query_params:
             return None
         within = path.startswith(f"{self.place}/")
         if not within or not _same(request.cookies.get(self._cookie_name, ""), self._cookie):
             return PlainTextResponse(NOT_LET_IN, 401)
-        if request.method not in ("GET", "HEAD") and not _same(request.headers.get(HEADER, ""), self._csrf):
+        if request.method not in ("GET", "HEAD") and not _same(
+            request.headers.get(HEADER, ""), self._csrf
+        ):
             return PlainTextResponse("The request does not come from our page; reload it.", 403)
         return None
 
@@ -127,7 +149,9 @@ class WebFace:
 
     def _with_headers(self, send: Any) -> Any:
         frames = self.apps_origin or "'none'"
-        lent = f'(self "{self.apps_origin}")' if self.apps_origin else "()"  # to a frame only, and only where the person has said so
+        lent = (
+            f'(self "{self.apps_origin}")' if self.apps_origin else "()"
+        )  # to a frame only, and only where the person has said so
         policy = (
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
             f"connect-src 'self'; font-src 'self'; frame-src {frames}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -148,7 +172,9 @@ class WebFace:
         async def sending(message: Any) -> None:
             if message["type"] == "http.response.start":
                 names = set(more)
-                kept = [pair for pair in message["headers"] if pair[0].decode().lower() not in names]
+                kept = [
+                    pair for pair in message["headers"] if pair[0].decode().lower() not in names
+                ]
                 message = {**message, "headers": [*kept, *extra]}
             await send(message)
 
@@ -163,7 +189,9 @@ class WebFace:
                 return PlainTextResponse(USED, 401)
             self._token = None
             answer: Response = RedirectResponse(f"{self.place}/", 303)
-            answer.set_cookie(self._cookie_name, self._cookie, httponly=True, samesite="strict", path=self.place)
+            answer.set_cookie(
+                self._cookie_name, self._cookie, httponly=True, samesite="strict", path=self.place
+            )
             return answer
         return Response(self._page.replace("@TOKEN@", self._csrf), media_type="text/html")
 
@@ -190,17 +218,27 @@ class WebFace:
         await self.host.log.export(pieces.append, session)
         name = f"interlock-{session or 'log'}.jsonl"
         plain = name.isascii() and name.isprintable() and '"' not in name
-        headers = {"content-disposition": f'attachment; filename="{name}"' if plain else "attachment"}
+        headers = {
+            "content-disposition": f'attachment; filename="{name}"' if plain else "attachment"
+        }
         return StreamingResponse(_each(pieces), media_type="application/jsonl", headers=headers)
 
     async def _events(self, request: Request) -> Response:
         await self.host.log.flush()
         self._past = (await self.host.log.sessions())[:MOST_PAST]
         feed = Feed(self.host, self._state, self._closing)
-        return StreamingResponse(feed.stream(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+        return StreamingResponse(
+            feed.stream(), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
+        )
 
     def _state(self) -> dict[str, Any]:
-        return state(self.host, title=self._title, demo=self._demo, apps_origin=self.apps_origin, past=self._past)
+        return state(
+            self.host,
+            title=self._title,
+            demo=self._demo,
+            apps_origin=self.apps_origin,
+            past=self._past,
+        )
 
 
 def _same(given: str, own: str) -> bool:

@@ -22,7 +22,12 @@ DECLARED: Mapping[str, JSONObject] = {EXTENSION: {"mimeTypes": [MIME_TYPE]}}
 
 MOST_PAGE = 4 * 1024 * 1024  # characters of an app's page
 MOST_DOMAINS = 20  # of one kind
-PERMISSIONS = {"camera": "camera", "microphone": "microphone", "geolocation": "geolocation", "clipboardWrite": "clipboard-write"}
+PERMISSIONS = {
+    "camera": "camera",
+    "microphone": "microphone",
+    "geolocation": "geolocation",
+    "clipboardWrite": "clipboard-write",
+}
 
 # An origin and nothing else: encrypted, named, in the public part of the net. No path, no user, no keyword of a policy, no address of this
 # machine or of the network around it: an app has no business there, and its server can ask for a tool of its own.
@@ -30,7 +35,20 @@ _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _ORIGIN = re.compile(
     rf"(?P<scheme>https|wss)://(?P<any>\*\.)?(?P<host>(?:{_LABEL}\.)+(?P<top>[a-z][a-z0-9-]*[a-z0-9]))(?::(?P<port>[1-9][0-9]{{0,4}}))?"
 )
-_HERE = frozenset({"local", "localhost", "internal", "home", "lan", "intranet", "private", "corp", "localdomain", "arpa"})
+_HERE = frozenset(
+    {
+        "local",
+        "localhost",
+        "internal",
+        "home",
+        "lan",
+        "intranet",
+        "private",
+        "corp",
+        "localdomain",
+        "arpa",
+    }
+)
 _KINDS = ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomains")
 
 
@@ -49,7 +67,16 @@ class Csp(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
     @property
     def domains(self) -> tuple[str, ...]:
         """All of them, each once."""
-        return tuple(dict.fromkeys((*self.connect_domains, *self.resource_domains, *self.frame_domains, *self.base_uri_domains)))
+        return tuple(
+            dict.fromkeys(
+                (
+                    *self.connect_domains,
+                    *self.resource_domains,
+                    *self.frame_domains,
+                    *self.base_uri_domains,
+                )
+            )
+        )
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -73,11 +100,15 @@ def ui_of(tool: Tool) -> str:
 
 def read_page(uri: str, contents: Sequence[ResourceContents]) -> Page:
     """The app that a server's answer to `resources/read` holds. Raises BadApp for what is none (`APP-03`)."""
-    found = next((part for part in contents if part.uri == uri), contents[0] if len(contents) == 1 else None)
+    found = next(
+        (part for part in contents if part.uri == uri), contents[0] if len(contents) == 1 else None
+    )
     if found is None:
         raise BadApp(f"The server gave {len(contents)} contents for {uri}, none of which is it.")
     if _plain_type(found.mime_type) != MIME_TYPE:
-        raise BadApp(f"{uri} is of type {found.mime_type or '(none)'}, which is no app: that would be {MIME_TYPE}.")
+        raise BadApp(
+            f"{uri} is of type {found.mime_type or '(none)'}, which is no app: that would be {MIME_TYPE}."
+        )
     html = _text(found)
     if len(html) > MOST_PAGE:
         raise BadApp(f"The page of {uri} is larger than {MOST_PAGE // 1024 // 1024} MB.")
@@ -85,9 +116,19 @@ def read_page(uri: str, contents: Sequence[ResourceContents]) -> Page:
     ui = ui if isinstance(ui, dict) else {}
     csp, refused = accepted(ui.get("csp"))
     wishes = ui.get("permissions")
-    permissions = tuple(name for name in PERMISSIONS if isinstance(wishes, dict) and wishes.get(name) not in (None, False))
+    permissions = tuple(
+        name
+        for name in PERMISSIONS
+        if isinstance(wishes, dict) and wishes.get(name) not in (None, False)
+    )
     border = ui.get("prefersBorder")
-    return Page(html=html, csp=csp, refused=refused, permissions=permissions, border=border if isinstance(border, bool) else None)
+    return Page(
+        html=html,
+        csp=csp,
+        refused=refused,
+        permissions=permissions,
+        border=border if isinstance(border, bool) else None,
+    )
 
 
 def accepted(declared: Any) -> tuple[Csp, tuple[str, ...]]:
@@ -99,17 +140,31 @@ def accepted(declared: Any) -> tuple[Csp, tuple[str, ...]]:
     for kind in _KINDS:
         listed = declared.get(kind)
         given = listed if isinstance(listed, list) else [] if listed is None else [listed]
-        good = [each for each in given if isinstance(each, str) and is_origin(each, sockets=kind == "connectDomains")]
+        good = [
+            each
+            for each in given
+            if isinstance(each, str) and is_origin(each, sockets=kind == "connectDomains")
+        ]
         taken[kind] = tuple(dict.fromkeys(good))[:MOST_DOMAINS]
         refused += [f"{kind}: {each!r}"[:200] for each in given if each not in taken[kind]]
     connect, resource, frame, base = (taken[kind] for kind in _KINDS)
-    return Csp(connect_domains=connect, resource_domains=resource, frame_domains=frame, base_uri_domains=base), tuple(refused)
+    return Csp(
+        connect_domains=connect,
+        resource_domains=resource,
+        frame_domains=frame,
+        base_uri_domains=base,
+    ), tuple(refused)
 
 
 def is_origin(text: str, *, sockets: bool = False) -> bool:
     """Whether a text is one public origin (`https://host`, `https://*.host`, a port), and nothing that a policy would read as more."""
     found = _ORIGIN.fullmatch(text)
-    if found is None or (found["scheme"] == "wss" and not sockets) or int(found["port"] or 443) > 65535 or len(text) > 260:
+    if (
+        found is None
+        or (found["scheme"] == "wss" and not sockets)
+        or int(found["port"] or 443) > 65535
+        or len(text) > 260
+    ):
         return False
     return found["top"] not in _HERE and not (found["any"] and found["host"].count(".") < 1)
 

@@ -64,7 +64,9 @@ class Doing:
         await self._begin(self._session(act.session).say(act.text, attach=act.attach))
 
     async def _say_prompt(self, act: a.SayPrompt) -> None:
-        turn = self._session(act.session).prompt(act.server, act.name, act.arguments, attach=act.attach)
+        turn = self._session(act.session).prompt(
+            act.server, act.name, act.arguments, attach=act.attach
+        )
         await self._begin(turn)
 
     async def _begin(self, turn: Any) -> None:
@@ -95,7 +97,10 @@ class Doing:
     async def _open(self, act: a.OpenSession) -> Any:
         await self._host.log.flush()
         notes = await self._host.log.read(act.session, after=act.after, limit=MOST_NOTES)
-        return {"notes": [plain(noted) for noted in notes], "live": act.session in self._host.sessions}
+        return {
+            "notes": [plain(noted) for noted in notes],
+            "live": act.session in self._host.sessions,
+        }
 
     async def _resume(self, act: a.Resume) -> Any:
         return {"session": (await self._host.resume(act.session)).id}
@@ -117,12 +122,17 @@ class Doing:
         return {"description": plain(got.description), "messages": plain(got.messages)}
 
     async def _complete(self, act: a.Complete) -> Any:
-        found = await self._host.complete(act.server, act.ref, act.argument, act.value, act.arguments)
+        found = await self._host.complete(
+            act.server, act.ref, act.argument, act.value, act.arguments
+        )
         return {"values": found.values, "total": found.total, "hasMore": bool(found.has_more)}
 
     async def _read(self, act: a.Read) -> Any:
         read = await self._host.read(act.server, act.uri)
-        return {"contents": plain(read.contents), "size": sum(len(part.text or part.blob or "") for part in read.contents)}
+        return {
+            "contents": plain(read.contents),
+            "size": sum(len(part.text or part.blob or "") for part in read.contents),
+        }
 
     async def _expand(self, act: a.Expand) -> Any:
         return {"uri": self._host.expand(act.template, act.values)}
@@ -143,7 +153,11 @@ class Doing:
 
     async def _server(self, act: a.Server) -> None:
         self._host.link(act.server)
-        do = {"start": self._host.hub.start, "stop": self._host.hub.stop, "restart": self._host.hub.restart}[act.what]
+        do = {
+            "start": self._host.hub.start,
+            "stop": self._host.hub.stop,
+            "restart": self._host.hub.restart,
+        }[act.what]
         await do(act.server)
 
     async def _server_log(self, act: a.ServerLog) -> Any:
@@ -157,7 +171,12 @@ class Doing:
     async def _search(self, act: a.SearchLog) -> Any:
         await self._host.log.flush()
         notes = await self._host.log.search(
-            act.words, session=act.session, server=act.server, kinds=act.kinds, before=act.before, limit=min(max(act.limit, 1), 500)
+            act.words,
+            session=act.session,
+            server=act.server,
+            kinds=act.kinds,
+            before=act.before,
+            limit=min(max(act.limit, 1), 500),
         )
         return {"notes": [plain(noted) for noted in notes]}
 
@@ -169,7 +188,9 @@ class Doing:
     async def _call_tool(self, act: a.CallTool) -> Any:
         if act.app:
             return {"call": self._apps.call(act.app, act.server, act.tool, act.arguments)}
-        return {"call": self._apps.call_for_person(act.session, act.server, act.tool, act.arguments)}
+        return {
+            "call": self._apps.call_for_person(act.session, act.server, act.tool, act.arguments)
+        }
 
     async def _app_read(self, act: a.AppRead) -> Any:
         return msgspec.to_builtins(await self._apps.read(act.app, act.uri))

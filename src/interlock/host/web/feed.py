@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..events import FeaturesChanged, Noted, RootsChanged, RuleRemembered, ServerState, SessionBegan, SessionResumed, TurnEnded
+from ..events import (
+    FeaturesChanged,
+    Noted,
+    RootsChanged,
+    RuleRemembered,
+    ServerState,
+    SessionBegan,
+    SessionResumed,
+    TurnEnded,
+)
 from .state import plain
 
 if TYPE_CHECKING:
@@ -19,7 +28,15 @@ MOST_WAITING = 20_000  # events for one page
 QUIET = 15.0  # seconds, after which a comment shows that the stream lives
 SETTLE = 0.1  # seconds in which changes of the state are gathered
 # After these the state is not as it was.
-STATEFUL = (FeaturesChanged, ServerState, RootsChanged, RuleRemembered, SessionBegan, SessionResumed, TurnEnded)
+STATEFUL = (
+    FeaturesChanged,
+    ServerState,
+    RootsChanged,
+    RuleRemembered,
+    SessionBegan,
+    SessionResumed,
+    TurnEnded,
+)
 
 
 class Feed:
@@ -47,7 +64,10 @@ class Feed:
                     yield _event({"kind": "noted", "noted": plain(noted)})
                     if isinstance(noted.event, STATEFUL) and stale is None:
                         stale = loop.time() + SETTLE
-                elif not await self._wait(QUIET if stale is None else stale - loop.time()) and stale is None:
+                elif (
+                    not await self._wait(QUIET if stale is None else stale - loop.time())
+                    and stale is None
+                ):
                     yield b": still here\n\n"
         finally:
             stop()

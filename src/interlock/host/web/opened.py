@@ -15,7 +15,16 @@ from interlock.types import CallToolResult, JSONObject, ReadResourceResult
 
 from .. import suspicions
 from ..calls import Wanted
-from ..events import CallDecided, CallEnded, Event, FeaturesChanged, Noted, Notice, ResourceUpdated, ServerState
+from ..events import (
+    CallDecided,
+    CallEnded,
+    Event,
+    FeaturesChanged,
+    Noted,
+    Notice,
+    ResourceUpdated,
+    ServerState,
+)
 from ..questions import UrlQuestion
 from ..toolbox import Item
 from .apart import Apart
@@ -62,7 +71,11 @@ class OpenApps:
 
     async def open(self, server: str, uri: str, session: str) -> JSONObject:
         """Open an app that one of the server's tools names. Raises Denied, BadApp, McpError, Unreachable (`APP-03`, `APP-04`, `APP-07`)."""
-        linked = [item for item in self._host.toolbox.items if item.server == server and ui_of(item.tool) == uri]
+        linked = [
+            item
+            for item in self._host.toolbox.items
+            if item.server == server and ui_of(item.tool) == uri
+        ]
         if not self._apart.origin:
             raise Denied("Apps cannot be shown here: there is no place for them.")
         if not uri or not linked:
@@ -71,7 +84,9 @@ class OpenApps:
             raise Denied(f"The tool of this app is blocked: {linked[0].blocked}")
         page = self._pages.get((server, uri))
         if page is None:
-            page = read_page(uri, (await self._host.read(server, uri, session=session, by="app")).contents)
+            page = read_page(
+                uri, (await self._host.read(server, uri, session=session, by="app")).contents
+            )
             self._pages[server, uri] = page
             if len(self._pages) > MOST_PAGES:
                 self._pages.popitem(last=False)
@@ -138,7 +153,10 @@ class OpenApps:
             raise Denied("The conversation is over.")
         if len(msgspec.json.encode((content, structured))) > MOST_CONTEXT:
             raise Denied(f"That is more than {MOST_CONTEXT // 1024} KB.")
-        shown = CallToolResult(content=list(content), structured_content=msgspec.UNSET if structured is None else structured)
+        shown = CallToolResult(
+            content=list(content),
+            structured_content=msgspec.UNSET if structured is None else structured,
+        )
         session.beside(opened.server, opened.uri, shown)
 
     def close(self, app: str) -> None:
@@ -164,14 +182,30 @@ class OpenApps:
         return opened
 
     def _item(self, server: str, tool: str) -> Item:
-        found = next((item for item in self._host.toolbox.items if item.server == server and item.tool.name == tool), None)
+        found = next(
+            (
+                item
+                for item in self._host.toolbox.items
+                if item.server == server and item.tool.name == tool
+            ),
+            None,
+        )
         if found is None:
             raise Denied(f"{server} has no tool {tool}.")
         return found
 
-    def _begin(self, item: Item, arguments: JSONObject, session: str, by: Literal["app", "person"], tasks: set[asyncio.Task[Any]]) -> str:
+    def _begin(
+        self,
+        item: Item,
+        arguments: JSONObject,
+        session: str,
+        by: Literal["app", "person"],
+        tasks: set[asyncio.Task[Any]],
+    ) -> str:
         call = f"{session or 'host'}.{by}-{secrets.token_hex(4)}"
-        work: Coroutine[Any, Any, Any] = self._host.calls.call(Wanted(call=call, session=session, item=item, arguments=arguments, by=by))
+        work: Coroutine[Any, Any, Any] = self._host.calls.call(
+            Wanted(call=call, session=session, item=item, arguments=arguments, by=by)
+        )
         task = asyncio.get_running_loop().create_task(work)
         tasks.add(task)
         task.add_done_callback(tasks.discard)
@@ -185,13 +219,20 @@ class OpenApps:
         words = f"The app {uri} may reach {', '.join(page.csp.domains) or 'nothing outside'}."
         if page.refused:
             words += f" It wanted more, which it does not get: {'; '.join(page.refused)}."
-        self._host.tell(Notice(session=session, level="warning", server=server, words=suspicions.visible(words)))
+        self._host.tell(
+            Notice(session=session, level="warning", server=server, words=suspicions.visible(words))
+        )
 
     def _hear(self, noted: Noted) -> None:
         """Forget pages of servers that are not as they were, and remember to whom the person has said no."""
         event: Event = noted.event
-        if isinstance(event, CallDecided | CallEnded) and (opened := self._callers.pop(event.call, None)) is not None:
-            opened.noes += isinstance(event, CallDecided) and not event.allow and event.by == "person"
+        if (
+            isinstance(event, CallDecided | CallEnded)
+            and (opened := self._callers.pop(event.call, None)) is not None
+        ):
+            opened.noes += (
+                isinstance(event, CallDecided) and not event.allow and event.by == "person"
+            )
             return
         if isinstance(event, FeaturesChanged | ServerState):
             gone = [key for key in self._pages if key[0] == event.server]

@@ -16,11 +16,18 @@ if TYPE_CHECKING:
     from ..app import Host
 
 LOOPBACK = "127.0.0.1"
-MISSING = "The web face needs starlette and uvicorn. Install them with: pip install 'interlock[host]'"
+MISSING = (
+    "The web face needs starlette and uvicorn. Install them with: pip install 'interlock[host]'"
+)
 
 
 async def serve(
-    host: Host, *, port: int = 0, title: str = "Interlock", demo: str = "", on_ready: Callable[[WebFace], object] | None = None
+    host: Host,
+    *,
+    port: int = 0,
+    title: str = "Interlock",
+    demo: str = "",
+    on_ready: Callable[[WebFace], object] | None = None,
 ) -> None:
     """Serve a host's web face until the task is cancelled or the process gets SIGINT or SIGTERM; then end the streams and close.
 
@@ -49,7 +56,9 @@ async def serve(
     loop = asyncio.get_running_loop()
     handled = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # another platform, or not the main thread
+        with contextlib.suppress(
+            NotImplementedError, RuntimeError, ValueError
+        ):  # another platform, or not the main thread
             loop.add_signal_handler(number, _end, server)
             handled.append(number)
     try:

@@ -18,13 +18,29 @@ if TYPE_CHECKING:
 
 # Where texts stand that a person reads; names, URIs and values are left as they are, for they are sent back.
 SHOWN = frozenset(
-    {"text", "message", "title", "description", "words", "why", "remark", "instructions", "error", "given", "was", "now", "reason"}
+    {
+        "text",
+        "message",
+        "title",
+        "description",
+        "words",
+        "why",
+        "remark",
+        "instructions",
+        "error",
+        "given",
+        "was",
+        "now",
+        "reason",
+    }
 )
 
 
 MOST_SHOWN = 1_000_000  # characters of all texts of one record: more than that no page can show, nor a person read
 MOST_TITLE = 200  # characters
-MOST_DESCRIPTION = 10_000  # characters of what a server says of itself and its tools; a model gets less
+MOST_DESCRIPTION = (
+    10_000  # characters of what a server says of itself and its tools; a model gets less
+)
 
 
 def plain(value: Any) -> Any:
@@ -41,9 +57,16 @@ class _Showing:
     def shown(self, value: Any, key: str, ours: bool = False) -> Any:
         """A part of it; `ours` where it may be edited and sent back whole."""
         if isinstance(value, str):
-            return value if key not in SHOWN else suspicions.visible(value if ours else self._cut(value))
+            return (
+                value
+                if key not in SHOWN
+                else suspicions.visible(value if ours else self._cut(value))
+            )
         if isinstance(value, dict):
-            return {name: self.shown(inner, name, ours or name == "arguments") for name, inner in value.items()}
+            return {
+                name: self.shown(inner, name, ours or name == "arguments")
+                for name, inner in value.items()
+            }
         if isinstance(value, list | tuple):
             return [self.shown(inner, key, ours) for inner in value]
         if isinstance(value, bytes):
@@ -61,7 +84,9 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]} (… {len(text) - most:,} more characters)"
 
 
-def state(host: Host, *, title: str, demo: str, apps_origin: str, past: Sequence[SessionRow] = ()) -> dict[str, Any]:
+def state(
+    host: Host, *, title: str, demo: str, apps_origin: str, past: Sequence[SessionRow] = ()
+) -> dict[str, Any]:
     """The state of the host, whole; see the page's modules for who reads what. `past` are the conversations of the log."""
     began = {row.id: row.began for row in past}
     by_server: dict[str, list[Item]] = {}
@@ -71,7 +96,10 @@ def state(host: Host, *, title: str, demo: str, apps_origin: str, past: Sequence
         "title": title,
         "demo": demo,
         "appsOrigin": apps_origin,
-        "models": [{"name": m.name, "remark": m.facts.remark, "context": m.facts.context} for m in host.models.values()],
+        "models": [
+            {"name": m.name, "remark": m.facts.remark, "context": m.facts.context}
+            for m in host.models.values()
+        ],
         "sessions": [
             *(
                 {
@@ -86,7 +114,15 @@ def state(host: Host, *, title: str, demo: str, apps_origin: str, past: Sequence
                 for s in host.sessions.values()
             ),
             *(
-                {"id": row.id, "title": row.title, "model": row.model, "remark": "", "running": False, "began": row.began, "past": True}
+                {
+                    "id": row.id,
+                    "title": row.title,
+                    "model": row.model,
+                    "remark": "",
+                    "running": False,
+                    "began": row.began,
+                    "past": True,
+                }
                 for row in past
                 if row.id not in host.sessions
             ),
@@ -101,13 +137,18 @@ def state(host: Host, *, title: str, demo: str, apps_origin: str, past: Sequence
 def _server(host: Host, server: str, items: list[Item]) -> dict[str, Any]:
     link = host.hub.links[server]
     blocked = host.register.blocked.get(server, {})
-    prompts = [{**plain(prompt), "blocked": blocked.get(("prompt", prompt.name), "")} for prompt in link.prompts]
+    prompts = [
+        {**plain(prompt), "blocked": blocked.get(("prompt", prompt.name), "")}
+        for prompt in link.prompts
+    ]
     capabilities = link.capabilities
     return {
         "id": server,
         "state": link.state,
         "words": suspicions.visible(link.words),
-        "title": suspicions.visible(cut((link.info and (link.info.title or link.info.name)) or server, MOST_TITLE)),
+        "title": suspicions.visible(
+            cut((link.info and (link.info.title or link.info.name)) or server, MOST_TITLE)
+        ),
         "revision": link.revision,
         "trusted": link.entry.trusted,
         "command": link.entry.shown,

@@ -15,7 +15,16 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from interlock import AnyResult, Context, Exchange, Handler, Server, ToolAnnotations, ToolError, ToolResult
+from interlock import (
+    AnyResult,
+    Context,
+    Exchange,
+    Handler,
+    Server,
+    ToolAnnotations,
+    ToolError,
+    ToolResult,
+)
 
 from .answers import CalendarEvent, Events, FreeDays, event_of, events_in, free_days, line_of
 from .changes import Changed, add_event, change_event, find_event, remove_event
@@ -23,7 +32,14 @@ from .folder import DEFAULT, Calendars
 from .reading import add_reading, list_years, touched, years_with_events
 
 Title = Annotated[str, Meta(min_length=1, max_length=500)]
-When = Annotated[str, Meta(min_length=8, max_length=40, examples=["2024-06-15", "2024-06-15T10:00", "2024-06-15T10:00:00+02:00"])]
+When = Annotated[
+    str,
+    Meta(
+        min_length=8,
+        max_length=40,
+        examples=["2024-06-15", "2024-06-15T10:00", "2024-06-15T10:00:00+02:00"],
+    ),
+]
 Words = Annotated[str, Meta(max_length=500)]
 Notes = Annotated[str, Meta(max_length=20_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=100, examples=[DEFAULT])]
@@ -34,7 +50,12 @@ _SPAN: dict[str, Any] = {
     "from": {**_DAY, "description": "the first day to look at"},
     "to": {**_DAY, "description": "the last day to look at"},
 }
-_CALENDAR = {"type": "string", "minLength": 1, "maxLength": 100, "description": "which calendar; all of them unless it is named"}
+_CALENDAR = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 100,
+    "description": "which calendar; all of them unless it is named",
+}
 # `from` is no name for a parameter in Python, so that these two have their schemas written by hand.
 _LISTING = {
     "type": "object",
@@ -46,7 +67,12 @@ _FREE = {
     "type": "object",
     "properties": {
         **_SPAN,
-        "length": {"type": "integer", "minimum": 1, "maximum": 366, "description": "how many days in a row have to be free"},
+        "length": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 366,
+            "description": "how many days in a row have to be free",
+        },
         "calendar": _CALENDAR,
     },
     "required": ["from", "to", "length"],
@@ -55,7 +81,9 @@ _FREE = {
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
-def calendar_server(folder: str | os.PathLike[str] | None = None, today: Callable[[], date] = date.today) -> Server:
+def calendar_server(
+    folder: str | os.PathLike[str] | None = None, today: Callable[[], date] = date.today
+) -> Server:
     """A server over the calendars of `folder`; the environment's folder, or one among the user's data, where none is given.
 
     `today` is asked what day it is: this year is always among the resources.
@@ -85,13 +113,21 @@ def calendar_server(folder: str | os.PathLike[str] | None = None, today: Callabl
         middleware=[years_kept],
         page_size=200,
     )
-    adds = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
-    alters = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+    adds = ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
+    )
+    alters = ToolAnnotations(
+        read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+    )
     made.add_tool(create_event, title="Create an event", annotations=adds, timeout=60.0)
     made.add_tool(update_event, title="Change an event", annotations=alters, timeout=60.0)
     made.add_tool(delete_event, title="Delete an event", annotations=alters, timeout=60.0)
-    made.add_tool(list_events, title="List events", annotations=_READS, input_schema=_LISTING, timeout=60.0)
-    made.add_tool(find_free_days, title="Find free days", annotations=_READS, input_schema=_FREE, timeout=60.0)
+    made.add_tool(
+        list_events, title="List events", annotations=_READS, input_schema=_LISTING, timeout=60.0
+    )
+    made.add_tool(
+        find_free_days, title="Find free days", annotations=_READS, input_schema=_FREE, timeout=60.0
+    )
     add_reading(made, calendars)
     return made
 
@@ -118,7 +154,15 @@ async def create_event(
         calendar: the calendar's name.
     """
     changed = await asyncio.to_thread(
-        add_event, ctx.state, calendar, title, start_date, end_date, time_zone=time_zone, location=location, notes=notes
+        add_event,
+        ctx.state,
+        calendar,
+        title,
+        start_date,
+        end_date,
+        time_zone=time_zone,
+        location=location,
+        notes=notes,
     )
     return await _told(ctx, changed, "Created")
 
@@ -148,14 +192,27 @@ async def update_event(
         calendar: the calendar's name, where more than one has an event with this id.
     """
     if all(value is None for value in (title, start_date, end_date, location, notes)):
-        raise ToolError("There is nothing to change. Give a title, start_date, end_date, location or notes.")
+        raise ToolError(
+            "There is nothing to change. Give a title, start_date, end_date, location or notes."
+        )
     changed = await asyncio.to_thread(
-        change_event, ctx.state, event, calendar, title, start_date, end_date, time_zone=time_zone, location=location, notes=notes
+        change_event,
+        ctx.state,
+        event,
+        calendar,
+        title,
+        start_date,
+        end_date,
+        time_zone=time_zone,
+        location=location,
+        notes=notes,
     )
     return await _told(ctx, changed, "Changed")
 
 
-async def delete_event(event: Id, ctx: Context[Calendars], calendar: Name | None = None) -> ToolResult[CalendarEvent]:
+async def delete_event(
+    event: Id, ctx: Context[Calendars], calendar: Name | None = None
+) -> ToolResult[CalendarEvent]:
     """Delete an event, once the person has agreed; of one that repeats all repetitions.
 
     Args:
@@ -165,7 +222,9 @@ async def delete_event(event: Id, ctx: Context[Calendars], calendar: Name | None
     found = await asyncio.to_thread(find_event, ctx.state, event, calendar)
     answer = await asyncio.to_thread(event_of, found[0])
     whole = " and all its repetitions" if answer.repeats else ""
-    if not await ctx.confirm(f"Delete “{answer.headline}” ({answer.when}) from the calendar {answer.calendar}{whole}?"):
+    if not await ctx.confirm(
+        f"Delete “{answer.headline}” ({answer.when}) from the calendar {answer.calendar}{whole}?"
+    ):
         raise ToolError("The person did not agree, and nothing was deleted.")
     changed = await asyncio.to_thread(remove_event, ctx.state, event, found[0].calendar)
     return await _told(ctx, changed, "Deleted")
@@ -179,7 +238,13 @@ def list_events(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolResul
 
 def find_free_days(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolResult[FreeDays]:
     """Where in a time there are enough days in a row on which there is nothing."""
-    found = free_days(ctx.state, arguments["from"], arguments["to"], arguments["length"], arguments.get("calendar"))
+    found = free_days(
+        ctx.state,
+        arguments["from"],
+        arguments["to"],
+        arguments["length"],
+        arguments.get("calendar"),
+    )
     return ToolResult(found, found.words())
 
 

@@ -57,8 +57,20 @@ class Events(Struct, rename={"first": "from", "last": "to"}):
 
     def words(self) -> str:
         """One line for each event."""
-        lines = [line_of(event) for event in self.events] or [f"There is nothing from {self.first} to {self.last}."]
-        return "\n".join([*lines, *self.problems, *([] if self.complete or self.problems else [f"There are more than {MOST_EVENTS}."])])
+        lines = [line_of(event) for event in self.events] or [
+            f"There is nothing from {self.first} to {self.last}."
+        ]
+        return "\n".join(
+            [
+                *lines,
+                *self.problems,
+                *(
+                    []
+                    if self.complete or self.problems
+                    else [f"There are more than {MOST_EVENTS}."]
+                ),
+            ]
+        )
 
 
 class Free(Struct):
@@ -77,13 +89,20 @@ class FreeDays(Struct):
 
     def words(self) -> str:
         """One line for each stretch."""
-        lines = [f"{one.first} to {one.last}: {one.days} days" if one.days > 1 else f"{one.first}: 1 day" for one in self.free]
-        return "\n".join([*(lines or ["There are not that many free days in a row."]), *self.problems])
+        lines = [
+            f"{one.first} to {one.last}: {one.days} days" if one.days > 1 else f"{one.first}: 1 day"
+            for one in self.free
+        ]
+        return "\n".join(
+            [*(lines or ["There are not that many free days in a row."]), *self.problems]
+        )
 
 
 def line_of(event: CalendarEvent) -> str:
     """An event in one line."""
-    where = f", {shorten(event.location, MOST_OF_TITLE, placeholder=' ...')}" if event.location else ""
+    where = (
+        f", {shorten(event.location, MOST_OF_TITLE, placeholder=' ...')}" if event.location else ""
+    )
     marks = [f"repeats: {event.repeats}"] * bool(event.repeats) + ["cancelled"] * event.cancelled
     notes = " - " + shorten(event.notes, MOST_OF_NOTES, placeholder=" ...") if event.notes else ""
     return f"{event.when}: {event.headline}{where} [{'; '.join([event.calendar, f'id {event.id}', *marks])}]{notes}"
@@ -114,7 +133,9 @@ def events_in(calendars: Calendars, first: str, last: str, calendar: str | None 
     return events_between(calendars, begin, end, calendar)
 
 
-def events_between(calendars: Calendars, begin: date, end: date, calendar: str | None = None) -> Events:
+def events_between(
+    calendars: Calendars, begin: date, end: date, calendar: str | None = None
+) -> Events:
     """The same with days. Raises ToolError."""
     pages = calendars.pages(calendar)
     entries = [entry for page in pages.values() for entry in page.entries]
@@ -122,12 +143,22 @@ def events_between(calendars: Calendars, begin: date, end: date, calendar: str |
     problems = _problems(lost)
     for name, page in pages.items():
         if page.unread:
-            problems.append(f"{page.unread} events of the calendar {name} say no time that can be read.")
+            problems.append(
+                f"{page.unread} events of the calendar {name} say no time that can be read."
+            )
     listed = [event_of(one.entry, one) for one in found[:MOST_EVENTS]]
-    return Events(begin.isoformat(), end.isoformat(), listed, len(found) <= MOST_EVENTS and not problems, problems)
+    return Events(
+        begin.isoformat(),
+        end.isoformat(),
+        listed,
+        len(found) <= MOST_EVENTS and not problems,
+        problems,
+    )
 
 
-def free_days(calendars: Calendars, first: str, last: str, length: int, calendar: str | None = None) -> FreeDays:
+def free_days(
+    calendars: Calendars, first: str, last: str, length: int, calendar: str | None = None
+) -> FreeDays:
     """Where there are `length` days in a row without anything that takes one's time. Raises ToolError."""
     begin, end = span_of(first, last)
     entries = [entry for entry in calendars.entries(calendar) if entry.busy and not entry.cancelled]
@@ -135,7 +166,10 @@ def free_days(calendars: Calendars, first: str, last: str, length: int, calendar
     taken = {place for one in found for place in _places(one, begin, end)}
     stretches: list[Free] = []
     start = 0
-    for place in [*sorted(taken), (end - begin).days + 1]:  # the day after the last is taken as it were
+    for place in [
+        *sorted(taken),
+        (end - begin).days + 1,
+    ]:  # the day after the last is taken as it were
         if place - start >= length:
             free = begin + timedelta(start), begin + timedelta(place - 1)
             stretches.append(Free(free[0].isoformat(), free[1].isoformat(), place - start))
@@ -145,11 +179,17 @@ def free_days(calendars: Calendars, first: str, last: str, length: int, calendar
 
 def _places(one: Occurrence, begin: date, end: date) -> range:
     """The days of an occurrence, counted from `begin`, as far as they are looked at."""
-    return range(max((one.first_day - begin).days, 0), min((one.last_day - begin).days, (end - begin).days) + 1)
+    return range(
+        max((one.first_day - begin).days, 0),
+        min((one.last_day - begin).days, (end - begin).days) + 1,
+    )
 
 
 def _problems(lost: list[Entry]) -> list[str]:
-    return [f"“{entry.title}” (id {entry.id}) repeats too often to be followed, and is left out." for entry in lost]
+    return [
+        f"“{entry.title}” (id {entry.id}) repeats too often to be followed, and is left out."
+        for entry in lost
+    ]
 
 
 def span_of(first: str, last: str) -> tuple[date, date]:
@@ -158,7 +198,9 @@ def span_of(first: str, last: str) -> tuple[date, date]:
     if end < begin:
         raise ToolError(f"The time ends ({last}) before it begins ({first}).")
     if (end - begin).days >= MOST_DAYS:
-        raise ToolError(f"More than {MOST_DAYS} days are not looked at together. Ask for a shorter time.")
+        raise ToolError(
+            f"More than {MOST_DAYS} days are not looked at together. Ask for a shorter time."
+        )
     return begin, end
 
 

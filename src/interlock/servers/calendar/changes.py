@@ -36,10 +36,14 @@ def find_event(calendars: Calendars, event: str, calendar: str | None) -> list[E
     found = [entry for entry in calendars.entries(calendar) if entry.id == event]
     if not found:
         place = f" in the calendar {calendar}" if calendar is not None else ""
-        raise ToolError(f"There is no event with the id {event!r}{place}. list_events shows the ids.")
+        raise ToolError(
+            f"There is no event with the id {event!r}{place}. list_events shows the ids."
+        )
     where = list(dict.fromkeys(entry.calendar for entry in found))
     if len(where) > 1:
-        raise ToolError(f"More than one calendar has an event with the id {event!r}: {', '.join(where)}. Name the calendar.")
+        raise ToolError(
+            f"More than one calendar has an event with the id {event!r}: {', '.join(where)}. Name the calendar."
+        )
     return sorted(found, key=lambda entry: entry.instead_of is not None)
 
 
@@ -72,7 +76,9 @@ def add_event(
     )
 
     def work(page: Page) -> bytes:
-        return page.with_changes({}, [*_zone(page, first), with_newline(made.to_ical(sorted=False), page.newline)])
+        return page.with_changes(
+            {}, [*_zone(page, first), with_newline(made.to_ical(sorted=False), page.newline)]
+        )
 
     calendars.change(calendar, work)
     return Changed([], find_event(calendars, id_, calendar))
@@ -92,14 +98,20 @@ def change_event(
 ) -> Changed:
     """Change an event; None leaves a thing as it is. Raises ToolError."""
     before = find_event(calendars, event, calendar)
-    words = {"summary": _plain(title, "title"), "location": _plain(location, "location"), "description": _plain(notes, "notes")}
+    words = {
+        "summary": _plain(title, "title"),
+        "location": _plain(location, "location"),
+        "description": _plain(notes, "notes"),
+    }
 
     def change(page: Page, own: list[Entry]) -> bytes:
         main = own[0]
         moments: dict[str, Moment] = {}
         if start is not None or end is not None:
             if len(own) > 1 or main.repeats is not None or main.instead_of is not None:
-                raise ToolError("The event repeats, and its dates cannot be changed here. Delete it and create it anew.")
+                raise ToolError(
+                    "The event repeats, and its dates cannot be changed here. Delete it and create it anew."
+                )
             zone = time_zone or _zone_of(main.first)
             first = _moment(start, "start_date", zone) if start is not None else main.first
             moments = {"dtstart": first} if start is not None else {}
@@ -107,7 +119,11 @@ def change_event(
         changes: dict[Block, bytes | None] = {}
         for entry in own:
             # A repetition that has words of its own keeps them.
-            new = {name: value for name, value in words.items() if value is not None and _said(entry, name) == _said(main, name)}
+            new = {
+                name: value
+                for name, value in words.items()
+                if value is not None and _said(entry, name) == _said(main, name)
+            }
             changes[entry.block] = _rewritten(entry, {**new, **moments}, page.newline)
         return page.with_changes(changes, _zone(page, *moments.values()))
 
@@ -127,11 +143,16 @@ def remove_event(calendars: Calendars, event: str, calendar: str) -> Changed:
     return Changed(before, [])
 
 
-def _with_event(calendars: Calendars, event: str, calendar: str, work: Callable[[Page, list[Entry]], bytes]) -> None:
+def _with_event(
+    calendars: Calendars, event: str, calendar: str, work: Callable[[Page, list[Entry]], bytes]
+) -> None:
     """Change a calendar by what it holds of an event at that moment, which may be other than before."""
 
     def change(page: Page) -> bytes:
-        own = sorted((entry for entry in page.entries if entry.id == event), key=lambda entry: entry.instead_of is not None)
+        own = sorted(
+            (entry for entry in page.entries if entry.id == event),
+            key=lambda entry: entry.instead_of is not None,
+        )
         if not own:
             raise ToolError(f"The event {event!r} is no longer in the calendar {calendar}.")
         return work(page, own)
@@ -144,7 +165,9 @@ def _rewritten(entry: Entry, new: dict[str, Any], newline: bytes) -> bytes:
     days = load_days()
     now = _now()
     stays = {name: value for name, value in new.items() if value != ""}
-    made = days.properties(**stays, dtstamp=now, last_modified=now, sequence=days.sequence_of(entry.block.raw) + 1)
+    made = days.properties(
+        **stays, dtstamp=now, last_modified=now, sequence=days.sequence_of(entry.block.raw) + 1
+    )
     drop = [name.upper() for name in new if name not in stays]
     if "dtend" in new:
         drop.append("DURATION")
@@ -165,7 +188,9 @@ def _moment(text: str, argument: str, time_zone: str | None) -> Moment:
             return date.fromisoformat(text)
         moment = datetime.fromisoformat(text).replace(microsecond=0)
     except ValueError:
-        raise ToolError(f"{argument}: {text!r} is no date like 2024-06-15 and no time like 2024-06-15T10:00.") from None
+        raise ToolError(
+            f"{argument}: {text!r} is no date like 2024-06-15 and no time like 2024-06-15T10:00."
+        ) from None
     zone = _zone_called(time_zone) if time_zone is not None else None
     try:
         if moment.tzinfo is None:
@@ -189,7 +214,9 @@ def _length(entry: Entry, first: Moment) -> timedelta | None:
     return entry.length if entry.all_day == (not isinstance(first, datetime)) else None
 
 
-def _end(first: Moment, text: str | None, time_zone: str | None, length: timedelta | None = None) -> Moment:
+def _end(
+    first: Moment, text: str | None, time_zone: str | None, length: timedelta | None = None
+) -> Moment:
     """When an event ends, as iCalendar has it: the day after the last one, for an event of whole days. Raises ToolError."""
     timed = isinstance(first, datetime)
     try:
@@ -198,8 +225,14 @@ def _end(first: Moment, text: str | None, time_zone: str | None, length: timedel
         last = _moment(text, "end_date", time_zone)
         if isinstance(last, datetime) != timed:
             raise ToolError("start_date and end_date have to be both days, or both times.")
-        if isinstance(first, datetime) and isinstance(last, datetime) and (last.tzinfo is None) != (first.tzinfo is None):
-            raise ToolError("Of start_date and end_date only one says its time zone. Give both an offset, or name a time_zone.")
+        if (
+            isinstance(first, datetime)
+            and isinstance(last, datetime)
+            and (last.tzinfo is None) != (first.tzinfo is None)
+        ):
+            raise ToolError(
+                "Of start_date and end_date only one says its time zone. Give both an offset, or name a time_zone."
+            )
         wrong, end = last < first, last if timed else last + _ONE_DAY
     except OverflowError:
         raise ToolError(f"The event would end beyond all calendars ({text or first}).") from None

@@ -18,7 +18,15 @@ from .documents import Block, Document, Unreadable
 Moment = date | datetime  # a datetime is a date too: ask `is_day`
 ONE_DAY = timedelta(days=1)
 MOST_STEPS = 50_000  # of one rule, from its beginning to the end of the time that is looked at
-_SECONDS = {"YEARLY": 31_536_000, "MONTHLY": 2_592_000, "WEEKLY": 604_800, "DAILY": 86_400, "HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
+_SECONDS = {
+    "YEARLY": 31_536_000,
+    "MONTHLY": 2_592_000,
+    "WEEKLY": 604_800,
+    "DAILY": 86_400,
+    "HOURLY": 3600,
+    "MINUTELY": 60,
+    "SECONDLY": 1,
+}
 
 
 class TooOften(Exception):
@@ -72,7 +80,9 @@ class Occurrence(Struct, frozen=True):
         if is_day(self.end):
             return max(self.end - ONE_DAY, self.first_day)
         last = day_of(self.end)
-        ends_at_midnight = isinstance(self.end, datetime) and self.end.time() == time() and last > self.first_day
+        ends_at_midnight = (
+            isinstance(self.end, datetime) and self.end.time() == time() and last > self.first_day
+        )
         return last - ONE_DAY if ends_at_midnight else last
 
 
@@ -86,7 +96,9 @@ def day_of(moment: Moment) -> date:
     return moment.date() if isinstance(moment, datetime) else moment
 
 
-def entries_of(document: Document, calendar: str, known: dict[bytes, Entry | None]) -> tuple[list[Entry], int]:
+def entries_of(
+    document: Document, calendar: str, known: dict[bytes, Entry | None]
+) -> tuple[list[Entry], int]:
     """The events of a file, and how many of them say no time that can be read. Raises Unreadable.
 
     `known` holds what was read before, by the bytes of the component, and takes what is read now.
@@ -94,7 +106,9 @@ def entries_of(document: Document, calendar: str, known: dict[bytes, Entry | Non
     zones = document.of_kind("VTIMEZONE")
     if zones:
         try:  # icalendar remembers the zones that files define
-            Calendar.from_ical(b"BEGIN:VCALENDAR\r\n" + b"".join(zone.raw for zone in zones) + b"END:VCALENDAR\r\n")
+            Calendar.from_ical(
+                b"BEGIN:VCALENDAR\r\n" + b"".join(zone.raw for zone in zones) + b"END:VCALENDAR\r\n"
+            )
         except (ValueError, KeyError, IndexError, TypeError) as bad:
             raise Unreadable(f"its time zones make no sense ({bad})") from None
     found: list[Entry] = []
@@ -118,7 +132,12 @@ def _entry(block: Block, calendar: str) -> Entry | None:
         raise Unreadable(f"the event in line {block.line} cannot be read ({_short(bad)})") from None
     try:
         return _read(event, block, calendar)
-    except (ValueError, TypeError, AttributeError, OverflowError):  # as icalendar says that a property makes no sense
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+    ):  # as icalendar says that a property makes no sense
         return None
 
 
@@ -127,7 +146,10 @@ def _read(event: Any, block: Block, calendar: str) -> Entry | None:
     uid = str(event.get("UID", ""))
     if first is None or not uid:
         return None
-    rules, wall = [rule for rule in event.rrules if isinstance(rule, vRecur)], _wall(first)  # one that is none is left out of account
+    rules, wall = (
+        [rule for rule in event.rrules if isinstance(rule, vRecur)],
+        _wall(first),
+    )  # one that is none is left out of account
     instead = event.get("RECURRENCE-ID")
     return Entry(
         calendar=calendar,
@@ -139,7 +161,9 @@ def _read(event: Any, block: Block, calendar: str) -> Entry | None:
         notes=_text(event, "DESCRIPTION"),
         rule=rules[0] if rules else None,
         left_out=frozenset(_wall_like(each, first) for each in event.exdates),
-        besides=tuple(w for w in (_wall_like(start, first) for start, _ in event.rdates) if w != wall),
+        besides=tuple(
+            w for w in (_wall_like(start, first) for start, _ in event.rdates) if w != wall
+        ),
         instead_of=_wall_like(instead.dt, first) if instead is not None else None,
         busy=str(event.get("TRANSP", "")).upper() != "TRANSPARENT",
         cancelled=str(event.get("STATUS", "")).upper() == "CANCELLED",
@@ -171,7 +195,11 @@ def _aware(moment: Moment) -> bool:
 
 def _wall(moment: Moment) -> datetime:
     """What a clock on the wall shows then: repetitions go by it, whatever summer time does."""
-    return moment.replace(tzinfo=None) if isinstance(moment, datetime) else datetime.combine(moment, time())
+    return (
+        moment.replace(tzinfo=None)
+        if isinstance(moment, datetime)
+        else datetime.combine(moment, time())
+    )
 
 
 def _wall_like(moment: Moment, first: Moment) -> datetime:
@@ -181,10 +209,14 @@ def _wall_like(moment: Moment, first: Moment) -> datetime:
             return datetime.combine(moment, first.time())
         if moment.tzinfo is not None and first.tzinfo is not None:
             return moment.astimezone(first.tzinfo).replace(tzinfo=None)
-    return _wall(moment) if isinstance(first, datetime) else datetime.combine(day_of(moment), time())
+    return (
+        _wall(moment) if isinstance(first, datetime) else datetime.combine(day_of(moment), time())
+    )
 
 
-def occurrences(entry: Entry, changed: frozenset[datetime], begin: date, end: date, most: int) -> Iterator[Occurrence]:
+def occurrences(
+    entry: Entry, changed: frozenset[datetime], begin: date, end: date, most: int
+) -> Iterator[Occurrence]:
     """When an event occurs on the days from `begin` to `end`, in order, `most` times at most.
 
     `changed` are the repetitions that other components of the same event stand for. Raises TooOften.
@@ -200,7 +232,9 @@ def only_occurrence(entry: Entry) -> Occurrence:
     return _occurrence(entry, _wall(entry.first)) or Occurrence(entry, entry.first, entry.first)
 
 
-def _starts(entry: Entry, changed: frozenset[datetime], begin: date, end: date) -> Iterator[datetime]:
+def _starts(
+    entry: Entry, changed: frozenset[datetime], begin: date, end: date
+) -> Iterator[datetime]:
     first = _wall(entry.first)
     if entry.repeats is None:
         yield first
@@ -212,7 +246,11 @@ def _starts(entry: Entry, changed: frozenset[datetime], begin: date, end: date) 
         earliest = datetime.min
     starts = {first, *entry.besides}
     starts.update(_repeated(entry, first, last))
-    yield from (start for start in sorted(starts) if earliest <= start <= last and start not in entry.left_out | changed)
+    yield from (
+        start
+        for start in sorted(starts)
+        if earliest <= start <= last and start not in entry.left_out | changed
+    )
 
 
 def _repeated(entry: Entry, first: datetime, last: datetime) -> Iterator[datetime]:
@@ -254,7 +292,9 @@ def _occurrence(entry: Entry, start: datetime) -> Occurrence | None:
     return Occurrence(entry, begins, ends)
 
 
-def between(entries: Iterable[Entry], begin: date, end: date, most: int) -> tuple[list[Occurrence], list[Entry]]:
+def between(
+    entries: Iterable[Entry], begin: date, end: date, most: int
+) -> tuple[list[Occurrence], list[Entry]]:
     """What occurs on the days from `begin` to `end`, in order, and the events that repeat too often to be followed."""
     entries = list(entries)
     changed: dict[tuple[str, str], set[datetime]] = {}
@@ -264,7 +304,11 @@ def between(entries: Iterable[Entry], begin: date, end: date, most: int) -> tupl
     found: list[Occurrence] = []
     lost: list[Entry] = []
     for entry in entries:
-        gone = frozenset(changed.get((entry.calendar, entry.id), ())) if entry.instead_of is None else frozenset()
+        gone = (
+            frozenset(changed.get((entry.calendar, entry.id), ()))
+            if entry.instead_of is None
+            else frozenset()
+        )
         try:
             found += occurrences(entry, gone, begin, end, most)
         except TooOften:
@@ -304,8 +348,16 @@ def years_of(entries: Iterable[Entry], last: int) -> set[int]:
         starts = {own.first_day.year}
         if entry.repeats is not None:
             with suppress(TooOften):
-                starts = {start.year for start in _starts(entry, frozenset(), own.first_day, date(last, 12, 31))} or starts
-        years.update(year + n for year in starts for n in range(spread + 1) if year + n <= last or entry.repeats is None)
+                starts = {
+                    start.year
+                    for start in _starts(entry, frozenset(), own.first_day, date(last, 12, 31))
+                } or starts
+        years.update(
+            year + n
+            for year in starts
+            for n in range(spread + 1)
+            if year + n <= last or entry.repeats is None
+        )
     return years
 
 

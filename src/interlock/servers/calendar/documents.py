@@ -44,7 +44,9 @@ class Document:
         """The components of a kind, in the order of the file."""
         return [block for block in self.blocks if block.kind == kind]
 
-    def with_changes(self, changes: Mapping[Block, bytes | None], added: Iterable[bytes] = ()) -> bytes:
+    def with_changes(
+        self, changes: Mapping[Block, bytes | None], added: Iterable[bytes] = ()
+    ) -> bytes:
         """The file with other bytes in the place of some components, None for none at all, and with more at its end."""
         pieces, at = [], 0
         for block in self.blocks:
@@ -76,7 +78,9 @@ class Document:
             if not open_kinds or open_kinds.pop() != kind:
                 raise Unreadable(f"line {number} ends a {kind} that has not begun")
             if len(open_kinds) == 1:
-                self.blocks.append(Block(kind, self.data[start : at + len(line)], start, line_of_start))
+                self.blocks.append(
+                    Block(kind, self.data[start : at + len(line)], start, line_of_start)
+                )
             elif not open_kinds:
                 self._end = at
         if open_kinds:
@@ -87,7 +91,15 @@ class Document:
 
 def empty(newline: bytes = b"\r\n") -> bytes:
     """A file with a calendar in which there is nothing yet."""
-    return newline.join([b"BEGIN:VCALENDAR", b"VERSION:2.0", b"PRODID:-//Interlock//Calendar//EN", b"END:VCALENDAR", b""])
+    return newline.join(
+        [
+            b"BEGIN:VCALENDAR",
+            b"VERSION:2.0",
+            b"PRODID:-//Interlock//Calendar//EN",
+            b"END:VCALENDAR",
+            b"",
+        ]
+    )
 
 
 def edited(raw: bytes, properties: Component, newline: bytes, drop: Iterable[str] = ()) -> bytes:

@@ -37,7 +37,9 @@ class Page(Document):
         self.signature = signature
         self.entries: list[Entry] = []
         self.unread = 0
-        self.years: tuple[int, set[int]] | None = None  # those up to a year in which anything occurs, once somebody has asked
+        self.years: tuple[int, set[int]] | None = (
+            None  # those up to a year in which anything occurs, once somebody has asked
+        )
 
 
 class Calendars:
@@ -46,7 +48,9 @@ class Calendars:
     Every method may be called from any thread, and raises ToolError in words for the model.
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None, today: Callable[[], date] = date.today) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str] | None = None, today: Callable[[], date] = date.today
+    ) -> None:
         self._folder = Path(folder) if folder is not None else None
         self.today = today
         self._pages: dict[str, Page] = {}
@@ -65,13 +69,21 @@ class Calendars:
     def names(self) -> list[str]:
         """The calendars there are: the names of the files without `.ics`."""
         try:
-            found = sorted(path.stem for path in self.folder.iterdir() if path.suffix == ".ics" and _PLAIN.fullmatch(path.stem))
+            found = sorted(
+                path.stem
+                for path in self.folder.iterdir()
+                if path.suffix == ".ics" and _PLAIN.fullmatch(path.stem)
+            )
         except FileNotFoundError:
             return []
         except OSError as bad:
-            raise ToolError(f"The folder of the calendars cannot be read: {bad.strerror}.") from None
+            raise ToolError(
+                f"The folder of the calendars cannot be read: {bad.strerror}."
+            ) from None
         if len(found) > MOST_CALENDARS:
-            raise ToolError(f"There are more than {MOST_CALENDARS} calendars in the folder, and that many are not read.")
+            raise ToolError(
+                f"There are more than {MOST_CALENDARS} calendars in the folder, and that many are not read."
+            )
         return found
 
     def entries(self, calendar: str | None = None) -> list[Entry]:
@@ -113,22 +125,34 @@ class Calendars:
                     page = self._load(calendar) or Page(empty(), None)
                     new = work(page)
                     if len(new) > MOST_BYTES:
-                        raise ToolError(f"The calendar {calendar} would have more than {MOST_BYTES} bytes, and is left as it is.")
+                        raise ToolError(
+                            f"The calendar {calendar} would have more than {MOST_BYTES} bytes, and is left as it is."
+                        )
                     Document(new)  # never in the place of a good file what we could not read again
                     if self._written(calendar, page, new):
                         return
         except Unreadable as bad:
-            raise ToolError(f"The calendar {calendar} is left as it is: the change would break it ({bad}).") from None
+            raise ToolError(
+                f"The calendar {calendar} is left as it is: the change would break it ({bad})."
+            ) from None
         except TimeoutError:
-            raise ToolError(f"Another program does not let go of the calendar {calendar}. Try again later.") from None
+            raise ToolError(
+                f"Another program does not let go of the calendar {calendar}. Try again later."
+            ) from None
         except OSError as bad:
-            raise ToolError(f"The calendar {calendar} cannot be written, and is as it was: {bad.strerror}.") from None
-        raise ToolError(f"Another program keeps changing the calendar {calendar}; it is left to it. Try again.")
+            raise ToolError(
+                f"The calendar {calendar} cannot be written, and is as it was: {bad.strerror}."
+            ) from None
+        raise ToolError(
+            f"Another program keeps changing the calendar {calendar}; it is left to it. Try again."
+        )
 
     # -- one file -------------------------------------------------------------------------------------------------------
 
     def _path(self, calendar: str) -> Path:
-        return Path(os.path.realpath(self.folder / f"{calendar}.ics"))  # a link stays one when what it leads to is replaced
+        return Path(
+            os.path.realpath(self.folder / f"{calendar}.ics")
+        )  # a link stays one when what it leads to is replaced
 
     def _load(self, calendar: str) -> Page | None:
         """The file and its events; None where there is no such file."""
@@ -146,13 +170,19 @@ class Calendars:
         except OSError as bad:
             raise ToolError(f"The calendar {calendar} cannot be read: {bad.strerror}.") from None
         if len(data) > MOST_BYTES:
-            raise ToolError(f"The calendar {calendar} has more than {MOST_BYTES} bytes, and that much is not read.")
+            raise ToolError(
+                f"The calendar {calendar} has more than {MOST_BYTES} bytes, and that much is not read."
+            )
         try:
             page = Page(data, signature)
-            before: dict[bytes, Entry | None] = {entry.block.raw: entry for entry in known.entries} if known is not None else {}
+            before: dict[bytes, Entry | None] = (
+                {entry.block.raw: entry for entry in known.entries} if known is not None else {}
+            )
             page.entries, page.unread = days.entries_of(page, calendar, before)
         except Unreadable as bad:
-            raise ToolError(f"The file of the calendar {calendar} is broken, and nothing of it is used or overwritten: {bad}.") from None
+            raise ToolError(
+                f"The file of the calendar {calendar} is broken, and nothing of it is used or overwritten: {bad}."
+            ) from None
         self._pages[calendar] = page
         return page
 
@@ -187,7 +217,11 @@ def _unknown(calendar: str, there: list[str]) -> str:
 def load_days() -> ModuleType:
     """The module that knows of days and repetitions. Raises ToolError where icalendar is not installed."""
     try:
-        from . import days  # optional extra `servers`; late, for it takes longer to load than all the rest
+        from . import (
+            days,
+        )  # optional extra `servers`; late, for it takes longer to load than all the rest
     except ImportError:
-        raise ToolError("The calendar server needs icalendar. Install it with: pip install 'interlock[servers]'") from None
+        raise ToolError(
+            "The calendar server needs icalendar. Install it with: pip install 'interlock[servers]'"
+        ) from None
     return days

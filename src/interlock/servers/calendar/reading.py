@@ -33,14 +33,18 @@ def add_reading(made: Server, calendars: Calendars) -> None:
     @made.resource(YEAR, name="year", title="Events of a year", mime_type=_JSON)
     def year(year: str) -> Events | None:
         """What is in all calendars in a year, such as 2024."""
-        return _of_year(calendars, year) or calendar_month("events", year)  # a calendar may be called so
+        return _of_year(calendars, year) or calendar_month(
+            "events", year
+        )  # a calendar may be called so
 
     @made.resource(MONTH, name="month", title="Events of a month", mime_type=_JSON)
     def month(year: str, month: str) -> Events | None:
         """What is in all calendars in a month: 06, 6 or June."""
         return _of_month(calendars, year, month)
 
-    @made.resource(OF_CALENDAR, name="calendar-month", title="A month of one calendar", mime_type=_JSON)
+    @made.resource(
+        OF_CALENDAR, name="calendar-month", title="A month of one calendar", mime_type=_JSON
+    )
     def calendar_month(calendar: str, month: str) -> Events | None:
         """What is in one calendar in a month, such as June-2024."""
         name, _, year = month.partition("-")
@@ -92,7 +96,13 @@ def list_years(made: Server, calendars: Calendars, years: set[int]) -> None:
     for year in sorted(calendars.listed - wanted):
         made.remove_resource(f"{EVENTS}/{year}")
     for year in sorted(wanted - calendars.listed):
-        made.add_resource(f"{EVENTS}/{year}", _reader(calendars, year), name=f"events-{year}", title=f"Events of {year}", mime_type=_JSON)
+        made.add_resource(
+            f"{EVENTS}/{year}",
+            _reader(calendars, year),
+            name=f"events-{year}",
+            title=f"Events of {year}",
+            mime_type=_JSON,
+        )
     calendars.listed = wanted
 
 
@@ -117,14 +127,19 @@ def touched(calendars: Calendars, changed: Changed) -> list[str]:
     """The URIs of all that shows an event which was changed."""
     entries = [*changed.before, *changed.after]
     now = calendars.today().year
-    found: dict[str, None] = {f"calendar://event/{quote(entry.id, safe='')}": None for entry in entries}
+    found: dict[str, None] = {
+        f"calendar://event/{quote(entry.id, safe='')}": None for entry in entries
+    }
     for entry in entries:
         name = quote(entry.calendar, safe="")
         for year, month in _months_of(entry, now + 1):
             found |= dict.fromkeys(
                 [
                     f"{EVENTS}/{year}",
-                    *(f"{EVENTS}/{year}/{written}" for written in (f"{month:02}", str(month), _MONTHS[month])),
+                    *(
+                        f"{EVENTS}/{year}/{written}"
+                        for written in (f"{month:02}", str(month), _MONTHS[month])
+                    ),
                     f"calendar://{name}/{_MONTHS[month]}-{year}",
                 ]
             )
@@ -161,14 +176,24 @@ def _of_year(calendars: Calendars, year: str) -> Events | None:
     return events_between(calendars, date(int(year), 1, 1), date(int(year), 12, 31))
 
 
-def _of_month(calendars: Calendars, year: str, month: str, calendar: str | None = None) -> Events | None:
-    number = _MONTHS.index(month) if month in _MONTHS[1:] else int(month) if len(month) <= 2 and _is_number(month) else 0
+def _of_month(
+    calendars: Calendars, year: str, month: str, calendar: str | None = None
+) -> Events | None:
+    number = (
+        _MONTHS.index(month)
+        if month in _MONTHS[1:]
+        else int(month)
+        if len(month) <= 2 and _is_number(month)
+        else 0
+    )
     if len(year) != 4 or not _is_number(year) or year == "0000" or not 1 <= number <= 12:
         return None
     if calendar is not None and calendar not in (*calendars.names(), DEFAULT):
         return None
     last = almanac.monthrange(int(year), number)[1]
-    return events_between(calendars, date(int(year), number, 1), date(int(year), number, last), calendar)
+    return events_between(
+        calendars, date(int(year), number, 1), date(int(year), number, last), calendar
+    )
 
 
 def _is_number(text: str) -> bool:
@@ -181,13 +206,21 @@ def _one(calendars: Calendars, id_: str) -> File | None:
         return None
     own = find_event(calendars, id_, None)
     page = calendars.pages(own[0].calendar)[own[0].calendar]
-    zones = [block.raw for block in page.of_kind("VTIMEZONE") if any(zone in entry.block.raw for entry in own for zone in _names(block))]
+    zones = [
+        block.raw
+        for block in page.of_kind("VTIMEZONE")
+        if any(zone in entry.block.raw for entry in own for zone in _names(block))
+    ]
     whole = Document(empty()).with_changes({}, [*zones, *(entry.block.raw for entry in own)])
     return File(data=whole, name="event.ics", mime_type="text/calendar")
 
 
 def _names(zone: Block) -> list[bytes]:
-    return [line.partition(b":")[2].strip() for line in zone.raw.splitlines() if line.upper().startswith(b"TZID:")]
+    return [
+        line.partition(b":")[2].strip()
+        for line in zone.raw.splitlines()
+        if line.upper().startswith(b"TZID:")
+    ]
 
 
 def _beginning(value: str, candidates: Iterable[str]) -> list[str]:

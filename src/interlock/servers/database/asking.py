@@ -16,15 +16,23 @@ from .telling import name_in_words, plan_in_words, rows_in_words, tables_in_word
 from .words import Place, cursor_of, digest, line, place_of
 
 Sql = Annotated[str, Meta(min_length=1, examples=["SELECT name FROM customers WHERE city = ?"])]
-Given = Annotated[list[Any] | dict[str, Any] | None, Meta(description="values for the parameters of the SQL, in their order or by name")]
+Given = Annotated[
+    list[Any] | dict[str, Any] | None,
+    Meta(description="values for the parameters of the SQL, in their order or by name"),
+]
 Cursor = Annotated[str, Meta(min_length=1, max_length=2_000)]
-Names = Annotated[list[Annotated[str, Meta(min_length=1, max_length=500)]], Meta(min_length=1, max_length=50)]
+Names = Annotated[
+    list[Annotated[str, Meta(min_length=1, max_length=500)]], Meta(min_length=1, max_length=50)
+]
 _MOST_NAMES = 500  # tables on a page
 
 
 async def list_databases(ctx: Context[Databases]) -> ToolResult[DatabaseList]:
     """The databases that there are, which of them may be changed, and how much a call may ask for."""
-    found = DatabaseList([await _about(engine) for engine in ctx.state.engines.values()], msgspec.to_builtins(ctx.state.limits))
+    found = DatabaseList(
+        [await _about(engine) for engine in ctx.state.engines.values()],
+        msgspec.to_builtins(ctx.state.limits),
+    )
     lines = [
         f"{one.name}: {one.version or one.kind}{f', {one.size:,} bytes' if one.size is not None else ''}, "
         f"{'may be changed' if one.writable else 'read only'}, {one.place}{one.problem}"
@@ -38,11 +46,22 @@ async def _about(engine: Engine) -> Database:
         about = await engine.about()
     except ToolError as bad:
         return Database(engine.name, engine.kind, engine.writable, problem=str(bad))
-    return Database(engine.name, engine.kind, engine.writable, about.version, about.place, about.schema, about.size)
+    return Database(
+        engine.name,
+        engine.kind,
+        engine.writable,
+        about.version,
+        about.place,
+        about.schema,
+        about.size,
+    )
 
 
 async def list_tables(
-    ctx: Context[Databases], database: str | None = None, like: str = "", cursor: Cursor | None = None
+    ctx: Context[Databases],
+    database: str | None = None,
+    like: str = "",
+    cursor: Cursor | None = None,
 ) -> ToolResult[Tables]:
     """The tables and views of a database, by name.
 
@@ -54,15 +73,27 @@ async def list_tables(
     engine = ctx.state.find(database)
     call = digest(engine.name, like)
     start = place_of(cursor, call).skip if cursor else 0
-    known = {name: table for name, table in (await ctx.state.labels(engine)).items() if like.lower() in name.lower()}
+    known = {
+        name: table
+        for name, table in (await ctx.state.labels(engine)).items()
+        if like.lower() in name.lower()
+    }
     page = list(known)[start : start + _MOST_NAMES]
     end = start + len(page)
-    found = Tables(engine.name, [known[name] for name in page], cursor_of(Place(call, end, "")) if end < len(known) else None)
-    lines = [name_in_words(name, known[name]) for name in page] or ["There is no such table." if like else "There is no table."]
+    found = Tables(
+        engine.name,
+        [known[name] for name in page],
+        cursor_of(Place(call, end, "")) if end < len(known) else None,
+    )
+    lines = [name_in_words(name, known[name]) for name in page] or [
+        "There is no such table." if like else "There is no table."
+    ]
     return ToolResult(found, "\n".join([*lines, *_more(found.next)]))
 
 
-async def describe_tables(tables: Names, ctx: Context[Databases], database: str | None = None) -> ToolResult[Described]:
+async def describe_tables(
+    tables: Names, ctx: Context[Databases], database: str | None = None
+) -> ToolResult[Described]:
     """Tables and views in full: columns with their types, keys, foreign keys, indexes.
 
     Args:
@@ -71,7 +102,9 @@ async def describe_tables(tables: Names, ctx: Context[Databases], database: str 
     """
     engine = ctx.state.find(database)
     found = Described(engine.name, await ctx.state.described(engine, tables))
-    return ToolResult(found, tables_in_words(found.tables, ctx.state.names(engine), ctx.state.limits.bytes))
+    return ToolResult(
+        found, tables_in_words(found.tables, ctx.state.names(engine), ctx.state.limits.bytes)
+    )
 
 
 async def query(
@@ -94,14 +127,20 @@ async def query(
     call = digest(engine.name, sql, parameters)
     place = place_of(cursor, call) if cursor else None
     before = place.skip if place else 0
-    seen = 1 if place else 0  # the last row of the page before comes again, to see whether it still is the one at that place
+    seen = (
+        1 if place else 0
+    )  # the last row of the page before comes again, to see whether it still is the one at that place
     most = min(limit or limits.page, limits.rows)
     page = Page(before - seen, most + seen, limits.bytes, limits.cell, free=1 + seen)
     async with told(ctx, limits.seconds, limits.telling):
         found = await engine.rows(statement, page)
     if place and digest(*found.rows[:1]) != place.last:
-        raise ToolError("The rows before this page are not what they were: the data has changed, or the order is not the same. Begin anew.")
-    result = Result(engine.name, found.columns, found.rows[seen:], before, found.ended, found.seconds)
+        raise ToolError(
+            "The rows before this page are not what they were: the data has changed, or the order is not the same. Begin anew."
+        )
+    result = Result(
+        engine.name, found.columns, found.rows[seen:], before, found.ended, found.seconds
+    )
     if found.ended != "all":
         result.next = cursor_of(Place(call, before + len(result.rows), digest(found.rows[-1])))
     return ToolResult(result, _in_words(result))
@@ -126,7 +165,11 @@ def _more(cursor: str | None) -> list[str]:
 
 
 async def explain(
-    sql: Sql, ctx: Context[Databases], parameters: Given = None, database: str | None = None, analyze: bool = False
+    sql: Sql,
+    ctx: Context[Databases],
+    parameters: Given = None,
+    database: str | None = None,
+    analyze: bool = False,
 ) -> ToolResult[Explained]:
     """How the database would carry a statement out: which indexes it uses, and what it reads as a whole.
 

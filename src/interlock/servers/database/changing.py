@@ -25,7 +25,9 @@ class Change(Struct):
 Changes = Annotated[list[Change], Meta(min_length=1)]
 
 
-async def execute(statements: Changes, ctx: Context[Databases], database: str | None = None, dry_run: bool = False) -> ToolResult[Done]:
+async def execute(
+    statements: Changes, ctx: Context[Databases], database: str | None = None, dry_run: bool = False
+) -> ToolResult[Done]:
     """Run statements of SQL that may change data or tables, in one transaction: all of them happen, or none.
 
     Args:
@@ -35,12 +37,18 @@ async def execute(statements: Changes, ctx: Context[Databases], database: str | 
     """
     engine, limits = ctx.state.find(database), ctx.state.limits
     if len(statements) > limits.statements:
-        raise ToolError(f"There are more than {limits.statements} statements. Send them in several calls.")
+        raise ToolError(
+            f"There are more than {limits.statements} statements. Send them in several calls."
+        )
     given = [statement_of(one.sql, one.parameters, limits.statement) for one in statements]
     page = Page(0, limits.rows, max(1, limits.bytes // len(given)), limits.cell)
     async with told(ctx, limits.seconds, limits.telling):
         results = await engine.execute(given, page, keep=not dry_run)
-    done = Done(engine.name, not dry_run, [Outcome(one.changed, one.columns, one.rows, one.ended == "all") for one in results])
+    done = Done(
+        engine.name,
+        not dry_run,
+        [Outcome(one.changed, one.columns, one.rows, one.ended == "all") for one in results],
+    )
     if not dry_run:
         await ctx.state.look()
     words = "Done." if done.kept else "Tried, and nothing of it was kept."
@@ -48,5 +56,9 @@ async def execute(statements: Changes, ctx: Context[Databases], database: str | 
 
 
 def _in_words(rows: Rows) -> str:
-    changed = "" if rows.changed is None else f"{rows.changed} row{'s' * (rows.changed != 1)} changed."
-    return "\n".join(filter(None, [changed, rows_in_words(rows.columns, rows.rows) if rows.columns else ""]))
+    changed = (
+        "" if rows.changed is None else f"{rows.changed} row{'s' * (rows.changed != 1)} changed."
+    )
+    return "\n".join(
+        filter(None, [changed, rows_in_words(rows.columns, rows.rows) if rows.columns else ""])
+    )

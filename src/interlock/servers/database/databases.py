@@ -25,7 +25,10 @@ class Databases:
     """The databases of a server; none is connected to before `open`."""
 
     def __init__(
-        self, targets: Sequence[str | os.PathLike[str]], write: bool | Collection[str] = False, limits: Limits | None = None
+        self,
+        targets: Sequence[str | os.PathLike[str]],
+        write: bool | Collection[str] = False,
+        limits: Limits | None = None,
     ) -> None:
         """Each target is a file or a URL, or a name, `=` and one of these; `write` says which names may be changed, or that all may.
 
@@ -33,17 +36,25 @@ class Databases:
         """
         self.limits = limits or settings_of(Limits, PREFIX)
         self.engines: dict[str, Engine] = {}
-        self.look: Callable[[], Awaitable[None]] = _nothing  # tells at once whoever watches a schema that has changed
+        self.look: Callable[[], Awaitable[None]] = (
+            _nothing  # tells at once whoever watches a schema that has changed
+        )
         self._schemas: dict[str, str] = {}
         named = [_named(os.fspath(target)) for target in targets]
         for name, target in named:
             if name in self.engines:
-                raise ValueError(f"Two databases are called {name}. Give them names: one={line(_place(target))} other=...")
+                raise ValueError(
+                    f"Two databases are called {name}. Give them names: one={line(_place(target))} other=..."
+                )
             allowed = write if isinstance(write, bool) else name in write
             self.engines[name] = _engine(target, name, self.limits, write=allowed)
-        unknown = [] if isinstance(write, bool) else [name for name in write if name not in self.engines]
+        unknown = (
+            [] if isinstance(write, bool) else [name for name in write if name not in self.engines]
+        )
         if unknown:
-            raise ValueError(f"There is no database {', '.join(map(line, unknown))} to be written to; there is {self._listed()}.")
+            raise ValueError(
+                f"There is no database {', '.join(map(line, unknown))} to be written to; there is {self._listed()}."
+            )
 
     def _listed(self) -> str:
         return ", ".join(self.engines) or "none"
@@ -65,7 +76,9 @@ class Databases:
     def find(self, name: str | None) -> Engine:
         """The database that a caller means; the only one where there is no name. Raises ToolError."""
         if not self.engines:
-            raise ToolError(f"No database was given. Run `interlock serve database FILE_OR_URL`, or set {URLS}.")
+            raise ToolError(
+                f"No database was given. Run `interlock serve database FILE_OR_URL`, or set {URLS}."
+            )
         if name is None and len(self.engines) == 1:
             return next(iter(self.engines.values()))
         if name is None:
@@ -95,7 +108,11 @@ class Databases:
             table = known.get(name) or whole.get(name)
             if table is None:
                 near = difflib.get_close_matches(name, known, n=3)
-                hint = f"Did you mean {' or '.join(map(line, near))}?" if near else "list_tables says which there are."
+                hint = (
+                    f"Did you mean {' or '.join(map(line, near))}?"
+                    if near
+                    else "list_tables says which there are."
+                )
                 raise ToolError(f"There is no table {line(name)} in {engine.name}. {hint}")
             found.append(table)
         return await engine.describe(found)
@@ -115,7 +132,9 @@ def table_uri(database: str, table: str) -> str:
     return f"database://{quote(database, safe='')}/tables/{quote(table, safe='')}"
 
 
-def given_of(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> tuple[list[str], list[str]]:
+def given_of(
+    words: Sequence[str], environment: Mapping[str, str] = os.environ
+) -> tuple[list[str], list[str]]:
     """The targets, and the names of those that may be written to, of the command line, else of the environment. Raises ValueError."""
     write = [name for name in re.split(r"[\s,]+", environment.get(WRITE, "")) if name]
     targets = []
@@ -157,5 +176,7 @@ def _engine(target: str, name: str, limits: Limits, *, write: bool) -> Engine:
         return engine_of(target, name, limits, write=write)
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", target)
     if scheme and scheme[1] != "sqlite":
-        raise ValueError(f"{scheme[1]}:// is none of the databases that there are: a file of SQLite, sqlite:/// or postgresql://.")
+        raise ValueError(
+            f"{scheme[1]}:// is none of the databases that there are: a file of SQLite, sqlite:/// or postgresql://."
+        )
     return sqlite.engine_of(target, name, limits, write=write)

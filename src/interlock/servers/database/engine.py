@@ -9,7 +9,9 @@ from msgspec import Struct, field
 
 Json: TypeAlias = Any  # null, a boolean, a number, a text, a list or an object of these
 Parameters: TypeAlias = Sequence[Json] | Mapping[str, Json]
-TableKind = Literal["table", "view", "virtual table", "materialized view", "foreign table", "partitioned table"]
+TableKind = Literal[
+    "table", "view", "virtual table", "materialized view", "foreign table", "partitioned table"
+]
 Ended = Literal["all", "rows", "bytes"]
 
 
@@ -163,7 +165,9 @@ class Engine(Protocol):
     name: str  # by which callers know the database
     kind: str  # the product, as people write it: "SQLite", "PostgreSQL"
     writable: bool  # whether the person who started the server lets callers change it
-    dialect: Sequence[str]  # sentences about its SQL, for a model that writes some: how parameters are written, what to mind
+    dialect: Sequence[
+        str
+    ]  # sentences about its SQL, for a model that writes some: how parameters are written, what to mind
 
     async def open(self) -> None:
         """Get ready. A database that cannot be reached is no reason to raise: calls say so, and it may be there later."""
@@ -204,7 +208,9 @@ class Engine(Protocol):
         """
         ...
 
-    async def execute(self, statements: Sequence[Statement], page: Page, *, keep: bool = True) -> list[Rows]:
+    async def execute(
+        self, statements: Sequence[Statement], page: Page, *, keep: bool = True
+    ) -> list[Rows]:
         """Run statements in one transaction: all of them happen or none; with `keep` false none in any case, as a trial.
 
         Each gives its rows, as far as `page` has room (a statement without rows has no columns), and how many it changed. Raises

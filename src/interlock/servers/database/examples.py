@@ -28,7 +28,10 @@ class Example(NamedTuple):
 
 def examples_of(tables: Sequence[Table], names: Names) -> Iterator[Example]:
     """Examples of several kinds, from the tables that most others point to or that point to others."""
-    ranked = sorted((table for table in tables if table.columns and _can_be_shown(table)), key=lambda table: -_weight(table, tables))
+    ranked = sorted(
+        (table for table in tables if table.columns and _can_be_shown(table)),
+        key=lambda table: -_weight(table, tables),
+    )
     for make in (_count, _join, _group, _range):
         for table in ranked:
             made = make(table, tables, names)
@@ -44,12 +47,19 @@ def _can_be_shown(table: Table) -> bool:
 
 
 def _weight(table: Table, tables: Sequence[Table]) -> int:
-    pointed = sum(key.table == table.name and key.schema == table.schema for other in tables for key in other.foreign_keys)
+    pointed = sum(
+        key.table == table.name and key.schema == table.schema
+        for other in tables
+        for key in other.foreign_keys
+    )
     return pointed + 2 * len(table.foreign_keys) + (table.kind == "table")
 
 
 def _count(table: Table, tables: Sequence[Table], names: Names) -> Example | None:
-    return Example(f"How many rows does {names(table.schema, table.name)} have?", f"SELECT count(*) FROM {_from(table, names)}")
+    return Example(
+        f"How many rows does {names(table.schema, table.name)} have?",
+        f"SELECT count(*) FROM {_from(table, names)}",
+    )
 
 
 def _join(table: Table, tables: Sequence[Table], names: Names) -> Example | None:
@@ -58,8 +68,13 @@ def _join(table: Table, tables: Sequence[Table], names: Names) -> Example | None
         other = _target(key, tables)
         if other is None or not key.to or len(key.to) != len(key.columns):
             continue
-        shown = [f"a.{quoted(_telling(table).name)} AS first", f"b.{quoted(_telling(other).name)} AS second"]
-        on = " AND ".join(f"a.{quoted(one)} = b.{quoted(to)}" for one, to in zip(key.columns, key.to, strict=True))
+        shown = [
+            f"a.{quoted(_telling(table).name)} AS first",
+            f"b.{quoted(_telling(other).name)} AS second",
+        ]
+        on = " AND ".join(
+            f"a.{quoted(one)} = b.{quoted(to)}" for one, to in zip(key.columns, key.to, strict=True)
+        )
         return Example(
             f"Which row of {names(other.schema, other.name)} does each row of {names(table.schema, table.name)} belong to?",
             f"SELECT {', '.join(shown)} FROM {_from(table, names)} AS a JOIN {_from(other, names)} AS b ON {on} LIMIT {_FEW}",
@@ -70,7 +85,11 @@ def _join(table: Table, tables: Sequence[Table], names: Names) -> Example | None
 def _group(table: Table, tables: Sequence[Table], names: Names) -> Example | None:
     """By a column that is likely to have few values, or by a foreign key."""
     keys = {key.columns[0] for key in table.foreign_keys if len(key.columns) == 1}
-    likely = [one for one in table.columns if one.values or one.type.lower() in ("boolean", "bool") or one.name.lower() in _GROUPS]
+    likely = [
+        one
+        for one in table.columns
+        if one.values or one.type.lower() in ("boolean", "bool") or one.name.lower() in _GROUPS
+    ]
     by = next(iter([*likely, *(one for one in table.columns if one.name in keys)]), None)
     if by is None:
         return None
@@ -101,7 +120,9 @@ def _is_moment(column: Column) -> bool:
 
 
 def _target(key: ForeignKey, tables: Sequence[Table]) -> Table | None:
-    found = next((other for other in tables if other.name == key.table and other.schema == key.schema), None)
+    found = next(
+        (other for other in tables if other.name == key.table and other.schema == key.schema), None
+    )
     return found if found is not None and _can_be_shown(found) else None
 
 

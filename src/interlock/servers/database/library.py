@@ -39,7 +39,14 @@ def _add_schema(made: Server, engine: Engine) -> None:
 
 
 def _add_table(made: Server) -> None:
-    @made.resource(TABLE, name="table", title="A table", mime_type="application/json", ttl_ms=0, cache_scope="private")
+    @made.resource(
+        TABLE,
+        name="table",
+        title="A table",
+        mime_type="application/json",
+        ttl_ms=0,
+        cache_scope="private",
+    )
     async def table(database: str, table: str, ctx: Context[Databases]) -> Table | None:
         """A table with its columns, keys, foreign keys and indexes, as data."""
         engine = ctx.state.engines.get(database)
@@ -57,7 +64,9 @@ def _add_table(made: Server) -> None:
         return _databases(value, ctx)
 
     @made.completion(TABLE, "table")
-    async def table_of_table(value: str, arguments: dict[str, str], ctx: Context[Databases]) -> list[str]:
+    async def table_of_table(
+        value: str, arguments: dict[str, str], ctx: Context[Databases]
+    ) -> list[str]:
         """Tables that begin so, then those that hold it."""
         try:
             known = await ctx.state.labels(ctx.state.find(arguments.get("database")))
@@ -65,7 +74,10 @@ def _add_table(made: Server) -> None:
             return []
         wanted = value.lower()
         begins = [name for name in known if name.lower().startswith(wanted)]
-        return [*begins, *(name for name in known if wanted in name.lower() and name not in begins)][:_MOST_SUGGESTED]
+        return [
+            *begins,
+            *(name for name in known if wanted in name.lower() and name not in begins),
+        ][:_MOST_SUGGESTED]
 
 
 def _databases(value: str, ctx: Context[Databases]) -> list[str]:
@@ -74,7 +86,10 @@ def _databases(value: str, ctx: Context[Databases]) -> list[str]:
 
 async def _schema_of(databases: Databases, engine: Engine) -> str:
     tables, left = await _tables(databases, engine)
-    return tables_in_words(tables, databases.names(engine), databases.limits.bytes, left) or "There is no table."
+    return (
+        tables_in_words(tables, databases.names(engine), databases.limits.bytes, left)
+        or "There is no table."
+    )
 
 
 async def _tables(databases: Databases, engine: Engine) -> tuple[list[Table], int]:
@@ -85,7 +100,9 @@ async def _tables(databases: Databases, engine: Engine) -> tuple[list[Table], in
 
 def _add_prompt(made: Server) -> None:
     @made.prompt(title="Ask a database")
-    async def ask_database(question: str, ctx: Context[Databases], database: str | None = None) -> str:
+    async def ask_database(
+        question: str, ctx: Context[Databases], database: str | None = None
+    ) -> str:
         """Have a question answered from a database: with its schema, what to mind of its SQL, and examples made from its own tables.
 
         Args:

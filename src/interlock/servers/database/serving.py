@@ -29,7 +29,10 @@ _READS = (
 
 
 def database_server(
-    targets: Sequence[str | os.PathLike[str]], *, write: bool | Collection[str] = False, limits: Limits | None = None
+    targets: Sequence[str | os.PathLike[str]],
+    *,
+    write: bool | Collection[str] = False,
+    limits: Limits | None = None,
 ) -> Server:
     """A server over databases: files, `sqlite:///` or `postgresql://` URLs, each with a name and `=` before it where it should have one.
 
@@ -59,9 +62,19 @@ def database_server(
     seconds = databases.limits.seconds + _SLACK
     for tool, title in _READS:
         # The functions of SQL can tell the time and roll dice, and no more: the world outside is not open to them.
-        made.add_tool(tool, title=title, annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False), timeout=seconds)
+        made.add_tool(
+            tool,
+            title=title,
+            annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+            timeout=seconds,
+        )
     if databases.writable:
-        hints = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
+        hints = ToolAnnotations(
+            read_only_hint=False,
+            destructive_hint=True,
+            idempotent_hint=False,
+            open_world_hint=False,
+        )
         made.add_tool(execute, title="Change a database", annotations=hints, timeout=seconds)
     add_library(made, databases)
     return made

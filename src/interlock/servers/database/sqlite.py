@@ -31,7 +31,9 @@ def engine_of(target: str, name: str, limits: Limits, *, write: bool) -> SqliteE
     if not target or not path.is_file():
         # Whole, since the folder that a host starts programs in is seldom the one that was meant.
         where = line(str(path)) if target else "without a name"
-        raise ValueError(f"{where} is no file." if target and path.exists() else f"There is no file {where}.")
+        raise ValueError(
+            f"{where} is no file." if target and path.exists() else f"There is no file {where}."
+        )
     return SqliteEngine(path, name, limits, write=write)
 
 
@@ -55,7 +57,9 @@ class SqliteEngine:
     async def open(self) -> None:
         """Get ready; the file is opened when it is first needed."""
         self._readers = Lanes(self._path, self._limits, self._limits.connections, write=False)
-        self._writers = Lanes(self._path, self._limits, _WRITERS, write=True) if self.writable else None
+        self._writers = (
+            Lanes(self._path, self._limits, _WRITERS, write=True) if self.writable else None
+        )
 
     async def close(self) -> None:
         """Close all connections and end their processes."""
@@ -96,17 +100,25 @@ class SqliteEngine:
     async def explain(self, statement: Statement, *, analyze: bool = False) -> Plan:
         """SQLite's query plan. Raises ToolError for `analyze`."""
         if analyze:
-            raise ToolError("SQLite cannot measure the steps of a plan. Ask without `analyze`; query says how long it took.")
+            raise ToolError(
+                "SQLite cannot measure the steps of a plan. Ask without `analyze`; query says how long it took."
+            )
         bound_of(statement.parameters)
         return await self._read(Plan, what="explain", statements=[statement])
 
-    async def execute(self, statements: Sequence[Statement], page: Page, *, keep: bool = True) -> list[Rows]:
+    async def execute(
+        self, statements: Sequence[Statement], page: Page, *, keep: bool = True
+    ) -> list[Rows]:
         """Run statements in one transaction."""
         if not self.writable:
-            raise ToolError(f"The database {self.name} may only be read. Whoever started the server decides that.")
+            raise ToolError(
+                f"The database {self.name} may only be read. Whoever started the server decides that."
+            )
         for statement in statements:
             bound_of(statement.parameters)
-        answer = await self._ask(self._writers, what="execute", statements=list(statements), page=page, keep=keep)
+        answer = await self._ask(
+            self._writers, what="execute", statements=list(statements), page=page, keep=keep
+        )
         return _result(answer, list[Rows])
 
     async def _read(self, kind: type[T], **given: Any) -> T:

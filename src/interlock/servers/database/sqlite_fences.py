@@ -14,11 +14,15 @@ from .limits import Limits
 Mode = Literal["own", "read", "explain", "write"]
 OPCODES = 20_000  # of SQLite's machine between two looks at whether a statement should go on: well under a millisecond
 _BUSY = 0.05  # seconds that SQLite itself waits for a lock; we try again until we have waited long enough, and can be stopped meanwhile
-_SQL = 16 * 1024 * 1024  # bytes, of what a schema holds; callers' statements are bounded by Limits.statement
+_SQL = (
+    16 * 1024 * 1024
+)  # bytes, of what a schema holds; callers' statements are bounded by Limits.statement
 _LIKE = 1_000  # bytes of a pattern: matching takes pattern times text, and nothing stops it within one value
 
 # Reading, as SQLite calls its parts.
-_READS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+_READS = frozenset(
+    {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+)
 _ROWS = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 _CHANGES = _ROWS | {
     sqlite3.SQLITE_CREATE_INDEX, sqlite3.SQLITE_CREATE_TABLE, sqlite3.SQLITE_CREATE_TRIGGER, sqlite3.SQLITE_CREATE_VIEW,
@@ -40,8 +44,12 @@ _FUNCTIONS = frozenset(
     {"load_extension", "readfile", "writefile", "lsmode", "fsdir", "edit", "fts3_tokenizer", "sqlite_log", "sqlite_rename_column",
      "sqlite_rename_table", "shell_add_schema", "shell_module_schema", "shell_putsnl", "zipfile", "zipfile_cds", "sqlar_compress"}
 )  # fmt: skip
-_RAW = frozenset({"sqlite_dbpage"})  # the bytes of the file as a table, behind the back of everything else
-_MODULES = frozenset({"fts3", "fts4", "fts5", "rtree", "rtree_i32", "geopoly"})  # of virtual tables that may be made
+_RAW = frozenset(
+    {"sqlite_dbpage"}
+)  # the bytes of the file as a table, behind the back of everything else
+_MODULES = frozenset(
+    {"fts3", "fts4", "fts5", "rtree", "rtree_i32", "geopoly"}
+)  # of virtual tables that may be made
 
 
 class Fence:
@@ -53,23 +61,38 @@ class Fence:
     def __init__(self) -> None:
         self.mode: Mode = "read"
         self.refused: str | None = None
-        self._reads = False  # whether the statement was found to read something, before anything else
+        self._reads = (
+            False  # whether the statement was found to read something, before anything else
+        )
 
     def begin(self, mode: Mode) -> None:
         """From now on a statement of this mode is read."""
         self.mode, self.refused, self._reads = mode, None, False
 
-    def __call__(self, action: int, first: str | None, second: str | None, database: str | None, _within: str | None) -> int:
+    def __call__(
+        self,
+        action: int,
+        first: str | None,
+        second: str | None,
+        database: str | None,
+        _within: str | None,
+    ) -> int:
         """SQLite's question: a kind of action, two words about it, and the database ("main", "temp") that it is about."""
         if self._allows(action, first, second, database):
             self._reads = self._reads or action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_PRAGMA)
             return sqlite3.SQLITE_OK
         if self.refused is None:
             schema = first in _SCHEMAS and action in _ROWS
-            self.refused = "a change of the schema" if schema else " ".join(filter(None, [_ACTIONS.get(action, "this"), first, second]))
+            self.refused = (
+                "a change of the schema"
+                if schema
+                else " ".join(filter(None, [_ACTIONS.get(action, "this"), first, second]))
+            )
         return sqlite3.SQLITE_DENY
 
-    def _allows(self, action: int, first: str | None, second: str | None, database: str | None) -> bool:
+    def _allows(
+        self, action: int, first: str | None, second: str | None, database: str | None
+    ) -> bool:
         if action == sqlite3.SQLITE_FUNCTION:
             return (second or "").lower() not in _FUNCTIONS
         if action in _READS or self._of_a_virtual_table(action, first):
@@ -81,7 +104,9 @@ class Fence:
             return name in _TELLING or (name in _READ_ONLY_WITHOUT and second is None)
         if self.mode == "own":
             return action == sqlite3.SQLITE_TRANSACTION
-        if database == "temp":  # what is temporary would stay for the next caller of this connection
+        if (
+            database == "temp"
+        ):  # what is temporary would stay for the next caller of this connection
             return False
         if self.mode == "explain":
             return action in _ROWS
@@ -108,7 +133,9 @@ _WORDS = (
     *(f"{do}_{what}" for do in ("CREATE", "DROP") for what in ("TABLE", "INDEX", "TRIGGER", "VIEW", "VTABLE")),
     *(f"{do}_TEMP_{what}" for do in ("CREATE", "DROP") for what in ("TABLE", "INDEX", "TRIGGER", "VIEW")),
 )  # fmt: skip
-_ACTIONS: dict[int, str] = {getattr(sqlite3, f"SQLITE_{word}"): word.replace("_", " ") for word in _WORDS}
+_ACTIONS: dict[int, str] = {
+    getattr(sqlite3, f"SQLITE_{word}"): word.replace("_", " ") for word in _WORDS
+}
 
 
 def opened(path: Path, fence: Fence, limits: Limits, *, write: bool) -> sqlite3.Connection:
@@ -117,7 +144,9 @@ def opened(path: Path, fence: Fence, limits: Limits, *, write: bool) -> sqlite3.
     No statement is kept for another time: one that was allowed to us once would else be there for a caller who sends the same text.
     """
     uri = f"file:{quote(os.fsencode(path))}?mode={'rw' if write else 'ro'}"
-    connection = sqlite3.connect(uri, uri=True, timeout=_BUSY, isolation_level=None, cached_statements=0)
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=_BUSY, isolation_level=None, cached_statements=0
+    )
     try:
         connection.text_factory = _text
         _configure(connection, limits, write=write)
@@ -129,13 +158,20 @@ def opened(path: Path, fence: Fence, limits: Limits, *, write: bool) -> sqlite3.
 
 
 def _configure(connection: sqlite3.Connection, limits: Limits, *, write: bool) -> None:
-    with contextlib.suppress(AttributeError, sqlite3.NotSupportedError):  # Pythons that can load none at all
+    with contextlib.suppress(
+        AttributeError, sqlite3.NotSupportedError
+    ):  # Pythons that can load none at all
         connection.enable_load_extension(False)
     # Python has setconfig from 3.12 on. What is defensive cannot be broken through SQL; views and triggers of a hostile file find no
     # function that is not known to be harmless.
     setconfig = getattr(connection, "setconfig", None)
     if setconfig is not None:
-        for name in ("DEFENSIVE", "TRUSTED_SCHEMA", "ENABLE_LOAD_EXTENSION", "ENABLE_FTS3_TOKENIZER"):
+        for name in (
+            "DEFENSIVE",
+            "TRUSTED_SCHEMA",
+            "ENABLE_LOAD_EXTENSION",
+            "ENABLE_FTS3_TOKENIZER",
+        ):
             setconfig(getattr(sqlite3, f"SQLITE_DBCONFIG_{name}"), name == "DEFENSIVE")
     for pragma in (
         "trusted_schema = OFF",
@@ -148,7 +184,9 @@ def _configure(connection: sqlite3.Connection, limits: Limits, *, write: bool) -
     ):
         connection.execute(f"PRAGMA {pragma}")
     if limits.memory:
-        connection.execute(f"PRAGMA hard_heap_limit = {limits.memory}")  # of the whole process, which is there for this connection
+        connection.execute(
+            f"PRAGMA hard_heap_limit = {limits.memory}"
+        )  # of the whole process, which is there for this connection
     for limit, most in (
         (sqlite3.SQLITE_LIMIT_LENGTH, limits.value),
         (sqlite3.SQLITE_LIMIT_SQL_LENGTH, _SQL),
@@ -162,4 +200,6 @@ def _configure(connection: sqlite3.Connection, limits: Limits, *, write: bool) -
 
 
 def _text(data: bytes) -> str:
-    return data.decode("utf-8", "backslashreplace")  # nothing keeps a file from holding what is no UTF-8
+    return data.decode(
+        "utf-8", "backslashreplace"
+    )  # nothing keeps a file from holding what is no UTF-8

@@ -21,7 +21,15 @@ from .sqlite_worker import GRACE, HEAD, MOST, Answer, Call, Opening, Stop
 _START = 20.0  # seconds that a process has to come up in, beside the time for the call
 _HEAD = 64 * 1024  # bytes around an answer
 _SLACK = 0.2  # seconds by which the process is late where it stops a statement itself
-_KEPT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")  # of the environment: no passwords
+_KEPT = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "TMPDIR",
+)  # of the environment: no passwords
 # It finds what this process has found, and nothing of the current folder.
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from interlock.servers.database.sqlite_worker import main; main()"
 _HERE = str(Path(__file__).resolve().parents[3])
@@ -43,7 +51,9 @@ class Lane:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         command = [sys.executable, "-I", "-S", "-c", _PROGRAM, *found, _HERE]
         starting = asyncio.ensure_future(
-            asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, env=kept, start_new_session=True)
+            asyncio.create_subprocess_exec(
+                *command, stdin=pipe, stdout=pipe, env=kept, start_new_session=True
+            )
         )
         try:
             # It may have begun before this knows of it: whoever cancels now still has to end it.
@@ -64,7 +74,9 @@ class Lane:
         call.number = self._number
         answering = asyncio.ensure_future(self._answer(call))
         try:
-            await asyncio.wait([answering], timeout=call.seconds + (_START if self._number == 1 else _SLACK))
+            await asyncio.wait(
+                [answering], timeout=call.seconds + (_START if self._number == 1 else _SLACK)
+            )
             if not answering.done():
                 await self._stop(answering)
                 raise too_long(call.seconds)
@@ -72,7 +84,9 @@ class Lane:
             await self._stop(answering)
             raise
         finally:
-            answering.add_done_callback(lambda late: late.cancelled() or late.exception())  # whatever it was, it is looked at
+            answering.add_done_callback(
+                lambda late: late.cancelled() or late.exception()
+            )  # whatever it was, it is looked at
         return answering.result()
 
     async def _answer(self, call: Call) -> Answer:
@@ -103,7 +117,9 @@ class Lane:
     def _send(self, what: Any) -> None:
         assert self._process.stdin is not None
         frame = msgspec.json.encode(what)
-        with contextlib.suppress(ConnectionError, RuntimeError):  # it has ended, and the answer will say so
+        with contextlib.suppress(
+            ConnectionError, RuntimeError
+        ):  # it has ended, and the answer will say so
             self._process.stdin.write(HEAD.pack(len(frame)) + frame)
 
     def _kill(self) -> None:
@@ -140,7 +156,9 @@ class Lanes:
             async with asyncio.timeout(self._limits.waiting):
                 await self._free.acquire()
         except TimeoutError:
-            raise ToolError(f"All {self._count} connections to the database are busy. Try again later, or ask for less at once.") from None
+            raise ToolError(
+                f"All {self._count} connections to the database are busy. Try again later, or ask for less at once."
+            ) from None
         try:
             if self._closed:
                 raise ToolError("The server is ending.")
@@ -160,7 +178,9 @@ class Lanes:
         try:
             lane = await Lane.start(self._path, self._limits, write=self._write)
         except OSError as bad:
-            raise ToolError(f"No process can be started to read the database: {bad.strerror or bad}.") from None
+            raise ToolError(
+                f"No process can be started to read the database: {bad.strerror or bad}."
+            ) from None
         self._all.add(lane)
         if self._closed:  # meanwhile
             await lane.end(0)

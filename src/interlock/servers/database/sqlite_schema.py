@@ -19,9 +19,13 @@ _TABLE_LIST = (3, 37, 0)  # the first SQLite that tells the tables behind virtua
 def tables_of(connection: sqlite3.Connection) -> list[TableName]:
     """The tables and views, by name, without those of SQLite itself and those behind virtual tables. Raises sqlite3.Error."""
     if sqlite3.sqlite_version_info >= _TABLE_LIST:
-        listed = connection.execute("SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND type <> 'shadow'")
+        listed = connection.execute(
+            "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND type <> 'shadow'"
+        )
     else:
-        listed = connection.execute("SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')")
+        listed = connection.execute(
+            "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')"
+        )
     counted = _counted(connection)
     return [
         TableName(name, _KINDS.get(kind, "table"), rows=counted.get(name))
@@ -50,7 +54,9 @@ def described(connection: sqlite3.Connection, names: Sequence[TableName]) -> lis
 def _table(connection: sqlite3.Connection, found: TableName) -> Table:
     table = Table(found.name, _columns(connection, found.name), found.kind, rows=found.rows)
     if found.kind == "view":
-        for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?", (found.name,)):
+        for (sql,) in connection.execute(
+            "SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?", (found.name,)
+        ):
             table.definition = _cut(sql, _LONG)
     elif found.kind == "table":
         table.foreign_keys = _foreign_keys(connection, found.name)
@@ -61,7 +67,10 @@ def _table(connection: sqlite3.Connection, found: TableName) -> Table:
 def _columns(connection: sqlite3.Connection, table: str) -> list[Column]:
     """Its columns; none of a view that is broken, such as one of a table that is gone."""
     try:
-        rows = connection.execute('SELECT name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(?)', (table,)).fetchall()
+        rows = connection.execute(
+            'SELECT name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(?)',
+            (table,),
+        ).fetchall()
     except sqlite3.OperationalError:
         return []
     most = max(_SHORT, WIDE // max(1, len(rows)))  # SQLite itself bounds none of it
@@ -78,12 +87,16 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[Column]:
 def _foreign_keys(connection: sqlite3.Connection, table: str) -> list[ForeignKey]:
     found: dict[int, tuple[str, list[str], list[str | None]]] = {}
     for number, other, column, to in connection.execute(
-        'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?) ORDER BY id, seq', (table,)
+        'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?) ORDER BY id, seq',
+        (table,),
     ):
         _, columns, targets = found.setdefault(number, (other, [], []))
         columns.append(_cut(column, _NAME))
         targets.append(to if to is None else _cut(to, _NAME))
-    return [ForeignKey(columns, _cut(other, _NAME), _targets(connection, other, targets)) for other, columns, targets in found.values()]
+    return [
+        ForeignKey(columns, _cut(other, _NAME), _targets(connection, other, targets))
+        for other, columns, targets in found.values()
+    ]
 
 
 def _targets(connection: sqlite3.Connection, table: str, named: Iterable[str | None]) -> list[str]:
@@ -91,13 +104,23 @@ def _targets(connection: sqlite3.Connection, table: str, named: Iterable[str | N
     named = list(named)
     if None not in named:
         return [one for one in named if one is not None]
-    return [column.name for column in sorted(_columns(connection, table), key=lambda one: one.key) if column.key]
+    return [
+        column.name
+        for column in sorted(_columns(connection, table), key=lambda one: one.key)
+        if column.key
+    ]
 
 
 def _indexes(connection: sqlite3.Connection, table: str) -> Iterable[Index]:
-    for name, unique, partial in connection.execute('SELECT name, "unique", partial FROM pragma_index_list(?) ORDER BY name', (table,)):
-        columns = connection.execute("SELECT name FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno", (name,))
-        named = [_cut(column, _NAME) if column is not None else "(expression)" for (column,) in columns]
+    for name, unique, partial in connection.execute(
+        'SELECT name, "unique", partial FROM pragma_index_list(?) ORDER BY name', (table,)
+    ):
+        columns = connection.execute(
+            "SELECT name FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno", (name,)
+        )
+        named = [
+            _cut(column, _NAME) if column is not None else "(expression)" for (column,) in columns
+        ]
         yield Index(_cut(name, _NAME), named, bool(unique), bool(partial))
 
 

@@ -45,12 +45,16 @@ class Job:
 class Work:
     """A connection with its fence, and the call that it is used for."""
 
-    def __init__(self, connection: sqlite3.Connection, fence: Fence, limits: Limits, job: Job) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, fence: Fence, limits: Limits, job: Job
+    ) -> None:
         self.connection, self.fence, self.limits, self.job = connection, fence, limits, job
 
     def rows(self, statement: Statement, page: Page) -> Rows:
         """The rows of a page. Raises sqlite3.Error and ToolError."""
-        return self._patiently(lambda: self._rows(statement.sql, bound_of(statement.parameters), page))
+        return self._patiently(
+            lambda: self._rows(statement.sql, bound_of(statement.parameters), page)
+        )
 
     def _rows(self, sql: str, bound: Any, page: Page) -> Rows:
         began = time.monotonic()
@@ -67,7 +71,10 @@ class Work:
                 for classes, value in zip(seen, row, strict=True):
                     if value is not None:
                         classes.add(_CLASSES[type(value)])
-            columns = [ResultColumn(line(name), min(one) if len(one) == 1 else "") for name, one in zip(names, seen, strict=True)]
+            columns = [
+                ResultColumn(line(name), min(one) if len(one) == 1 else "")
+                for name, one in zip(names, seen, strict=True)
+            ]
             return Rows(columns, collected.rows, collected.ended, time.monotonic() - began)
         finally:
             cursor.close()
@@ -77,7 +84,9 @@ class Work:
         self.fence.begin("explain")
         depths: dict[int, int] = {}
         steps = []
-        explained = self.connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", bound_of(statement.parameters))
+        explained = self.connection.execute(
+            f"EXPLAIN QUERY PLAN {statement.sql}", bound_of(statement.parameters)
+        )
         for number, above, _, what in explained:
             depths[number] = depths.get(above, -1) + 1
             steps.append(PlanStep(depths[number], line(str(what), 1_000)))
@@ -98,12 +107,18 @@ class Work:
             return results
         except (*FAILURES, ToolError) as bad:
             told = bad if isinstance(bad, ToolError) else self.failure(bad)
-            number = f"Statement {len(results) + 1} of {len(statements)}: " if 1 < len(statements) > len(results) else ""
+            number = (
+                f"Statement {len(results) + 1} of {len(statements)}: "
+                if 1 < len(statements) > len(results)
+                else ""
+            )
             raise ToolError(f"{number}{told} Nothing was changed.") from None
         finally:
             if self.connection.in_transaction:
                 self.fence.begin("own")
-                self.connection.set_progress_handler(None, 0)  # a call that is over still has this to do
+                self.connection.set_progress_handler(
+                    None, 0
+                )  # a call that is over still has this to do
                 self.connection.execute("ROLLBACK")
 
     def _changed(self, statement: Statement, page: Page) -> Rows:
@@ -129,7 +144,11 @@ class Work:
             try:
                 return do()
             except sqlite3.OperationalError as bad:
-                if bad.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up or self.job.over():
+                if (
+                    bad.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
+                    or time.monotonic() > give_up
+                    or self.job.over()
+                ):
                     raise
             self.job.stopped.wait(_PAUSE)
 
@@ -139,7 +158,11 @@ class Work:
         if code == sqlite3.SQLITE_INTERRUPT or (code and self.job.over()):
             return too_long(self.job.seconds)
         if self.fence.refused is not None and code in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_ERROR):
-            why = "it is not allowed here" if self.fence.mode == "write" else "only what reads is allowed here"
+            why = (
+                "it is not allowed here"
+                if self.fence.mode == "write"
+                else "only what reads is allowed here"
+            )
             return ToolError(f"SQLite refuses {line(self.fence.refused)}: {why}.")
         found = _MISSING.search(str(bad))
         return told(bad, self.limits, self._near(*found.groups()) if found else "")
@@ -151,12 +174,22 @@ class Work:
             tables = tables_of(self.connection)
             known = [one.name for one in tables]
             if what == "column":
-                known = sorted({column.name for table in described(self.connection, tables[:_MOST_LOOKED_AT]) for column in table.columns})
+                known = sorted(
+                    {
+                        column.name
+                        for table in described(self.connection, tables[:_MOST_LOOKED_AT])
+                        for column in table.columns
+                    }
+                )
         except sqlite3.Error:
             return ""
         by_letters = {one.lower(): one for one in known}
         near = [by_letters[one] for one in difflib.get_close_matches(name.lower(), by_letters, n=3)]
-        return f" Did you mean {' or '.join(map(line, near))}?" if near else " list_tables and describe_tables say what there is."
+        return (
+            f" Did you mean {' or '.join(map(line, near))}?"
+            if near
+            else " list_tables and describe_tables say what there is."
+        )
 
 
 # What the sqlite3 module raises for a statement; those that are no errors of its own are for parameters and for more than one statement.
@@ -225,5 +258,7 @@ def _bound(value: Json) -> Any:
     if isinstance(value, Mapping | list):
         return msgspec.json.encode(value).decode()
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ToolError(f"The parameter {value} is larger than SQLite's integers. Send it as a text.")
+        raise ToolError(
+            f"The parameter {value} is larger than SQLite's integers. Send it as a text."
+        )
     return value

@@ -30,7 +30,9 @@ from .sqlite_work import FAILURES, Job, Work, has_journal, told
 GRACE = 1.0  # seconds that a statement has to end in once it was stopped
 HEAD = struct.Struct(">I")  # the length of what comes
 MOST = 16 * 1024 * 1024  # bytes of an answer, whatever the limits
-_PYTHON = 256 * 1024 * 1024  # bytes for Python itself, and for a row of SQLite's once more as Python values
+_PYTHON = (
+    256 * 1024 * 1024
+)  # bytes for Python itself, and for a row of SQLite's once more as Python values
 
 
 class Opening(Struct):
@@ -91,7 +93,9 @@ class Worker:
         self.calls.put(None)
         self._stop(None)
         threading.Event().wait(GRACE)
-        os._exit(1)  # the other thread is in a statement that does not end, and nobody is there to end it
+        os._exit(
+            1
+        )  # the other thread is in a statement that does not end, and nobody is there to end it
 
     def _stop(self, number: int | None) -> None:
         with self._turn:
@@ -128,7 +132,9 @@ class Worker:
         except OSError as bad:
             raise ToolError(f"The file of the database cannot be opened: {bad.strerror}.") from None
         if not stat.S_ISREG(found.st_mode):  # to open a pipe would wait for whoever writes to it
-            raise ToolError("The file of the database cannot be opened: something else than a file is in its place.")
+            raise ToolError(
+                "The file of the database cannot be opened: something else than a file is in its place."
+            )
         if self._file == (found.st_dev, found.st_ino):
             return
         self.close()
@@ -163,7 +169,9 @@ def _done(work: Work, call: Call) -> Any:
 
 def _within(answer: bytes) -> bytes:
     if len(answer) > MOST:
-        raise ToolError("The answer is too large. Ask for fewer tables, or with fewer statements, at once.")
+        raise ToolError(
+            "The answer is too large. Ask for fewer tables, or with fewer statements, at once."
+        )
     return answer
 
 
@@ -180,7 +188,10 @@ def _bound(limits: Limits) -> None:
     if sys.platform != "win32":
         import resource  # not on every platform
 
-        for what, most in ((resource.RLIMIT_DATA, 3 * limits.memory + _PYTHON), (resource.RLIMIT_CORE, 0)):
+        for what, most in (
+            (resource.RLIMIT_DATA, 3 * limits.memory + _PYTHON),
+            (resource.RLIMIT_CORE, 0),
+        ):
             with contextlib.suppress(OSError, ValueError):
                 resource.setrlimit(what, (most, most))
 

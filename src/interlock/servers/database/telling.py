@@ -28,7 +28,9 @@ async def told(ctx: Context[Any], seconds: float, every: float) -> AsyncIterator
         while True:
             await asyncio.sleep(every)
             gone = time.monotonic() - began
-            ctx.progress(gone, max(seconds, gone), f"running for {gone:.1f} of at most {seconds:g} seconds")
+            ctx.progress(
+                gone, max(seconds, gone), f"running for {gone:.1f} of at most {seconds:g} seconds"
+            )
 
     ticking = asyncio.create_task(tick())
     try:
@@ -39,7 +41,12 @@ async def told(ctx: Context[Any], seconds: float, every: float) -> AsyncIterator
 
 def rows_in_words(columns: Sequence[ResultColumn], rows: Sequence[Sequence[Any]]) -> str:
     """A result as lines, with the names of its columns first."""
-    return "\n".join([" | ".join(line(column.name) for column in columns), *(" | ".join(map(_cell, row)) for row in rows)])
+    return "\n".join(
+        [
+            " | ".join(line(column.name) for column in columns),
+            *(" | ".join(map(_cell, row)) for row in rows),
+        ]
+    )
 
 
 def _cell(value: Any) -> str:
@@ -54,7 +61,9 @@ def _cell(value: Any) -> str:
     return line(msgspec.json.encode(value).decode(), _MOST_CELL)
 
 
-def tables_in_words(tables: Sequence[Table], name: Callable[[str, str], str], most: int, left: int = 0) -> str:
+def tables_in_words(
+    tables: Sequence[Table], name: Callable[[str, str], str], most: int, left: int = 0
+) -> str:
     """Tables with their columns, in about `most` characters; `left` is how many more there are."""
     words: list[str] = []
     for table in tables:
@@ -64,19 +73,36 @@ def tables_in_words(tables: Sequence[Table], name: Callable[[str, str], str], mo
             break
         words.append(more)
     left += len(tables) - len(words)
-    return "\n\n".join([*words, *[f"... and {left} more tables: list_tables names them, describe_tables describes them"] * (left > 0)])
+    return "\n\n".join(
+        [
+            *words,
+            *[f"... and {left} more tables: list_tables names them, describe_tables describes them"]
+            * (left > 0),
+        ]
+    )
 
 
 def table_in_words(table: Table, name: Callable[[str, str], str]) -> str:
     """A table with its columns, a line each; `name` says what a table of a schema is called."""
-    foreign = {key.columns[0]: f" -> {line(name(key.schema, key.table))}.{line(key.to[0])}" for key in table.foreign_keys if _plain(key)}
+    foreign = {
+        key.columns[0]: f" -> {line(name(key.schema, key.table))}.{line(key.to[0])}"
+        for key in table.foreign_keys
+        if _plain(key)
+    }
     lines = [_head(name(table.schema, table.name), table)]
-    lines += [f"  {_column(column)}{foreign.get(column.name, '')}{_comment(column.comment)}" for column in table.columns]
+    lines += [
+        f"  {_column(column)}{foreign.get(column.name, '')}{_comment(column.comment)}"
+        for column in table.columns
+    ]
     for key in table.foreign_keys:
         if not _plain(key):
-            lines.append(f"  ({_names(key.columns)}) -> {line(name(key.schema, key.table))} ({_names(key.to)})")
+            lines.append(
+                f"  ({_names(key.columns)}) -> {line(name(key.schema, key.table))} ({_names(key.to)})"
+            )
     for index in table.indexes:
-        lines.append(f"  {'unique ' * index.unique}index {line(index.name)} ({_names(index.columns)}){' of some rows' * index.partial}")
+        lines.append(
+            f"  {'unique ' * index.unique}index {line(index.name)} ({_names(index.columns)}){' of some rows' * index.partial}"
+        )
     if table.definition:
         lines.append(f"  {line(table.definition, _MOST_DEFINITION)}")
     return "\n".join(lines)
@@ -101,7 +127,13 @@ def _head(label: str, table: Table | TableName) -> str:
 def _column(column: Column) -> str:
     parts = [line(column.name), line(column.type)]
     parts += ["key"] if column.key else ["not null"] if not column.nullable else []
-    parts += ["generated"] if column.generated else [f"default {line(column.default)}"] if column.default is not None else []
+    parts += (
+        ["generated"]
+        if column.generated
+        else [f"default {line(column.default)}"]
+        if column.default is not None
+        else []
+    )
     parts += [f"one of {_names(column.values)}"] if column.values else []
     return " ".join(filter(None, parts))
 
@@ -116,7 +148,9 @@ def _names(names: Sequence[str]) -> str:
 
 def plan_in_words(steps: Sequence[PlanStep]) -> str:
     """A plan as an indented list, with what is estimated and measured of each step."""
-    return "\n".join(f"{'  ' * step.depth}{line(step.what, 1_000)}{_measures(step)}" for step in steps)
+    return "\n".join(
+        f"{'  ' * step.depth}{line(step.what, 1_000)}{_measures(step)}" for step in steps
+    )
 
 
 def _measures(step: PlanStep) -> str:

@@ -37,7 +37,15 @@ def cell_of(value: object, most: int) -> Json:
     if isinstance(value, int):
         return int(value) if -SAFE <= value <= SAFE else _text(str(value), most)
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return (
+            float(value)
+            if math.isfinite(value)
+            else "NaN"
+            if math.isnan(value)
+            else "Infinity"
+            if value > 0
+            else "-Infinity"
+        )
     if isinstance(value, bytes | bytearray | memoryview):
         return _bytes(bytes(value), most)
     if isinstance(value, Sequence | Mapping):
@@ -51,14 +59,20 @@ def _told(value: object) -> str:
     if isinstance(value, datetime.timedelta):
         return msgspec.json.encode(value).decode()[1:-1]  # an ISO 8601 duration
     if isinstance(value, decimal.Decimal):
-        return format(value, "f") if value.is_finite() and -200 < value.adjusted() < 200 else str(value)
+        return (
+            format(value, "f")
+            if value.is_finite() and -200 < value.adjusted() < 200
+            else str(value)
+        )
     if isinstance(value, uuid.UUID):
         return str(value)
     return str(value)
 
 
 def _text(text: str, most: int) -> Json:
-    whole = text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()  # a lone surrogate is no Unicode
+    whole = (
+        text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+    )  # a lone surrogate is no Unicode
     if len(whole) * 4 <= most or len(whole.encode()) <= most:
         return whole
     return {"text": whole[:most].encode()[:most].decode("utf-8", "ignore"), "characters": len(text)}
@@ -79,16 +93,24 @@ def _within(value: object, most: int, depth: int) -> Json:
     if depth < 50:
         if isinstance(value, Mapping):
             return {str(key): _within(one, most, depth + 1) for key, one in value.items()}
-        if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
+        if isinstance(value, Sequence) and not isinstance(
+            value, str | bytes | bytearray | memoryview
+        ):
             return [_within(one, most, depth + 1) for one in value]
-    elif isinstance(value, Mapping | Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
+    elif isinstance(value, Mapping | Sequence) and not isinstance(
+        value, str | bytes | bytearray | memoryview
+    ):
         return _text(str(value), most)
     return cell_of(value, most)
 
 
 def bytes_of(value: Json) -> bytes | None:
     """The bytes that a parameter {"base64": ...} stands for; None for any other. Raises ToolError where they are no Base64."""
-    if not isinstance(value, Mapping) or "base64" not in value or not value.keys() <= {"base64", "bytes"}:
+    if (
+        not isinstance(value, Mapping)
+        or "base64" not in value
+        or not value.keys() <= {"base64", "bytes"}
+    ):
         return None
     try:
         return base64.b64decode(value["base64"], validate=True)

@@ -21,7 +21,12 @@ _MOST_SKIPPED = 10**12
 
 def visible(text: str) -> str:
     """A text in which nothing is left that a terminal would obey or a reader could not see; lines and tabs stay."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}" if ord(found[0]) > 255 else f"\\x{ord(found[0]):02x}", text)
+    return _UNSEEN.sub(
+        lambda found: (
+            f"\\u{ord(found[0]):04x}" if ord(found[0]) > 255 else f"\\x{ord(found[0]):02x}"
+        ),
+        text,
+    )
 
 
 def line(text: str, most: int = 200) -> str:
@@ -56,11 +61,20 @@ def cursor_of(place: Place) -> str:
 def place_of(cursor: str, call: str) -> Place:
     """The place of a cursor that belongs to a call. It is the caller's, and says nothing but numbers. Raises ToolError."""
     try:
-        place = msgspec.json.decode(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True), type=Place)
+        place = msgspec.json.decode(
+            base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True),
+            type=Place,
+        )
     except (binascii.Error, ValueError, msgspec.DecodeError):
-        raise ToolError("This is no cursor. Take the `next` of the page before, or none to begin anew.") from None
+        raise ToolError(
+            "This is no cursor. Take the `next` of the page before, or none to begin anew."
+        ) from None
     if place.call != call:
-        raise ToolError("This cursor belongs to another call. Repeat the call that gave it, with the same arguments.")
+        raise ToolError(
+            "This cursor belongs to another call. Repeat the call that gave it, with the same arguments."
+        )
     if not 0 < place.skip <= _MOST_SKIPPED:
-        raise ToolError("This is no cursor. Take the `next` of the page before, or none to begin anew.")
+        raise ToolError(
+            "This is no cursor. Take the `next` of the page before, or none to begin anew."
+        )
     return place

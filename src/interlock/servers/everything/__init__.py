@@ -28,7 +28,16 @@ from .taking import add_taking
 from .telling import add_telling
 from .visiting import add_visiting
 
-__all__ = ["CLOCK", "COUNTER", "ECHO", "Board", "Limits", "everything_server", "server", "server_of"]
+__all__ = [
+    "CLOCK",
+    "COUNTER",
+    "ECHO",
+    "Board",
+    "Limits",
+    "everything_server",
+    "server",
+    "server_of",
+]
 
 
 def everything_server(limits: Limits | None = None) -> Server:

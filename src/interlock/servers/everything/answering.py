@@ -14,7 +14,13 @@ from interlock.schema import compile as compile_schema
 from .board import ASKS, MADE_BY, Ctx
 from .sampling import blocks_of
 
-CAPITALS = {"france": "Paris", "germany": "Berlin", "japan": "Tokyo", "peru": "Lima", "spain": "Madrid"}
+CAPITALS = {
+    "france": "Paris",
+    "germany": "Berlin",
+    "japan": "Tokyo",
+    "peru": "Lima",
+    "spain": "Madrid",
+}
 SYSTEM = "Use the tools for what they can tell. Answer in one sentence."
 
 
@@ -31,7 +37,9 @@ def total(numbers: list[float]) -> dict[str, Any]:
     return {"sum": sum(numbers)}
 
 
-def _tool(name: str, title: str, words: str, properties: dict[str, Any], gives: dict[str, Any]) -> types.Tool:
+def _tool(
+    name: str, title: str, words: str, properties: dict[str, Any], gives: dict[str, Any]
+) -> types.Tool:
     inner: dict[str, Any] = {"type": "object", "additionalProperties": False}
     return types.Tool(
         name=name,
@@ -46,8 +54,20 @@ def _tool(name: str, title: str, words: str, properties: dict[str, Any], gives: 
 
 NUMBERS = {"type": "array", "items": {"type": "number"}, "maxItems": 100}
 TOOLS = [
-    _tool("capital", "Capital", "The capital of a country.", {"country": {"type": "string"}}, {"capital": {"type": "string"}}),
-    _tool("total", "Total", "The sum of some numbers.", {"numbers": NUMBERS}, {"sum": {"type": "number"}}),
+    _tool(
+        "capital",
+        "Capital",
+        "The capital of a country.",
+        {"country": {"type": "string"}},
+        {"capital": {"type": "string"}},
+    ),
+    _tool(
+        "total",
+        "Total",
+        "The sum of some numbers.",
+        {"numbers": NUMBERS},
+        {"sum": {"type": "number"}},
+    ),
 ]
 """What the model is given. These tools are for the model alone: they are not in the server's own list."""
 
@@ -93,12 +113,16 @@ async def run(block: types.ToolUseContent) -> tuple[Use, types.ToolResultContent
     if error is not None:
         result = types.ToolResultContent(tool_use_id=block.id, content=content, is_error=True)
     else:
-        result = types.ToolResultContent(tool_use_id=block.id, content=content, structured_content=output, meta=MADE_BY)
+        result = types.ToolResultContent(
+            tool_use_id=block.id, content=content, structured_content=output, meta=MADE_BY
+        )
     return Use(block.name, block.input, output, error), result
 
 
 async def ask_model_with_tools(
-    question: Annotated[str, Meta(min_length=1, max_length=2000)], ctx: Ctx, choice: Literal["auto", "required", "none"] = "auto"
+    question: Annotated[str, Meta(min_length=1, max_length=2000)],
+    ctx: Ctx,
+    choice: Literal["auto", "required", "none"] = "auto",
 ) -> ToolResult[Answered]:
     """Ask the client's model, and give it tools: one knows capitals, one adds. What it calls is run here, several at once where it
     asks for several, and it is asked again with what they gave, until it answers in words. In the last round it has to.
@@ -111,9 +135,16 @@ async def ask_model_with_tools(
     uses: list[Use] = []
     most = ctx.state.limits.rounds
     for number in range(1, most + 1):
-        mode: Literal["auto", "required", "none"] = choice if number == 1 else "none" if number == most else "auto"
+        mode: Literal["auto", "required", "none"] = (
+            choice if number == 1 else "none" if number == most else "auto"
+        )
         answer = await ctx.sample(
-            messages, system=SYSTEM, max_tokens=500, tools=TOOLS, tool_choice=types.ToolChoice(mode=mode), key=f"round-{number}"
+            messages,
+            system=SYSTEM,
+            max_tokens=500,
+            tools=TOOLS,
+            tool_choice=types.ToolChoice(mode=mode),
+            key=f"round-{number}",
         )
         blocks = blocks_of(answer)
         wanted = [block for block in blocks if isinstance(block, types.ToolUseContent)]

@@ -8,7 +8,17 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from interlock import CallToolResult, Cancelled, Declined, InputRequiredResult, Server, TextContent, ToolError, ToolResult, types
+from interlock import (
+    CallToolResult,
+    Cancelled,
+    Declined,
+    InputRequiredResult,
+    Server,
+    TextContent,
+    ToolError,
+    ToolResult,
+    types,
+)
 
 from .board import ASKS, CHANGES, Ctx
 from .forms import form_of
@@ -30,7 +40,9 @@ class Booking:
 async def book_table(day: Annotated[str, "When."], ctx: Ctx) -> str:
     """Book a table: ask the person with a form, ask for a yes, and charge a deposit just once."""
     booking = await ctx.elicit(f"A table for {day}. How many of you?", Booking)
-    if not await ctx.confirm(f"Book for {booking.guests} on {day} ({booking.seat}), with a deposit of 10?"):
+    if not await ctx.confirm(
+        f"Book for {booking.guests} on {day} ({booking.seat}), with a deposit of 10?"
+    ):
         return "Nothing was booked."
 
     def charge() -> int:
@@ -49,7 +61,9 @@ class Answer:
     content: dict[str, Any] = field(default_factory=dict)
 
 
-async def ask_form(ctx: Ctx, part: Literal["texts", "numbers", "switches", "choices", "several", "all"] = "all") -> ToolResult[Answer]:
+async def ask_form(
+    ctx: Ctx, part: Literal["texts", "numbers", "switches", "choices", "several", "all"] = "all"
+) -> ToolResult[Answer]:
     """Show the person a form with each kind of field that a form may have, and give back what they did with it.
 
     Args:
@@ -57,21 +71,29 @@ async def ask_form(ctx: Ctx, part: Literal["texts", "numbers", "switches", "choi
     """
     several = ctx.caller.revision >= SEVERAL_SINCE
     if part == "several" and not several:
-        raise ToolError(f"Before {SEVERAL_SINCE} a form has no field of which more than one can be chosen. Ask for another part.")
+        raise ToolError(
+            f"Before {SEVERAL_SINCE} a form has no field of which more than one can be chosen. Ask for another part."
+        )
     try:
-        content = await ctx.elicit("Please check what is filled in already.", form_of(part, several=several))
+        content = await ctx.elicit(
+            "Please check what is filled in already.", form_of(part, several=several)
+        )
     except Declined:
         return ToolResult(Answer("decline"), "The person declined.")
     except Cancelled:
         return ToolResult(Answer("cancel"), "The person closed the form.")
-    return ToolResult(Answer("accept", content), f"The person filled in {', '.join(content) or 'nothing'}.")
+    return ToolResult(
+        Answer("accept", content), f"The person filled in {', '.join(content) or 'nothing'}."
+    )
 
 
 @dataclass
 class Pizza:
     """The first form for a pizza."""
 
-    kind: Annotated[Literal["margherita", "funghi", "your own"], Meta(title="Which one")] = "margherita"
+    kind: Annotated[Literal["margherita", "funghi", "your own"], Meta(title="Which one")] = (
+        "margherita"
+    )
     away: Annotated[bool, Meta(title="To take away")] = False
 
 
@@ -89,7 +111,9 @@ async def order_pizza(ctx: Ctx) -> str:
     if pizza.kind == "your own":
         kind = f"pizza with {(await ctx.elicit('What is on it?', Dough)).topping}"
     if pizza.away:
-        minutes = await ctx.elicit("In how many minutes will you be here?", Annotated[int, Meta(ge=1, le=120)])
+        minutes = await ctx.elicit(
+            "In how many minutes will you be here?", Annotated[int, Meta(ge=1, le=120)]
+        )
         return f"A {kind} to take away, in {minutes} minutes."
     return f"A {kind}, here."
 
@@ -131,11 +155,25 @@ async def ask_by_hand(ctx: Ctx) -> CallToolResult | InputRequiredResult:
     """Ask with a result that is written by hand, and keep a state from one round to the next."""
     answer = ctx.input_responses.get("colour")
     if answer is None:
-        schema = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
-        params = types.ElicitRequestParams(message="Which colour?", mode="form", requested_schema=schema)
-        return InputRequiredResult(input_requests={"colour": types.ElicitRequest(params)}, request_state="round 1")
-    colour = (answer.get("content") or {}).get("colour", "none") if answer.get("action") == "accept" else "none"
-    return CallToolResult(content=[TextContent(f"The colour is {colour}, after {ctx.request_state}.")])
+        schema = {
+            "type": "object",
+            "properties": {"colour": {"type": "string"}},
+            "required": ["colour"],
+        }
+        params = types.ElicitRequestParams(
+            message="Which colour?", mode="form", requested_schema=schema
+        )
+        return InputRequiredResult(
+            input_requests={"colour": types.ElicitRequest(params)}, request_state="round 1"
+        )
+    colour = (
+        (answer.get("content") or {}).get("colour", "none")
+        if answer.get("action") == "accept"
+        else "none"
+    )
+    return CallToolResult(
+        content=[TextContent(f"The colour is {colour}, after {ctx.request_state}.")]
+    )
 
 
 async def list_roots(ctx: Ctx) -> ToolResult[list[str]]:

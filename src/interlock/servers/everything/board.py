@@ -16,10 +16,18 @@ COUNTER = "everything://counter"  # changes with each call of `tick`
 CLOCK = "everything://clock"  # changes by itself, once `start_clock` was called
 PAGE = "https://example.com/sign-in"
 
-PURE = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-ASKS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=True)
-CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
-REMOVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
+PURE = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+ASKS = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=True
+)
+CHANGES = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
+)
+REMOVES = ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False
+)
 
 MADE_BY: JSONObject = {"example.com/made-by": "everything"}
 """A key of `_meta` under a prefix of one's own, which clients keep and pass on."""
@@ -44,7 +52,9 @@ class Board:
     cancelled: int = 0
     clock: int = 0
     extras: list[int] = field(default_factory=list)  # the numbers of the features that were added
-    visits: dict[str, tuple[str, bool]] = field(default_factory=dict)  # of pages, by the id of the question: whose, and whether over
+    visits: dict[str, tuple[str, bool]] = field(
+        default_factory=dict
+    )  # of pages, by the id of the question: whose, and whether over
     ticking: asyncio.Task[None] | None = None
 
 

@@ -19,7 +19,9 @@ CODES = {
     "internal error": types.INTERNAL_ERROR,
     "of its own": -31999,  # outside of what JSON-RPC keeps for itself
 }
-Kind = Literal["invalid request", "method not found", "invalid params", "internal error", "of its own"]
+Kind = Literal[
+    "invalid request", "method not found", "invalid params", "internal error", "of its own"
+]
 
 
 async def broken() -> str:
@@ -27,7 +29,9 @@ async def broken() -> str:
     raise RuntimeError("this text is for the server's log only")
 
 
-async def fail(words: Annotated[str, Meta(max_length=200)] = "This was meant to fail. Do not call it again.") -> str:
+async def fail(
+    words: Annotated[str, Meta(max_length=200)] = "This was meant to fail. Do not call it again.",
+) -> str:
     """Fail in words for the model, so that it can do better.
 
     Args:
@@ -38,7 +42,10 @@ async def fail(words: Annotated[str, Meta(max_length=200)] = "This was meant to 
 
 async def fail_with_content() -> CallToolResult:
     """Fail with more than words: a result by hand, which says that it is an error."""
-    words = TextContent("This failed in two ways.", annotations=types.Annotations(audience=["assistant"], priority=1.0))
+    words = TextContent(
+        "This failed in two ways.",
+        annotations=types.Annotations(audience=["assistant"], priority=1.0),
+    )
     return CallToolResult(content=[words, TextContent("The second is no better.")], is_error=True)
 
 
@@ -57,7 +64,9 @@ async def too_slow() -> str:
     return "This is never seen."
 
 
-async def one_at_a_time(seconds: Annotated[float, Meta(ge=0, le=5, description="How long one takes.")] = 0.05) -> str:
+async def one_at_a_time(
+    seconds: Annotated[float, Meta(ge=0, le=5, description="How long one takes.")] = 0.05,
+) -> str:
     """Let one call run and one wait; a third is refused at once."""
     await asyncio.sleep(seconds)
     return "My turn is over."
@@ -71,7 +80,9 @@ async def with_scope(ctx: Ctx) -> str:
 
 async def contradict() -> CallToolResult:
     """Give what the output schema of this tool does not allow: the server notices, and sends an error in its place."""
-    return CallToolResult(content=[TextContent("Not a number.")], structured_content={"number": "none"})
+    return CallToolResult(
+        content=[TextContent("Not a number.")], structured_content={"number": "none"}
+    )
 
 
 NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}

@@ -15,19 +15,67 @@ def titled(*pairs: tuple[str, str]) -> list[dict[str, str]]:
 SIZES = titled(("s", "Small"), ("m", "Medium"), ("l", "Large"))
 
 TEXTS: Schema = {
-    "name": {"type": "string", "title": "Name", "description": "As others call you.", "minLength": 1, "maxLength": 40, "default": "Guest"},
-    "email": {"type": "string", "title": "Mail address", "format": "email", "default": "guest@example.com"},
-    "page": {"type": "string", "title": "Home page", "format": "uri", "default": "https://example.com"},
+    "name": {
+        "type": "string",
+        "title": "Name",
+        "description": "As others call you.",
+        "minLength": 1,
+        "maxLength": 40,
+        "default": "Guest",
+    },
+    "email": {
+        "type": "string",
+        "title": "Mail address",
+        "format": "email",
+        "default": "guest@example.com",
+    },
+    "page": {
+        "type": "string",
+        "title": "Home page",
+        "format": "uri",
+        "default": "https://example.com",
+    },
     "day": {"type": "string", "title": "Day", "format": "date", "default": "2026-07-28"},
-    "moment": {"type": "string", "title": "Moment", "format": "date-time", "default": "2026-07-28T09:00:00Z"},
+    "moment": {
+        "type": "string",
+        "title": "Moment",
+        "format": "date-time",
+        "default": "2026-07-28T09:00:00Z",
+    },
 }
 NUMBERS: Schema = {
-    "age": {"type": "integer", "title": "Age", "description": "In years.", "minimum": 0, "maximum": 150, "default": 42},
-    "height": {"type": "number", "title": "Height", "description": "In metres.", "minimum": 0.3, "maximum": 2.8, "default": 1.7},
+    "age": {
+        "type": "integer",
+        "title": "Age",
+        "description": "In years.",
+        "minimum": 0,
+        "maximum": 150,
+        "default": 42,
+    },
+    "height": {
+        "type": "number",
+        "title": "Height",
+        "description": "In metres.",
+        "minimum": 0.3,
+        "maximum": 2.8,
+        "default": 1.7,
+    },
 }
-SWITCHES: Schema = {"news": {"type": "boolean", "title": "News", "description": "Whether you want any.", "default": True}}
+SWITCHES: Schema = {
+    "news": {
+        "type": "boolean",
+        "title": "News",
+        "description": "Whether you want any.",
+        "default": True,
+    }
+}
 CHOICES: Schema = {
-    "colour": {"type": "string", "title": "Colour", "enum": ["red", "green", "blue"], "default": "green"},
+    "colour": {
+        "type": "string",
+        "title": "Colour",
+        "enum": ["red", "green", "blue"],
+        "default": "green",
+    },
     "size": {"type": "string", "title": "Size", "oneOf": SIZES, "default": "m"},
     "old": {
         "type": "string",
@@ -47,15 +95,33 @@ SEVERAL: Schema = {
         "maxItems": 2,
         "default": ["cheese"],
     },
-    "sizes": {"type": "array", "title": "Sizes", "items": {"anyOf": SIZES}, "minItems": 0, "maxItems": 3, "default": ["s", "l"]},
+    "sizes": {
+        "type": "array",
+        "title": "Sizes",
+        "items": {"anyOf": SIZES},
+        "minItems": 0,
+        "maxItems": 3,
+        "default": ["s", "l"],
+    },
 }
 
-PARTS: dict[str, Schema] = {"texts": TEXTS, "numbers": NUMBERS, "switches": SWITCHES, "choices": CHOICES, "several": SEVERAL}
+PARTS: dict[str, Schema] = {
+    "texts": TEXTS,
+    "numbers": NUMBERS,
+    "switches": SWITCHES,
+    "choices": CHOICES,
+    "several": SEVERAL,
+}
 """The fields by their kind; `several`, where more than one may be chosen, came with 2025-11-25."""
 
 
 def form_of(part: str, *, several: bool) -> Schema:
     """The form of one kind of field, or of "all"; nothing in it is required but what the first field of each says."""
     chosen = PARTS if part == "all" else {part: PARTS[part]}
-    fields = {name: field for kind, fields in chosen.items() if several or kind != "several" for name, field in fields.items()}
+    fields = {
+        name: field
+        for kind, fields in chosen.items()
+        if several or kind != "several"
+        for name, field in fields.items()
+    }
     return {"type": "object", "properties": fields, "required": list(fields)[:1]}

@@ -37,8 +37,12 @@ ICONS = [
     Icon(src=PAINTED, mime_type="image/png", sizes=["8x8"]),
 ]
 BLOB = base64.b64encode(bytes(range(16))).decode()
-NOTE = ResourceContents(uri="everything://note", mime_type="text/plain", text="An embedded note.", meta=MADE_BY)
-BYTES = ResourceContents(uri="everything://bytes", mime_type="application/octet-stream", blob=BLOB, meta=MADE_BY)
+NOTE = ResourceContents(
+    uri="everything://note", mime_type="text/plain", text="An embedded note.", meta=MADE_BY
+)
+BYTES = ResourceContents(
+    uri="everything://bytes", mime_type="application/octet-stream", blob=BLOB, meta=MADE_BY
+)
 
 
 async def echo(text: str) -> str:
@@ -80,7 +84,9 @@ async def some_bytes(length: Annotated[int, Meta(ge=1, le=1000)] = 16) -> bytes:
     return bytes(n % 256 for n in range(length))
 
 
-async def picture(red: Annotated[int, Meta(ge=0, le=255, description="How much red is in it.")] = 200) -> Image:
+async def picture(
+    red: Annotated[int, Meta(ge=0, le=255, description="How much red is in it.")] = 200,
+) -> Image:
     """Return a small picture."""
     return Image(data=png(red))
 
@@ -97,7 +103,9 @@ async def document() -> File:
 
 async def links() -> list[ResourceLink]:
     """Return links to resources, to be read or not: one that says all that a link can say, and one that says little."""
-    hints = types.Annotations(audience=["user", "assistant"], priority=0.5, last_modified="2026-01-01T00:00:00Z")
+    hints = types.Annotations(
+        audience=["user", "assistant"], priority=0.5, last_modified="2026-01-01T00:00:00Z"
+    )
     full = ResourceLink(
         uri="everything://picture.png",
         name="picture",
@@ -120,12 +128,24 @@ async def mixture() -> list[Any]:
 async def annotated() -> list[Any]:
     """Return a block of each kind, each with annotations and `_meta`: for whom it is, how much it matters, since when it is so."""
     user = types.Annotations(audience=["user"], priority=1.0, last_modified="2026-01-01T00:00:00Z")
-    model = types.Annotations(audience=["assistant"], priority=0.2, last_modified="2026-01-02T12:30:00Z")
+    model = types.Annotations(
+        audience=["assistant"], priority=0.2, last_modified="2026-01-02T12:30:00Z"
+    )
     return [
         TextContent("For the person.", annotations=user, meta=MADE_BY),
         TextContent("For the model.", annotations=model, meta=MADE_BY),
-        ImageContent(data=base64.b64encode(png(60)).decode(), mime_type="image/png", annotations=user, meta=MADE_BY),
-        AudioContent(data=base64.b64encode(wav()).decode(), mime_type="audio/wav", annotations=user, meta=MADE_BY),
+        ImageContent(
+            data=base64.b64encode(png(60)).decode(),
+            mime_type="image/png",
+            annotations=user,
+            meta=MADE_BY,
+        ),
+        AudioContent(
+            data=base64.b64encode(wav()).decode(),
+            mime_type="audio/wav",
+            annotations=user,
+            meta=MADE_BY,
+        ),
         ResourceLink(uri=COUNTER, name="counter", annotations=model, meta=MADE_BY),
         EmbeddedResource(resource=NOTE, annotations=model, meta=MADE_BY),
         EmbeddedResource(resource=BYTES, annotations=user, meta=MADE_BY),
@@ -152,7 +172,9 @@ async def measure_in_json(place: Annotated[str, "Where."]) -> Reading:
     return Reading(place, float(len(place)), "cloudy")
 
 
-async def count_words(text: Annotated[str, "Words, with spaces between them."]) -> ToolResult[dict[str, int]]:
+async def count_words(
+    text: Annotated[str, "Words, with spaces between them."],
+) -> ToolResult[dict[str, int]]:
     """Return a mapping: how often each word of a text comes."""
     words = text.lower().split()
     found = {word: words.count(word) for word in sorted(set(words))}
@@ -161,7 +183,9 @@ async def count_words(text: Annotated[str, "Words, with spaces between them."]) 
 
 async def whole_result() -> CallToolResult:
     """Return the result object itself, for full control; it has a `_meta` of its own."""
-    words = TextContent("For the user's eyes.", annotations=types.Annotations(audience=["user"], priority=1.0))
+    words = TextContent(
+        "For the user's eyes.", annotations=types.Annotations(audience=["user"], priority=1.0)
+    )
     return CallToolResult(content=[words], meta={"example.com/made-by": "hand"})
 
 
@@ -184,7 +208,9 @@ async def who_am_i(ctx: Ctx) -> ToolResult[WhoAsks]:
     name, version = (info.name, info.version) if info is not None else (None, None)
     known = WhoAsks(caller.revision, caller.era.value, name, version, caller.log_level, can)
     can_be_asked = ", ".join(sorted(can)) or "nothing"
-    return ToolResult(known, f"{name or 'Somebody'} speaks {caller.revision} and has: {can_be_asked}.")
+    return ToolResult(
+        known, f"{name or 'Somebody'} speaks {caller.revision} and has: {can_be_asked}."
+    )
 
 
 @dataclass
@@ -202,7 +228,9 @@ async def show_meta(ctx: Ctx) -> ToolResult[Shown]:
 def add_giving(server: Server) -> None:
     """Give a server the tools of this file."""
     server.tool(title="Echo", annotations=PURE, icons=ICONS, meta=MADE_BY)(echo)
-    server.tool(title="Add", annotations=replace(PURE, title="Add two numbers"))(add)  # where titles stood before 2025-06-18
+    server.tool(title="Add", annotations=replace(PURE, title="Add two numbers"))(
+        add
+    )  # where titles stood before 2025-06-18
     server.tool(title="Divide", annotations=PURE)(divide)
     server.tool(title="Even or odd", annotations=PURE)(is_even)
     server.tool(title="Nothing", annotations=PURE)(nothing)

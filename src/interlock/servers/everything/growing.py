@@ -18,9 +18,17 @@ async def grow(ctx: Ctx) -> str:
         return f"I am extra {number}."
 
     name, title = f"extra_{number}", f"Extra {number}"
-    ctx.server.add_tool(extra, name=name, title=title, description="A tool that came later.", annotations=PURE)
+    ctx.server.add_tool(
+        extra, name=name, title=title, description="A tool that came later.", annotations=PURE
+    )
     ctx.server.add_prompt(extra, name=name, title=title, description="A prompt that came later.")
-    ctx.server.add_resource(f"everything://extras/{number}", extra, name=name, title=title, description="A resource that came later.")
+    ctx.server.add_resource(
+        f"everything://extras/{number}",
+        extra,
+        name=name,
+        title=title,
+        description="A resource that came later.",
+    )
     extras.append(number)
     return name
 

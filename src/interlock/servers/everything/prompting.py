@@ -6,15 +6,32 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from interlock import Audio, EmbeddedResource, Image, McpError, ResourceLink, Server, TextContent, assistant, types, user
+from interlock import (
+    Audio,
+    EmbeddedResource,
+    Image,
+    McpError,
+    ResourceLink,
+    Server,
+    TextContent,
+    assistant,
+    types,
+    user,
+)
 
 from ..samples import png, wav
 from .board import COUNTER, MADE_BY, Ctx
 from .giving import BYTES, ICONS, NOTE
 
-CITIES = {"france": ["Lyon", "Nantes", "Paris"], "japan": ["Kyoto", "Osaka", "Tokyo"], "spain": ["Barcelona", "Bilbao", "Madrid"]}
+CITIES = {
+    "france": ["Lyon", "Nantes", "Paris"],
+    "japan": ["Kyoto", "Osaka", "Tokyo"],
+    "spain": ["Barcelona", "Bilbao", "Madrid"],
+}
 WORDS = [f"word-{number}" for number in range(1000)]
-HINTS = types.Annotations(audience=["assistant"], priority=0.7, last_modified="2026-01-01T00:00:00Z")
+HINTS = types.Annotations(
+    audience=["assistant"], priority=0.7, last_modified="2026-01-01T00:00:00Z"
+)
 
 
 async def review(
@@ -31,7 +48,11 @@ async def review(
 
 async def trip(country: str, city: str) -> list[Any]:
     """A conversation with a picture and an embedded resource, in several messages."""
-    notes = types.ResourceContents(uri=f"everything://notes/{city}", mime_type="text/plain", text=f"{city} is in {country.title()}.")
+    notes = types.ResourceContents(
+        uri=f"everything://notes/{city}",
+        mime_type="text/plain",
+        text=f"{city} is in {country.title()}.",
+    )
     return [
         user(f"I would like to see {city}. This is how I imagine it:", Image(data=png(90))),
         assistant("A fine choice. What do you know of it?"),
@@ -51,7 +72,13 @@ async def listen() -> list[Any]:
 
 async def look_up() -> list[Any]:
     """A prompt with a link to a resource, and with embedded bytes."""
-    return [user("Look this up:", ResourceLink(uri=COUNTER, name="counter", title="A counter"), EmbeddedResource(resource=BYTES))]
+    return [
+        user(
+            "Look this up:",
+            ResourceLink(uri=COUNTER, name="counter", title="A counter"),
+            EmbeddedResource(resource=BYTES),
+        )
+    ]
 
 
 async def annotated() -> types.GetPromptResult:
@@ -81,7 +108,9 @@ async def ask_first(ctx: Ctx) -> str:
 
 async def refused() -> str:
     """A prompt that cannot be had: an error with a code and data."""
-    raise McpError(types.INTERNAL_ERROR, "This prompt is never to be had.", {"why": "to show an error"})
+    raise McpError(
+        types.INTERNAL_ERROR, "This prompt is never to be had.", {"why": "to show an error"}
+    )
 
 
 async def complete_country(value: str) -> list[str]:
@@ -91,7 +120,11 @@ async def complete_country(value: str) -> list[str]:
 
 async def complete_city(value: str, arguments: dict[str, str]) -> list[str]:
     """The cities of the country that was given before."""
-    return [city for city in CITIES.get(arguments.get("country", ""), []) if city.lower().startswith(value.lower())]
+    return [
+        city
+        for city in CITIES.get(arguments.get("country", ""), [])
+        if city.lower().startswith(value.lower())
+    ]
 
 
 async def complete_word(value: str) -> types.Completion:

@@ -19,7 +19,9 @@ CHEAP = types.ModelPreferences(
     speed_priority=0.8,
     intelligence_priority=0.1,
 )
-Question = Annotated[str, Meta(min_length=1, max_length=2000, description="What the model is asked.")]
+Question = Annotated[
+    str, Meta(min_length=1, max_length=2000, description="What the model is asked.")
+]
 Whole = Literal["none", "thisServer", "allServers"]
 
 
@@ -78,19 +80,29 @@ async def ask_model_closely(
 
 async def show_model(ctx: Ctx) -> str:
     """Show the client's model a picture and a sound, and ask what they are."""
-    picture = ImageContent(data=base64.b64encode(png(200)).decode(), mime_type="image/png", meta=MADE_BY)
+    picture = ImageContent(
+        data=base64.b64encode(png(200)).decode(), mime_type="image/png", meta=MADE_BY
+    )
     sound = AudioContent(data=base64.b64encode(wav()).decode(), mime_type="audio/wav", meta=MADE_BY)
     messages = [types.SamplingMessage(role="user", content=block) for block in (picture, sound)]
-    return words_of(await ctx.sample([*messages, "What did you see, and what did you hear?"], max_tokens=200))
+    return words_of(
+        await ctx.sample([*messages, "What did you see, and what did you hear?"], max_tokens=200)
+    )
 
 
 async def talk_to_model(ctx: Ctx) -> str:
     """Show the client's model a conversation to go on with: words of both sides, several blocks in one message, `_meta`."""
     seen = types.Annotations(audience=["assistant"], priority=0.9)
     messages = [
-        types.SamplingMessage(role="user", content=TextContent("I think of an animal.", annotations=seen, meta=MADE_BY), meta=MADE_BY),
+        types.SamplingMessage(
+            role="user",
+            content=TextContent("I think of an animal.", annotations=seen, meta=MADE_BY),
+            meta=MADE_BY,
+        ),
         types.SamplingMessage(role="assistant", content=TextContent("Does it have feathers?")),
-        types.SamplingMessage(role="user", content=[TextContent("It does."), TextContent("It cannot fly.")]),
+        types.SamplingMessage(
+            role="user", content=[TextContent("It does."), TextContent("It cannot fly.")]
+        ),
     ]
     return words_of(await ctx.sample(messages, max_tokens=50))
 

@@ -52,34 +52,79 @@ NUMBERS = _object(
 )
 ARRAYS = _object(
     {
-        "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 3, "uniqueItems": True},
-        "point": {"type": "array", "prefixItems": [{"type": "number"}, {"type": "number"}], "items": False},
+        "tags": {
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "maxItems": 3,
+            "uniqueItems": True,
+        },
+        "point": {
+            "type": "array",
+            "prefixItems": [{"type": "number"}, {"type": "number"}],
+            "items": False,
+        },
         "row": {"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "integer"}},
-        "marks": {"type": "array", "contains": {"type": "integer", "minimum": 5}, "minContains": 1, "maxContains": 2},
+        "marks": {
+            "type": "array",
+            "contains": {"type": "integer", "minimum": 5},
+            "minContains": 1,
+            "maxContains": 2,
+        },
         "grid": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
-        "list": {"type": "array", "prefixItems": [{"const": "x"}], "unevaluatedItems": {"type": "boolean"}},
+        "list": {
+            "type": "array",
+            "prefixItems": [{"const": "x"}],
+            "unevaluatedItems": {"type": "boolean"},
+        },
     }
 )
 OBJECTS = _object(
     {
-        "place": _object({"city": {"type": "string"}, "zip": {"type": "string"}}, required=["city"], additionalProperties=False),
-        "scores": {"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 1, "maxProperties": 3},
-        "headers": {"type": "object", "patternProperties": {"^X-": {"type": "string"}}, "additionalProperties": False},
+        "place": _object(
+            {"city": {"type": "string"}, "zip": {"type": "string"}},
+            required=["city"],
+            additionalProperties=False,
+        ),
+        "scores": {
+            "type": "object",
+            "additionalProperties": {"type": "integer"},
+            "minProperties": 1,
+            "maxProperties": 3,
+        },
+        "headers": {
+            "type": "object",
+            "patternProperties": {"^X-": {"type": "string"}},
+            "additionalProperties": False,
+        },
         "words": {"type": "object", "propertyNames": {"pattern": "^[a-z]+$"}},
-        "card": _object({"number": {"type": "string"}, "expires": {"type": "string"}}, dependentRequired={"number": ["expires"]}),
+        "card": _object(
+            {"number": {"type": "string"}, "expires": {"type": "string"}},
+            dependentRequired={"number": ["expires"]},
+        ),
         "parcel": _object(
             {"express": {"type": "boolean"}},
-            dependentSchemas={"express": {"properties": {"phone": {"type": "string"}}, "required": ["phone"]}},
+            dependentSchemas={
+                "express": {"properties": {"phone": {"type": "string"}}, "required": ["phone"]}
+            },
         ),
-        "whole": {"allOf": [_object({"a": {"type": "integer"}})], "type": "object", "unevaluatedProperties": False},
+        "whole": {
+            "allOf": [_object({"a": {"type": "integer"}})],
+            "type": "object",
+            "unevaluatedProperties": False,
+        },
     }
 )
 CHOICES = _object(
     {
         "contact": {
             "oneOf": [
-                _object({"email": {"type": "string"}}, required=["email"], additionalProperties=False),
-                _object({"phone": {"type": "string"}}, required=["phone"], additionalProperties=False),
+                _object(
+                    {"email": {"type": "string"}}, required=["email"], additionalProperties=False
+                ),
+                _object(
+                    {"phone": {"type": "string"}}, required=["phone"], additionalProperties=False
+                ),
             ]
         },
         "amount": {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": "^[0-9]+$"}]},
@@ -88,20 +133,39 @@ CHOICES = _object(
     }
 )
 CONDITIONS = _object(
-    {"method": {"type": "string", "enum": ["phone", "email"]}, "phone": {"type": "string"}, "email": {"type": "string"}},
+    {
+        "method": {"type": "string", "enum": ["phone", "email"]},
+        "phone": {"type": "string"},
+        "email": {"type": "string"},
+    },
     required=["method"],
-    **{"if": {"properties": {"method": {"const": "phone"}}}, "then": {"required": ["phone"]}, "else": {"required": ["email"]}},
+    **{
+        "if": {"properties": {"method": {"const": "phone"}}},
+        "then": {"required": ["phone"]},
+        "else": {"required": ["email"]},
+    },
 )
 REFERENCES = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "$id": "https://example.com/everything/references",
     **_object(
-        {"from": {"$ref": "#/$defs/place"}, "to": {"$ref": "#place"}, "tree": {"$ref": "#/$defs/tree"}, "open": {"$ref": "#/$defs/open"}},
+        {
+            "from": {"$ref": "#/$defs/place"},
+            "to": {"$ref": "#place"},
+            "tree": {"$ref": "#/$defs/tree"},
+            "open": {"$ref": "#/$defs/open"},
+        },
         required=["from"],
     ),
     "$defs": {
         "place": {"$anchor": "place", **_object({"city": {"type": "string"}}, required=["city"])},
-        "tree": _object({"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, required=["name"]),
+        "tree": _object(
+            {
+                "name": {"type": "string"},
+                "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}},
+            },
+            required=["name"],
+        ),
         "open": {"$dynamicAnchor": "open", **_object({"inner": {"$dynamicRef": "#open"}})},
     },
 }

@@ -14,9 +14,17 @@ from ..samples import png, wav
 from .board import CHANGES, CLOCK, COUNTER, MADE_BY, PURE, Board, Ctx
 from .giving import BYTES, ICONS, NOTE
 
-GREETINGS = {"english": "Hello", "french": "Bonjour", "german": "Guten Tag", "japanese": "Konnichiwa", "spanish": "Hola"}
+GREETINGS = {
+    "english": "Hello",
+    "french": "Bonjour",
+    "german": "Guten Tag",
+    "japanese": "Konnichiwa",
+    "spanish": "Hola",
+}
 NUMBERS = [f"{number:03}" for number in range(250)]
-BOTH = types.Annotations(audience=["user", "assistant"], priority=0.8, last_modified="2026-01-01T00:00:00Z")
+BOTH = types.Annotations(
+    audience=["user", "assistant"], priority=0.8, last_modified="2026-01-01T00:00:00Z"
+)
 HOUR = 3_600_000  # milliseconds
 README = "# Everything\n\nA text that never changes.\n"
 
@@ -48,8 +56,15 @@ async def shelf() -> list[ResourceContents]:
 
 async def stamped() -> types.ReadResourceResult:
     """A result by hand: it says itself for how long it may be kept and for whom, and has `_meta`."""
-    contents = ResourceContents(uri="everything://stamped", mime_type="text/plain", text="Keep me for a minute.", meta=MADE_BY)
-    return types.ReadResourceResult(contents=[contents], ttl_ms=60_000, cache_scope="public", meta=MADE_BY)
+    contents = ResourceContents(
+        uri="everything://stamped",
+        mime_type="text/plain",
+        text="Keep me for a minute.",
+        meta=MADE_BY,
+    )
+    return types.ReadResourceResult(
+        contents=[contents], ttl_ms=60_000, cache_scope="public", meta=MADE_BY
+    )
 
 
 async def asking(ctx: Ctx) -> str:
@@ -59,7 +74,9 @@ async def asking(ctx: Ctx) -> str:
 
 async def refused() -> str:
     """What cannot be read: an error with a code and data."""
-    raise McpError(types.INTERNAL_ERROR, "This resource is never to be had.", {"why": "to show an error"})
+    raise McpError(
+        types.INTERNAL_ERROR, "This resource is never to be had.", {"why": "to show an error"}
+    )
 
 
 async def greeting(language: str, name: str) -> str | None:
@@ -152,7 +169,9 @@ async def read_counter(ctx: Ctx) -> str:
 
 
 async def start_clock(
-    ctx: Ctx, ticks: Annotated[int, Meta(ge=1, le=100)] = 3, seconds: Annotated[float, Meta(ge=0.001, le=5)] = 0.1
+    ctx: Ctx,
+    ticks: Annotated[int, Meta(ge=1, le=100)] = 3,
+    seconds: Annotated[float, Meta(ge=0.001, le=5)] = 0.1,
 ) -> str:
     """Let the clock tick by itself for a while: whoever watches it is told each time, though nobody calls anything.
 
@@ -162,7 +181,9 @@ async def start_clock(
     """
     board = ctx.state
     if ticks * seconds > board.limits.seconds:
-        raise ToolError(f"The clock may run for {board.limits.seconds:g} seconds at the most. Ask for less.")
+        raise ToolError(
+            f"The clock may run for {board.limits.seconds:g} seconds at the most. Ask for less."
+        )
     if board.ticking is not None and not board.ticking.done():
         raise ToolError("The clock is running already. Wait until it has stopped.")
     board.ticking = asyncio.create_task(_tick(ctx.server, board, ticks, seconds))
@@ -188,10 +209,22 @@ def add_storing(server: Server) -> None:
         ttl_ms=HOUR,
         cache_scope="public",
     )
-    server.add_resource("everything://docs/data.bin", bytes(range(256)), title="Bytes", description="All of them.", annotations=BOTH)
-    server.resource("everything://picture.png", title="A picture", mime_type="image/png", size=len(png(128)))(stored_picture)
-    server.resource("everything://sound.wav", title="A sound", mime_type="audio/wav", size=len(wav()))(stored_sound)
-    server.resource(COUNTER, name="counter", title="A counter", mime_type="application/json")(counter)
+    server.add_resource(
+        "everything://docs/data.bin",
+        bytes(range(256)),
+        title="Bytes",
+        description="All of them.",
+        annotations=BOTH,
+    )
+    server.resource(
+        "everything://picture.png", title="A picture", mime_type="image/png", size=len(png(128))
+    )(stored_picture)
+    server.resource(
+        "everything://sound.wav", title="A sound", mime_type="audio/wav", size=len(wav())
+    )(stored_sound)
+    server.resource(COUNTER, name="counter", title="A counter", mime_type="application/json")(
+        counter
+    )
     server.resource(CLOCK, name="clock", title="A clock", mime_type="application/json")(clock)
     server.resource("everything://shelf", title="Several at once")(shelf)
     server.resource("everything://stamped", title="By hand")(stamped)
@@ -199,7 +232,11 @@ def add_storing(server: Server) -> None:
     server.resource("everything://refused", title="Never to be had")(refused)
     for uri, (function, title) in TEMPLATES.items():
         first = uri == "everything://greetings/{language}/{name}"
-        hints: dict[str, Any] = {"annotations": BOTH, "icons": ICONS, "meta": MADE_BY, "mime_type": "text/plain"} if first else {}
+        hints: dict[str, Any] = (
+            {"annotations": BOTH, "icons": ICONS, "meta": MADE_BY, "mime_type": "text/plain"}
+            if first
+            else {}
+        )
         server.resource(uri, title=title, **hints)(function)
     server.completion("everything://greetings/{language}/{name}", "language")(complete_language)
     server.completion("everything://numbers/{number}", "number")(complete_number)

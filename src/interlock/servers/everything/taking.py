@@ -16,7 +16,9 @@ from interlock import Server, ToolResult
 from .board import PURE
 from .schemas import DIALECTS, VARIANTS
 
-Code = Annotated[str, Meta(pattern="^[A-Z]{3}$", description="Three capital letters.", examples=["EUR"])]
+Code = Annotated[
+    str, Meta(pattern="^[A-Z]{3}$", description="Three capital letters.", examples=["EUR"])
+]
 
 
 @dataclass
@@ -76,7 +78,9 @@ class Order:
 async def take_types(order: Annotated[Order, "What is ordered."]) -> ToolResult[Taken]:
     """Take what Python's types say: a class, a list, choices, a date, a time, a UUID, a mapping, a pair or a string."""
     count = sum(item.count for item in order.items)
-    return ToolResult(Taken({"order": msgspec.to_builtins(order)}), f"{count} ordered, {order.speed}.")
+    return ToolResult(
+        Taken({"order": msgspec.to_builtins(order)}), f"{count} ordered, {order.speed}."
+    )
 
 
 async def mirror(arguments: dict[str, Any]) -> ToolResult[Taken]:
@@ -87,13 +91,29 @@ async def mirror(arguments: dict[str, Any]) -> ToolResult[Taken]:
 MIRRORED: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "region": {"type": "string", "description": "Where, as in eu-west.", "x-mcp-header": "Region"},
-        "shard": {"type": "integer", "description": "Which part.", "minimum": 0, "maximum": 1000, "x-mcp-header": "Shard"},
-        "urgent": {"type": "boolean", "description": "Whether it has to be soon.", "x-mcp-header": "Urgent"},
+        "region": {
+            "type": "string",
+            "description": "Where, as in eu-west.",
+            "x-mcp-header": "Region",
+        },
+        "shard": {
+            "type": "integer",
+            "description": "Which part.",
+            "minimum": 0,
+            "maximum": 1000,
+            "x-mcp-header": "Shard",
+        },
+        "urgent": {
+            "type": "boolean",
+            "description": "Whether it has to be soon.",
+            "x-mcp-header": "Urgent",
+        },
         "customer": {
             "type": "object",
             "description": "For whom.",
-            "properties": {"tier": {"type": "string", "enum": ["free", "paid"], "x-mcp-header": "Tier"}},
+            "properties": {
+                "tier": {"type": "string", "enum": ["free", "paid"], "x-mcp-header": "Tier"}
+            },
         },
     },
     "required": ["region"],
@@ -106,4 +126,6 @@ def add_taking(server: Server) -> None:
     server.tool(title="Types of Python", annotations=PURE)(take_types)
     server.tool(title="Arguments in headers", annotations=PURE, input_schema=MIRRORED)(mirror)
     for name, variant in {**VARIANTS, **DIALECTS}.items():
-        server.tool(title=variant.title, annotations=PURE, input_schema=variant.schema)(taker(name, variant.words))
+        server.tool(title=variant.title, annotations=PURE, input_schema=variant.schema)(
+            taker(name, variant.words)
+        )

@@ -90,7 +90,9 @@ def count_primes(ctx: Ctx, most: Annotated[int, Meta(ge=2, le=1_000_000)] = 50_0
     return sum(sieve)
 
 
-async def side_by_side(ctx: Ctx, tasks: Annotated[int, Meta(ge=1, le=20)] = 4) -> ToolResult[list[int]]:
+async def side_by_side(
+    ctx: Ctx, tasks: Annotated[int, Meta(ge=1, le=20)] = 4
+) -> ToolResult[list[int]]:
     """Do several things at once, with progress as each is done.
 
     Args:

@@ -40,17 +40,25 @@ async def open_account(ctx: Ctx) -> str:
         return "The account is open."
     asked = ctx.caller.capabilities.elicitation
     if asked is None or asked.url is None:
-        raise ToolError("This needs a client that can send a person to a page, and this one cannot.")
+        raise ToolError(
+            "This needs a client that can send a person to a page, and this one cannot."
+        )
     for id, visit in ctx.state.visits.items():
         if visit == (who(ctx), True):
             del ctx.state.visits[id]
             return "The account is open."
     id = begin(ctx)
     question = {"mode": "url", "message": WORDS, "url": PAGE, "elicitationId": id}
-    raise McpError(types.URL_ELICITATION_REQUIRED, "Somebody has to sign in first.", {"elicitations": [question]})
+    raise McpError(
+        types.URL_ELICITATION_REQUIRED,
+        "Somebody has to sign in first.",
+        {"elicitations": [question]},
+    )
 
 
-async def finish_visit(id: Annotated[str, "The elicitationId of the error that open_account gave."], ctx: Ctx) -> str:
+async def finish_visit(
+    id: Annotated[str, "The elicitationId of the error that open_account gave."], ctx: Ctx
+) -> str:
     """Play the page that open_account sends to: the person is done there, and the client is told."""
     if ctx.state.visits.get(id, ("", False))[0] != who(ctx):
         raise ToolError("You were not sent to a page under this id. Call open_account first.")

@@ -9,7 +9,11 @@ _HEAD = 1024  # bytes in which a page says its encoding (HTML, "prescan")
 _HEADER = re.compile(r"""charset\s*=\s*["']?\s*([\w.:+-]{1,40})""", re.IGNORECASE | re.ASCII)
 _META = re.compile(rb"""<meta[^>]{0,500}?charset\s*=\s*["']?\s*([\w.:+-]{1,40})""", re.IGNORECASE)
 _XML = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:+-]{1,40})""", re.IGNORECASE)
-_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 # The labels of the web and the codecs they mean (WHATWG Encoding). Others are not looked up: Python has codecs that are
 # slow on purpose-made text (idna, punycode) or read it as a program's (unicode_escape), and the web has none of them.

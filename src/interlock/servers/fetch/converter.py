@@ -56,7 +56,12 @@ def html(page: str, job: dict[str, Any]) -> dict[str, Any]:
     ended = re.search(r"</head\s*>", page[:_HEAD], re.IGNORECASE)
     about = convert(page[: ended.end() if ended else _HEAD], [], metadata=True).metadata.document
     language = re.match(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*", about.language or "")
-    found = {"text": text, "title": _line(about.title), "description": _line(about.description), "language": language and language[0]}
+    found = {
+        "text": text,
+        "title": _line(about.title),
+        "description": _line(about.description),
+        "language": language and language[0],
+    }
     if job["links"]:
         links = convert(page, [], metadata=True).metadata.links
         found["links"] = [[_line(link.text) or "", link.href] for link in links[:_MOST_LINKS]]
@@ -80,7 +85,15 @@ def pdf(data: bytes, pages: list[int]) -> None:
         count = len(reader.pages)
         about = reader.metadata
         _say(count=count, title=_line(str(about.title or "")) if about is not None else None)
-    except (PyPdfError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as bad:
+    except (
+        PyPdfError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+    ) as bad:
         _say(error=f"cannot be read as a PDF: {_line(str(bad)) or type(bad).__name__}")
         return
     first, last = pages
@@ -89,7 +102,9 @@ def pdf(data: bytes, pages: list[int]) -> None:
             text = reader.pages[number - 1].extract_text()
         except MemoryError:
             raise
-        except Exception as bad:  # one page that is broken, in whatever way, does not take the others with it
+        except (
+            Exception
+        ) as bad:  # one page that is broken, in whatever way, does not take the others with it
             text = f"(This page cannot be read: {_line(str(bad)) or type(bad).__name__})"
         _say(page=number, text=text)
 
@@ -110,7 +125,11 @@ def _bound(memory: int, seconds: float) -> None:
         import resource  # not on every platform
     except ImportError:
         return
-    for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, int(seconds) + 2), (resource.RLIMIT_FSIZE, 0)):
+    for kind, most in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_CPU, int(seconds) + 2),
+        (resource.RLIMIT_FSIZE, 0),
+    ):
         with contextlib.suppress(ValueError, OSError):  # a platform may know a bound by name only
             resource.setrlimit(kind, (most, most))
 

@@ -50,7 +50,13 @@ class Workbench:
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def of_html(
-        self, page: str, url: str, *, form: Literal["markdown", "plain"] = "markdown", main: bool = True, links: bool = False
+        self,
+        page: str,
+        url: str,
+        *,
+        form: Literal["markdown", "plain"] = "markdown",
+        main: bool = True,
+        links: bool = False,
     ) -> Written:
         """The text of a page at a URL, to which its links are relative; `main` leaves out what stands around it. Raises ToolError."""
         job = {"kind": "html", "url": url, "format": form, "main": main, "links": links}
@@ -70,11 +76,15 @@ class Workbench:
         if said and "error" in said[0]:
             raise ToolError(f"The PDF {said[0]['error']}.")
         if not said or (not whole and len(said) == 1):
-            raise ToolError(f"This PDF cannot be read within {self.seconds:g} seconds and {self.memory // 2**20} MiB.")
+            raise ToolError(
+                f"This PDF cannot be read within {self.seconds:g} seconds and {self.memory // 2**20} MiB."
+            )
         texts = [str(one["text"]) for one in said[1:]]
         return Printed(int(said[0]["count"]), said[0]["title"], first, texts, cut=not whole)
 
-    async def _done(self, job: dict[str, Any], data: bytes, extra: str) -> tuple[list[dict[str, Any]], bool]:
+    async def _done(
+        self, job: dict[str, Any], data: bytes, extra: str
+    ) -> tuple[list[dict[str, Any]], bool]:
         """What the program said of a job, and whether that is all of it."""
         head = msgspec.json.encode({**job, "seconds": self.seconds, "memory": self.memory}) + b"\n"
         said = bytearray()
@@ -92,20 +102,37 @@ class Workbench:
                 await _end(process)
         if code == _MISSING:
             what = "PDFs needs pypdf" if extra == "pdf" else "HTML needs html-to-markdown"
-            raise ToolError(f"Reading {what}: pip install 'interlock[{extra}]', where this server runs.")
+            raise ToolError(
+                f"Reading {what}: pip install 'interlock[{extra}]', where this server runs."
+            )
         lines = bytes(said).split(b"\n")[:-1]  # without one that was not written to its end
-        return await asyncio.to_thread(lambda: [msgspec.json.decode(line) for line in lines]), code == 0
+        return await asyncio.to_thread(
+            lambda: [msgspec.json.decode(line) for line in lines]
+        ), code == 0
 
 
 async def _started() -> asyncio.subprocess.Process:
     """The program, which sees nothing of the environment but where Python is to look; nobody but us may end it halfway."""
-    kept = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+    kept = (
+        "PATH",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "VIRTUAL_ENV",
+        "SYSTEMROOT",
+        "LD_LIBRARY_PATH",
+        "DYLD_LIBRARY_PATH",
+    )
     pipe = asyncio.subprocess.PIPE
     seen = {name: os.environ[name] for name in kept if name in os.environ}
     command = (sys.executable, "-P", _PROGRAM)
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
-            *command, env=seen, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, start_new_session=True
+            *command,
+            env=seen,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
         )
     )
     try:

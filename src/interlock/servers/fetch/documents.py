@@ -28,13 +28,23 @@ _TEXTS = frozenset(
      "image/svg+xml"}
 )  # fmt: skip
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_VAGUE = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/force-download", "application/download"})
+_VAGUE = frozenset(
+    {
+        "",
+        "application/octet-stream",
+        "binary/octet-stream",
+        "application/force-download",
+        "application/download",
+    }
+)
 _BEGINS = (
     (b"%PDF-", "application/pdf"), (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"),
     (b"OggS", "audio/ogg"), (b"ID3", "audio/mpeg"), (b"fLaC", "audio/flac"),
 )  # fmt: skip
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}")
-_MARKUP = re.compile(rb"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_MARKUP = re.compile(
+    rb"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
 _RANGE = re.compile(r"(\d{1,6})(?:\s*-\s*(\d{1,6})?)?")
 _LONGEST_PDF = 2_000  # pages in one reading; more are asked for by their numbers
 
@@ -71,7 +81,9 @@ def leaves(text: str | None) -> Leaf:
     if found is None or int(found[1]) < 1 or (found[2] and int(found[2]) < int(found[1])):
         raise ToolError(f'{words.shown(text, 60)!r} names no pages. Say "3", "3-7" or "3-".')
     first = int(found[1])
-    return Leaf(first, int(found[2]) if found[2] else first + _LONGEST_PDF - 1 if "-" in text else first)
+    return Leaf(
+        first, int(found[2]) if found[2] else first + _LONGEST_PDF - 1 if "-" in text else first
+    )
 
 
 def type_of(headers: Mapping[str, str], body: bytes | None = None) -> str:
@@ -105,7 +117,11 @@ def kind_of(media_type: str) -> Kind | None:
         return "html"
     if media_type == "application/pdf":
         return "pdf"
-    if media_type.startswith("text/") or media_type in _TEXTS or media_type.endswith(("+json", "+xml", "+yaml")):
+    if (
+        media_type.startswith("text/")
+        or media_type in _TEXTS
+        or media_type.endswith(("+json", "+xml", "+yaml"))
+    ):
         return "text"
     family = media_type.partition("/")[0]
     return "image" if family == "image" else "audio" if family == "audio" else None
@@ -124,7 +140,9 @@ def wanted(settings: Settings, url: str, headers: Mapping[str, str]) -> None:
         )
 
 
-async def document_of(got: Got, bench: Workbench, settings: Settings, form: Format, main: bool, pages: Leaf) -> Document:
+async def document_of(
+    got: Got, bench: Workbench, settings: Settings, form: Format, main: bool, pages: Leaf
+) -> Document:
     """What was got, converted as it is wanted. Raises ToolError for what cannot be."""
     media_type = type_of(got.headers, got.body)
     kind = kind_of(media_type)
@@ -142,7 +160,9 @@ async def document_of(got: Got, bench: Workbench, settings: Settings, form: Form
         return Document(kind, medium=medium.content())
     text, encoding = await text_of(got, markup=kind == "html" or media_type.endswith("xml"))
     if kind == "html" and form != "html":
-        written = await bench.of_html(text, got.url, form="markdown" if form == "markdown" else "plain", main=main)
+        written = await bench.of_html(
+            text, got.url, form="markdown" if form == "markdown" else "plain", main=main
+        )
         return await _text("markdown" if form == "markdown" else "text", written.text, encoding=encoding, title=written.title,
                      description=written.description, language=written.language)  # fmt: skip
     plain = "markdown" if media_type in ("text/markdown", "text/x-markdown") else kind
@@ -152,10 +172,17 @@ async def document_of(got: Got, bench: Workbench, settings: Settings, form: Form
 async def _pdf(got: Got, bench: Workbench, pages: Leaf) -> Document:
     printed = await bench.of_pdf(got.body, pages.first, pages.last)
     if pages.first > printed.count:
-        raise ToolError(f"{words.shown(got.url)} has {printed.count} pages, and none has the number {pages.first}.")
+        raise ToolError(
+            f"{words.shown(got.url)} has {printed.count} pages, and none has the number {pages.first}."
+        )
     if not any(text.strip() for text in printed.texts):
-        raise ToolError(f"The pages of {words.shown(got.url)} have no text: they are pictures, of paper perhaps.")
-    marked = [f"[Page {number} of {printed.count}]\n\n{text.strip()}\n\n" for number, text in enumerate(printed.texts, printed.first)]
+        raise ToolError(
+            f"The pages of {words.shown(got.url)} have no text: they are pictures, of paper perhaps."
+        )
+    marked = [
+        f"[Page {number} of {printed.count}]\n\n{text.strip()}\n\n"
+        for number, text in enumerate(printed.texts, printed.first)
+    ]
     last = printed.first + len(printed.texts) - 1
     return await _text(
         "pdf", "".join(marked), title=printed.title, pages=printed.count, first_page=printed.first, last_page=last,
@@ -165,10 +192,18 @@ async def _pdf(got: Got, bench: Workbench, pages: Leaf) -> Document:
 
 async def text_of(got: Got, *, markup: bool) -> tuple[str, str]:
     """The text of an answer as it came, and its encoding."""
-    return await asyncio.to_thread(decoded, got.body, got.headers.get("content-type", ""), markup=markup)
+    return await asyncio.to_thread(
+        decoded, got.body, got.headers.get("content-type", ""), markup=markup
+    )
 
 
 async def _text(kind: Kind, text: str, **about: object) -> Document:
     seen = await asyncio.to_thread(clean, text)
-    about.update({name: clean(said) for name in ("title", "description") if isinstance(said := about.get(name), str)})
+    about.update(
+        {
+            name: clean(said)
+            for name in ("title", "description")
+            if isinstance(said := about.get(name), str)
+        }
+    )
     return Document(kind, seen, await asyncio.to_thread(digest_of, seen), **about)  # type: ignore[arg-type]  # what callers above give

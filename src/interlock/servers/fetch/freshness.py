@@ -14,11 +14,25 @@ Headers = Mapping[str, str]  # names in lower case
 
 _DAY = 86_400.0
 _LONGEST = 2**31  # seconds; longer is for ever (1.2.2)
-_HEURISTIC = frozenset({200, 203, 300, 301, 308, 404, 405, 410, 414, 501})  # that may be kept though nothing says so (RFC 9110, 15.1)
+_HEURISTIC = frozenset(
+    {200, 203, 300, 301, 308, 404, 405, 410, 414, 501}
+)  # that may be kept though nothing says so (RFC 9110, 15.1)
 _UNDERSTOOD = _HEURISTIC | {302, 303, 307}
 _SHARE = 0.1  # of the time since it was changed, for what does not say how long it holds (4.2.2)
-_DIRECTIVE = re.compile(r"""([!#$%&'*+.^_`|~\w-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,;"]*)))?""", re.ASCII)
-_OF_THE_WAY = frozenset({"connection", "content-encoding", "content-length", "content-range", "keep-alive", "trailer", "transfer-encoding"})
+_DIRECTIVE = re.compile(
+    r"""([!#$%&'*+.^_`|~\w-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,;"]*)))?""", re.ASCII
+)
+_OF_THE_WAY = frozenset(
+    {
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-range",
+        "keep-alive",
+        "trailer",
+        "transfer-encoding",
+    }
+)
 
 
 class Kept(Struct, frozen=True):
@@ -45,9 +59,19 @@ def directives(headers: Headers) -> dict[str, str]:
 def may_keep(status: int, headers: Headers, *, shared: bool = False) -> bool:
     """Whether an answer to a GET may be kept (3); `shared` says that several people would get it."""
     said = directives(headers)
-    if (shared and "private" in said) or "no-store" in said or status not in _UNDERSTOOD or "*" in headers.get("vary", ""):
+    if (
+        (shared and "private" in said)
+        or "no-store" in said
+        or status not in _UNDERSTOOD
+        or "*" in headers.get("vary", "")
+    ):
         return False
-    return status in _HEURISTIC or "max-age" in said or "expires" in headers or bool({"public", "private"} & said.keys())
+    return (
+        status in _HEURISTIC
+        or "max-age" in said
+        or "expires" in headers
+        or bool({"public", "private"} & said.keys())
+    )
 
 
 def lifetime(kept: Kept) -> float:
@@ -70,7 +94,9 @@ def age(kept: Kept, now: float) -> float:
     """How many seconds ago an answer was true at its origin, as far as can be known (4.2.3)."""
     made = _moment(kept.headers.get("date"))
     apparent = 0.0 if made is None else max(0.0, kept.came - made)
-    on_the_way = (_seconds(kept.headers.get("age", "").partition(",")[0]) or 0.0) + max(0.0, kept.came - kept.asked)
+    on_the_way = (_seconds(kept.headers.get("age", "").partition(",")[0]) or 0.0) + max(
+        0.0, kept.came - kept.asked
+    )
     return max(apparent, on_the_way) + max(0.0, now - kept.came)
 
 
@@ -95,8 +121,15 @@ def is_for(kept: Kept, headers: Headers) -> bool:
 
 def conditions(kept: Kept) -> dict[str, str]:
     """The headers that ask for a new answer only if this one does not hold any more (4.3.1)."""
-    given = {"if-none-match": kept.headers.get("etag"), "if-modified-since": kept.headers.get("last-modified")}
-    return {name: value for name, value in given.items() if value and value.isascii() and value.isprintable()}
+    given = {
+        "if-none-match": kept.headers.get("etag"),
+        "if-modified-since": kept.headers.get("last-modified"),
+    }
+    return {
+        name: value
+        for name, value in given.items()
+        if value and value.isascii() and value.isprintable()
+    }
 
 
 def renewed(kept: Kept, headers: Headers, asked: float, came: float) -> Kept:

@@ -18,7 +18,15 @@ _SHORTENED = re.compile(r"(https?)//")
 def add_library(made: Server) -> None:
     """Add the prompt, the resource template and what completes them."""
     description = "A page as Markdown, a PDF as text, a picture as such; robots.txt is obeyed."
-    made.add_resource(PAGE, page, name="page", title="A web page", description=description, ttl_ms=0, cache_scope="private")
+    made.add_resource(
+        PAGE,
+        page,
+        name="page",
+        title="A web page",
+        description=description,
+        ttl_ms=0,
+        cache_scope="private",
+    )
     made.add_prompt(fetch, title="Fetch a page")
 
     def address_before(value: str, ctx: Context[Desk]) -> list[str]:
@@ -37,17 +45,25 @@ async def page(url: str, ctx: Context[Desk]) -> types.ResourceContents:
     except ToolError as bad:
         raise McpError(types.INVALID_PARAMS, str(bad)) from None
     if document.medium is not None:
-        return types.ResourceContents(uri=asked, mime_type=document.medium.mime_type, blob=document.medium.data)
+        return types.ResourceContents(
+            uri=asked, mime_type=document.medium.mime_type, blob=document.medium.data
+        )
     if len(document.text) > desk.settings.largest_page:
         raise McpError(
             types.INVALID_PARAMS,
             f"{words.shown(url)} has {len(document.text):,} characters, and a resource no more than {desk.settings.largest_page:,} "
             f"({PREFIX}LARGEST_PAGE). The tool fetch gives it in pages.",
         )
-    return types.ResourceContents(uri=asked, mime_type="text/markdown" if document.kind == "markdown" else "text/plain", text=document.text)
+    return types.ResourceContents(
+        uri=asked,
+        mime_type="text/markdown" if document.kind == "markdown" else "text/plain",
+        text=document.text,
+    )
 
 
-async def fetch(url: str, ctx: Context[Desk], pdf_pages: str | None = None) -> list[types.PromptMessage]:
+async def fetch(
+    url: str, ctx: Context[Desk], pdf_pages: str | None = None
+) -> list[types.PromptMessage]:
     """Put a page into the conversation. You ask for it yourself, so robots.txt is not asked.
 
     Args:

@@ -15,7 +15,9 @@ _UNSEEN = re.compile(
     "|[\u200c\u200d]{2,}"
 )
 _JOINS = frozenset("\u200d\ufe0e\ufe0f")
-_CLUSTER = 32  # characters that a cut goes back at most, so as not to part a letter from its accents
+_CLUSTER = (
+    32  # characters that a cut goes back at most, so as not to part a letter from its accents
+)
 _HEADING = re.compile(r"(#{1,6}) (.{1,2000})")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
@@ -65,7 +67,10 @@ def end_of(text: str, start: int, length: int) -> int:
             return found + len(mark)
     end = latest
     while end > max(start + 1, latest - _CLUSTER) and (
-        unicodedata.combining(text[end]) or text[end] in _JOINS or text[end - 1] == "\u200d" or "\U0001f3fb" <= text[end] <= "\U0001f3ff"
+        unicodedata.combining(text[end])
+        or text[end] in _JOINS
+        or text[end - 1] == "\u200d"
+        or "\U0001f3fb" <= text[end] <= "\U0001f3ff"
     ):
         end -= 1
     return end if end > max(start + 1, latest - _CLUSTER) else latest

@@ -24,7 +24,9 @@ _MOST_LINKS = 200  # in one answer
 _MOST_SECTIONS = 500
 _MOST_RECENT = 100
 
-Url = Annotated[str, Meta(description="An http or https address, with or without its scheme.", max_length=8192)]
+Url = Annotated[
+    str, Meta(description="An http or https address, with or without its scheme.", max_length=8192)
+]
 
 
 class Reading(Struct, frozen=True):
@@ -43,7 +45,9 @@ class Desk:
         self.readings: Shelf[Reading] = Shelf(_MOST_READINGS, _READINGS)
         self.recent: dict[str, dict[str, None]] = {}
 
-    async def got(self, url: str, ctx: Context[Desk], *, watched: bool = False, fresh: bool = False) -> tuple[Got, Source]:
+    async def got(
+        self, url: str, ctx: Context[Desk], *, watched: bool = False, fresh: bool = False
+    ) -> tuple[Got, Source]:
         """What stands at a URL, and what there is to say of how it was come by. Raises ToolError."""
         got = await self.web.get(
             url, watched=watched, whose=self._whose(ctx), fresh=fresh,
@@ -54,7 +58,15 @@ class Desk:
         said = got.headers.get("content-type")
         age = int(got.age) if got.cached else None
         source = Source(
-            got.url, got.status, words.shown(said) if said else None, len(got.body), got.robots, got.hops, got.cached, got.stale, age
+            got.url,
+            got.status,
+            words.shown(said) if said else None,
+            len(got.body),
+            got.robots,
+            got.hops,
+            got.cached,
+            got.stale,
+            age,
         )
         return got, source
 
@@ -86,7 +98,9 @@ class Desk:
     def suggested(self, ctx: Context[Desk], value: str) -> list[str]:
         """The addresses that somebody fetched before and that begin so, the last ones first."""
         own = reversed(self.recent.get(self._whose(ctx) or "", {}))
-        return [url for url in own if url.startswith(value) or url.partition("://")[2].startswith(value)]
+        return [
+            url for url in own if url.startswith(value) or url.partition("://")[2].startswith(value)
+        ]
 
     def key(self, ctx: Context[Desk], url: str, digest: str) -> str:
         """Where a document lies that somebody reads: for them, and for nobody else who has a principal of their own."""
@@ -125,14 +139,24 @@ async def fetch(
     desk = ctx.state
     at = cursor_of(cursor) if cursor else None
     if cursor and at is None:
-        raise ToolError(f"{words.shown(cursor, 60)!r} is no cursor. Take the `next` of an earlier page, or begin without one.")
+        raise ToolError(
+            f"{words.shown(cursor, 60)!r} is no cursor. Take the `next` of an earlier page, or begin without one."
+        )
     reading = desk.readings.get(desk.key(ctx, url, at.digest)) if at is not None else None
     if reading is None:
-        reading = await desk.read(url, ctx, form=format, main=main_only, pages=pdf_pages, fresh=fresh)
-    if at is not None and (reading.document.digest != at.digest or at.start > len(reading.document.text)):
+        reading = await desk.read(
+            url, ctx, form=format, main=main_only, pages=pdf_pages, fresh=fresh
+        )
+    if at is not None and (
+        reading.document.digest != at.digest or at.start > len(reading.document.text)
+    ):
         raise ToolError("The page is not the one any more that this cursor is of: it has changed since, or other arguments were sent. "
                         "Begin again without a cursor.")  # fmt: skip
-    return shown(reading, at.start if at is not None else 0, min(length or desk.settings.page, desk.settings.largest_page))
+    return shown(
+        reading,
+        at.start if at is not None else 0,
+        min(length or desk.settings.page, desk.settings.largest_page),
+    )
 
 
 def shown(reading: Reading, start: int, length: int) -> ToolResult[Page]:
@@ -141,7 +165,9 @@ def shown(reading: Reading, start: int, length: int) -> ToolResult[Page]:
     about = {name: getattr(document, name) for name in (
         "title", "description", "language", "encoding", "pages", "first_page", "last_page")}  # fmt: skip
     if document.medium is not None:
-        return ToolResult(Page(reading.source, document.kind, **about), document.medium, *_notes(reading, None))
+        return ToolResult(
+            Page(reading.source, document.kind, **about), document.medium, *_notes(reading, None)
+        )
     end = end_of(document.text, start, length)
     more = str(Cursor(document.digest, end)) if end < len(document.text) else None
     page = Page(reading.source, document.kind, len(document.text), start, end, more, **about)
@@ -160,9 +186,13 @@ def _notes(reading: Reading, more: str | None, page: Page | None = None) -> list
     if source.stale:
         notes.append(f"The server fails now; this is what it said {source.age} seconds ago.")
     if more is not None and page is not None:
-        notes.append(f"Characters {page.start:,} to {page.end:,} of {page.length:,}. Go on with cursor={more}")
+        notes.append(
+            f"Characters {page.start:,} to {page.end:,} of {page.length:,}. Go on with cursor={more}"
+        )
     elif document.cut and document.last_page is not None:
-        notes.append(f'These are the pages to {document.last_page} of {document.pages}. Go on with pdf_pages="{document.last_page + 1}-"')
+        notes.append(
+            f'These are the pages to {document.last_page} of {document.pages}. Go on with pdf_pages="{document.last_page + 1}-"'
+        )
     return ["\n".join(f"[{note}]" for note in notes)] if notes else []
 
 
@@ -184,7 +214,9 @@ async def fetch_links(
     got, source = await desk.got(url, ctx)
     media_type = type_of(got.headers, got.body)
     if kind_of(media_type) != "html":
-        raise ToolError(f"{words.shown(got.url)} is no HTML page but {words.shown(media_type, 100)}, and has no links to list.")
+        raise ToolError(
+            f"{words.shown(got.url)} is no HTML page but {words.shown(media_type, 100)}, and has no links to list."
+        )
     page, _ = await text_of(got, markup=True)
     written = await desk.bench.of_html(page, got.url, main=False, links=True)
     host, part = urlsplit(got.url).netloc, containing.lower()
@@ -198,7 +230,9 @@ async def fetch_links(
     links = [Link(text, words.shown(to, 2000)) for to, text in found.items()]
     some = links[start : start + _MOST_LINKS]
     more = start + len(some) if start + len(some) < len(links) else None
-    lines = [f"{link.text or '(no words)'}: {link.url}" for link in some] or ["There are no such links."]
+    lines = [f"{link.text or '(no words)'}: {link.url}" for link in some] or [
+        "There are no such links."
+    ]
     if more is not None:
         lines.append(f"[{len(links) - more} more. Go on with start={more}]")
     if written.more_links:
@@ -206,7 +240,9 @@ async def fetch_links(
     return ToolResult(Links(source, some, len(links), more), "\n".join(lines))
 
 
-async def fetch_outline(url: Url, ctx: Context[Desk], main_only: bool = True, fresh: bool = False) -> ToolResult[Outline]:
+async def fetch_outline(
+    url: Url, ctx: Context[Desk], main_only: bool = True, fresh: bool = False
+) -> ToolResult[Outline]:
     """List the headings of a long web page, each with the cursor with which `fetch` reads from there. Strangers wrote them.
 
     Args:
@@ -216,13 +252,22 @@ async def fetch_outline(url: Url, ctx: Context[Desk], main_only: bool = True, fr
     reading = await ctx.state.read(url, ctx, main=main_only, fresh=fresh)
     document = reading.document
     if document.kind != "markdown":
-        raise ToolError(f"{words.shown(url)} is no page with headings but of the kind {document.kind!r}. Read it with fetch.")
+        raise ToolError(
+            f"{words.shown(url)} is no page with headings but of the kind {document.kind!r}. Read it with fetch."
+        )
     found = await asyncio.to_thread(headings_of, document.text)
-    sections = [Section(one.level, words.shown(one.title), str(Cursor(document.digest, one.start))) for one in found[:_MOST_SECTIONS]]
-    lines = [f"{'  ' * (one.level - 1)}{one.title} (cursor={one.cursor})" for one in sections] or ["It has no headings."]
+    sections = [
+        Section(one.level, words.shown(one.title), str(Cursor(document.digest, one.start)))
+        for one in found[:_MOST_SECTIONS]
+    ]
+    lines = [f"{'  ' * (one.level - 1)}{one.title} (cursor={one.cursor})" for one in sections] or [
+        "It has no headings."
+    ]
     if len(found) > len(sections):
         lines.append(f"[{len(found) - len(sections)} more]")
-    outline = Outline(reading.source, document.title, len(document.text), sections, len(sections) == len(found))
+    outline = Outline(
+        reading.source, document.title, len(document.text), sections, len(sections) == len(found)
+    )
     return ToolResult(outline, "\n".join(lines))
 
 

@@ -77,5 +77,7 @@ def _read(lines: list[Line]) -> Protego:
     try:
         from protego import Protego  # optional extra `servers`
     except ImportError:
-        raise ToolError("Reading robots.txt needs protego: pip install 'interlock[servers]', where this server runs.") from None
+        raise ToolError(
+            "Reading robots.txt needs protego: pip install 'interlock[servers]', where this server runs."
+        ) from None
     return Protego.parse("\n".join(["User-agent: *", *map(str, lines)]))

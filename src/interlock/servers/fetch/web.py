@@ -10,7 +10,17 @@ from typing import NamedTuple
 from urllib.parse import urldefrag, urlsplit
 from weakref import WeakValueDictionary
 
-from interlock import InterlockError, NotAsked, ProtocolError, PublicFetch, Request, Response, TimedOut, ToolError, Unreachable
+from interlock import (
+    InterlockError,
+    NotAsked,
+    ProtocolError,
+    PublicFetch,
+    Request,
+    Response,
+    TimedOut,
+    ToolError,
+    Unreachable,
+)
 
 from . import freshness, words
 from .answers import Hop, Robots
@@ -70,14 +80,22 @@ class _Manners(NamedTuple):
 class Web:
     """The web as this server sees it. `fetch` goes out; it must return redirects, so that each of them is looked at here."""
 
-    def __init__(self, settings: Settings, fetch: PublicFetch, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, settings: Settings, fetch: PublicFetch, now: Callable[[], float] = time.time
+    ) -> None:
         self.settings, self.now = settings, now
         self._fetch = fetch
         self._kept: Shelf[Kept] = Shelf(settings.kept, settings.kept_bytes)
         self._manners: Shelf[_Manners] = Shelf(_MOST_SITES, _MOST_SITES)
         self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # for a site's robots.txt
-        self._headers = {"user-agent": settings.user_agent, "accept": _ACCEPT, "accept-encoding": "gzip, deflate"}
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = (
+            WeakValueDictionary()
+        )  # for a site's robots.txt
+        self._headers = {
+            "user-agent": settings.user_agent,
+            "accept": _ACCEPT,
+            "accept-encoding": "gzip, deflate",
+        }
 
     async def get(
         self, url: str, *, watched: bool, whose: str | None = None, fresh: bool = False,
@@ -89,18 +107,24 @@ class Web:
         Raises ToolError, in words that say what to do, for whatever is no page.
         """
         call = _Call(whose, fresh, check, tell)
-        robots: Robots = "not asked" if watched else "allowed" if self.settings.robots == "ask" else "ignored"
+        robots: Robots = (
+            "not asked" if watched else "allowed" if self.settings.robots == "ask" else "ignored"
+        )
         hops: list[Hop] = []
         limit = asyncio.timeout(self.settings.seconds)
         try:
             async with limit:
                 return await self._followed(address(url), hops, robots, call)
         except InterlockError as bad:
-            raise bad if isinstance(bad, ToolError) else words.refusal(bad, hops, self.settings) from None
+            raise (
+                bad if isinstance(bad, ToolError) else words.refusal(bad, hops, self.settings)
+            ) from None
         except TimeoutError:
             if not limit.expired():
                 raise
-            late = TimedOut(f"There was no whole answer within {self.settings.seconds:g} seconds. Try again, or something smaller.")
+            late = TimedOut(
+                f"There was no whole answer within {self.settings.seconds:g} seconds. Try again, or something smaller."
+            )
             raise words.refusal(late, hops, self.settings) from None
 
     async def _followed(self, url: str, hops: list[Hop], robots: Robots, call: _Call) -> Got:
@@ -115,7 +139,9 @@ class Web:
                     raise words.no_page(url, kept.status, kept.headers, hops)
                 cached, stale = how != "new", how == "stale"
                 age = freshness.age(kept, self.now()) if cached else 0.0
-                return Got(url, kept.status, kept.headers, kept.body, hops, robots, cached, stale, age)
+                return Got(
+                    url, kept.status, kept.headers, kept.body, hops, robots, cached, stale, age
+                )
             onward = tidy(self._fetch.onward(Request("GET", url), kept.status, location).url)
             hops.append(Hop(url, kept.status, onward, _site(url) != _site(onward)))
             if len(hops) > self.settings.redirects:
@@ -130,7 +156,13 @@ class Web:
         if kept is not None and not call.fresh and freshness.is_fresh(kept, self.now()):
             self._look(kept.url, kept.status, kept.headers, call.check)
             return kept, "kept"
-        more = {"cache-control": "no-cache"} if call.fresh else freshness.conditions(kept) if kept is not None else {}
+        more = (
+            {"cache-control": "no-cache"}
+            if call.fresh
+            else freshness.conditions(kept)
+            if kept is not None
+            else {}
+        )
         try:
             new = await self._asked(url, more, call)
         except NotAsked:
@@ -152,7 +184,11 @@ class Web:
         place = call.place(kept.url)
         may = freshness.may_keep(kept.status, kept.headers, shared=call.whose is None)
         if may and (freshness.lifetime(kept) or freshness.conditions(kept)):
-            size = len(kept.body) + sum(len(name) + len(value) for name, value in kept.headers.items()) + 500
+            size = (
+                len(kept.body)
+                + sum(len(name) + len(value) for name, value in kept.headers.items())
+                + 500
+            )
             self._kept.put(place, kept, size)
         else:
             self._kept.drop(place)
@@ -161,7 +197,9 @@ class Web:
         """Ask the server itself."""
         async with self._room(url):
             asked = self.now()
-            answer = await self._fetch(Request("GET", url, tuple({**self._headers, **more}.items())))
+            answer = await self._fetch(
+                Request("GET", url, tuple({**self._headers, **more}.items()))
+            )
             try:
                 headers, status = dict(answer.headers), answer.status
                 body = b""
@@ -186,7 +224,9 @@ class Web:
     async def _ask_robots(self, url: str) -> None:
         """Raises ToolError where the site does not let programs have the page, or cannot say."""
         site = _site(url)
-        async with self._asking.setdefault(site, asyncio.Lock()):  # of many who come at once, one reads it for all
+        async with self._asking.setdefault(
+            site, asyncio.Lock()
+        ):  # of many who come at once, one reads it for all
             said = self._manners.get(site)
             if said is None or said.until <= self.now():
                 said = await self._manners_of(site)
@@ -205,30 +245,46 @@ class Web:
                 async with self._room(url):
                     status, headers, text = await self._robots_at(url)
                 if status in REDIRECTS and "location" in headers:
-                    url = tidy(self._fetch.onward(Request("GET", url), status, headers["location"]).url)
+                    url = tidy(
+                        self._fetch.onward(Request("GET", url), status, headers["location"]).url
+                    )
                     continue
             except NotAsked as bad:
                 if not hop and bad.status is None:  # the site itself is what may not be asked
                     raise
-                return _Manners(None, f"it redirects to where nothing is asked: {bad.words}", self._later(_MINUTE))
+                return _Manners(
+                    None,
+                    f"it redirects to where nothing is asked: {bad.words}",
+                    self._later(_MINUTE),
+                )
             except ProtocolError as bad:
                 return _Manners(None, str(bad), self._later(_MINUTE))
             except Unreachable as bad:
                 if not hop:
                     raise
-                return _Manners(None, f"it redirects to {words.shown(url)}. {bad}", self._later(_MINUTE))
+                return _Manners(
+                    None, f"it redirects to {words.shown(url)}. {bad}", self._later(_MINUTE)
+                )
             if status == 429 or status >= 500:
                 return _Manners(None, f"status {status}", self._later(_MINUTE))
             rules = await asyncio.to_thread(Rules, text, self.settings.token)
             kept = Kept(url, status, headers, b"", {}, self.now(), self.now())
-            return _Manners(rules, "", self._later(min(max(freshness.lifetime(kept), 10 * _MINUTE), _DAY)))
-        return _Manners(await asyncio.to_thread(Rules, "", self.settings.token), "", self._later(_DAY))
+            return _Manners(
+                rules, "", self._later(min(max(freshness.lifetime(kept), 10 * _MINUTE), _DAY))
+            )
+        return _Manners(
+            await asyncio.to_thread(Rules, "", self.settings.token), "", self._later(_DAY)
+        )
 
     async def _robots_at(self, url: str) -> tuple[int, dict[str, str], str]:
         """What one address says: status, headers, and as much of the text as is read."""
         answer = await self._fetch(Request("GET", url, tuple(self._headers.items())))
         try:
-            return answer.status, dict(answer.headers), await _beginning(answer) if 200 <= answer.status < 300 else ""
+            return (
+                answer.status,
+                dict(answer.headers),
+                await _beginning(answer) if 200 <= answer.status < 300 else "",
+            )
         finally:
             await answer.aclose()
 
@@ -239,7 +295,14 @@ class Web:
 async def _body(answer: Response, most: int, tell: Tell | None) -> bytes:
     """A body to its end; who is told of it hears how far it has come, where its size is known. Raises ProtocolError over `most` bytes."""
     length = answer.headers.get("content-length", "")
-    total = int(length) if tell is not None and length.isdigit() and len(length) < 16 and "content-encoding" not in answer.headers else 0
+    total = (
+        int(length)
+        if tell is not None
+        and length.isdigit()
+        and len(length) < 16
+        and "content-encoding" not in answer.headers
+        else 0
+    )
     pieces: list[bytes] = []
     size = 0
     async for piece in answer.chunks():

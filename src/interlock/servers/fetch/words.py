@@ -42,7 +42,9 @@ _STATUSES = {
 
 def shown(text: str, most: int = _LONGEST) -> str:
     """A word of a stranger's, in one line that can be seen and does not run on."""
-    seen = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[: most + 1])
+    seen = "".join(
+        char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[: most + 1]
+    )
     return seen if len(seen) <= most else f"{seen[:most]}..."
 
 
@@ -58,7 +60,11 @@ def trail(hops: Sequence[Hop]) -> str:
     """How a page was come to, for the end of a sentence about it; empty without redirects."""
     if not hops:
         return ""
-    return "Redirects: " + "".join(f"{shown(hop.url)} -> ({hop.status}) " for hop in hops) + shown(hops[-1].to)
+    return (
+        "Redirects: "
+        + "".join(f"{shown(hop.url)} -> ({hop.status}) " for hop in hops)
+        + shown(hops[-1].to)
+    )
 
 
 def refusal(bad: InterlockError, hops: Sequence[Hop], settings: Settings) -> ToolError:
@@ -66,7 +72,9 @@ def refusal(bad: InterlockError, hops: Sequence[Hop], settings: Settings) -> Too
     if isinstance(bad, ProtocolError):
         words = f"It was not read: {bad}."
         if "more than" in words:
-            words = f"It has more than {amount(settings.bytes)}, the most that is read ({PREFIX}BYTES)."
+            words = (
+                f"It has more than {amount(settings.bytes)}, the most that is read ({PREFIX}BYTES)."
+            )
     elif isinstance(bad, NotAsked):  # whose own advice is for authors
         words = f"{bad.words} {_ADVICE.get(bad.rule, '')}".rstrip()
     else:
@@ -76,19 +84,30 @@ def refusal(bad: InterlockError, hops: Sequence[Hop], settings: Settings) -> Too
 
 def too_many(hops: Sequence[Hop], settings: Settings) -> ToolError:
     """The redirects do not end."""
-    return ToolError(_with(f"There are more than {settings.redirects} redirects, and they were not followed further.", hops))
+    return ToolError(
+        _with(
+            f"There are more than {settings.redirects} redirects, and they were not followed further.",
+            hops,
+        )
+    )
 
 
 def no_page(url: str, status: int, headers: Mapping[str, str], hops: Sequence[Hop]) -> ToolError:
     """The server answered, but not with a page."""
     advice = _STATUSES.get(status)
     if advice is None:
-        advice = "The fault is the server's. Try later." if status >= 500 else "No page can be read there."
+        advice = (
+            "The fault is the server's. Try later."
+            if status >= 500
+            else "No page can be read there."
+        )
     after = headers.get("retry-after", "")
     wait = ""
     if after and status in (403, 429, 503):
         wait = f" It says to wait {shown(after, 60)}{' seconds' if after.isdigit() else ''}."
-    return ToolError(_with(f"{urlsplit(url).hostname} answered with status {status}. {advice}{wait}", hops))
+    return ToolError(
+        _with(f"{urlsplit(url).hostname} answered with status {status}. {advice}{wait}", hops)
+    )
 
 
 def not_for_robots(url: str, site: str, line: Line, token: str) -> ToolError:

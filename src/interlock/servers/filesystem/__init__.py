@@ -25,7 +25,9 @@ from .watching import Watcher
 __all__ = ["FOLDERS_VARIABLE", "Grounds", "Limits", "filesystem_server", "server", "server_of"]
 
 
-def filesystem_server(folders: Sequence[str | os.PathLike[str]] | None = None, limits: Limits | None = None) -> Server:
+def filesystem_server(
+    folders: Sequence[str | os.PathLike[str]] | None = None, limits: Limits | None = None
+) -> Server:
     """A server over some folders; over those of the environment where none are given, and with its limits.
 
     The folders are opened when the first client comes.

@@ -28,7 +28,11 @@ class Entry(Struct, rename="camel", omit_defaults=True):
     def line(self) -> str:
         """In one line."""
         if self.kind == "file":
-            return f"{plain(self.path)}  {self.size:,} bytes" if self.size is not None else plain(self.path)
+            return (
+                f"{plain(self.path)}  {self.size:,} bytes"
+                if self.size is not None
+                else plain(self.path)
+            )
         return plain(self.path) + ("/" if self.kind == "folder" else f"  ({self.kind})")
 
 
@@ -43,7 +47,9 @@ class Entries(Struct, rename="camel"):
     def words(self) -> str:
         """One line for each."""
         lines = [entry.line() for entry in self.entries] or ["There is nothing."]
-        return "\n".join([*lines, *([] if self.complete else [f"... {self.reason or 'there are more'}"])])
+        return "\n".join(
+            [*lines, *([] if self.complete else [f"... {self.reason or 'there are more'}"])]
+        )
 
 
 class Info(Struct, rename="camel", omit_defaults=True):
@@ -150,10 +156,21 @@ class Hits(Struct, rename="camel"):
         """As grep would have them."""
         lines: list[str] = []
         for hit in self.hits:
-            lines += [f"{plain(hit.path)}-{hit.line - len(hit.before) + n}-{plain(text)}" for n, text in enumerate(hit.before)]
+            lines += [
+                f"{plain(hit.path)}-{hit.line - len(hit.before) + n}-{plain(text)}"
+                for n, text in enumerate(hit.before)
+            ]
             lines.append(f"{plain(hit.path)}:{hit.line}:{plain(hit.text)}")
-            lines += [f"{plain(hit.path)}-{hit.line + 1 + n}-{plain(text)}" for n, text in enumerate(hit.after)]
-        return "\n".join([*(lines or ["Nothing was found."]), *([] if self.complete else [f"... {self.reason or 'there are more'}"])])
+            lines += [
+                f"{plain(hit.path)}-{hit.line + 1 + n}-{plain(text)}"
+                for n, text in enumerate(hit.after)
+            ]
+        return "\n".join(
+            [
+                *(lines or ["Nothing was found."]),
+                *([] if self.complete else [f"... {self.reason or 'there are more'}"]),
+            ]
+        )
 
 
 class Trashed(Struct, rename="camel"):
@@ -194,7 +211,11 @@ def when(seconds: float) -> str:
 @lru_cache(1024)  # the files of a folder often come from the same few
 def _second(seconds: int) -> str:
     try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return (
+            datetime.fromtimestamp(seconds, UTC)
+            .isoformat(timespec="seconds")
+            .replace("+00:00", "Z")
+        )
     except (ValueError, OverflowError, OSError):
         return "1970-01-01T00:00:00Z"  # a date that no calendar has
 

@@ -27,10 +27,17 @@ Id = Annotated[str, Meta(min_length=1, max_length=100)]
 
 
 def _hints(*, destructive: bool, idempotent: bool) -> ToolAnnotations:
-    return ToolAnnotations(read_only_hint=False, destructive_hint=destructive, idempotent_hint=idempotent, open_world_hint=False)
+    return ToolAnnotations(
+        read_only_hint=False,
+        destructive_hint=destructive,
+        idempotent_hint=idempotent,
+        open_world_hint=False,
+    )
 
 
-def write_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8", version: Version | None = None) -> ToolResult[Changed]:
+def write_file(
+    path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8", version: Version | None = None
+) -> ToolResult[Changed]:
     """Write a file as a whole: a new one, or in place of one that is there, whose mode and owner stay.
 
     Args:
@@ -44,7 +51,9 @@ def write_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8", v
         return _written(ctx, reach, place, data, version=version)
 
 
-def create_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8") -> ToolResult[Changed]:
+def create_file(
+    path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8"
+) -> ToolResult[Changed]:
     """Create a file that is not there yet; one that is there is left alone.
 
     Args:
@@ -57,7 +66,9 @@ def create_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8") 
         return _written(ctx, reach, place, data, new=True)
 
 
-def append_file(path: Path, text: Text, ctx: Ctx, encoding: Encoding | None = None) -> ToolResult[Changed]:
+def append_file(
+    path: Path, text: Text, ctx: Ctx, encoding: Encoding | None = None
+) -> ToolResult[Changed]:
     """Put text at the end of a file, in its own encoding; a file that is not there is created.
 
     Args:
@@ -89,7 +100,14 @@ def edit_file(
         version: what read_file gave; the file is left alone where it is not the same any more.
         encoding: of a text that is neither UTF-8 nor says itself what it is.
     """
-    return _changed(path, ctx, lambda text: edited(text, edits, path), dry_run=dry_run, version=version, encoding=encoding)
+    return _changed(
+        path,
+        ctx,
+        lambda text: edited(text, edits, path),
+        dry_run=dry_run,
+        version=version,
+        encoding=encoding,
+    )
 
 
 def edit_lines(
@@ -109,7 +127,14 @@ def edit_lines(
         version: what read_file gave; the file is left alone where it is not the same any more.
         encoding: of a text that is neither UTF-8 nor says itself what it is.
     """
-    return _changed(path, ctx, lambda text: line_edited(text, edits, path), dry_run=dry_run, version=version, encoding=encoding)
+    return _changed(
+        path,
+        ctx,
+        lambda text: line_edited(text, edits, path),
+        dry_run=dry_run,
+        version=version,
+        encoding=encoding,
+    )
 
 
 def create_folder(path: Path, ctx: Ctx) -> ToolResult[Changed]:
@@ -125,7 +150,9 @@ def create_folder(path: Path, ctx: Ctx) -> ToolResult[Changed]:
             if made:
                 ctx.updated(place.uri)
             answer = Changed(told(reach.shown(place.folder, place.parts)), place.uri, made, 0)
-    return ToolResult(answer, f"{plain(answer.path)} {'was created' if made else 'was there already'}.")
+    return ToolResult(
+        answer, f"{plain(answer.path)} {'was created' if made else 'was there already'}."
+    )
 
 
 def move_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[Moved]:
@@ -135,11 +162,17 @@ def move_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[Moved]:
         source: what to move.
         target: where it is then, with its new name.
     """
-    with ctx.state.reach(ctx) as reach, reach.find(source, follow=False) as one, reach.find(target, follow=False) as other:
+    with (
+        ctx.state.reach(ctx) as reach,
+        reach.find(source, follow=False) as one,
+        reach.find(target, follow=False) as other,
+    ):
         move(one, other)
         ctx.updated(one.uri)
         ctx.updated(other.uri)
-        answer = Moved(told(reach.shown(one.folder, one.parts)), told(reach.shown(other.folder, other.parts)))
+        answer = Moved(
+            told(reach.shown(one.folder, one.parts)), told(reach.shown(other.folder, other.parts))
+        )
     return ToolResult(answer, f"{plain(answer.source)} is now {plain(answer.target)}.")
 
 
@@ -150,7 +183,11 @@ def copy_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[Moved]:
         source: what to copy.
         target: where the copy is, with its name.
     """
-    with ctx.state.reach(ctx) as reach, reach.find(source) as one, reach.find(target, follow=False) as other:
+    with (
+        ctx.state.reach(ctx) as reach,
+        reach.find(source) as one,
+        reach.find(target, follow=False) as other,
+    ):
         answer = Copy(reach, Pace(ctx, reach.limits)).make(one, other)
         ctx.updated(other.uri)
     left = f" Left out: {plain(', '.join(answer.left_out))}." if answer.left_out else ""
@@ -167,7 +204,9 @@ def trash_file(path: Path, ctx: Ctx) -> ToolResult[Trashed]:
     with ctx.state.reach(ctx) as reach, reach.find(path, follow=False) as place:
         id_, kind = throw_away(place, reach.limits)
         ctx.updated(place.uri)
-        answer = Trashed(id_, told(reach.shown(place.folder, place.parts)), kind, when(int(id_[:16], 16) / 1e9))
+        answer = Trashed(
+            id_, told(reach.shown(place.folder, place.parts)), kind, when(int(id_[:16], 16) / 1e9)
+        )
     return ToolResult(answer, f"{plain(answer.path)} is in the trash, as {id_}.")
 
 
@@ -176,7 +215,9 @@ def list_trashed(ctx: Ctx) -> ToolResult[Trash]:
     with ctx.state.reach(ctx) as reach:
         found = list_trash(reach)
     lines = [f"{one.id}  {plain(one.path)}  ({one.kind}, {one.trashed})" for one in found.items]
-    return ToolResult(found, "\n".join([*(lines or ["The trash is empty."]), *map(plain, found.problems)]))
+    return ToolResult(
+        found, "\n".join([*(lines or ["The trash is empty."]), *map(plain, found.problems)])
+    )
 
 
 def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> ToolResult[Changed]:
@@ -195,7 +236,9 @@ def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> ToolResult[Cha
     return ToolResult(answer, f"{plain(answer.path)} is back.")
 
 
-def empty_trash(ctx: Ctx, ids: Annotated[list[Id], Meta(min_length=1, max_length=1000)] | None = None) -> ToolResult[Emptied]:
+def empty_trash(
+    ctx: Ctx, ids: Annotated[list[Id], Meta(min_length=1, max_length=1000)] | None = None
+) -> ToolResult[Emptied]:
     """Remove what is in the trash for good, once the person has agreed.
 
     Args:
@@ -207,11 +250,19 @@ def empty_trash(ctx: Ctx, ids: Annotated[list[Id], Meta(min_length=1, max_length
         items = [one for one in list_trash(reach).items if ids is None or one.id in ids]
         unknown = sorted(set(ids or ()) - {one.id for one in items})
         if unknown:
-            raise ToolError(f"There is no {plain(', '.join(unknown[:5]))} in the trash. list_trash has the ids.")
+            raise ToolError(
+                f"There is no {plain(', '.join(unknown[:5]))} in the trash. list_trash has the ids."
+            )
         if not items:
             return ToolResult(Emptied([]), "The trash is empty.")
-        names = ", ".join(plain(one.path[-100:]) for one in items[:5]) + (", ..." if len(items) > 5 else "")
-        if not ctx.wait(ctx.confirm(f"Remove {len(items)} from the trash for good ({names})? They cannot be brought back.")):
+        names = ", ".join(plain(one.path[-100:]) for one in items[:5]) + (
+            ", ..." if len(items) > 5 else ""
+        )
+        if not ctx.wait(
+            ctx.confirm(
+                f"Remove {len(items)} from the trash for good ({names})? They cannot be brought back."
+            )
+        ):
             raise ToolError("The person did not agree, and nothing was removed.")
         removed = empty(reach, [one.id for one in items], Pace(ctx, reach.limits))
     return ToolResult(Emptied(removed), f"{len(removed)} are gone for good.")
@@ -220,7 +271,15 @@ def empty_trash(ctx: Ctx, ids: Annotated[list[Id], Meta(min_length=1, max_length
 # -- what they have in common ------------------------------------------------------------------------------------------
 
 
-def _written(ctx: Ctx, reach: Reach, place: Place, data: bytes, *, version: str | None = None, new: bool = False) -> ToolResult[Changed]:
+def _written(
+    ctx: Ctx,
+    reach: Reach,
+    place: Place,
+    data: bytes,
+    *,
+    version: str | None = None,
+    new: bool = False,
+) -> ToolResult[Changed]:
     """The result of writing a whole file."""
     if place.name is None:
         raise ToolError(f"{plain(place.shown)} is an allowed folder and no file.")
@@ -245,7 +304,11 @@ def _changed(
     missing: bool = False,
 ) -> ToolResult[Changed]:
     """The result of changing the text of a file. Nobody else who uses this server writes between reading and writing."""
-    with ctx.state.reach(ctx) as reach, reach.find(path) as place, locked(place.parent, reach.limits):
+    with (
+        ctx.state.reach(ctx) as reach,
+        reach.find(path) as place,
+        locked(place.parent, reach.limits),
+    ):
         before = place.stat()
         check_version(place, before, version)
         text, name, mark = "", str(encoding or "utf-8"), b""
@@ -253,13 +316,19 @@ def _changed(
             fd = place.open_file(changing=True)
             try:
                 before = os.fstat(fd)
-                text, name, mark = decoded(whole(fd, reach.limits.written, place.shown), encoding, place.shown)
+                text, name, mark = decoded(
+                    whole(fd, reach.limits.written, place.shown), encoding, place.shown
+                )
             finally:
                 os.close(fd)
         after, places = change(text)
         data = encoded(after, name, mark, place.shown)
         check_size(place, len(data), reach.limits)
-        diff = unified(text, after, told(reach.shown(place.folder, place.parts))) if places is not None else ""
+        diff = (
+            unified(text, after, told(reach.shown(place.folder, place.parts)))
+            if places is not None
+            else ""
+        )
         if dry_run:
             shown = told(reach.shown(place.folder, place.parts))
             answer = Changed(shown, place.uri, False, len(data), None, places, dry_run=True)
@@ -288,16 +357,27 @@ def _told(
 
 def add_changing(made: Server) -> None:
     """Add the tools that change something."""
-    adds, alters = _hints(destructive=False, idempotent=False), _hints(destructive=True, idempotent=False)
-    made.add_tool(write_file, title="Write a file", annotations=_hints(destructive=True, idempotent=True))
+    adds, alters = (
+        _hints(destructive=False, idempotent=False),
+        _hints(destructive=True, idempotent=False),
+    )
+    made.add_tool(
+        write_file, title="Write a file", annotations=_hints(destructive=True, idempotent=True)
+    )
     made.add_tool(create_file, title="Create a file", annotations=adds)
     made.add_tool(append_file, title="Append to a file", annotations=adds)
     made.add_tool(edit_file, title="Edit a file", annotations=alters)
     made.add_tool(edit_lines, title="Edit lines of a file", annotations=alters)
-    made.add_tool(create_folder, title="Create a folder", annotations=_hints(destructive=False, idempotent=True))
+    made.add_tool(
+        create_folder,
+        title="Create a folder",
+        annotations=_hints(destructive=False, idempotent=True),
+    )
     made.add_tool(move_file, title="Move a file", annotations=alters)
     made.add_tool(copy_file, title="Copy a file", annotations=adds)
     made.add_tool(trash_file, title="Put a file into the trash", annotations=alters)
     made.add_tool(list_trashed, name="list_trash", title="List the trash", annotations=READS)
     made.add_tool(restore_file, title="Restore a file from the trash", annotations=adds)
-    made.add_tool(empty_trash, title="Empty the trash", annotations=_hints(destructive=True, idempotent=True))
+    made.add_tool(
+        empty_trash, title="Empty the trash", annotations=_hints(destructive=True, idempotent=True)
+    )

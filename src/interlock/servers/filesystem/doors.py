@@ -14,7 +14,9 @@ import stat
 import sys
 
 # What every opening has: no link, no inheritance, no waiting for the other end of a FIFO, no terminal that becomes ours.
-_ALWAYS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY"))
+_ALWAYS = sum(
+    getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY")
+)
 FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 
 _OPENAT2 = 437  # the same on all architectures
@@ -38,7 +40,11 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") el
 def check_platform() -> None:
     """Raise OSError where the system cannot open by descriptor, and so nothing here would be safe."""
     calls = {os.open, os.stat, os.rename, os.unlink, os.mkdir, os.rmdir, os.readlink, os.link}
-    if not calls <= os.supports_dir_fd or os.scandir not in os.supports_fd or not hasattr(os, "O_NOFOLLOW"):
+    if (
+        not calls <= os.supports_dir_fd
+        or os.scandir not in os.supports_fd
+        or not hasattr(os, "O_NOFOLLOW")
+    ):
         raise OSError(
             f"The filesystem server does not work on {sys.platform}: this system cannot open files relative to an opened folder, "
             "and without that nothing would keep a path inside."
@@ -59,7 +65,9 @@ def top(path: str) -> int:
     """Open a folder by its whole path, which has no link in it. Raises OSError: ELOOP where it has one after all, as far as the kernel can
     tell, and else where the last name is one."""
     if _second_wall:
-        return _openat2(path, FOLDER | _ALWAYS, -100, 0, _NO_MAGICLINKS | _NO_SYMLINKS)  # relative to nothing: the path is absolute
+        return _openat2(
+            path, FOLDER | _ALWAYS, -100, 0, _NO_MAGICLINKS | _NO_SYMLINKS
+        )  # relative to nothing: the path is absolute
     return os.open(path, FOLDER | _ALWAYS)
 
 
@@ -78,7 +86,9 @@ def _openat2(name: str, flags: int, dir_fd: int, mode: int, resolve: int) -> int
     assert _libc is not None
     how = _How(flags, mode if flags & os.O_CREAT else 0, resolve)
     while True:
-        fd = _libc.syscall(_OPENAT2, dir_fd, os.fsencode(name), ctypes.byref(how), ctypes.sizeof(how))
+        fd = _libc.syscall(
+            _OPENAT2, dir_fd, os.fsencode(name), ctypes.byref(how), ctypes.sizeof(how)
+        )
         if fd >= 0:
             return int(fd)
         code = ctypes.get_errno()
@@ -106,7 +116,9 @@ def rename_new(source: str, source_fd: int, target: str, target_fd: int) -> None
     check_name(source)
     check_name(target)
     if _libc is not None and hasattr(_libc, "renameat2"):
-        if not _libc.renameat2(source_fd, os.fsencode(source), target_fd, os.fsencode(target), _NOREPLACE):
+        if not _libc.renameat2(
+            source_fd, os.fsencode(source), target_fd, os.fsencode(target), _NOREPLACE
+        ):
             return
         code = ctypes.get_errno()
         if code not in (errno.ENOSYS, errno.EINVAL):  # some file systems do not have it

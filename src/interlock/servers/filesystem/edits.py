@@ -20,16 +20,27 @@ MOST_DIFF = 100_000  # characters
 class Edit(Struct, forbid_unknown_fields=True):
     """Replace a text that stands in the file exactly so. It has to stand there once, or `count` times where that is given."""
 
-    old: Annotated[str, Meta(min_length=1, description="the text as it stands in the file, with its white space")]
+    old: Annotated[
+        str,
+        Meta(min_length=1, description="the text as it stands in the file, with its white space"),
+    ]
     new: Annotated[str, Meta(description="what stands there then; empty to take it away")]
-    count: Annotated[int, Meta(ge=1, description="how often it stands there; all of them are replaced")] | None = None
+    count: (
+        Annotated[
+            int, Meta(ge=1, description="how often it stands there; all of them are replaced")
+        ]
+        | None
+    ) = None
 
 
 class LineEdit(Struct, forbid_unknown_fields=True):
     """Replace whole lines. Numbers are those of the file as it is, whatever other edits do."""
 
     first: Annotated[int, Meta(ge=1, description="the first line to replace, from 1")]
-    last: Annotated[int, Meta(ge=0, description="the last line to replace; first - 1 to insert before the first")]
+    last: Annotated[
+        int,
+        Meta(ge=0, description="the last line to replace; first - 1 to insert before the first"),
+    ]
     new: Annotated[str, Meta(description="the new lines; empty to take them away")]
 
 
@@ -44,7 +55,9 @@ def edited(text: str, edits: Sequence[Edit], path: str) -> tuple[str, int]:
         if found != wanted:
             which = f"Edit {number}: " if len(edits) > 1 else ""
             if not found:
-                raise ToolError(f"{which}the old text does not stand in {plain(path)}.{_hint(text, old)} Nothing was changed.")
+                raise ToolError(
+                    f"{which}the old text does not stand in {plain(path)}.{_hint(text, old)} Nothing was changed."
+                )
             lines = ", ".join(map(str, _lines_of(text, old)))
             raise ToolError(
                 f"{which}the old text stands {found} times in {plain(path)} (lines {lines}), and not {wanted}. "
@@ -62,15 +75,28 @@ def line_edited(text: str, edits: Sequence[LineEdit], path: str) -> tuple[str, i
     end = len(lines) + 1
     for later in sorted(edits, key=lambda edit: (edit.first, edit.last), reverse=True):
         if later.last < later.first - 1:
-            raise ToolError(f"Lines {later.first} to {later.last} are none: last is first - 1 at least.")
+            raise ToolError(
+                f"Lines {later.first} to {later.last} are none: last is first - 1 at least."
+            )
         if later.last >= end or later.first > len(lines) + 1:
-            there = "overlap with another edit" if later.last <= len(lines) and later.first <= len(lines) else "are not there"
-            raise ToolError(f"Lines {later.first} to {later.last} {there}: {plain(path)} has {len(lines)} lines. Nothing was changed.")
+            there = (
+                "overlap with another edit"
+                if later.last <= len(lines) and later.first <= len(lines)
+                else "are not there"
+            )
+            raise ToolError(
+                f"Lines {later.first} to {later.last} {there}: {plain(path)} has {len(lines)} lines. Nothing was changed."
+            )
         new = lines_of(_crlf(later.new) if windows else later.new)
         ending = "\r\n" if windows else "\n"
         if new and later.last < len(lines) and not new[-1].endswith("\n"):
             new[-1] += ending  # what follows stays on a line of its own
-        if new and later.first > 1 and later.first - 1 <= len(lines) and not lines[later.first - 2].endswith("\n"):
+        if (
+            new
+            and later.first > 1
+            and later.first - 1 <= len(lines)
+            and not lines[later.first - 2].endswith("\n")
+        ):
             lines[later.first - 2] += ending
         lines[later.first - 1 : later.last] = new
         end = later.first
@@ -124,7 +150,9 @@ def unified(before: str, after: str, path: str) -> str:
     tail = 0
     while tail < min(len(old), len(new)) - start and old[-1 - tail] == new[-1 - tail]:
         tail += 1
-    first = max(0, start - _CONTEXT)  # what is alike before and after is left out, so that long files cost nothing
+    first = max(
+        0, start - _CONTEXT
+    )  # what is alike before and after is left out, so that long files cost nothing
     rest = max(0, tail - _CONTEXT)
     a, b = old[first : len(old) - rest], new[first : len(new) - rest]
     name = plain(path)
@@ -136,9 +164,15 @@ def unified(before: str, after: str, path: str) -> str:
             if tag == "equal":
                 out += [_signed(" ", line) for line in a[i1:i2]]
             else:
-                out += [_signed("-", line) for line in a[i1:i2]] + [_signed("+", line) for line in b[j1:j2]]
+                out += [_signed("-", line) for line in a[i1:i2]] + [
+                    _signed("+", line) for line in b[j1:j2]
+                ]
     whole = "".join(out)
-    return whole if len(whole) <= MOST_DIFF else whole[:MOST_DIFF] + "\n... the rest of the diff is left out\n"
+    return (
+        whole
+        if len(whole) <= MOST_DIFF
+        else whole[:MOST_DIFF] + "\n... the rest of the diff is left out\n"
+    )
 
 
 _Group = Sequence[tuple[str, int, int, int, int]]
@@ -156,4 +190,6 @@ def _span(start: int, stop: int) -> str:
 
 
 def _signed(sign: str, line: str) -> str:
-    return f"{sign}{line}" if line.endswith("\n") else f"{sign}{line}\n\\ No newline at end of file\n"
+    return (
+        f"{sign}{line}" if line.endswith("\n") else f"{sign}{line}\n\\ No newline at end of file\n"
+    )

@@ -19,7 +19,8 @@ from .places import Folder, Outside, Place, checked_path, descend, in_words, par
 FOLDERS_VARIABLE = "INTERLOCK_FILESYSTEM_FOLDERS"
 """Names the allowed folders where no arguments do, with what stands between the paths of PATH between them."""
 _NONE = (
-    f"No folder is allowed here. Name some: `interlock serve filesystem FOLDER...`, or {FOLDERS_VARIABLE} with {os.pathsep!r} between them."
+    "No folder is allowed here. Name some: `interlock serve filesystem FOLDER...`, "
+    f"or {FOLDERS_VARIABLE} with {os.pathsep!r} between them."
 )
 
 
@@ -47,7 +48,9 @@ class Reach:
             raise Outside(f"{plain(path[:300])} is outside of what is allowed: {self.names()}.")
         if len(self.folders) == 1:
             return self.folders[0], path.split("/")
-        raise ToolError(f"Several folders are allowed, so that a path has to begin with one of them: {self.names()}.")
+        raise ToolError(
+            f"Several folders are allowed, so that a path has to begin with one of them: {self.names()}."
+        )
 
     def names(self) -> str:
         """The allowed folders in words."""
@@ -56,13 +59,19 @@ class Reach:
     def shown(self, folder: Folder, parts: Sequence[str]) -> str:
         """A path as answers have it, which can be sent again: relative where there is one allowed folder, else absolute."""
         relative = "/".join(parts)
-        return relative or "." if len(self.folders) == 1 else "/".join((folder.path.rstrip("/"), *parts))
+        return (
+            relative or "."
+            if len(self.folders) == 1
+            else "/".join((folder.path.rstrip("/"), *parts))
+        )
 
 
 class Grounds:
     """The folders that the owner of the server allowed. `folders` are paths; the environment's where none are given."""
 
-    def __init__(self, folders: Sequence[str | os.PathLike[str]] | None = None, limits: Limits | None = None) -> None:
+    def __init__(
+        self, folders: Sequence[str | os.PathLike[str]] | None = None, limits: Limits | None = None
+    ) -> None:
         self._named = [os.fspath(folder) for folder in folders] if folders is not None else None
         self._limits = limits
         self.folders: list[Folder] = []
@@ -82,7 +91,9 @@ class Grounds:
             return
         named = self._named
         if named is None:
-            named = [part for part in os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep) if part]
+            named = [
+                part for part in os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep) if part
+            ]
         for name in named:
             try:
                 folder = Folder.at(name)
@@ -118,7 +129,9 @@ class Grounds:
                 roots = ctx.wait(ctx.roots())
                 opened = folders = _narrowed(folders, [root.uri for root in roots], self.limits)
                 if not folders:
-                    raise ToolError("The client's roots name nothing within the allowed folders, so that nothing may be touched.")
+                    raise ToolError(
+                        "The client's roots name nothing within the allowed folders, so that nothing may be touched."
+                    )
             yield Reach(folders, self.limits)
         except OSError as bad:  # what nobody below had better words for
             raise ToolError(f"The system refused this: {in_words(bad)}.") from None
@@ -133,7 +146,9 @@ class Grounds:
         anew = Folder.at(folder.path)
         if anew.path != folder.path:
             anew.close()
-            raise ToolError(f"The allowed folder {plain(folder.path)} was removed, and a link took its place.")
+            raise ToolError(
+                f"The allowed folder {plain(folder.path)} was removed, and a link took its place."
+            )
         folder.device = anew.device
         os.dup2(anew.fd, folder.fd, inheritable=False)
         anew.close()
@@ -147,11 +162,16 @@ def _narrowed(folders: Sequence[Folder], uris: Sequence[str], limits: Limits) ->
         for folder in folders:
             above = tuple(part for part in path.split("/") if part and part != ".")
             if any(own[: len(above)] == above for own in folder.spellings):
-                found.setdefault(folder.path, Folder(again(folder.fd), folder.path, _spelled(folder)))
+                found.setdefault(
+                    folder.path, Folder(again(folder.fd), folder.path, _spelled(folder))
+                )
                 continue
             parts = parts_within(folder, path)
             if parts is not None:
-                with contextlib.suppress(ToolError, OSError), descend(folder, parts, path, limits) as place:
+                with (
+                    contextlib.suppress(ToolError, OSError),
+                    descend(folder, parts, path, limits) as place,
+                ):
                     now = place.stat()
                     if now is not None and stat.S_ISDIR(now.st_mode):
                         real = "/".join((folder.path.rstrip("/"), *place.parts))
@@ -162,7 +182,9 @@ def _narrowed(folders: Sequence[Folder], uris: Sequence[str], limits: Limits) ->
 
 def _spelled(folder: Folder) -> str | None:
     """The other way in which its path was written, if there is one."""
-    return next(("/" + "/".join(parts) for parts in folder.spellings if parts != folder.parts), None)
+    return next(
+        ("/" + "/".join(parts) for parts in folder.spellings if parts != folder.parts), None
+    )
 
 
 def _path_of(uri: str) -> str | None:

@@ -26,11 +26,15 @@ Line = Annotated[int, Meta(ge=1)]
 FirstLine = Annotated[int, Meta(ge=-1_000_000)]
 Bytes = Annotated[int, Meta(ge=0)]
 Glob = Annotated[str, Meta(min_length=1, max_length=500, examples=["*.py", "src/**/*.{ts,tsx}"])]
-Globs = Annotated[list[Glob], Meta(max_length=50, examples=[["node_modules", "build/**", "*.min.js"]])]
+Globs = Annotated[
+    list[Glob], Meta(max_length=50, examples=[["node_modules", "build/**", "*.min.js"]])
+]
 Files = Annotated[list[Path], Meta(min_length=1, max_length=1000)]
 Ctx = Context[Grounds]
 
-READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+READS = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
 
 
 def list_allowed_folders(ctx: Ctx) -> ToolResult[Allowed]:
@@ -38,7 +42,10 @@ def list_allowed_folders(ctx: Ctx) -> ToolResult[Allowed]:
     with ctx.state.reach(ctx) as reach:
         folders = [told(folder.path) for folder in reach.folders]
     problems = ctx.state.problems
-    return ToolResult(Allowed(folders, msgspec.to_builtins(ctx.state.limits), problems), "\n".join(map(plain, [*folders, *problems])))
+    return ToolResult(
+        Allowed(folders, msgspec.to_builtins(ctx.state.limits), problems),
+        "\n".join(map(plain, [*folders, *problems])),
+    )
 
 
 def read_file(
@@ -64,10 +71,16 @@ def read_file(
     """
     window = Window(first_line, last_line, offset, length)
     with ctx.state.reach(ctx) as reach, reach.find(path) as place:
-        answer, content = read_place(place, told(reach.shown(place.folder, place.parts)), window, encoding, reach.limits)
+        answer, content = read_place(
+            place, told(reach.shown(place.folder, place.parts)), window, encoding, reach.limits
+        )
     if not answer.cut:
         return ToolResult(answer, content)
-    onward = f"first_line {answer.next_line}" if answer.next_line is not None else f"offset {answer.next_offset}, for the line is long"
+    onward = (
+        f"first_line {answer.next_line}"
+        if answer.next_line is not None
+        else f"offset {answer.next_offset}, for the line is long"
+    )
     note = f"[cut in {plain(answer.path)}: read on with {onward}]"
     return ToolResult(answer, content, note)
 
@@ -80,7 +93,9 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadMany]:
     """
     limits = ctx.state.limits
     if len(paths) > limits.files:
-        raise ToolError(f"At most {limits.files} files are read at once, and these are {len(paths)}.")
+        raise ToolError(
+            f"At most {limits.files} files are read at once, and these are {len(paths)}."
+        )
     answers: list[ReadOne] = []
     blocks: list[ContentBlock] = []
     left = limits.read + limits.media
@@ -94,15 +109,24 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadMany]:
                     raise ToolError("There is no more room in this answer. Read it by itself.")
                 with reach.find(path) as place:
                     shown = told(reach.shown(place.folder, place.parts))
-                    room = msgspec.structs.replace(limits, read=min(limits.read, left), media=min(limits.media, left))
+                    room = msgspec.structs.replace(
+                        limits, read=min(limits.read, left), media=min(limits.media, left)
+                    )
                     answer, content = read_place(place, shown, Window(), None, room)
             except ToolError as bad:
                 answers.append(ReadOne(path, error=str(bad)))
                 blocks.append(TextContent(f"== {plain(path)}: {bad}"))
             else:
                 answers.append(ReadOne(path, answer))
-                blocks += [TextContent(f"== {plain(shown)}{'' if answer.complete else ' (the beginning of it)'}"), content]
-                left -= len(content.text.encode()) if isinstance(content, TextContent) else answer.size
+                blocks += [
+                    TextContent(
+                        f"== {plain(shown)}{'' if answer.complete else ' (the beginning of it)'}"
+                    ),
+                    content,
+                ]
+                left -= (
+                    len(content.text.encode()) if isinstance(content, TextContent) else answer.size
+                )
     return ToolResult(ReadMany(answers), *blocks)
 
 
@@ -127,7 +151,11 @@ def list_folder(
 
 
 def show_tree(
-    ctx: Ctx, path: Path = ".", depth: Annotated[int, Meta(ge=1, le=64)] = 3, hidden: bool = False, exclude: Globs | None = None
+    ctx: Ctx,
+    path: Path = ".",
+    depth: Annotated[int, Meta(ge=1, le=64)] = 3,
+    hidden: bool = False,
+    exclude: Globs | None = None,
 ) -> ToolResult[Branch]:
     """A folder and what is below it, as a tree.
 
@@ -138,8 +166,15 @@ def show_tree(
         exclude: patterns of what is left out with all that is in it, as for find_files.
     """
     with ctx.state.reach(ctx) as reach, reach.find(path) as place:
-        top, complete = tree_of(reach, place, Pace(ctx, reach.limits), depth, hidden=hidden, without=without(exclude))
-    return ToolResult(top, "\n".join([*_drawn(top, ""), *([] if complete else ["... there is more: look at a part of it"])]))
+        top, complete = tree_of(
+            reach, place, Pace(ctx, reach.limits), depth, hidden=hidden, without=without(exclude)
+        )
+    return ToolResult(
+        top,
+        "\n".join(
+            [*_drawn(top, ""), *([] if complete else ["... there is more: look at a part of it"])]
+        ),
+    )
 
 
 def _drawn(branch: Branch, indent: str) -> list[str]:
@@ -167,7 +202,15 @@ def find_files(
         exclude: such patterns of what is left out; of a folder all that is in it.
     """
     with ctx.state.reach(ctx) as reach, reach.find(path) as place:
-        found = find_names(reach, place, pattern, kind, Pace(ctx, reach.limits), hidden=hidden, without=without(exclude))
+        found = find_names(
+            reach,
+            place,
+            pattern,
+            kind,
+            Pace(ctx, reach.limits),
+            hidden=hidden,
+            without=without(exclude),
+        )
     return ToolResult(found, found.words())
 
 
@@ -221,7 +264,9 @@ def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> ToolResult[Info]:
             finally:
                 os.close(fd)
     members = msgspec.to_builtins(info)
-    return ToolResult(info, "\n".join(f"{name}: {plain(str(value))}" for name, value in members.items()))
+    return ToolResult(
+        info, "\n".join(f"{name}: {plain(str(value))}" for name, value in members.items())
+    )
 
 
 def _info(place: Place, shown: str, found: os.stat_result) -> Info:

@@ -32,10 +32,14 @@ def move(source: Place, target: Place) -> None:
         with locked(source.parent, source.limits):  # nobody writes into it meanwhile
             rename_new(source.name, source.parent, target.name, target.parent)
     except FileExistsError:
-        raise ToolError(f"{plain(target.shown)} exists already, and is not replaced. Trash it first, or choose another name.") from None
+        raise ToolError(
+            f"{plain(target.shown)} exists already, and is not replaced. Trash it first, or choose another name."
+        ) from None
     except OSError as bad:
         if bad.errno == errno.EXDEV:
-            raise ToolError("These two are on different disks. Copy it, and trash the first one.") from None
+            raise ToolError(
+                "These two are on different disks. Copy it, and trash the first one."
+            ) from None
         if bad.errno == errno.EINVAL:
             raise ToolError(f"{plain(source.shown)} cannot be moved into itself.") from None
         raise ToolError(f"{plain(source.shown[:200])} cannot be moved: {in_words(bad)}.") from None
@@ -52,12 +56,17 @@ class Copy:
     def make(self, source: Place, target: Place) -> Moved:
         """Copy a file, or a folder with all that is in it; no links, and nothing special. Raises ToolError."""
         if target.name is None:
-            raise ToolError("An allowed folder itself is no place for a copy. Name something in it.")
+            raise ToolError(
+                "An allowed folder itself is no place for a copy. Name something in it."
+            )
         found = source.stat()
         if found is None:
             raise source.missing("file or folder")
         if stat.S_ISDIR(found.st_mode):
-            own = (*source.folder.parts, *source.parts)  # from the top: one allowed folder may lie in another
+            own = (
+                *source.folder.parts,
+                *source.parts,
+            )  # from the top: one allowed folder may lie in another
             if (*target.folder.parts, *target.parts)[: len(own)] == own:
                 raise ToolError(f"{plain(source.shown)} cannot be copied into itself.")
             self._folder(source, target)
@@ -65,7 +74,11 @@ class Copy:
             self._file(source, target)
         shown = self._reach.shown
         return Moved(
-            told(shown(source.folder, source.parts)), told(shown(target.folder, target.parts)), self.files, self.bytes, self.left_out[:100]
+            told(shown(source.folder, source.parts)),
+            told(shown(target.folder, target.parts)),
+            self.files,
+            self.bytes,
+            self.left_out[:100],
         )
 
     def _folder(self, source: Place, target: Place) -> None:
@@ -79,17 +92,31 @@ class Copy:
                 while way[-1] != found.steps[: len(way[-1])]:  # a folder that is done
                     os.close(opened.pop(way.pop()))
                 parent = opened[found.steps[:-1]]
-                to = Place(target.folder, (*target.parts, *found.steps[len(source.parts) :]), parent, "/".join(found.steps), source.limits)
+                to = Place(
+                    target.folder,
+                    (*target.parts, *found.steps[len(source.parts) :]),
+                    parent,
+                    "/".join(found.steps),
+                    source.limits,
+                )
                 if found.is_folder:
                     opened[found.steps] = _made(to, found.name, source.limits)
                     way.append(found.steps)
                 elif stat.S_ISREG(found.stat.st_mode):
-                    origin = Place(source.folder, found.steps, found.parent, "/".join(found.steps), source.limits)
+                    origin = Place(
+                        source.folder,
+                        found.steps,
+                        found.parent,
+                        "/".join(found.steps),
+                        source.limits,
+                    )
                     self._one(origin, to)
                 else:
                     self.left_out.append(told("/".join(found.steps)))
             if walk.cut or self._pace.late:
-                raise ToolError(f"The copy was not finished: it is too much for one call. {self.files} files are copied.")
+                raise ToolError(
+                    f"The copy was not finished: it is too much for one call. {self.files} files are copied."
+                )
         finally:
             os.close(fd)
             for descriptor in opened.values():
@@ -125,7 +152,9 @@ class Copy:
                 at += len(chunk)
                 self.bytes += len(chunk)
                 if self.bytes > most:
-                    raise ToolError(f"More than {most:,} bytes are not copied at once.")  # it has grown meanwhile
+                    raise ToolError(
+                        f"More than {most:,} bytes are not copied at once."
+                    )  # it has grown meanwhile
                 if chunk.count(0) == len(chunk):
                     os.lseek(out, len(chunk), os.SEEK_CUR)  # holes stay holes
                 else:
@@ -144,7 +173,12 @@ def _made(target: Place, name: str, limits: Limits) -> int:
     """A new folder, opened. Raises ToolError where there is one, or something else, of that name."""
     try:
         os.mkdir(name, dir_fd=target.parent)
-        return checked_folder(step(name, FOLDER, target.parent, mounts=limits.mounts), target.folder, target.shown, limits)
+        return checked_folder(
+            step(name, FOLDER, target.parent, mounts=limits.mounts),
+            target.folder,
+            target.shown,
+            limits,
+        )
     except FileExistsError:
         raise ToolError(f"{plain(target.shown)} exists already, and is not replaced.") from None
     except OSError as bad:
@@ -155,7 +189,9 @@ def make_folder(folder: Folder, parts: Sequence[str], shown: str, limits: Limits
     """Make a folder and those above it that are missing; False where it was there. Raises ToolError."""
     wanted = [part for part in parts if part not in ("", ".")]
     if len(wanted) > limits.depth:
-        raise ToolError(f"{plain(shown[:200])} is too deep: at most {limits.depth} folders are made in one another.")
+        raise ToolError(
+            f"{plain(shown[:200])} is too deep: at most {limits.depth} folders are made in one another."
+        )
     made = False
     for end in range(1, len(wanted) + 1):
         with descend(folder, wanted[:end], shown, limits) as place:
@@ -167,9 +203,13 @@ def make_folder(folder: Folder, parts: Sequence[str], shown: str, limits: Limits
                 except FileExistsError:
                     pass  # somebody else was quicker
                 except OSError as bad:
-                    raise ToolError(f"{plain(shown[:200])} cannot be made: {in_words(bad)}.") from None
+                    raise ToolError(
+                        f"{plain(shown[:200])} cannot be made: {in_words(bad)}."
+                    ) from None
             elif found is not None and not stat.S_ISDIR(found.st_mode):
-                raise ToolError(f"{plain('/'.join(wanted[:end]))} exists already, and is no folder.")
+                raise ToolError(
+                    f"{plain('/'.join(wanted[:end]))} exists already, and is no folder."
+                )
     return made
 
 

@@ -22,7 +22,13 @@ PART = ".interlock-part"  # what is being written; a file that is left of this n
 _MOST_LINKS = 40
 _MOST_PATH = 4096  # bytes
 _MOST_TRIES = 64  # while somebody else changes what is being opened
-_KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket"}
+_KINDS = {
+    stat.S_IFDIR: "folder",
+    stat.S_IFREG: "file",
+    stat.S_IFLNK: "link",
+    stat.S_IFIFO: "fifo",
+    stat.S_IFSOCK: "socket",
+}
 
 
 class NotThere(ToolError):
@@ -40,19 +46,27 @@ def kind_of(mode: int) -> str:
 
 def plain(name: str) -> str:
     """A name as it may be shown in words: what a terminal would act upon, and bytes that are no text, are written out."""
-    return name if name.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in name)
+    return (
+        name if name.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in name)
+    )
 
 
 def _escaped(char: str) -> str:
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
-    return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+    return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char) or (
+        f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    )
 
 
 def told(name: str) -> str:
     """A name as data: as it is, but for bytes that are no text, which are written out."""
-    return name if name.isprintable() else "".join(_escaped(c) if 0xDC80 <= ord(c) <= 0xDCFF else c for c in name)
+    return (
+        name
+        if name.isprintable()
+        else "".join(_escaped(c) if 0xDC80 <= ord(c) <= 0xDCFF else c for c in name)
+    )
 
 
 def in_words(bad: OSError) -> str:
@@ -77,7 +91,9 @@ class Folder:
         try:
             fd = top(real)
         except OSError as bad:
-            raise ToolError(f"The allowed folder {plain(path)} cannot be opened: {in_words(bad)}.") from None
+            raise ToolError(
+                f"The allowed folder {plain(path)} cannot be opened: {in_words(bad)}."
+            ) from None
         if is_special(fd):
             os.close(fd)
             raise ToolError(f"{plain(path)} is a part of the kernel and no folder of files.")
@@ -100,8 +116,16 @@ class Folder:
 class Place:
     """Where a path leads: a folder, opened, and a name in it; the allowed folder itself has no name."""
 
-    def __init__(self, folder: Folder, parts: tuple[str, ...], parent: int, shown: str, limits: Limits) -> None:
-        self.folder, self.parts, self.parent, self.shown, self.limits = folder, parts, parent, shown, limits
+    def __init__(
+        self, folder: Folder, parts: tuple[str, ...], parent: int, shown: str, limits: Limits
+    ) -> None:
+        self.folder, self.parts, self.parent, self.shown, self.limits = (
+            folder,
+            parts,
+            parent,
+            shown,
+            limits,
+        )
 
     @property
     def name(self) -> str | None:
@@ -146,7 +170,9 @@ class Place:
                 os.close(fd)
                 raise
             return fd
-        raise ToolError(f"{plain(self.shown)} is being changed by somebody all the time. Try again.")
+        raise ToolError(
+            f"{plain(self.shown)} is being changed by somebody all the time. Try again."
+        )
 
     def check_file(self, found: os.stat_result, *, changing: bool = False) -> None:
         """Raise ToolError for what is no file, or one that must not be touched."""
@@ -180,14 +206,18 @@ def checked_folder(fd: int, folder: Folder, shown: str, limits: Limits) -> int:
     """The descriptor, unless it leads to another file system, or into the kernel; then it is closed. Raises Outside."""
     if os.fstat(fd).st_dev != folder.device and (not limits.mounts or is_special(fd)):
         os.close(fd)
-        raise Outside(f"{plain(shown)} is another file system that is mounted here. INTERLOCK_FILESYSTEM_MOUNTS=1 lets such in.")
+        raise Outside(
+            f"{plain(shown)} is another file system that is mounted here. INTERLOCK_FILESYSTEM_MOUNTS=1 lets such in."
+        )
     return fd
 
 
 def refused(shown: str, bad: OSError) -> ToolError:
     """What the system has against opening something, in words."""
     if bad.errno == errno.EXDEV:
-        return Outside(f"{plain(shown)} leads to another file system that is mounted here. INTERLOCK_FILESYSTEM_MOUNTS=1 lets such in.")
+        return Outside(
+            f"{plain(shown)} leads to another file system that is mounted here. INTERLOCK_FILESYSTEM_MOUNTS=1 lets such in."
+        )
     return ToolError(f"{plain(shown[:200])}: {in_words(bad)}.")
 
 
@@ -210,7 +240,9 @@ class _Descent:
 
     def up(self) -> None:
         if not self.names:
-            raise Outside(f"{plain(self.shown)} leads out of the allowed folder {plain(self.folder.path)}.")
+            raise Outside(
+                f"{plain(self.shown)} leads out of the allowed folder {plain(self.folder.path)}."
+            )
         os.close(self.fds.pop())
         self.names.pop()
 
@@ -221,7 +253,11 @@ class _Descent:
                 fd = step(name, FOLDER, self.fds[-1], mounts=self.limits.mounts)
             except OSError as bad:
                 if bad.errno not in (errno.ELOOP, errno.ENOTDIR):
-                    raise self.missing(name) if bad.errno == errno.ENOENT else refused(self.shown, bad) from None
+                    raise (
+                        self.missing(name)
+                        if bad.errno == errno.ENOENT
+                        else refused(self.shown, bad)
+                    ) from None
             else:
                 self.fds.append(checked_folder(fd, self.folder, self.shown, self.limits))
                 self.names.append(name)
@@ -233,8 +269,12 @@ class _Descent:
                 return target
             found = self.kind(name)
             if found not in ("folder", "link", None):
-                raise ToolError(f"{plain('/'.join([*self.names, name]))} is a {found} and no folder.")
-        raise ToolError(f"{plain(self.shown)} is being changed by somebody all the time. Try again.")
+                raise ToolError(
+                    f"{plain('/'.join([*self.names, name]))} is a {found} and no folder."
+                )
+        raise ToolError(
+            f"{plain(self.shown)} is being changed by somebody all the time. Try again."
+        )
 
     def kind(self, name: str) -> str | None:
         with contextlib.suppress(OSError):
@@ -258,7 +298,9 @@ class _Descent:
         if target.startswith("/"):
             own, parts = self.folder.parts, tuple(part for part in steps if part)
             if parts[: len(own)] != own:
-                raise Outside(f"{plain(self.shown)} goes through a link that leads out of the allowed folder.")
+                raise Outside(
+                    f"{plain(self.shown)} goes through a link that leads out of the allowed folder."
+                )
             self.restart()
             steps = list(parts[len(own) :])
         todo.extendleft(reversed(steps))
@@ -266,7 +308,9 @@ class _Descent:
     def missing(self, name: str) -> NotThere:
         """Say that there is nothing of a name, and what there is that is like it."""
         where = plain("/".join([*self.names, name])[:300])
-        return NotThere(f"There is no {where} in {plain(self.folder.path)}.{near(self.fds[-1], self.names, name)}")
+        return NotThere(
+            f"There is no {where} in {plain(self.folder.path)}.{near(self.fds[-1], self.names, name)}"
+        )
 
 
 def near(fd: int, above: Sequence[str], name: str) -> str:
@@ -274,8 +318,15 @@ def near(fd: int, above: Sequence[str], name: str) -> str:
     found: list[str] = []
     with contextlib.suppress(OSError):
         by_fold = {other.casefold(): other for other in names_in(fd, 2_000)}
-        found = [by_fold[one] for one in difflib.get_close_matches(name.casefold(), by_fold, n=3, cutoff=0.7)]
-    return f" Did you mean {', '.join(plain('/'.join([*above, one])) for one in found)}?" if found else ""
+        found = [
+            by_fold[one]
+            for one in difflib.get_close_matches(name.casefold(), by_fold, n=3, cutoff=0.7)
+        ]
+    return (
+        f" Did you mean {', '.join(plain('/'.join([*above, one])) for one in found)}?"
+        if found
+        else ""
+    )
 
 
 def names_in(fd: int, most: int) -> list[str]:
@@ -295,7 +346,13 @@ def hidden_away(name: str) -> bool:
 
 @contextlib.contextmanager
 def descend(
-    folder: Folder, parts: Sequence[str], shown: str, limits: Limits, *, follow: bool = True, trash: bool = False
+    folder: Folder,
+    parts: Sequence[str],
+    shown: str,
+    limits: Limits,
+    *,
+    follow: bool = True,
+    trash: bool = False,
 ) -> Iterator[Place]:
     """Go down to where a path leads. The last name need not exist; all before it must. `follow` says whether a link at the end counts
     as what it points to. Raises ToolError: NotThere, Outside, and others."""

@@ -24,30 +24,42 @@ class Window:
     """Which part of a file is wanted: lines, or bytes, or what there is room for. Raises ToolError where both are named."""
 
     def __init__(
-        self, first_line: int | None = None, last_line: int | None = None, offset: int | None = None, length: int | None = None
+        self,
+        first_line: int | None = None,
+        last_line: int | None = None,
+        offset: int | None = None,
+        length: int | None = None,
     ) -> None:
         self.lines = first_line is not None or last_line is not None
         self.bytes = offset is not None or length is not None
         if self.lines and self.bytes:
-            raise ToolError("Ask for lines (first_line, last_line) or for bytes (offset, length), not for both.")
+            raise ToolError(
+                "Ask for lines (first_line, last_line) or for bytes (offset, length), not for both."
+            )
         if first_line == 0:
             raise ToolError("Lines count from 1; with first_line -20 you get the last 20.")
         self.first, self.last = first_line or 1, last_line
         if self.first < 0 and self.last is not None:
-            raise ToolError("The last lines (first_line below 0) end where the file does: leave last_line out.")
+            raise ToolError(
+                "The last lines (first_line below 0) end where the file does: leave last_line out."
+            )
         if self.last is not None and self.last < self.first:
             raise ToolError(f"last_line {self.last} is before first_line {self.first}.")
         self.offset, self.length = offset or 0, length
 
 
-def read_place(place: Place, shown: str, window: Window, encoding: str | None, limits: Limits) -> tuple[Read, ContentBlock]:
+def read_place(
+    place: Place, shown: str, window: Window, encoding: str | None, limits: Limits
+) -> tuple[Read, ContentBlock]:
     """Read what is wanted of a file. Raises ToolError."""
     fd = place.open_file()
     try:
         found = os.fstat(fd)
         head = os.pread(fd, _HEAD, 0)
         mime = type_of(place.name or "", head)
-        answer = Read(shown, place.uri, "text", mime, found.st_size, version_of(found), complete=True)
+        answer = Read(
+            shown, place.uri, "text", mime, found.st_size, version_of(found), complete=True
+        )
         if window.bytes:
             return _bytes(fd, answer, window, limits)
         if is_medium(mime) and encoding is None and not window.lines:
@@ -56,7 +68,11 @@ def read_place(place: Place, shown: str, window: Window, encoding: str | None, l
         answer.encoding = f"{name} with a byte order mark" if mark else name
         if window.first < 0:
             return last_lines(fd, answer, -window.first, name, len(mark), limits)
-        if not window.lines and answer.size <= limits.read and (content := _at_once(fd, answer, name, mark, limits)) is not None:
+        if (
+            not window.lines
+            and answer.size <= limits.read
+            and (content := _at_once(fd, answer, name, mark, limits)) is not None
+        ):
             return answer, content
         return _lines(fd, answer, window, name, mark, limits)
     finally:
@@ -69,14 +85,20 @@ def whole(fd: int, most: int, shown: str) -> bytes:
     while chunk := os.pread(fd, min(_CHUNK, most + 1 - len(data)), len(data)):
         data += chunk
         if len(data) > most:
-            raise ToolError(f"{plain(shown)} has more than {most:,} bytes, and that much is not taken in at once.")
+            raise ToolError(
+                f"{plain(shown)} has more than {most:,} bytes, and that much is not taken in at once."
+            )
     return bytes(data)
 
 
 def _medium(fd: int, answer: Read, limits: Limits) -> tuple[Read, ContentBlock]:
     data = whole(fd, limits.media, answer.path)
     answer.kind = answer.mime_type.partition("/")[0]
-    medium = Image(data=data, mime_type=answer.mime_type) if answer.kind == "image" else Audio(data=data, mime_type=answer.mime_type)
+    medium = (
+        Image(data=data, mime_type=answer.mime_type)
+        if answer.kind == "image"
+        else Audio(data=data, mime_type=answer.mime_type)
+    )
     return answer, medium.content()
 
 
@@ -84,11 +106,19 @@ def _bytes(fd: int, answer: Read, window: Window, limits: Limits) -> tuple[Read,
     """Some bytes: as text where they are UTF-8 but for a character that is cut at either end, else as they are."""
     wanted = limits.read if window.length is None else min(window.length, limits.read)
     data = bytearray()
-    while len(data) < wanted and (chunk := os.pread(fd, wanted - len(data), window.offset + len(data))):
+    while len(data) < wanted and (
+        chunk := os.pread(fd, wanted - len(data), window.offset + len(data))
+    ):
         data += chunk
     answer.offset, answer.length = window.offset, len(data)
     answer.complete = window.offset == 0 and len(data) >= answer.size
-    lead = next((n for n in range(min(4, len(data) + 1)) if n == len(data) or data[n] & 0xC0 != 0x80), 0) if window.offset else 0
+    lead = (
+        next(
+            (n for n in range(min(4, len(data) + 1)) if n == len(data) or data[n] & 0xC0 != 0x80), 0
+        )
+        if window.offset
+        else 0
+    )
     if b"\0" not in data:
         text, used = _cut(bytes(data[lead:]))
         if text is not None:
@@ -96,7 +126,9 @@ def _bytes(fd: int, answer: Read, window: Window, limits: Limits) -> tuple[Read,
             return answer, TextContent(text)
     answer.kind = "bytes"
     blob = b64encode(data).decode()
-    return answer, EmbeddedResource(resource=ResourceContents(uri=answer.uri, mime_type="application/octet-stream", blob=blob))
+    return answer, EmbeddedResource(
+        resource=ResourceContents(uri=answer.uri, mime_type="application/octet-stream", blob=blob)
+    )
 
 
 def _cut(data: bytes) -> tuple[str | None, int]:
@@ -127,7 +159,9 @@ def _at_once(fd: int, answer: Read, name: str, mark: bytes, limits: Limits) -> T
     return TextContent(text)
 
 
-def _lines(fd: int, answer: Read, window: Window, name: str, mark: bytes, limits: Limits) -> tuple[Read, ContentBlock]:
+def _lines(
+    fd: int, answer: Read, window: Window, name: str, mark: bytes, limits: Limits
+) -> tuple[Read, ContentBlock]:
     kept: list[str] = []
     room, number, ended, begin = limits.read, 1, True, 0
     texts = _texts(fd, name, len(mark), answer.path, limits)
@@ -147,7 +181,9 @@ def _lines(fd: int, answer: Read, window: Window, name: str, mark: bytes, limits
                 line = piece + ("\n" if n < len(pieces) - 1 else "")
                 size = len(line.encode("utf-8", "surrogatepass"))
                 if size > room:
-                    kept.append(line.encode("utf-8", "surrogatepass")[:room].decode("utf-8", "ignore"))
+                    kept.append(
+                        line.encode("utf-8", "surrogatepass")[:room].decode("utf-8", "ignore")
+                    )
                     room = -1
                     break
                 kept.append(line)
@@ -169,7 +205,9 @@ def _lines(fd: int, answer: Read, window: Window, name: str, mark: bytes, limits
     if ended:
         answer.lines = number if _ends_open(fd, name) else number - 1
         if window.first > max(1, answer.lines):
-            raise ToolError(f"{plain(answer.path)} has {answer.lines} lines, and none with the number {window.first}.")
+            raise ToolError(
+                f"{plain(answer.path)} has {answer.lines} lines, and none with the number {window.first}."
+            )
     if content:
         answer.first_line = window.first
         answer.last_line = window.first + content.count("\n") - content.endswith("\n")
@@ -184,14 +222,18 @@ def _ends_open(fd: int, encoding: str) -> bool:
     return size > 0 and os.pread(fd, width, max(0, size - width)) != "\n".encode(encoding)
 
 
-def _texts(fd: int, encoding: str, start: int, path: str, limits: Limits) -> Iterator[tuple[str, int]]:
+def _texts(
+    fd: int, encoding: str, start: int, path: str, limits: Limits
+) -> Iterator[tuple[str, int]]:
     """The text of a file, piece by piece, and at which byte each ends. Raises ToolError for what is no text, and for what is too far into
     a file."""
     decoder = codecs.getincrementaldecoder(encoding)()
     at = start
     while True:
         if at > limits.scanned:
-            raise ToolError(f"{plain(path)} is too long to count its lines up to there. Read bytes of it with offset and length.")
+            raise ToolError(
+                f"{plain(path)} is too long to count its lines up to there. Read bytes of it with offset and length."
+            )
         chunk = os.pread(fd, _CHUNK, at)
         try:
             text = decoder.decode(chunk, final=not chunk)
@@ -214,7 +256,9 @@ def contents_of(place: Place, limits: Limits) -> ResourceContents:
     mime = type_of(place.name or "", data[:_HEAD])
     if not is_medium(mime):
         try:
-            return ResourceContents(uri=place.uri, mime_type=mime, text=decoded(data, None, place.shown)[0])
+            return ResourceContents(
+                uri=place.uri, mime_type=mime, text=decoded(data, None, place.shown)[0]
+            )
         except ToolError:
             pass  # no text in an encoding that it says itself
     return ResourceContents(uri=place.uri, mime_type=mime, blob=b64encode(data).decode())

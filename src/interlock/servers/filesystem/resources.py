@@ -43,7 +43,14 @@ def add_folder(made: Server, folder: Folder) -> None:
         return _read(path, ctx)
 
     name = os.fsencode(folder.parts[-1] if folder.parts else "/").decode(errors="replace")
-    made.add_resource(folder.uri(()), read, name=name, title=f"The folder {name}", mime_type="application/json", replace=True)
+    made.add_resource(
+        folder.uri(()),
+        read,
+        name=name,
+        title=f"The folder {name}",
+        mime_type="application/json",
+        replace=True,
+    )
 
 
 def _read(path: str, ctx: Context[Grounds]) -> ResourceContents | Entries | None:
@@ -64,7 +71,9 @@ def _read(path: str, ctx: Context[Grounds]) -> ResourceContents | Entries | None
 def _completed(value: str, reach: Reach) -> list[str]:
     """The paths that begin as what was typed: allowed folders, and what is in the folder that was typed last."""
     wanted = f"/{value}"
-    found = [f"{told(folder.path)[1:]}/" for folder in reach.folders if folder.path.startswith(wanted)]
+    found = [
+        f"{told(folder.path)[1:]}/" for folder in reach.folders if folder.path.startswith(wanted)
+    ]
     above, _, begun = wanted.rpartition("/")
     try:
         with reach.find(above or "/") as place:

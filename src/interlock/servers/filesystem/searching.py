@@ -30,7 +30,9 @@ from .places import NotThere, Place, descend, plain, told
 from .reading import whole
 from .walking import Found, Pattern, Walk, Without
 
-OPENED = "/proc/self/fd"  # where a program finds the folders that it was given open; not on every system
+OPENED = (
+    "/proc/self/fd"  # where a program finds the folders that it was given open; not on every system
+)
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _MOST_LINE = 400  # characters of a line that is shown
 
@@ -53,7 +55,14 @@ class Wanted(NamedTuple):
 
 
 def find_names(
-    reach: Reach, place: Place, pattern: str, kind: str | None, pace: Pace, *, hidden: bool, without: Without | None = None
+    reach: Reach,
+    place: Place,
+    pattern: str,
+    kind: str | None,
+    pace: Pace,
+    *,
+    hidden: bool,
+    without: Without | None = None,
 ) -> Entries:
     """What fits a glob, below a folder. Raises ToolError."""
     fits, limits = Pattern(pattern).fits, reach.limits
@@ -68,13 +77,18 @@ def find_names(
                 found.append(one)
         else:
             return _names(reach, place, found, _reason(walk, pace))
-        return _names(reach, place, found, f"there are more than {limits.entries}: send a narrower pattern")
+        return _names(
+            reach, place, found, f"there are more than {limits.entries}: send a narrower pattern"
+        )
     finally:
         os.close(fd)
 
 
 def _names(reach: Reach, place: Place, found: list[Found], reason: str | None) -> Entries:
-    entries = [entry_of(told(reach.shown(place.folder, (*place.parts, *one.steps))), one.stat) for one in found]
+    entries = [
+        entry_of(told(reach.shown(place.folder, (*place.parts, *one.steps))), one.stat)
+        for one in found
+    ]
     return Entries(told(reach.shown(place.folder, place.parts)), entries, reason is None, reason)
 
 
@@ -91,7 +105,10 @@ class _Search:
         self.reach, self.wanted, self.most = reach, wanted, 200
         self.hits: list[Hit] = []
         self.files = 0
-        self.left_out, self.why = 0, ""  # how many files were not looked into, and why the first of them was not
+        self.left_out, self.why = (
+            0,
+            "",
+        )  # how many files were not looked into, and why the first of them was not
         self.cut = False  # whether some folders were not
 
     def data(self, place: Place) -> bytes | None:
@@ -130,7 +147,15 @@ class _Search:
                 around = self.wanted.context
                 before = lines[max(0, number - 1 - around) : number - 1]
                 after = lines[number : number + around]
-                self.hits.append(Hit(path, number, _cut(lines[number - 1]), [*map(_cut, before)], [*map(_cut, after)]))
+                self.hits.append(
+                    Hit(
+                        path,
+                        number,
+                        _cut(lines[number - 1]),
+                        [*map(_cut, before)],
+                        [*map(_cut, after)],
+                    )
+                )
         return True
 
     def result(self, reason: str | None) -> Hits:
@@ -154,20 +179,32 @@ def search_text(reach: Reach, place: Place, wanted: Wanted, pace: Pace) -> Hits:
     if found is None:
         raise place.missing("file or folder")
     program = _program(wanted) if stat.S_ISDIR(found.st_mode) else None
-    finder = _by_process(wanted, pace, search.most) if wanted.regex else contextlib.nullcontext(_literal(wanted, search.most))
+    finder = (
+        _by_process(wanted, pace, search.most)
+        if wanted.regex
+        else contextlib.nullcontext(_literal(wanted, search.most))
+    )
     with finder as find:
         if not stat.S_ISDIR(found.st_mode):
             place.check_file(found)
             data = search.data(place)
             enough = data is not None and not search.take(place, data, find(data))
             return search.result(f"there are more than {search.most}" if enough else None)
-        files = _walked(place, wanted, search, pace) if program is None else _asked(program, place, wanted, search, pace)
+        files = (
+            _walked(place, wanted, search, pace)
+            if program is None
+            else _asked(program, place, wanted, search, pace)
+        )
         for n, one in enumerate(files):
             if n % 100 == 0:
-                pace.told(pace.count + n, None, f"{search.files} files with {len(search.hits)} lines")
+                pace.told(
+                    pace.count + n, None, f"{search.files} files with {len(search.hits)} lines"
+                )
             data = search.data(one)
             if data is not None and not search.take(one, data, find(data)):
-                return search.result(f"there are more than {search.most}: send a narrower text or glob")
+                return search.result(
+                    f"there are more than {search.most}: send a narrower text or glob"
+                )
     return search.result("this took too long; look in a smaller folder" if pace.late else None)
 
 
@@ -177,7 +214,12 @@ def _program(wanted: Wanted) -> str | None:
     program = shutil.which("rg") if os.path.isdir(OPENED) else None
     if program is not None and wanted.regex:
         tried = [program, "--no-config", "--quiet", f"--regexp={wanted.text}", "--", os.devnull]
-        if subprocess.run(tried, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode > 1:
+        if (
+            subprocess.run(
+                tried, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            ).returncode
+            > 1
+        ):
             return None
     return program
 
@@ -190,13 +232,21 @@ def _walked(place: Place, wanted: Wanted, search: _Search, pace: Pace) -> Iterat
         walk = Walk(place.folder, limits, pace, hidden=wanted.hidden, without=wanted.without)
         for found in walk.below(fd):
             if stat.S_ISREG(found.stat.st_mode) and (fits is None or fits(found.steps)):
-                yield Place(place.folder, (*place.parts, *found.steps), found.parent, "/".join(found.steps), limits)
+                yield Place(
+                    place.folder,
+                    (*place.parts, *found.steps),
+                    found.parent,
+                    "/".join(found.steps),
+                    limits,
+                )
         search.cut = walk.cut
     finally:
         os.close(fd)
 
 
-def _asked(program: str, place: Place, wanted: Wanted, search: _Search, pace: Pace) -> Iterator[Place]:
+def _asked(
+    program: str, place: Place, wanted: Wanted, search: _Search, pace: Pace
+) -> Iterator[Place]:
     """The files below a folder that ripgrep names: opened here, by their names, whatever stands there by now."""
     fits, limits = Pattern(wanted.glob).fits if wanted.glob else None, search.reach.limits
     fd = place.open_folder()
@@ -208,7 +258,12 @@ def _asked(program: str, place: Place, wanted: Wanted, search: _Search, pace: Pa
             elif wanted.without is not None and wanted.without.holds(steps):
                 continue
             elif (fits is None or fits(steps)) and ".." not in steps:
-                with contextlib.suppress(ToolError), descend(place.folder, (*place.parts, *steps), name, limits, follow=False) as found:
+                with (
+                    contextlib.suppress(ToolError),
+                    descend(
+                        place.folder, (*place.parts, *steps), name, limits, follow=False
+                    ) as found,
+                ):
                     yield found
     finally:
         os.close(fd)
@@ -262,7 +317,11 @@ def _literal(wanted: Wanted, most: int) -> Callable[[bytes], list[int]]:
     bare = wanted.text.encode("utf-8", "surrogatepass")
 
     def find(data: bytes) -> list[int]:
-        return [] if not wanted.ignore_case and bare not in data else grep.answer(data, pattern, most + 1)
+        return (
+            []
+            if not wanted.ignore_case and bare not in data
+            else grep.answer(data, pattern, most + 1)
+        )
 
     return find
 
@@ -271,7 +330,11 @@ def _literal(wanted: Wanted, most: int) -> Callable[[bytes], list[int]]:
 def _by_process(wanted: Wanted, pace: Pace, most: int) -> Iterator[Callable[[bytes], list[int]]]:
     """What finds the lines that hold a pattern: a process, which is ended when its time is over. Raises ToolError for what is none."""
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", grep.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+        [sys.executable, "-I", "-S", grep.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -301,7 +364,12 @@ def _by_process(wanted: Wanted, pace: Pace, most: int) -> Iterator[Callable[[byt
         return msgspec.json.decode(answer(), type=list[int])
 
     try:
-        given.write(json.dumps({"pattern": wanted.text, "ignore_case": wanted.ignore_case, "most": most + 1}).encode() + b"\n")
+        given.write(
+            json.dumps(
+                {"pattern": wanted.text, "ignore_case": wanted.ignore_case, "most": most + 1}
+            ).encode()
+            + b"\n"
+        )
         bad = msgspec.json.decode(answer(), type=str | None)
         if bad is not None:
             raise ToolError(f"That is no pattern: {bad}.")

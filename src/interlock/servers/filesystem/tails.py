@@ -16,7 +16,9 @@ from .texts import no_text
 _CHUNK = 256 * 1024
 
 
-def last_lines(fd: int, answer: Read, count: int, encoding: str, start: int, limits: Limits) -> tuple[Read, ContentBlock]:
+def last_lines(
+    fd: int, answer: Read, count: int, encoding: str, start: int, limits: Limits
+) -> tuple[Read, ContentBlock]:
     """The last so many lines of a file whose text begins at a byte. They have numbers where the file is not too long for its lines to be
     counted; what an answer has no room for is read on by its offset. Raises ToolError for what is no text, and for lines that are too long
     to be looked through."""
@@ -76,7 +78,9 @@ def _begin_of(fd: int, count: int, encoding: str, start: int, answer: Read, limi
             end = found
         at = low
         if answer.size - at > limits.scanned:
-            raise ToolError(f"{plain(answer.path)} has lines too long to be looked through. Read bytes of it with offset and length.")
+            raise ToolError(
+                f"{plain(answer.path)} has lines too long to be looked through. Read bytes of it with offset and length."
+            )
     return start
 
 

@@ -92,8 +92,12 @@ def encoding_of(head: bytes, asked: str | None, path: str) -> tuple[str, bytes]:
         return mark.encoding, mark.bytes
     if asked is None and b"\0" in head:
         what = type_of(path, head)
-        raise ToolError(f"{plain(path)} is {what} and no text. Read bytes of it with offset and length, or name its encoding.")
-    return {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(asked or "utf-8", asked or "utf-8"), b""
+        raise ToolError(
+            f"{plain(path)} is {what} and no text. Read bytes of it with offset and length, or name its encoding."
+        )
+    return {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(
+        asked or "utf-8", asked or "utf-8"
+    ), b""
 
 
 def no_text(path: str, encoding: str, at: int) -> ToolError:
@@ -113,4 +117,6 @@ def encoded(text: str, encoding: str, mark: bytes, path: str) -> bytes:
         return mark + text.encode(encoding)
     except UnicodeEncodeError as bad:
         char = text[bad.start]
-        raise ToolError(f"{encoding} does not have {plain(char)!r} (U+{ord(char):04X}), so that {plain(path)} was not written.") from None
+        raise ToolError(
+            f"{encoding} does not have {plain(char)!r} (U+{ord(char):04X}), so that {plain(path)} was not written."
+        ) from None

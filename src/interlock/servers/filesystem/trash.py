@@ -20,7 +20,18 @@ from .doors import FOLDER, again, rename_new, step
 from .grounds import Pace, Reach
 from .limits import Limits
 from .moving import make_folder, remove_all
-from .places import TRASH, Folder, NotThere, Place, checked_path, descend, in_words, kind_of, plain, told
+from .places import (
+    TRASH,
+    Folder,
+    NotThere,
+    Place,
+    checked_path,
+    descend,
+    in_words,
+    kind_of,
+    plain,
+    told,
+)
 from .reading import whole
 from .writing import locked, write_all
 
@@ -58,7 +69,9 @@ def throw_away(place: Place, limits: Limits) -> tuple[str, str]:
                     os.rmdir(id_, dir_fd=trash)
                     raise
     except OSError as bad:
-        raise ToolError(f"{plain(place.shown[:200])} cannot be put into the trash: {in_words(bad)}.") from None
+        raise ToolError(
+            f"{plain(place.shown[:200])} cannot be put into the trash: {in_words(bad)}."
+        ) from None
     return id_, kind
 
 
@@ -98,7 +111,14 @@ def list_trash(reach: Reach) -> Trash:
             except (ToolError, OSError, ValueError, KeyError, TypeError):
                 problems.append(f"{id_} in {told(folder.path)} cannot be read.")
                 continue
-            found.append(Trashed(id_, told(reach.shown(folder, info["path"])), info["kind"], when(info["trashed"])))
+            found.append(
+                Trashed(
+                    id_,
+                    told(reach.shown(folder, info["path"])),
+                    info["kind"],
+                    when(info["trashed"]),
+                )
+            )
     found.sort(key=lambda one: one.id, reverse=True)
     return Trash(found[: reach.limits.entries], problems[:100])
 
@@ -133,7 +153,10 @@ def _info(folder: Folder, id_: str) -> dict[str, Any]:
     if (
         not isinstance(path, list)
         or not path
-        or not all(isinstance(part, str) and part not in ("", ".", "..") and "/" not in part for part in path)
+        or not all(
+            isinstance(part, str) and part not in ("", ".", "..") and "/" not in part
+            for part in path
+        )
     ):
         raise ValueError
     checked_path("/".join(path))
@@ -144,7 +167,11 @@ def _holder(reach: Reach, id_: str) -> Folder:
     """The allowed folder in whose trash there is this. Raises ToolError."""
     if _ID.fullmatch(id_):
         for folder in reach.folders:
-            with contextlib.suppress(OSError), _opened(TRASH, folder.fd) as trash, _opened(id_, trash):
+            with (
+                contextlib.suppress(OSError),
+                _opened(TRASH, folder.fd) as trash,
+                _opened(id_, trash),
+            ):
                 return folder
     raise NotThere(f"There is no {plain(id_[:100])} in the trash. list_trash has the ids.")
 
@@ -155,7 +182,9 @@ def restore(reach: Reach, id_: str, target: str | None) -> str:
     try:
         info = _info(folder, id_)
     except (OSError, ValueError, KeyError, TypeError):
-        raise ToolError(f"What is written down of {id_} cannot be read, so that it cannot be brought back.") from None
+        raise ToolError(
+            f"What is written down of {id_} cannot be read, so that it cannot be brought back."
+        ) from None
     shown = target or reach.shown(folder, info["path"])
     to, parts = reach.split(target) if target else (folder, info["path"])
     if target is None:
@@ -172,7 +201,9 @@ def restore(reach: Reach, id_: str, target: str | None) -> str:
         except FileExistsError:
             raise ToolError(f"{plain(shown)} exists by now. Name another target.") from None
         except OSError as bad:
-            raise ToolError(f"{plain(shown[:200])} cannot be brought back: {in_words(bad)}.") from None
+            raise ToolError(
+                f"{plain(shown[:200])} cannot be brought back: {in_words(bad)}."
+            ) from None
         return reach.shown(place.folder, place.parts)
 
 
@@ -208,7 +239,9 @@ def empty(reach: Reach, ids: list[str], pace: Pace) -> list[str]:
             with _opened(TRASH, folder.fd) as trash:
                 remove_all(trash, id_, folder.device, pace)
         except OSError as bad:
-            raise ToolError(f"{id_} could not be removed whole: {in_words(bad)}. Removed before it: {len(removed)}.") from None
+            raise ToolError(
+                f"{id_} could not be removed whole: {in_words(bad)}. Removed before it: {len(removed)}."
+            ) from None
         removed.append(id_)
         pace.told(len(removed), len(ids), id_)
     return removed

@@ -46,7 +46,13 @@ class Walk:
         hidden: bool = True,
         without: Without | None = None,
     ) -> None:
-        self._folder, self._limits, self._pace, self._hidden, self._without = folder, limits, pace, hidden, without
+        self._folder, self._limits, self._pace, self._hidden, self._without = (
+            folder,
+            limits,
+            pace,
+            hidden,
+            without,
+        )
         self._depth = min(depth if depth is not None else limits.depth, limits.depth)
         self.cut = False
 
@@ -64,7 +70,9 @@ class Walk:
                     self.cut = True
                     return
                 try:
-                    found = Found(here, name, (*way, name), os.stat(name, dir_fd=here, follow_symlinks=False))
+                    found = Found(
+                        here, name, (*way, name), os.stat(name, dir_fd=here, follow_symlinks=False)
+                    )
                 except OSError:
                     continue  # gone since it was listed
                 if self._without is not None and self._without.fits(found.steps[len(steps) :]):
@@ -88,12 +96,21 @@ class Walk:
                 continue  # gone since it was listed
             yield name, found
 
-    def _enter(self, stack: list[tuple[int, Iterator[str], tuple[str, ...]]], found: Found, depth: int) -> None:
+    def _enter(
+        self, stack: list[tuple[int, Iterator[str], tuple[str, ...]]], found: Found, depth: int
+    ) -> None:
         if depth >= self._depth:
             self.cut = True
             return
-        with contextlib.suppress(OSError, Outside):  # a link by now, not ours to read, or another mount
-            fd = checked_folder(step(found.name, FOLDER, found.parent, mounts=self._limits.mounts), self._folder, found.name, self._limits)
+        with contextlib.suppress(
+            OSError, Outside
+        ):  # a link by now, not ours to read, or another mount
+            fd = checked_folder(
+                step(found.name, FOLDER, found.parent, mounts=self._limits.mounts),
+                self._folder,
+                found.name,
+                self._limits,
+            )
             stack.append((fd, iter(self._names(fd)), found.steps))
 
     def _names(self, fd: int) -> list[str]:
@@ -102,7 +119,9 @@ class Walk:
         try:
             with os.scandir(own) as entries:
                 for entry in entries:
-                    if not hidden_away(entry.name) and (self._hidden or not entry.name.startswith(".")):
+                    if not hidden_away(entry.name) and (
+                        self._hidden or not entry.name.startswith(".")
+                    ):
                         names.append(entry.name)
                     if len(names) > self._limits.walked:
                         self.cut = True
@@ -114,7 +133,15 @@ class Walk:
         return sorted(names)
 
 
-def listed(reach: Reach, place: Place, pace: Pace, *, hidden: bool = True, sort: str = "name", skip: int = 0) -> Entries:
+def listed(
+    reach: Reach,
+    place: Place,
+    pace: Pace,
+    *,
+    hidden: bool = True,
+    sort: str = "name",
+    skip: int = 0,
+) -> Entries:
     """What is in a folder itself. Raises ToolError."""
     limits, fd = reach.limits, place.open_folder()
     try:
@@ -131,7 +158,13 @@ def listed(reach: Reach, place: Place, pace: Pace, *, hidden: bool = True, sort:
     above = "" if own == "." else f"{own}/"
     entries = [entry_of(above + told(name), found, target) for name, found, target in chosen]
     more = len(every) - skip - len(chosen)
-    why = "the folder is too large to be read to its end" if walk.cut else f"{more} more: skip {skip + len(chosen)}" if more > 0 else None
+    why = (
+        "the folder is too large to be read to its end"
+        if walk.cut
+        else f"{more} more: skip {skip + len(chosen)}"
+        if more > 0
+        else None
+    )
     return Entries(own, entries, why is None, why)
 
 
@@ -150,7 +183,15 @@ class Branch(Entry, rename="camel", omit_defaults=True):
     more: bool = False
 
 
-def tree_of(reach: Reach, place: Place, pace: Pace, depth: int, *, hidden: bool, without: Without | None = None) -> tuple[Branch, bool]:
+def tree_of(
+    reach: Reach,
+    place: Place,
+    pace: Pace,
+    depth: int,
+    *,
+    hidden: bool,
+    without: Without | None = None,
+) -> tuple[Branch, bool]:
     """A folder and what is below it down to a depth, and whether nothing above that depth is missing. Raises ToolError."""
     fd = place.open_folder()
     top = Branch(told(reach.shown(place.folder, place.parts)), "folder", entries=[])
@@ -163,7 +204,9 @@ def tree_of(reach: Reach, place: Place, pace: Pace, depth: int, *, hidden: bool,
                 return top, False
             count += 1
             size = found.stat.st_size if stat.S_ISREG(found.stat.st_mode) else None
-            entry = entry_of(told(found.name), found.stat, _target(found.name, found.parent, found.stat))
+            entry = entry_of(
+                told(found.name), found.stat, _target(found.name, found.parent, found.stat)
+            )
             branch = Branch(entry.path, entry.kind, size, target=entry.target)
             above = branches[found.steps[:-1]]
             if above.entries is not None:
@@ -259,7 +302,9 @@ def _spread(text: str) -> list[str]:
         if inner is None:
             done.append(one)
         else:
-            todo += [one[: inner.start()] + choice + one[inner.end() :] for choice in inner[1].split(",")]
+            todo += [
+                one[: inner.start()] + choice + one[inner.end() :] for choice in inner[1].split(",")
+            ]
         if len(done) + len(todo) > 64:
             raise ToolError("The braces of this pattern stand for more than 64 patterns.")
     return done

@@ -68,7 +68,9 @@ class Watcher:
     async def _rest(self, least: float) -> None:
         """Wait until something stirs, or it is time to look again; for large folders that is seldom."""
         await asyncio.sleep(min(least, _LONGEST))
-        seconds = self._grounds.limits.polling * (_PATIENCE if self._bell is not None and not self._bell.done() else 1)
+        seconds = self._grounds.limits.polling * (
+            _PATIENCE if self._bell is not None and not self._bell.done() else 1
+        )
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stirred.wait(), seconds)
         self._stirred.clear()
@@ -90,9 +92,18 @@ class Watcher:
             self._bell = asyncio.create_task(self._ring(watchfiles, folders))
 
     async def _ring(self, watchfiles: object, folders: frozenset[str]) -> None:
-        with contextlib.suppress(OSError, RuntimeError):  # a folder is gone, or there are too many: then we look now and then
+        with contextlib.suppress(
+            OSError, RuntimeError
+        ):  # a folder is gone, or there are too many: then we look now and then
             watch = getattr(watchfiles, "awatch")  # noqa: B009 - the module may not be installed, and has no type here
-            async for _ in watch(*sorted(folders), watch_filter=None, recursive=False, step=50, debounce=200, rust_timeout=200):
+            async for _ in watch(
+                *sorted(folders),
+                watch_filter=None,
+                recursive=False,
+                step=50,
+                debounce=200,
+                rust_timeout=200,
+            ):
                 self._stirred.set()
 
     def _look(self) -> _Sight:
@@ -104,7 +115,12 @@ class Watcher:
             for path, found in _walked(folder, Pace(None, limits), self._grounds):
                 entries[path] = (found.st_ino, found.st_mode, found.st_mtime_ns, found.st_size)
                 if stat.S_ISDIR(found.st_mode):
-                    entries[path] = (found.st_ino, found.st_mode, 0, 0)  # what changes in it is told by itself
+                    entries[path] = (
+                        found.st_ino,
+                        found.st_mode,
+                        0,
+                        0,
+                    )  # what changes in it is told by itself
                     with contextlib.suppress(UnicodeEncodeError):
                         path.encode()
                         folders.add(path)

@@ -35,7 +35,9 @@ def locked(folder: int, limits: Limits) -> Iterator[None]:
         end, pause = time.monotonic() + limits.waiting, 0.0005
         while not _has(own):
             if time.monotonic() > end:
-                raise ToolError("Somebody else writes into this folder all the time. Try again later.")
+                raise ToolError(
+                    "Somebody else writes into this folder all the time. Try again later."
+                )
             time.sleep(pause)
             pause = min(pause * 2, 0.01)
         yield
@@ -52,7 +54,14 @@ def _has(folder: int) -> bool:
         raise ToolError(f"The folder cannot be locked: {in_words(bad)}.") from None
 
 
-def put(place: Place, fill: Fill, limits: Limits, *, new: bool = False, like: os.stat_result | None = None) -> os.stat_result:
+def put(
+    place: Place,
+    fill: Fill,
+    limits: Limits,
+    *,
+    new: bool = False,
+    like: os.stat_result | None = None,
+) -> os.stat_result:
     """Write a file as a whole, in a folder that is locked. Mode, owner and extended attributes stay what they were.
 
     `new`: there must be none yet; `like`: the mode of a new file. Raises ToolError, and then nothing is changed.
@@ -80,9 +89,13 @@ def put(place: Place, fill: Fill, limits: Limits, *, new: bool = False, like: os
         with contextlib.suppress(OSError):
             os.unlink(part, dir_fd=place.parent)
         if isinstance(bad, FileExistsError):
-            raise ToolError(f"{plain(place.shown)} exists already. Use write_file to replace it.") from None
+            raise ToolError(
+                f"{plain(place.shown)} exists already. Use write_file to replace it."
+            ) from None
         if isinstance(bad, OSError):
-            raise ToolError(f"{plain(place.shown[:200])} cannot be written: {in_words(bad)}.") from None
+            raise ToolError(
+                f"{plain(place.shown[:200])} cannot be written: {in_words(bad)}."
+            ) from None
         raise
     if limits.sync:
         with contextlib.suppress(OSError):  # some file systems have no such thing for folders
@@ -97,10 +110,18 @@ def _part(place: Place, like: os.stat_result | None) -> tuple[str, int]:
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=place.parent)  # of somebody who was killed
-            return name, step(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, place.parent, mode=mode, mounts=place.limits.mounts)
+            return name, step(
+                name,
+                os.O_RDWR | os.O_CREAT | os.O_EXCL,
+                place.parent,
+                mode=mode,
+                mounts=place.limits.mounts,
+            )
         except OSError as bad:
             if name != PART or bad.errno in (errno.EACCES, errno.EROFS, errno.ENOSPC, errno.ENOENT):
-                raise ToolError(f"{plain(place.shown[:200])} cannot be written: {in_words(bad)}.") from None
+                raise ToolError(
+                    f"{plain(place.shown[:200])} cannot be written: {in_words(bad)}."
+                ) from None
     raise AssertionError
 
 
@@ -120,11 +141,15 @@ def _keep(place: Place, fd: int, before: os.stat_result) -> None:
             try:
                 if os.fstat(old).st_ino == before.st_ino:
                     for name in set(os.listxattr(old)) - {"security.capability"}:
-                        with contextlib.suppress(OSError):  # those of the system are not ours to set
+                        with contextlib.suppress(
+                            OSError
+                        ):  # those of the system are not ours to set
                             os.setxattr(fd, name, os.getxattr(old, name))
             finally:
                 os.close(old)
-    os.fchmod(fd, stat.S_IMODE(before.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))  # other content runs as nobody else
+    os.fchmod(
+        fd, stat.S_IMODE(before.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
+    )  # other content runs as nobody else
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -142,10 +167,14 @@ def filled(data: bytes) -> Fill:
 def check_version(place: Place, found: os.stat_result | None, version: str | None) -> None:
     """Raise ToolError where the file is not the one that was read."""
     if version is not None and (found is None or version_of(found) != version):
-        raise ToolError(f"{plain(place.shown)} has changed since it was read. Read it again before you change it.")
+        raise ToolError(
+            f"{plain(place.shown)} has changed since it was read. Read it again before you change it."
+        )
 
 
 def check_size(place: Place, size: int, limits: Limits) -> None:
     """Raise ToolError for more than may be written."""
     if size > limits.written:
-        raise ToolError(f"{plain(place.shown)} would have {size:,} bytes; at most {limits.written:,} are written.")
+        raise ToolError(
+            f"{plain(place.shown)} would have {size:,} bytes; at most {limits.written:,} are written."
+        )

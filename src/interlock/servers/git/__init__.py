@@ -43,7 +43,9 @@ _READS: tuple[tuple[Callable[..., Any], str], ...] = (
     (git_stashes, "Stashes"),
     (git_show_stash, "Show a stash"),
 )
-_ADDS: tuple[tuple[Callable[..., Any], str, bool], ...] = (  # and whether a second call with the same arguments changes nothing more
+_ADDS: tuple[
+    tuple[Callable[..., Any], str, bool], ...
+] = (  # and whether a second call with the same arguments changes nothing more
     (git_add, "Stage files", True),
     (git_commit, "Commit", False),
     (git_create_branch, "Create a branch", False),
@@ -87,10 +89,20 @@ def git_server(
         lifespan=lifespan, park=park,
     )  # fmt: skip
     for tool, title in _READS:
-        made.add_tool(tool, title=title, annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False), timeout=limits.call)
+        made.add_tool(
+            tool,
+            title=title,
+            annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+            timeout=limits.call,
+        )
     for tools, loses in ((_ADDS, False), (_LOSES, True)):
         for tool, title, again in tools:
-            hints = ToolAnnotations(read_only_hint=False, destructive_hint=loses, idempotent_hint=again, open_world_hint=False)
+            hints = ToolAnnotations(
+                read_only_hint=False,
+                destructive_hint=loses,
+                idempotent_hint=again,
+                open_world_hint=False,
+            )
             made.add_tool(tool, title=title, annotations=hints, timeout=limits.call)
     add_library(made, given)
     return made
@@ -101,8 +113,14 @@ def server_of(*repositories: str) -> Server:
 
     Raises ValueError or OSError for a path that is none of a repository.
     """
-    named: Iterable[str] = repositories or filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))
-    return git_server(*(list(named) or ["."]), worktrees=os.environ.get(WORKTREES) or None, author=os.environ.get(AUTHOR) or None)
+    named: Iterable[str] = repositories or filter(
+        None, os.environ.get(VARIABLE, "").split(os.pathsep)
+    )
+    return git_server(
+        *(list(named) or ["."]),
+        worktrees=os.environ.get(WORKTREES) or None,
+        author=os.environ.get(AUTHOR) or None,
+    )
 
 
 server: Server  # made when it is asked for, so that importing this module looks at no folder

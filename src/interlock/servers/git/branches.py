@@ -14,7 +14,15 @@ from .processes import both
 from .records import Branches, BranchInfo, Done
 from .words import Branch, Cursor, Place, Revision, cursor_of, line, phrase, place_of, read
 
-_FIELDS = ("refname", "objectname", "committerdate:iso-strict", "contents:subject", "upstream:short", "HEAD", "worktreepath")
+_FIELDS = (
+    "refname",
+    "objectname",
+    "committerdate:iso-strict",
+    "contents:subject",
+    "upstream:short",
+    "HEAD",
+    "worktreepath",
+)
 _FORMAT = "".join(f"%({field})%00" for field in _FIELDS)
 MOST_BRANCHES = 100
 
@@ -38,31 +46,57 @@ async def git_branches(
     place = place_of(cursor) if cursor is not None else Place([], 0)
     opened = await ctx.state.open(repository)
     only = [f"--contains={await opened.object_of(contains)}"] if contains is not None else []
-    only += [f"--no-contains={await opened.object_of(not_contains)}"] if not_contains is not None else []
+    only += (
+        [f"--no-contains={await opened.object_of(not_contains)}"]
+        if not_contains is not None
+        else []
+    )
     most = place.skip + limit + 1
     where = "refs/remotes" if remote else "refs/heads"
     listed, current = await both(
-        opened.ask("for-each-ref", f"--format={_FORMAT}", "--sort=refname", f"--count={most}", *only, where), opened.branch()
+        opened.ask(
+            "for-each-ref", f"--format={_FORMAT}", "--sort=refname", f"--count={most}", *only, where
+        ),
+        opened.branch(),
     )
     if listed.cut:
         raise ToolError("There are too many branches to be listed up to there.")
     values = read(listed.output).split("\0")
-    rows = [values[n : n + len(_FIELDS)] for n in range(0, len(values) - len(_FIELDS), len(_FIELDS))]
+    rows = [
+        values[n : n + len(_FIELDS)] for n in range(0, len(values) - len(_FIELDS), len(_FIELDS))
+    ]
     found = [_info(row) for row in rows[place.skip : place.skip + limit]]
-    branches = Branches(current, found, cursor_of(Place([], place.skip + limit)) if len(rows) > place.skip + limit else None)
-    lines = [f"{'*' if one.current else ' '} {line(one.name)} {one.commit[:12]} {one.date[:10]} {line(one.subject)}" for one in found]
+    branches = Branches(
+        current,
+        found,
+        cursor_of(Place([], place.skip + limit)) if len(rows) > place.skip + limit else None,
+    )
+    lines = [
+        f"{'*' if one.current else ' '} {line(one.name)} {one.commit[:12]} {one.date[:10]} {line(one.subject)}"
+        for one in found
+    ]
     more = [f"... and more: go on with cursor {branches.next}"] if branches.next else []
-    return ToolResult(branches, "\n".join([*(lines or ["There is no such branch." if only else "There is no branch yet."]), *more]))
+    return ToolResult(
+        branches,
+        "\n".join(
+            [*(lines or ["There is no such branch." if only else "There is no branch yet."]), *more]
+        ),
+    )
 
 
 def _info(row: list[str]) -> BranchInfo:
     ref, commit, date, subject, upstream, mark, worktree = row
     name = ref.lstrip("\n").removeprefix("refs/heads/").removeprefix("refs/remotes/")
-    return BranchInfo(name, commit, date, subject[:500], mark == "*", upstream or None, worktree or None)
+    return BranchInfo(
+        name, commit, date, subject[:500], mark == "*", upstream or None, worktree or None
+    )
 
 
 async def git_create_branch(
-    name: Branch, ctx: Context[Repositories], repository: str | None = None, revision: Revision = "HEAD"
+    name: Branch,
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    revision: Revision = "HEAD",
 ) -> ToolResult[Done]:
     """Create a branch at a revision; what is checked out stays."""
     opened = await ctx.state.open(repository, deep=True)
@@ -74,14 +108,21 @@ async def git_create_branch(
     return ToolResult(await done_in(opened), f"Created {line(name)} at {commit[:12]}.")
 
 
-async def git_delete_branch(name: Branch, ctx: Context[Repositories], repository: str | None = None) -> ToolResult[Done]:
+async def git_delete_branch(
+    name: Branch, ctx: Context[Repositories], repository: str | None = None
+) -> ToolResult[Done]:
     """Delete a branch, once the person has agreed. One that is checked out anywhere stays."""
     opened = await ctx.state.open(repository, deep=True)
     commit = await commit_of(opened, name)
     head = await opened.head()
-    merged = head is not None and (await opened.ask("merge-base", "--is-ancestor", commit, head, fine=(0, 1))).code == 0
+    merged = (
+        head is not None
+        and (await opened.ask("merge-base", "--is-ancestor", commit, head, fine=(0, 1))).code == 0
+    )
     lost = "" if merged else " Its commits are not all in what is checked out, and may be lost."
-    if not await ctx.confirm(f"Delete the branch {line(name)} (at {commit[:12]}) of {line(opened.name)}?{lost}"):
+    if not await ctx.confirm(
+        f"Delete the branch {line(name)} (at {commit[:12]}) of {line(opened.name)}?{lost}"
+    ):
         raise ToolError("The person did not agree, and nothing was deleted.")
     async with ctx.state.lock(opened):
         if await commit_of(opened, name) != commit:
@@ -92,7 +133,11 @@ async def git_delete_branch(name: Branch, ctx: Context[Repositories], repository
 
 
 async def git_switch(
-    to: Revision, ctx: Context[Repositories], repository: str | None = None, create: bool = False, detach: bool = False
+    to: Revision,
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    create: bool = False,
+    detach: bool = False,
 ) -> ToolResult[Done]:
     """Check out a branch. Where changes, untracked or ignored files would be lost, nothing happens.
 
@@ -114,7 +159,9 @@ async def git_switch(
         else:
             await commit_of(opened, to)
             target = [to]
-        await opened.ask("switch", *options, *target, tell=lambda done, total: ctx.progress(done, total, "files"))
+        await opened.ask(
+            "switch", *options, *target, tell=lambda done, total: ctx.progress(done, total, "files")
+        )
     touched(ctx, opened)
     done = await done_in(opened)
     return ToolResult(done, f"Switched to {line(to)}, at {(done.commit or 'no commit yet')[:12]}.")
@@ -127,14 +174,20 @@ async def ref_of(repository: Repository, name: str) -> str:
     """The whole name of a branch. Raises ToolError for what can be none, and for what git would take for something else."""
     phrase(name, "branch")
     ref = f"refs/heads/{name}"
-    if name.startswith("-") or name == "HEAD" or (await repository.ask("check-ref-format", ref, fine=(0, 1))).code:
+    if (
+        name.startswith("-")
+        or name == "HEAD"
+        or (await repository.ask("check-ref-format", ref, fine=(0, 1))).code
+    ):
         raise ToolError(f"{line(name)!r} cannot be the name of a branch.")
     return ref
 
 
 async def commit_of(repository: Repository, name: str) -> str:
     """The commit that a branch is at. Raises ToolError where there is no such branch."""
-    ended = await repository.ask("show-ref", "--verify", "--hash", "--", await ref_of(repository, name), fine=(0, 1, 128))
+    ended = await repository.ask(
+        "show-ref", "--verify", "--hash", "--", await ref_of(repository, name), fine=(0, 1, 128)
+    )
     if ended.code:
         raise ToolError(f"There is no branch {line(name)!r} in {repository.name}.")
     return read(ended.output).strip()
@@ -143,11 +196,15 @@ async def commit_of(repository: Repository, name: str) -> str:
 async def new_ref(repository: Repository, name: str) -> str:
     """The whole name of a branch that there is not yet. Raises ToolError."""
     ref = await ref_of(repository, name)
-    if not (await repository.ask("show-ref", "--verify", "--quiet", "--", ref, fine=(0, 1, 128))).code:
+    if not (
+        await repository.ask("show-ref", "--verify", "--quiet", "--", ref, fine=(0, 1, 128))
+    ).code:
         raise ToolError(f"There is a branch {line(name)} already.")
     return ref
 
 
 async def create(repository: Repository, ref: str, commit: str) -> None:
     """Create a branch where there is none by its name. Raises ToolError."""
-    await repository.ask("update-ref", "--create-reflog", "-m", "branch: created", ref, commit, "0" * len(commit))
+    await repository.ask(
+        "update-ref", "--create-reflog", "-m", "branch: created", ref, commit, "0" * len(commit)
+    )

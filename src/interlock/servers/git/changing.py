@@ -17,12 +17,16 @@ from .reading import status_of
 from .records import Done, Status
 from .words import WHOLE, Message, Paths, Revision, inside, line, phrase, read, stored
 
-Author = Annotated[str, Meta(min_length=3, max_length=300, examples=["Ada Lovelace <ada@example.com>"])]
+Author = Annotated[
+    str, Meta(min_length=3, max_length=300, examples=["Ada Lovelace <ada@example.com>"])
+]
 _AUTHOR = re.compile(r"\s*([^<>]*[^<>\s])\s*<([^<>\s]+)>\s*")
 _MOST_NAMED = 20  # files in a question
 
 
-async def git_add(paths: Paths, ctx: Context[Repositories], repository: str | None = None) -> ToolResult[Status]:
+async def git_add(
+    paths: Paths, ctx: Context[Repositories], repository: str | None = None
+) -> ToolResult[Status]:
     """Stage files for the next commit, as they are now; of a file that is gone its going.
 
     Args:
@@ -36,14 +40,22 @@ async def git_add(paths: Paths, ctx: Context[Repositories], repository: str | No
         except ToolError as bad:
             if not any(set(path) & set("*?[") for path in wanted):
                 raise
-            raise ToolError(f"{bad} Paths are taken as they are written, and are no patterns: name files or folders.") from None
+            raise ToolError(
+                f"{bad} Paths are taken as they are written, and are no patterns: name files or folders."
+            ) from None
     touched(ctx, opened, commits=False)
     status = await status_of(opened)
-    return ToolResult(status, f"Staged: {', '.join(line(one.path) for one in status.staged[:_MOST_NAMED]) or 'nothing'}")
+    return ToolResult(
+        status,
+        f"Staged: {', '.join(line(one.path) for one in status.staged[:_MOST_NAMED]) or 'nothing'}",
+    )
 
 
 async def git_commit(
-    message: Message, ctx: Context[Repositories], repository: str | None = None, author: Author | None = None
+    message: Message,
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    author: Author | None = None,
 ) -> ToolResult[Done]:
     """Commit what is staged. Hooks are not run, and nothing is signed.
 
@@ -61,15 +73,21 @@ async def git_commit(
         )  # fmt: skip
     if ended.code:
         raise ToolError(
-            line(ended.errors.strip(), 500) or "Nothing is staged, so that there is nothing to commit. Stage files with git_add."
+            line(ended.errors.strip(), 500)
+            or "Nothing is staged, so that there is nothing to commit. Stage files with git_add."
         )
     touched(ctx, opened)
     done = await done_in(opened)
-    branch, subject = line(done.branch or "a detached HEAD"), line(message.strip().partition("\n")[0])
+    branch, subject = (
+        line(done.branch or "a detached HEAD"),
+        line(message.strip().partition("\n")[0]),
+    )
     return ToolResult(done, f"Committed {(done.commit or '')[:12]} on {branch}: {subject}")
 
 
-async def git_unstage(ctx: Context[Repositories], repository: str | None = None, paths: Paths | None = None) -> ToolResult[Status]:
+async def git_unstage(
+    ctx: Context[Repositories], repository: str | None = None, paths: Paths | None = None
+) -> ToolResult[Status]:
     """Take files out of what is staged; the files themselves stay as they are. The person is asked first where something is staged that
     stands nowhere else, because the file has changed since.
 
@@ -87,18 +105,35 @@ async def git_unstage(ctx: Context[Repositories], repository: str | None = None,
     if staged:
         async with ctx.state.lock(opened):
             if await _staged(opened, where) != staged:
-                raise ToolError("What is staged has changed meanwhile, and was left as it is. Look at git_status.")
+                raise ToolError(
+                    "What is staged has changed meanwhile, and was left as it is. Look at git_status."
+                )
             base = [head] if (head := await opened.head()) else []
             listed = "".join(f"{path}\0" for path in staged).encode("utf-8", "surrogateescape")
-            await opened.ask("reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul", *base, feed=listed)
+            await opened.ask(
+                "reset",
+                "--quiet",
+                "--pathspec-from-file=-",
+                "--pathspec-file-nul",
+                *base,
+                feed=listed,
+            )
         touched(ctx, opened, commits=False)
     status = await status_of(opened)
-    return ToolResult(status, f"Unstaged: {_named(list(staged))}" if staged else "Nothing of this is staged.")
+    return ToolResult(
+        status, f"Unstaged: {_named(list(staged))}" if staged else "Nothing of this is staged."
+    )
 
 
 async def _staged(repository: Repository, where: list[str]) -> dict[str, bool]:
     """The files that are staged, each with whether what is staged of it stands neither in HEAD nor in the file. Raises ToolError."""
-    options = ["--porcelain=v2", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=dirty"]
+    options = [
+        "--porcelain=v2",
+        "-z",
+        "--untracked-files=no",
+        "--no-renames",
+        "--ignore-submodules=dirty",
+    ]
     ended = await repository.ask("status", *options, "--", *where)
     if ended.cut:
         raise ToolError("There is too much that differs. Name the files, or fewer of them.")
@@ -113,7 +148,10 @@ async def _staged(repository: Repository, where: list[str]) -> dict[str, bool]:
 
 
 async def git_restore(
-    paths: Paths, ctx: Context[Repositories], repository: str | None = None, revision: Revision | None = None
+    paths: Paths,
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    revision: Revision | None = None,
 ) -> ToolResult[Status]:
     """Put single files of the work tree back to what is staged, or to a revision, once the person has agreed: their changes are lost.
 
@@ -126,7 +164,9 @@ async def git_restore(
     wanted = await _differing(opened, paths, [source] if source else [])
     if wanted:
         to = f"to what they were at {source[:12]}" if source else "to what is staged"
-        if not await ctx.confirm(f"Put {_named(wanted)} in {line(opened.name)} back {to}? Changes since then are lost."):
+        if not await ctx.confirm(
+            f"Put {_named(wanted)} in {line(opened.name)} back {to}? Changes since then are lost."
+        ):
             raise ToolError("The person did not agree, and nothing was changed.")
         into = [f"--source={source}", "--staged", "--worktree"] if source else ["--worktree"]
         async with ctx.state.lock(opened):
@@ -141,12 +181,22 @@ async def _differing(repository: Repository, paths: list[str], command: list[str
     wanted = list(dict.fromkeys(map(inside, paths)))
     if WHOLE & set(wanted):
         raise ToolError("Name the files, each by its whole path.")
-    options = ["--raw", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"]
+    options = [
+        "--raw",
+        "--numstat",
+        "-z",
+        "--no-renames",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--ignore-submodules=all",
+    ]
     with own_index(repository, needed="--cached" not in command) as variables:
         ended = await repository.ask("diff", *options, *command, "--", *wanted, variables=variables)
     found = [one.path for one in files_of(ended.output)[0]]
     if folders := [one for one in wanted if any(path.startswith(f"{one}/") for path in found)]:
-        raise ToolError(f"{line(folders[0])} is a folder. Name the files in it, each by its whole path.")
+        raise ToolError(
+            f"{line(folders[0])} is a folder. Name the files in it, each by its whole path."
+        )
     return found
 
 
@@ -155,7 +205,9 @@ def _named(paths: list[str]) -> str:
     return ", ".join(map(line, paths[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
-async def _people(state: Repositories, repository: Repository, author: str | None) -> dict[str, str]:
+async def _people(
+    state: Repositories, repository: Repository, author: str | None
+) -> dict[str, str]:
     """Who the author and the committer are: as said, as the server was told, as configured in the repository or by the person.
 
     Raises ToolError where nobody says.
@@ -169,9 +221,15 @@ async def _people(state: Repositories, repository: Repository, author: str | Non
         own = (phrase(found[0], "name"), phrase(found[1], "address")) if all(found) else None
     said_ = _parsed(author) if author is not None else own
     if said_ is None:
-        raise ToolError("Who is the author? Say `author`, such as Ada Lovelace <ada@example.com>, or configure user.name and user.email.")
+        raise ToolError(
+            "Who is the author? Say `author`, such as Ada Lovelace <ada@example.com>, or configure user.name and user.email."
+        )
     names = {"AUTHOR": said_, "COMMITTER": own or said_}
-    return {f"GIT_{who}_{what}": value for who, pair in names.items() for what, value in zip(("NAME", "EMAIL"), pair, strict=True)}
+    return {
+        f"GIT_{who}_{what}": value
+        for who, pair in names.items()
+        for what, value in zip(("NAME", "EMAIL"), pair, strict=True)
+    }
 
 
 def _parsed(author: str) -> tuple[str, str]:

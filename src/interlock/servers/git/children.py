@@ -41,7 +41,9 @@ class Pipe:
         """Wait until there is something to read, or room to write."""
         fd, waiting = self._file.fileno(), self._loop.create_future()
         self._waiting = waiting
-        (self._loop.add_reader if self._file.readable() else self._loop.add_writer)(fd, _wake, waiting)
+        (self._loop.add_reader if self._file.readable() else self._loop.add_writer)(
+            fd, _wake, waiting
+        )
         try:
             await waiting
         finally:
@@ -69,7 +71,9 @@ def _wake(waiting: asyncio.Future[None]) -> None:
 class Child:
     """A process in a group of its own, with pipes for what it writes, and one for its input where it is fed."""
 
-    def __init__(self, command: Sequence[str], cwd: Path | str, env: Mapping[str, str], fed: bool) -> None:
+    def __init__(
+        self, command: Sequence[str], cwd: Path | str, env: Mapping[str, str], fed: bool
+    ) -> None:
         """Raises OSError."""
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(

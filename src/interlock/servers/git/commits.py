@@ -15,7 +15,15 @@ FORMAT = "--format=%H%x00%P%x00%an%x00%ae%x00%aI%x00%D%x00%s"
 FIELDS = 7
 _MOST_SUBJECT = 500
 _MOST_NAME = 200
-OUTPUT = ("-z", "--no-color", "--no-notes", "--no-show-signature", "--no-patch", "--decorate=short", FORMAT)
+OUTPUT = (
+    "-z",
+    "--no-color",
+    "--no-notes",
+    "--no-show-signature",
+    "--no-patch",
+    "--decorate=short",
+    FORMAT,
+)
 
 
 def commits_in(output: bytes) -> list[Commit]:
@@ -28,12 +36,26 @@ def commit_in(fields: Sequence[str]) -> Commit:
     """The commit of these fields."""
     id_, parents, author, email, when, refs, subject = fields
     names = refs.split(", ") if refs else []
-    return Commit(id_, parents.split(), author[:_MOST_NAME], email[:_MOST_NAME], when, subject[:_MOST_SUBJECT], names)
+    return Commit(
+        id_,
+        parents.split(),
+        author[:_MOST_NAME],
+        email[:_MOST_NAME],
+        when,
+        subject[:_MOST_SUBJECT],
+        names,
+    )
 
 
 async def commits_of(repository: Repository, ids: Sequence[str]) -> list[Commit]:
     """These commits, in this order. Raises ToolError."""
-    ended = await repository.ask("log", "--no-walk=unsorted", "--stdin", *OUTPUT, feed="".join(f"{one}\n" for one in ids).encode())
+    ended = await repository.ask(
+        "log",
+        "--no-walk=unsorted",
+        "--stdin",
+        *OUTPUT,
+        feed="".join(f"{one}\n" for one in ids).encode(),
+    )
     found = commits_in(ended.output)
     if not found and ids:
         raise ToolError("The commit is too large to be shown.")

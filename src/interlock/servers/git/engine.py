@@ -16,7 +16,18 @@ from interlock import ToolError
 
 from .known import Known
 from .limits import Limits
-from .processes import CHUNK, Front, Process, Tell, complaints_of, divided, output_of, skipped, started, whole_character
+from .processes import (
+    CHUNK,
+    Front,
+    Process,
+    Tell,
+    complaints_of,
+    divided,
+    output_of,
+    skipped,
+    started,
+    whole_character,
+)
 from .words import line, read
 
 NEEDED = (2, 36)  # the first git whose `worktree list` has -z; GIT_CONFIG_GLOBAL came with 2.32
@@ -131,13 +142,17 @@ class Git:
         if self._program is None:
             self._program = shutil.which("git", path=search_path())
         if self._program is None:
-            raise ToolError("This server needs the program git, and there is none on the PATH. Install git (2.36 or later) and try again.")
+            raise ToolError(
+                "This server needs the program git, and there is none on the PATH. Install git (2.36 or later) and try again."
+            )
         if not self._checked:
             try:
                 async with self._briefly([self._program, "version"], environment()) as process:
                     said = await output_of(process, 1000)
             except OSError as bad:  # of which TimeoutError is one
-                raise ToolError(f"Git cannot be run: {bad.strerror or 'it does not answer'}.") from None
+                raise ToolError(
+                    f"Git cannot be run: {bad.strerror or 'it does not answer'}."
+                ) from None
             numbers = re.search(rb"(\d+)\.(\d+)", said)
             if numbers is None or (int(numbers[1]), int(numbers[2])) < NEEDED:
                 raise ToolError(
@@ -151,7 +166,10 @@ class Git:
         if self._own is None:
             self._own = {}
             names = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "USERPROFILE", "APPDATA")
-            env = {**environment(), **{name: os.environ[name] for name in names if name in os.environ}}
+            env = {
+                **environment(),
+                **{name: os.environ[name] for name in names if name in os.environ},
+            }
             for name in ("GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME", "HOME"):
                 if name not in os.environ:
                     del env[name]
@@ -160,20 +178,32 @@ class Git:
                 async with self._briefly(command, env) as process:
                     listed = read(await output_of(process, 1024 * 1024))
             except TimeoutError:
-                raise ToolError("Git took too long to read the configuration of the person who runs this server.") from None
-            self._own = {name.lower(): value for name, _, value in (entry.partition("\n") for entry in listed.split("\0"))}
+                raise ToolError(
+                    "Git took too long to read the configuration of the person who runs this server."
+                ) from None
+            self._own = {
+                name.lower(): value
+                for name, _, value in (entry.partition("\n") for entry in listed.split("\0"))
+            }
         return self._own.get(key)
 
     @asynccontextmanager
-    async def _briefly(self, command: Sequence[str], env: Mapping[str, str]) -> AsyncIterator[Process]:
+    async def _briefly(
+        self, command: Sequence[str], env: Mapping[str, str]
+    ) -> AsyncIterator[Process]:
         """A process that is asked about no repository. Raises TimeoutError."""
-        async with asyncio.timeout(self.limits.seconds), started(command, ROOT, env, None, self.limits.memory) as process:
+        async with (
+            asyncio.timeout(self.limits.seconds),
+            started(command, ROOT, env, None, self.limits.memory) as process,
+        ):
             yield process
 
     async def _excluded(self) -> str:
         """The person's own list of files to ignore; which one that is is found out once."""
         if self._excludes is None:
-            self._excludes = await asyncio.to_thread(_ignored_by_the_person, await self.own("core.excludesfile"))
+            self._excludes = await asyncio.to_thread(
+                _ignored_by_the_person, await self.own("core.excludesfile")
+            )
         return self._excludes
 
     async def run(
@@ -193,7 +223,9 @@ class Git:
         Raises ToolError where it takes too long. Whoever cancels this ends git, and whatever git has started.
         """
         errors, most = bytearray(), most or self.limits.output
-        async with self._running(arguments, cwd, settings, variables, feed, seconds or self.limits.seconds) as process:
+        async with self._running(
+            arguments, cwd, settings, variables, feed, seconds or self.limits.seconds
+        ) as process:
             complaints = asyncio.ensure_future(complaints_of(process, errors, tell))
             try:
                 output = await output_of(process, most + 1)
@@ -222,17 +254,23 @@ class Git:
         Raises ToolError where `digest` is not that of what was skipped: it is no longer what it was.
         """
         errors, head, begun = bytearray(), b"", bytearray()
-        async with self._running(arguments, cwd, settings, variables, None, self.limits.seconds) as process:
+        async with self._running(
+            arguments, cwd, settings, variables, None, self.limits.seconds
+        ) as process:
             complaints = asyncio.ensure_future(complaints_of(process, errors, None))
             try:
                 if front is not None:
                     head, begun = await divided(process, front, self.limits.output)
                     if len(head) > self.limits.output:
-                        return Window(b"", "", 0, more=True, front=head[: self.limits.output], cut=True)
+                        return Window(
+                            b"", "", 0, more=True, front=head[: self.limits.output], cut=True
+                        )
                 seen = hashlib.sha256()
                 kept = await skipped(process, begun, skip, seen)
                 if skip and seen.hexdigest() != digest:
-                    raise ToolError("What this cursor was of has changed meanwhile. Begin anew without a cursor.")
+                    raise ToolError(
+                        "What this cursor was of has changed meanwhile. Begin anew without a cursor."
+                    )
                 while len(kept) <= most and (chunk := await process.stdout.read(CHUNK)):
                     kept += chunk
                 if len(kept) <= most:
@@ -262,7 +300,12 @@ class Git:
         env = {**environment((*SETTINGS, *excludes, *settings)), **(variables or {})}
         limit = asyncio.timeout(seconds)
         try:
-            async with limit, started([program, "--no-pager", *arguments], cwd, env, feed, self.limits.memory) as process:
+            async with (
+                limit,
+                started(
+                    [program, "--no-pager", *arguments], cwd, env, feed, self.limits.memory
+                ) as process,
+            ):
                 yield process
         except TimeoutError:
             if not limit.expired():
@@ -276,8 +319,12 @@ class Git:
 
 def failed(code: int, errors: str) -> ToolError:
     """What git complained of, in words for the model."""
-    lines = [found for found in errors.splitlines() if found.strip() and not found.startswith("hint:")]
-    said = "\n".join(line(found.removeprefix("fatal: ").removeprefix("error: "), 300) for found in lines[:12])
+    lines = [
+        found for found in errors.splitlines() if found.strip() and not found.startswith("hint:")
+    ]
+    said = "\n".join(
+        line(found.removeprefix("fatal: ").removeprefix("error: "), 300) for found in lines[:12]
+    )
     if code < 0:
         return ToolError(f"Git was ended by signal {-code}.{' ' + said if said else ''}")
     return ToolError(said or f"Git failed with exit code {code}.")
@@ -285,21 +332,37 @@ def failed(code: int, errors: str) -> ToolError:
 
 def _ignored_by_the_person(told: str | None) -> str:
     if told is None:
-        told = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.join("~", ".config"), "git", "ignore")
+        told = os.path.join(
+            os.environ.get("XDG_CONFIG_HOME") or os.path.join("~", ".config"), "git", "ignore"
+        )
     path = os.path.expanduser(told)
     # One that is not there yet may come; git goes without it until then.
-    return path if os.path.isabs(path) and (os.path.isfile(path) or not os.path.lexists(path)) else _NOTHING
+    return (
+        path
+        if os.path.isabs(path) and (os.path.isfile(path) or not os.path.lexists(path))
+        else _NOTHING
+    )
 
 
 def search_path() -> str:
     """The PATH without what is relative: a repository is git's current folder, and a program of it must not be found there."""
-    return os.pathsep.join(one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(one))
+    return os.pathsep.join(
+        one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(one)
+    )
 
 
 def environment(settings: Settings = ()) -> dict[str, str]:
     """All that git sees of the environment: nothing of the person's own but where programs and temporary files are."""
-    kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP") if name in os.environ}
-    given = {f"GIT_CONFIG_{what}_{n}": value for n, pair in enumerate(settings) for what, value in zip(("KEY", "VALUE"), pair, strict=True)}
+    kept = {
+        name: os.environ[name]
+        for name in ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP")
+        if name in os.environ
+    }
+    given = {
+        f"GIT_CONFIG_{what}_{n}": value
+        for n, pair in enumerate(settings)
+        for what, value in zip(("KEY", "VALUE"), pair, strict=True)
+    }
     return {
         **kept,
         **given,

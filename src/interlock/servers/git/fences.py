@@ -17,21 +17,39 @@ from .words import line, read
 
 MOST_CONFIGURATION = 1024 * 1024  # bytes
 MOST_PROGRAMS = 1_000  # filters and drivers that a configuration names
-_MOST_KEYS = 16 * 1024 * 1024  # bytes of the names in a configuration, in which a long one may come again and again
-_CAREFUL = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+_MOST_KEYS = (
+    16 * 1024 * 1024
+)  # bytes of the names in a configuration, in which a long one may come again and again
+_CAREFUL = sum(
+    getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+)
 _MOST_ENTRIES = 200_000  # of a .git folder, its objects left out
 _MOST_ALTERNATES = 50
-_UNWALKED = frozenset({"modules", "lfs", "annex"})  # other repositories' own, which git is not let into here
+_UNWALKED = frozenset(
+    {"modules", "lfs", "annex"}
+)  # other repositories' own, which git is not let into here
 
 # The names that a configuration makes up: what a program of it is called, and what stands there instead. `git merge-file` is
 # what git itself does where no driver is named; `cat` shows a file as it is.
 _PROGRAMS: tuple[tuple[re.Pattern[str], tuple[tuple[str, str], ...]], ...] = (
-    (re.compile(r"filter\.(.+)\.[^.]+", re.DOTALL), (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))),
-    (re.compile(r"diff\.(.+)\.(?:command|textconv)", re.DOTALL), (("command", ""), ("textconv", "cat"))),
-    (re.compile(r"merge\.(.+)\.(?:driver|recursive)", re.DOTALL), (("driver", "git merge-file --quiet %A %O %B"), ("recursive", "text"))),
+    (
+        re.compile(r"filter\.(.+)\.[^.]+", re.DOTALL),
+        (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")),
+    ),
+    (
+        re.compile(r"diff\.(.+)\.(?:command|textconv)", re.DOTALL),
+        (("command", ""), ("textconv", "cat")),
+    ),
+    (
+        re.compile(r"merge\.(.+)\.(?:driver|recursive)", re.DOTALL),
+        (("driver", "git merge-file --quiet %A %O %B"), ("recursive", "text")),
+    ),
     (re.compile(r"credential\.(.+)\.helper", re.DOTALL), (("helper", ""),)),
     (re.compile(r"gpg\.(.+)\.program", re.DOTALL), (("program", "false"),)),
-    (re.compile(r"hook\.(.+)\.[^.]+", re.DOTALL), (("enabled", "false"), ("event", ""), ("command", "false"))),
+    (
+        re.compile(r"hook\.(.+)\.[^.]+", re.DOTALL),
+        (("enabled", "false"), ("event", ""), ("command", "false")),
+    ),
 )
 
 
@@ -44,7 +62,11 @@ class Configuration(NamedTuple):
 
 def configurations_in(folders: Iterable[Path]) -> list[Configuration]:
     """The configurations in these git folders, as they are now. Raises ToolError for one that is no plain file."""
-    names = ((folder / name, name) for folder in dict.fromkeys(folders) for name in ("config", "config.worktree"))
+    names = (
+        (folder / name, name)
+        for folder in dict.fromkeys(folders)
+        for name in ("config", "config.worktree")
+    )
     return [Configuration(name, text) for path, name in names if (text := _plain(path)) is not None]
 
 
@@ -62,7 +84,9 @@ async def disarmed(git: Git, configurations: Iterable[Configuration]) -> Setting
             settings = git.disarmed[digest] = _instead(one.name, await _keys(git, one))
         found |= dict.fromkeys(settings)
     if len(found) > 4 * MOST_PROGRAMS:
-        raise ToolError(f"The repository's configuration names more than {MOST_PROGRAMS} filters and drivers.")
+        raise ToolError(
+            f"The repository's configuration names more than {MOST_PROGRAMS} filters and drivers."
+        )
     return tuple(found)
 
 
@@ -72,7 +96,9 @@ def _instead(name: str, keys: Iterable[str]) -> Settings:
     for key in keys:
         section = key.partition(".")[0]
         if section in ("include", "includeif"):
-            raise ToolError(f"The repository's {name} includes other files ({line(key)}), which is not followed. Take that out of it.")
+            raise ToolError(
+                f"The repository's {name} includes other files ({line(key)}), which is not followed. Take that out of it."
+            )
         for pattern, instead in _PROGRAMS:
             if match := pattern.fullmatch(key):
                 found |= {(f"{section}.{match[1]}.{what}", value): None for what, value in instead}
@@ -82,7 +108,13 @@ def _instead(name: str, keys: Iterable[str]) -> Settings:
 async def _keys(git: Git, configuration: Configuration) -> list[str]:
     """The keys of a configuration, sections and variables in lower case."""
     command = ["config", "--file", "-", "--no-includes", "--null", "--name-only", "--list"]
-    ended = await git.run(command, cwd=ROOT, variables={"GIT_DIR": os.devnull}, feed=configuration.text, most=_MOST_KEYS)
+    ended = await git.run(
+        command,
+        cwd=ROOT,
+        variables={"GIT_DIR": os.devnull},
+        feed=configuration.text,
+        most=_MOST_KEYS,
+    )
     if ended.code:
         raise failed(ended.code, ended.errors.replace("standard input", configuration.name))
     if ended.cut:  # what comes after the cut would not be disarmed
@@ -124,13 +156,17 @@ def check_links(folder: Path, allowed: Iterable[Path]) -> None:
     within = [folder, *allowed]
     for link in _links(os.fspath(folder)):
         if not _lies_in(Path(link), within):
-            raise ToolError(f"The repository has a link that leads out of it ({line(os.path.relpath(link, folder))}), and is not opened.")
+            raise ToolError(
+                f"The repository has a link that leads out of it ({line(os.path.relpath(link, folder))}), and is not opened."
+            )
     seen: set[Path] = set()
     waiting = [folder / "objects"]
     while waiting:
         for other in _alternates(waiting.pop()):
             if not _lies_in(other, within):
-                raise ToolError("The repository borrows objects from elsewhere (objects/info/alternates), and is not opened.")
+                raise ToolError(
+                    "The repository borrows objects from elsewhere (objects/info/alternates), and is not opened."
+                )
             if other not in seen:
                 seen.add(other)
                 waiting.append(other)
@@ -150,13 +186,17 @@ def _links(folder: str) -> list[str]:
             for entry in entries:
                 left -= 1
                 if not left:
-                    raise ToolError("The repository has too many files in its git folder to be looked through.")
+                    raise ToolError(
+                        "The repository has too many files in its git folder to be looked through."
+                    )
                 if entry.is_symlink():
                     found.append(entry.path)
                 elif entry.is_dir(follow_symlinks=False):
                     name = entry.name
                     if name in ("pack", "info") if objects else depth or name not in _UNWALKED:
-                        waiting.append((entry.path, depth + 1, objects or (not depth and name == "objects")))
+                        waiting.append(
+                            (entry.path, depth + 1, objects or (not depth and name == "objects"))
+                        )
     return found
 
 
@@ -167,7 +207,9 @@ def _alternates(objects: Path) -> list[Path]:
     except NotADirectoryError:
         return []
     # A name in quotes is one that git would unquote first: as it stands it lies nowhere, and is refused.
-    return [Path(objects, os.fsdecode(name)) for name in names if name and not name.startswith(b"#")]
+    return [
+        Path(objects, os.fsdecode(name)) for name in names if name and not name.startswith(b"#")
+    ]
 
 
 def _lies_in(path: Path, within: Iterable[Path]) -> bool:

@@ -16,7 +16,21 @@ from .engine import Ended
 from .moments import When, moment
 from .places import Repositories, Repository
 from .records import Blame, Blamed, FileText, Hit, Hits, Log
-from .words import AnyPaths, Cursor, Path, Place, Revision, Text, cursor_of, inside, line, phrase, place_of, read, visible
+from .words import (
+    AnyPaths,
+    Cursor,
+    Path,
+    Place,
+    Revision,
+    Text,
+    cursor_of,
+    inside,
+    line,
+    phrase,
+    place_of,
+    read,
+    visible,
+)
 
 MOST_HITS = 100
 MOST_BLAMED = 1_000  # lines
@@ -60,14 +74,25 @@ async def git_log(
     filters += [f"--max-age={moment(since)}"] if since else []
     filters += [f"--min-age={moment(until, end=True)}"] if until else []
     where = [*map(inside, paths or ())]
-    if not place.revisions and (filters or where):  # which commit it begins at is not among what is listed then
+    if not place.revisions and (
+        filters or where
+    ):  # which commit it begins at is not among what is listed then
         place.revisions = [await opened.object_of(revision)]
 
     async def listed(tip: str) -> Ended:
-        skipped = ["--fixed-strings", "--regexp-ignore-case", f"--skip={place.skip}", f"--max-count={limit + 1}"]
-        return await opened.ask("log", *skipped, *filters, *commits.OUTPUT, "--end-of-options", tip, "--", *where)
+        skipped = [
+            "--fixed-strings",
+            "--regexp-ignore-case",
+            f"--skip={place.skip}",
+            f"--max-count={limit + 1}",
+        ]
+        return await opened.ask(
+            "log", *skipped, *filters, *commits.OUTPUT, "--end-of-options", tip, "--", *where
+        )
 
-    ended = await (listed(place.revisions[0]) if place.revisions else opened.run_at(revision, listed))
+    ended = await (
+        listed(place.revisions[0]) if place.revisions else opened.run_at(revision, listed)
+    )
     found = commits_in(ended.output)
     if ended.cut and not found:
         raise ToolError("The commit is too large to be shown.")
@@ -111,23 +136,38 @@ async def git_search_history(
             at, found = at + ids.index((found + hits)[-1]) + 1 if hits else at, found + hits
             break
         at, found = at + len(ids), found + hits
-    log = Log(await commits_of(opened, found) if found else [], cursor_of(Place([tip], at)) if at < total else None, at)
-    return ToolResult(log, _words(log, f"None of the {at - place.skip} commits that were looked at added or removed it."))
+    log = Log(
+        await commits_of(opened, found) if found else [],
+        cursor_of(Place([tip], at)) if at < total else None,
+        at,
+    )
+    return ToolResult(
+        log,
+        _words(
+            log, f"None of the {at - place.skip} commits that were looked at added or removed it."
+        ),
+    )
 
 
-async def _chunks(repository: Repository, tip: str, where: Sequence[str], begin: int, end: int) -> AsyncIterator[list[str]]:
+async def _chunks(
+    repository: Repository, tip: str, where: Sequence[str], begin: int, end: int
+) -> AsyncIterator[list[str]]:
     """The commits that lead to one, from a place in their list to another, some at a time; many are listed at once, for each time git
     lists those before the place anew."""
     at = begin
     while at < end:
-        ended = await repository.ask("rev-list", f"--skip={at}", f"--max-count={min(LISTED, end - at)}", tip, "--", *where)
+        ended = await repository.ask(
+            "rev-list", f"--skip={at}", f"--max-count={min(LISTED, end - at)}", tip, "--", *where
+        )
         ids = read(ended.output).split()
         for n in range(0, len(ids), CHUNK):
             yield ids[n : n + CHUNK]
         at += len(ids) or end
 
 
-async def _changing(repository: Repository, ids: Sequence[str], text: str, where: Sequence[str]) -> list[str]:
+async def _changing(
+    repository: Repository, ids: Sequence[str], text: str, where: Sequence[str]
+) -> list[str]:
     """Those of some commits that change how often a text occurs."""
     ended = await repository.ask(
         "diff-tree", "--stdin", "-r", "--root", "--name-only", "-z", "--no-ext-diff", "--no-textconv",
@@ -155,15 +195,21 @@ async def git_read_file(
     commit, wanted = await opened.object_of(revision), inside(path)
     blob, size = await blob_at(opened, commit, wanted)
     if size > opened.limits.file:
-        raise ToolError(f"{line(path)} has {size} bytes there, and no more than {opened.limits.file} are read.")
+        raise ToolError(
+            f"{line(path)} has {size} bytes there, and no more than {opened.limits.file} are read."
+        )
     data = (await opened.ask("cat-file", "blob", blob)).output
     if b"\0" in data:
-        raise ToolError(f"{line(path)} is no text there. The resources of this server have its bytes.")
+        raise ToolError(
+            f"{line(path)} is no text there. The resources of this server have its bytes."
+        )
     lines = read(data).split("\n")
     if not lines[-1]:
         lines.pop()
     if first > max(1, len(lines)) or (last is not None and last < first):
-        raise ToolError(f"{line(path)} has {len(lines)} lines there. Ask for some of these, from the first to the last.")
+        raise ToolError(
+            f"{line(path)} has {len(lines)} lines there. Ask for some of these, from the first to the last."
+        )
     kept, room = list[str](), MOST_FILE
     for text in lines[first - 1 : last]:
         room -= len(text) + 1
@@ -171,7 +217,15 @@ async def git_read_file(
             break
         kept.append(text[:MOST_FILE])
     end = first - 1 + len(kept)
-    found = FileText(wanted, commit, size, len(lines), first, end, end + 1 if end < min(len(lines), last or len(lines)) else None)
+    found = FileText(
+        wanted,
+        commit,
+        size,
+        len(lines),
+        first,
+        end,
+        end + 1 if end < min(len(lines), last or len(lines)) else None,
+    )
     return ToolResult(found, visible("\n".join(one.removesuffix("\r") for one in kept)))
 
 
@@ -193,19 +247,33 @@ async def git_blame(
     commit = await opened.object_of(revision)
     _, size = await blob_at(opened, commit, inside(path))
     if size > opened.limits.blamed:
-        raise ToolError(f"{line(path)} has more than {opened.limits.blamed} bytes, and is not looked into.")
+        raise ToolError(
+            f"{line(path)} has more than {opened.limits.blamed} bytes, and is not looked into."
+        )
     last = last if last is not None else first + 199
     if not first <= last < first + MOST_BLAMED:
         raise ToolError(f"Ask for {MOST_BLAMED} lines at the most, from the first to the last.")
     # Always at a commit: of a file in the work tree git would follow a folder that has become a link.
     ended = await opened.ask(
-        "blame", "--porcelain", "--no-textconv", "--root", f"-L{first},{last}", commit, "--", inside(path), fine=(0, 128)
+        "blame",
+        "--porcelain",
+        "--no-textconv",
+        "--root",
+        f"-L{first},{last}",
+        commit,
+        "--",
+        inside(path),
+        fine=(0, 128),
     )
     if ended.code:
-        raise ToolError(f"{line(path)} has fewer lines, or cannot be read so: {line(ended.errors.removeprefix('fatal: '))}")
+        raise ToolError(
+            f"{line(path)} has fewer lines, or cannot be read so: {line(ended.errors.removeprefix('fatal: '))}"
+        )
     parts = _blamed(ended.output)
     count = sum(len(part.lines) for part in parts)
-    more = count == last - first + 1 and last < read((await opened.ask("cat-file", "blob", f"{commit}:{inside(path)}")).output).count("\n")
+    more = count == last - first + 1 and last < read(
+        (await opened.ask("cat-file", "blob", f"{commit}:{inside(path)}")).output
+    ).count("\n")
     blame = Blame(inside(path), commit, parts, last + 1 if more else None)
     lines = [
         f"{number:>5} {part.commit[:12]} {part.date} {line(part.author, 20)}: {visible(text)}"
@@ -222,8 +290,16 @@ def _blamed(output: bytes) -> list[Blamed]:
     for text in read(output).split("\n"):
         if text.startswith("\t"):
             if said_of.get("author") is not None:
-                known[commit] = (said_of["author"], _day(said_of.get("author-time", "0")), said_of.get("summary", ""))
-            if not parts or parts[-1].commit != commit or parts[-1].first + len(parts[-1].lines) != number:
+                known[commit] = (
+                    said_of["author"],
+                    _day(said_of.get("author-time", "0")),
+                    said_of.get("summary", ""),
+                )
+            if (
+                not parts
+                or parts[-1].commit != commit
+                or parts[-1].first + len(parts[-1].lines) != number
+            ):
                 parts.append(Blamed(commit, *known[commit], number, []))
             parts[-1].lines.append(text[1:].removesuffix("\r")[:MOST_TEXT])
             commit = ""
@@ -265,11 +341,19 @@ async def git_search(
     """
     wanted = phrase(text, "text")
     opened = await ctx.state.open(repository)
-    place = place_of(cursor) if cursor is not None else Place([] if staged else [await opened.object_of(revision)], 0)
+    place = (
+        place_of(cursor)
+        if cursor is not None
+        else Place([] if staged else [await opened.object_of(revision)], 0)
+    )
     if len(place.revisions) != (not staged):
         raise ToolError("This cursor is of another search.")
     # Never in the work tree: git would read through a folder that has become a link, and it may lead anywhere.
-    how = ["--extended-regexp" if regex else "--fixed-strings", *["--ignore-case"] * ignore_case, *["--cached"] * staged]
+    how = [
+        "--extended-regexp" if regex else "--fixed-strings",
+        *["--ignore-case"] * ignore_case,
+        *["--cached"] * staged,
+    ]
     ended = await opened.ask(
         "grep", "-n", "-I", "-z", "--full-name", "--no-color", "--no-textconv", "--no-recurse-submodules", "--no-column", *how,
         "-e", wanted, *place.revisions, "--", *map(inside, paths or ()), most=_MOST_GREP, fine=(0, 1),
@@ -281,8 +365,15 @@ async def git_search(
         hits.next = cursor_of(Place(place.revisions, place.skip + limit))
     elif ended.cut:
         raise ToolError("Too many lines hold this. Search for more of it, or in fewer paths.")
-    lines = [f"{line(hit.path)}:{hit.line}: {visible(hit.text)}" for hit in hits.hits] or ["It is nowhere."]
-    return ToolResult(hits, "\n".join([*lines, *([f"... and more: go on with cursor {hits.next}"] if hits.next else [])]))
+    lines = [f"{line(hit.path)}:{hit.line}: {visible(hit.text)}" for hit in hits.hits] or [
+        "It is nowhere."
+    ]
+    return ToolResult(
+        hits,
+        "\n".join(
+            [*lines, *([f"... and more: go on with cursor {hits.next}"] if hits.next else [])]
+        ),
+    )
 
 
 def _hits(output: bytes, prefix: str, most: int) -> list[Hit]:
@@ -296,7 +387,13 @@ def _hits(output: bytes, prefix: str, most: int) -> list[Hit]:
         if min(path_end, number_end, end) < 0:
             break
         path = read(output[at:path_end]).removeprefix(prefix)
-        found.append(Hit(path, int(output[path_end + 1 : number_end]), read(output[number_end + 1 : end]).removesuffix("\r")[:MOST_TEXT]))
+        found.append(
+            Hit(
+                path,
+                int(output[path_end + 1 : number_end]),
+                read(output[number_end + 1 : end]).removesuffix("\r")[:MOST_TEXT],
+            )
+        )
         at = end + 1
     return found
 
@@ -315,7 +412,9 @@ async def blob_at(repository: Repository, commit: str, path: str) -> tuple[str, 
 
 
 async def _place(repository: Repository, revision: str, cursor: str | None) -> Place:
-    place = place_of(cursor) if cursor is not None else Place([await repository.object_of(revision)], 0)
+    place = (
+        place_of(cursor) if cursor is not None else Place([await repository.object_of(revision)], 0)
+    )
     if len(place.revisions) != 1:
         raise ToolError("This cursor is of something else.")
     return place

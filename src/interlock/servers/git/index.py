@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _MOST_INDEX = 128 * 1024 * 1024  # bytes of the list of an index
 _MOST_READ = 16 * 1024 * 1024  # bytes of an index that is known again
-_AT_ONCE = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))  # without waiting for the other end of a FIFO
+_AT_ONCE = sum(
+    getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+)  # without waiting for the other end of a FIFO
 # A part of a path that is empty, `.`, `..` or `.git`, in a list of an index: git takes the paths of an index as they are.
 _ASTRAY = re.compile(rb"[\t/](?:\.\.?|\.git)?[/\0]", re.IGNORECASE)
 # An index that takes entries from another file, or folders from objects: what stands in it is not all there is to its list.
@@ -55,8 +57,14 @@ async def submodules_in(repository: Repository, digest: bytes | None) -> tuple[s
     if listed.cut:
         raise ToolError("The repository is too large for its submodules to be looked through.")
     if _ASTRAY.search(b"\0" + listed.output):
-        raise ToolError(f"The index of {line(repository.name)} has paths that lead out of it or into .git, and is not used.")
-    found = tuple(read(entry).partition("\t")[2] for entry in listed.output.split(b"\0") if entry.startswith(b"160000 "))
+        raise ToolError(
+            f"The index of {line(repository.name)} has paths that lead out of it or into .git, and is not used."
+        )
+    found = tuple(
+        read(entry).partition("\t")[2]
+        for entry in listed.output.split(b"\0")
+        if entry.startswith(b"160000 ")
+    )
     if digest is not None:
         repository.git.links[digest] = found
     return found

@@ -33,9 +33,15 @@ def add_library(made: Server, repositories: Repositories) -> None:
 def _add_resources(made: Server, repositories: Repositories) -> None:
     async def status(repository: str, ctx: Context[Repositories]) -> str | None:
         """What is checked out, staged and changed."""
-        return words_of_status(await status_of(await ctx.state.open(repository, deep=True))) if _known(ctx, repository) else None
+        return (
+            words_of_status(await status_of(await ctx.state.open(repository, deep=True)))
+            if _known(ctx, repository)
+            else None
+        )
 
-    async def log(repository: str, ctx: Context[Repositories], revision: str = "HEAD") -> str | None:
+    async def log(
+        repository: str, ctx: Context[Repositories], revision: str = "HEAD"
+    ) -> str | None:
         """The last commits up to what is checked out, or to a revision, a line each."""
         if not _known(ctx, repository):
             return None
@@ -47,7 +53,9 @@ def _add_resources(made: Server, repositories: Repositories) -> None:
         ended = await opened.ask("log", f"--max-count={_MOST_LOG}", *OUTPUT, commit, "--")
         return "".join(f"{line_of(one)}\n" for one in commits_in(ended.output))
 
-    async def file(repository: str, path: str, ctx: Context[Repositories], revision: str = "HEAD") -> File | None:
+    async def file(
+        repository: str, path: str, ctx: Context[Repositories], revision: str = "HEAD"
+    ) -> File | None:
         """A file as it is at HEAD, or at a revision; of a link where it leads to, as text."""
         if not _known(ctx, repository):
             return None
@@ -57,7 +65,10 @@ def _add_resources(made: Server, repositories: Repositories) -> None:
         except ToolError:
             return None
         if size > opened.limits.file:
-            raise McpError(types.INVALID_PARAMS, f"{line(path)} has {size} bytes there, and no more than {opened.limits.file} are read.")
+            raise McpError(
+                types.INVALID_PARAMS,
+                f"{line(path)} has {size} bytes there, and no more than {opened.limits.file} are read.",
+            )
         data = (await opened.ask("cat-file", "blob", blob)).output
         return File(data=data, name=path.rpartition("/")[2], mime_type=_type_of(path, data))
 
@@ -74,8 +85,18 @@ def _add_resources(made: Server, repositories: Repositories) -> None:
                 f"git://{quote(name, safe='')}/{what}", of_one(function, name), name=f"{name}-{what}",
                 title=f"{what.title()} of {line(name)}", mime_type=_TEXT, ttl_ms=0, cache_scope="private",
             )  # fmt: skip
-    made.add_resource(LOG_OF, log, name="log", title="Log of a revision", mime_type=_TEXT, ttl_ms=0, cache_scope="private")
-    made.add_resource(FILE, file, name="file", title="A file at a revision", ttl_ms=0, cache_scope="private")
+    made.add_resource(
+        LOG_OF,
+        log,
+        name="log",
+        title="Log of a revision",
+        mime_type=_TEXT,
+        ttl_ms=0,
+        cache_scope="private",
+    )
+    made.add_resource(
+        FILE, file, name="file", title="A file at a revision", ttl_ms=0, cache_scope="private"
+    )
 
 
 def _known(ctx: Context[Repositories], repository: str) -> bool:
@@ -86,7 +107,9 @@ def _type_of(path: str, data: bytes) -> str:
     guessed = mimetypes.guess_type(path)[0]
     try:
         if b"\0" not in data and data.decode() is not None:
-            return guessed if guessed and guessed.startswith(("text/", "application/json")) else _TEXT
+            return (
+                guessed if guessed and guessed.startswith(("text/", "application/json")) else _TEXT
+            )
     except UnicodeDecodeError:
         pass
     return guessed or "application/octet-stream"
@@ -100,7 +123,9 @@ def _add_completions(made: Server) -> None:
             return [one for one in ctx.state.names if one.startswith(value)]
 
         @made.completion(name, "revision")
-        async def revision(value: str, arguments: dict[str, str], ctx: Context[Repositories]) -> list[str]:
+        async def revision(
+            value: str, arguments: dict[str, str], ctx: Context[Repositories]
+        ) -> list[str]:
             return await _refs(ctx.state, arguments.get("repository"), value)
 
     @made.completion(FILE, "path")
@@ -127,7 +152,9 @@ def _add_completions(made: Server) -> None:
     for argument in ("branch", "base"):
 
         @made.completion("review_branch", argument)
-        async def branch(value: str, arguments: dict[str, str], ctx: Context[Repositories]) -> list[str]:
+        async def branch(
+            value: str, arguments: dict[str, str], ctx: Context[Repositories]
+        ) -> list[str]:
             return await _refs(ctx.state, arguments.get("repository"), value)
 
 
@@ -137,8 +164,17 @@ async def _refs(state: Repositories, repository: str | None, value: str) -> list
         opened = await state.open(repository)
     except ToolError:
         return []
-    listed = await opened.ask("for-each-ref", "--format=%(refname:short)", "--sort=-creatordate", "refs/heads", "refs/tags", "refs/remotes")
-    return [one for one in ["HEAD", *read(listed.output).split("\n")] if one and one.startswith(value)][:_MOST_SUGGESTED]
+    listed = await opened.ask(
+        "for-each-ref",
+        "--format=%(refname:short)",
+        "--sort=-creatordate",
+        "refs/heads",
+        "refs/tags",
+        "refs/remotes",
+    )
+    return [
+        one for one in ["HEAD", *read(listed.output).split("\n")] if one and one.startswith(value)
+    ][:_MOST_SUGGESTED]
 
 
 def _add_prompts(made: Server) -> None:
@@ -155,7 +191,9 @@ def _add_prompts(made: Server) -> None:
         )
 
     @made.prompt(title="Review a branch")
-    async def review_branch(branch: str, ctx: Context[Repositories], base: str = "HEAD", repository: str | None = None) -> str:
+    async def review_branch(
+        branch: str, ctx: Context[Repositories], base: str = "HEAD", repository: str | None = None
+    ) -> str:
         """Have what a branch adds reviewed.
 
         Args:
@@ -183,7 +221,11 @@ async def _opened(ctx: Context[Repositories], repository: str | None) -> Reposit
 
 async def _recent(repository: Repository) -> list[Any]:
     head = await repository.head()
-    return commits_in((await repository.ask("log", "--max-count=5", *OUTPUT, head, "--")).output) if head else []
+    return (
+        commits_in((await repository.ask("log", "--max-count=5", *OUTPUT, head, "--")).output)
+        if head
+        else []
+    )
 
 
 async def _patch(repository: Repository, command: list[str], what: str) -> str:

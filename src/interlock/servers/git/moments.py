@@ -13,7 +13,14 @@ from interlock import ToolError
 
 from .words import line
 
-When = Annotated[str, Meta(min_length=3, max_length=60, examples=["2026-01-31", "2026-01-31T10:00:00+02:00", "yesterday", "2 weeks ago"])]
+When = Annotated[
+    str,
+    Meta(
+        min_length=3,
+        max_length=60,
+        examples=["2026-01-31", "2026-01-31T10:00:00+02:00", "yesterday", "2 weeks ago"],
+    ),
+]
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SPANS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}
@@ -58,7 +65,11 @@ def _ago(text: str, now: datetime) -> datetime | None:
         return None
     for count, unit in _SPAN.findall(spans):
         number = int(count) if count.isdecimal() else 1
-        now = now - timedelta(seconds=number * _SPANS[unit]) if unit in _SPANS else _months(now, number * (12 if unit == "year" else 1))
+        now = (
+            now - timedelta(seconds=number * _SPANS[unit])
+            if unit in _SPANS
+            else _months(now, number * (12 if unit == "year" else 1))
+        )
     return now
 
 

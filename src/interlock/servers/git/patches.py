@@ -21,8 +21,22 @@ from .words import Place, cursor_of, inside, line, read, visible
 MOST_PATCH = 48 * 1024  # bytes of a page
 INDEX, WORK_TREE = "index", "work tree"
 # Said with every comparison, for what a configuration says of these comes first otherwise.
-PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--submodule=short", "--find-renames", "-l400")
-LISTED = ("--raw", "--numstat", "-z", "--no-abbrev", *PLAIN)  # the files, and how many lines of each
+PLAIN = (
+    "--no-color",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--ignore-submodules=dirty",
+    "--submodule=short",
+    "--find-renames",
+    "-l400",
+)
+LISTED = (
+    "--raw",
+    "--numstat",
+    "-z",
+    "--no-abbrev",
+    *PLAIN,
+)  # the files, and how many lines of each
 
 
 def patched(context: int) -> tuple[str, ...]:
@@ -53,17 +67,31 @@ async def compare(
             counted = await listing
             diff = diff_of(repository, before, after, counted.output, counted.cut)
             return ToolResult(diff, words_of_diff(diff))
-        counted, window = await both(listing, patch_alone(repository, [*command, *where], context, place, most, variables))
+        counted, window = await both(
+            listing, patch_alone(repository, [*command, *where], context, place, most, variables)
+        )
     diff = diff_of(repository, before, after, counted.output, counted.cut)
     return ToolResult(diff, page_of(diff, window, revisions))
 
 
 async def patch_alone(
-    repository: Repository, command: Sequence[str], context: int, place: Place, most: int, variables: Mapping[str, str] | None = None
+    repository: Repository,
+    command: Sequence[str],
+    context: int,
+    place: Place,
+    most: int,
+    variables: Mapping[str, str] | None = None,
 ) -> Window:
     """A page of a patch, where the list of its files is too long to be read before it. Raises ToolError."""
     return await repository.window(
-        "diff", *PLAIN, *patched(context), *command, skip=place.skip, digest=place.digest, most=most, variables=variables
+        "diff",
+        *PLAIN,
+        *patched(context),
+        *command,
+        skip=place.skip,
+        digest=place.digest,
+        most=most,
+        variables=variables,
     )
 
 
@@ -71,7 +99,9 @@ def diff_of(repository: Repository, before: str, after: str, output: bytes, cut:
     """The files that differ, as git lists them, and whether those are all."""
     files, complete = files_of(output)
     listed = files[: repository.limits.listed]
-    diff = Diff(before, after, listed, sum(f.added or 0 for f in files), sum(f.deleted or 0 for f in files))
+    diff = Diff(
+        before, after, listed, sum(f.added or 0 for f in files), sum(f.deleted or 0 for f in files)
+    )
     diff.complete = complete and not cut and len(listed) == len(files)
     return diff
 
@@ -95,7 +125,9 @@ def own_index(repository: Repository, needed: bool) -> Iterator[Mapping[str, str
         copy = FilePath(folder, "index")
         shutil.copyfile(index, copy)
         there = index.stat()
-        os.utime(copy, ns=(there.st_atime_ns, there.st_mtime_ns))  # git goes by it where a file was changed in the same moment
+        os.utime(
+            copy, ns=(there.st_atime_ns, there.st_mtime_ns)
+        )  # git goes by it where a file was changed in the same moment
         yield {"GIT_INDEX_FILE": str(copy)}
 
 
@@ -127,6 +159,13 @@ def words_of_diff(diff: Diff) -> str:
     if not diff.files:
         return "Nothing differs."
     lines = [
-        f"{one.change} {line(one.path)}{f' +{one.added} -{one.deleted}' if one.added is not None else ' (no text)'}" for one in diff.files
+        f"{one.change} {line(one.path)}{f' +{one.added} -{one.deleted}' if one.added is not None else ' (no text)'}"
+        for one in diff.files
     ]
-    return "\n".join([*lines, f"{len(diff.files)} files, +{diff.added} -{diff.deleted}", *["There are more files."] * (not diff.complete)])
+    return "\n".join(
+        [
+            *lines,
+            f"{len(diff.files)} files, +{diff.added} -{diff.deleted}",
+            *["There are more files."] * (not diff.complete),
+        ]
+    )

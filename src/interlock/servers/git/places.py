@@ -95,7 +95,12 @@ class Repository:
 
     def beside(self, other: Repository) -> Repository:
         """This repository, with the settings that the other one needs too: git will look into it."""
-        return Repository(self.name, self.folders, self.git, tuple(dict.fromkeys([*self._settings, *other._settings])))
+        return Repository(
+            self.name,
+            self.folders,
+            self.git,
+            tuple(dict.fromkeys([*self._settings, *other._settings])),
+        )
 
     async def run_at(self, revision: str, run: Callable[[str], Awaitable[Ran]]) -> Ran:
         """Run something at the commit that a revision means. One that can be nothing else is left to git, which then runs once and not
@@ -111,7 +116,14 @@ class Repository:
     async def object_of(self, revision: str, kind: str = "commit") -> str:
         """The whole name of the object that a revision means. Raises ToolError where it means none, or is no single revision."""
         phrase(revision, "revision")
-        ended = await self.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{{kind}}}", fine=(0, 1, 128))
+        ended = await self.ask(
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            f"{revision}^{{{kind}}}",
+            fine=(0, 1, 128),
+        )
         found = read(ended.output).strip()
         if ended.code or not is_commit(found):
             raise ToolError(f"There is no {kind} {line(revision)!r} in {self.name}.")
@@ -119,7 +131,14 @@ class Repository:
 
     async def head(self) -> str | None:
         """The commit that HEAD is at; None before the first one."""
-        ended = await self.ask("rev-parse", "--verify", "--quiet", "--end-of-options", "HEAD^{commit}", fine=(0, 1, 128))
+        ended = await self.ask(
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            "HEAD^{commit}",
+            fine=(0, 1, 128),
+        )
         return read(ended.output).strip() or None
 
     async def branch(self) -> str | None:
@@ -132,7 +151,11 @@ class Repositories:
     """The repositories that were given by their paths."""
 
     def __init__(
-        self, paths: Iterable[str | Path], worktrees: Path | None = None, git: Git | None = None, author: str | None = None
+        self,
+        paths: Iterable[str | Path],
+        worktrees: Path | None = None,
+        git: Git | None = None,
+        author: str | None = None,
     ) -> None:
         """Raises ValueError or OSError for a path that is none of a repository. `worktrees` is where new worktrees may be made."""
         self.git = git or Git()
@@ -165,7 +188,11 @@ class Repositories:
     def place_of_worktrees(self, repository: Repository) -> Path:
         """The folder in which new worktrees of a repository are made; nowhere else are any."""
         main = repository.folders.common.parent
-        return self._worktrees / main.name if self._worktrees else main.parent / f"{main.name}.worktrees"
+        return (
+            self._worktrees / main.name
+            if self._worktrees
+            else main.parent / f"{main.name}.worktrees"
+        )
 
     def lock(self, repository: Repository) -> asyncio.Lock:
         """What those hold who change a repository."""
@@ -181,7 +208,9 @@ class Repositories:
             name, seen = await asyncio.to_thread(self._seen, word, deep)
         except OSError as bad:
             raise ToolError(f"The repository cannot be read: {bad.strerror or bad}.") from None
-        opened = Repository(name, seen.folders, self.git, await disarmed(self.git, seen.configurations))
+        opened = Repository(
+            name, seen.folders, self.git, await disarmed(self.git, seen.configurations)
+        )
         if not deep:
             return opened
         all_of_them = [*seen.configurations, *await self._of_submodules(opened, seen)]
@@ -203,10 +232,17 @@ class Repositories:
             for below in await asyncio.to_thread(self._below, one, links):
                 count += 1
                 if count > _MOST_SUBMODULES:
-                    raise ToolError("The repository is too large for its submodules to be looked through.")
+                    raise ToolError(
+                        "The repository is too large for its submodules to be looked through."
+                    )
                 found += below.configurations
                 settings = await disarmed(self.git, below.configurations)
-                waiting.append((Repository(below.folders.top.name, below.folders, self.git, settings), below.digest))
+                waiting.append(
+                    (
+                        Repository(below.folders.top.name, below.folders, self.git, settings),
+                        below.digest,
+                    )
+                )
         return found
 
     def _below(self, repository: Repository, links: Iterable[str]) -> list[Seen]:
@@ -215,14 +251,20 @@ class Repositories:
         for link in links:
             top = repository.top / link
             if os.path.lexists(top / ".git") and top.resolve() == top:
-                folders = folders_of(top, [repository.top, repository.folders.common, *self._given.values()])
-                check_links(folders.git, [repository.top, repository.folders.common, *self._given.values()])
+                folders = folders_of(
+                    top, [repository.top, repository.folders.common, *self._given.values()]
+                )
+                check_links(
+                    folders.git, [repository.top, repository.folders.common, *self._given.values()]
+                )
                 found.append(_look(folders, True))
         return found
 
     def _found(self, word: str | None) -> tuple[Folders, str]:
         if not self._given:
-            raise ToolError(f"No repository was given. Run `interlock serve git REPOSITORY`, or set {VARIABLE}.")
+            raise ToolError(
+                f"No repository was given. Run `interlock serve git REPOSITORY`, or set {VARIABLE}."
+            )
         if word is None:
             if len(self._given) > 1:
                 raise ToolError(f"Which repository? There is {', '.join(map(line, self._given))}.")
@@ -251,18 +293,28 @@ class Repositories:
         if top not in self._given.values():
             # Before anything of it is read: is it a place at which worktrees of a given repository are made?
             tops = self._given.values()
-            allowed = [self._worktrees] if self._worktrees else [one.parent / f"{one.name}.worktrees" for one in tops]
+            allowed = (
+                [self._worktrees]
+                if self._worktrees
+                else [one.parent / f"{one.name}.worktrees" for one in tops]
+            )
             if not any(top.is_relative_to(one) for one in allowed):
                 raise self._unknown(word)
         return top
 
     def _ours(self, top: Path, main: Path) -> bool:
         """Whether a folder is a worktree of a given repository, at the place where such are made."""
-        place = self._worktrees / main.name if self._worktrees else main.parent / f"{main.name}.worktrees"
+        place = (
+            self._worktrees / main.name
+            if self._worktrees
+            else main.parent / f"{main.name}.worktrees"
+        )
         return main in self._given.values() and top.is_relative_to(place)
 
     def _unknown(self, word: str) -> ToolError:
-        return ToolError(f"{line(word)} is none of the repositories that were given. There is {', '.join(map(line, self._given))}.")
+        return ToolError(
+            f"{line(word)} is none of the repositories that were given. There is {', '.join(map(line, self._given))}."
+        )
 
 
 def top_of(path: Path) -> Path | None:
@@ -281,18 +333,30 @@ def folders_of(top: Path, given: Iterable[Path]) -> Folders:
     mode = pointer.lstat().st_mode
     if stat.S_ISDIR(mode):
         if os.path.lexists(pointer / "commondir"):
-            raise ToolError(f"{line(top.name)}/.git says that most of it lies elsewhere (commondir), and is not opened.")
+            raise ToolError(
+                f"{line(top.name)}/.git says that most of it lies elsewhere (commondir), and is not opened."
+            )
         return Folders(top, pointer, pointer)
     if not stat.S_ISREG(mode):
         raise ToolError(f"{line(top.name)}/.git is a link, and is not followed.")
     target = _pointed(pointer, "gitdir: ")
     if target is None or not target.is_dir():
         raise ToolError(f"{line(top.name)}/.git leads nowhere.")
-    if target.parent.name == "worktrees" and _leads(target / "gitdir", pointer) and _leads(target / "commondir", target.parent.parent):
+    if (
+        target.parent.name == "worktrees"
+        and _leads(target / "gitdir", pointer)
+        and _leads(target / "commondir", target.parent.parent)
+    ):
         return Folders(top, target, target.parent.parent)
-    if not os.path.lexists(target / "commondir") and any(target.is_relative_to(one) for one in [top, *given]):
-        return Folders(top, target, target)  # a submodule of a given repository, or a git folder apart within one
-    raise ToolError(f"{line(top.name)}/.git leads to a folder that is not given, or does not lead back, and is not followed.")
+    if not os.path.lexists(target / "commondir") and any(
+        target.is_relative_to(one) for one in [top, *given]
+    ):
+        return Folders(
+            top, target, target
+        )  # a submodule of a given repository, or a git folder apart within one
+    raise ToolError(
+        f"{line(top.name)}/.git leads to a folder that is not given, or does not lead back, and is not followed."
+    )
 
 
 def _leads(file: Path, wanted: Path) -> bool:

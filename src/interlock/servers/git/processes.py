@@ -27,7 +27,9 @@ One = TypeVar("One")
 Other = TypeVar("Other")
 
 
-async def both(one: Coroutine[Any, Any, One], other: Coroutine[Any, Any, Other]) -> tuple[One, Other]:
+async def both(
+    one: Coroutine[Any, Any, One], other: Coroutine[Any, Any, Other]
+) -> tuple[One, Other]:
     """What comes of two runs that do not need each other, at the same time. Where one fails the other is ended before this raises."""
     tasks = asyncio.ensure_future(one), asyncio.ensure_future(other)
     try:
@@ -62,16 +64,29 @@ class Loose:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
-        self._process, self.pid, self.stdout, self.stderr = process, process.pid, process.stdout, process.stderr
+        self._process, self.pid, self.stdout, self.stderr = (
+            process,
+            process.pid,
+            process.stdout,
+            process.stderr,
+        )
         self.wait, self.kill = process.wait, process.kill
 
     @classmethod
-    async def start(cls, command: Sequence[str], cwd: Path | str, env: Mapping[str, str], fed: bool) -> Loose:
+    async def start(
+        cls, command: Sequence[str], cwd: Path | str, env: Mapping[str, str], fed: bool
+    ) -> Loose:
         """Raises OSError."""
         pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
-                *command, cwd=cwd, env=dict(env), stdin=pipe if fed else nothing, stdout=pipe, stderr=pipe, start_new_session=True
+                *command,
+                cwd=cwd,
+                env=dict(env),
+                stdin=pipe if fed else nothing,
+                stdout=pipe,
+                stderr=pipe,
+                start_new_session=True,
             )
         )
         try:
@@ -110,7 +125,9 @@ async def started(
 ) -> AsyncIterator[Process]:
     """A process in a group of its own; however the block is left, nothing of the group stays."""
     fed = feed is not None
-    process: Process = Child(command, cwd, env, fed) if _AT_ONCE else await Loose.start(command, cwd, env, fed)
+    process: Process = (
+        Child(command, cwd, env, fed) if _AT_ONCE else await Loose.start(command, cwd, env, fed)
+    )
     _bound(process.pid, memory)
     feeding = asyncio.ensure_future(process.feed(feed)) if feed is not None else None
     try:
@@ -188,7 +205,12 @@ async def complaints_of(process: Process, errors: bytearray, tell: Tell | None) 
         if tell is not None:
             for done, total in _STEPS.findall(chunk):
                 tell(int(done), int(total))
-            chunk = b"\n".join(part for part in re.split(rb"[\r\n]", chunk) if part and not _STEPS.search(part)) + b"\n"
+            chunk = (
+                b"\n".join(
+                    part for part in re.split(rb"[\r\n]", chunk) if part and not _STEPS.search(part)
+                )
+                + b"\n"
+            )
         errors += chunk[: MOST_ERRORS - len(errors)]
 
 

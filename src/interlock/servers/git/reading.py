@@ -10,7 +10,18 @@ from interlock import Context, ToolError, ToolResult
 
 from .commits import FIELDS, FORMAT, commit_in
 from .engine import Window
-from .patches import INDEX, LISTED, MOST_PATCH, WORK_TREE, compare, diff_of, page_of, patch_alone, patched, words_of_diff
+from .patches import (
+    INDEX,
+    LISTED,
+    MOST_PATCH,
+    WORK_TREE,
+    compare,
+    diff_of,
+    page_of,
+    patch_alone,
+    patched,
+    words_of_diff,
+)
 from .places import Repositories, Repository
 from .processes import Front
 from .records import KINDS, Change, Diff, Shown, Status
@@ -27,10 +38,15 @@ _DETAILS = (
     "--no-notes", "--no-show-signature", "--decorate=short", "--diff-merges=first-parent", f"{FORMAT}%x00%cn <%ce>%x00%cI%x00%B%x00",
 )  # fmt: skip
 _FRONT = FIELDS + 4
-EMPTY_TREES = {40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904", 64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"}
+EMPTY_TREES = {
+    40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
 
 
-async def git_status(ctx: Context[Repositories], repository: str | None = None, untracked: bool = True) -> ToolResult[Status]:
+async def git_status(
+    ctx: Context[Repositories], repository: str | None = None, untracked: bool = True
+) -> ToolResult[Status]:
     """What is checked out, what is staged, what has changed since, and which files git does not know.
 
     Args:
@@ -69,11 +85,24 @@ async def git_diff(
     opened = await ctx.state.open(repository, deep=True)
     if new is not None and old is None:
         raise ToolError("With `new` say `old` too: what to compare it with.")
-    commits = place.revisions or [await opened.object_of(one) for one in (old, new) if one is not None]
-    if place.revisions and len(commits) != ((old is not None) + (new is not None) or what != "unstaged"):
+    commits = place.revisions or [
+        await opened.object_of(one) for one in (old, new) if one is not None
+    ]
+    if place.revisions and len(commits) != (
+        (old is not None) + (new is not None) or what != "unstaged"
+    ):
         raise ToolError("This cursor is of another comparison.")
     command, before, after = await _compared(opened, what, commits)
-    return await compare(opened, command, before, after, paths=paths, context=context, place=place, most=most if patch else 0)
+    return await compare(
+        opened,
+        command,
+        before,
+        after,
+        paths=paths,
+        context=context,
+        place=place,
+        most=most if patch else 0,
+    )
 
 
 async def git_show(
@@ -102,9 +131,19 @@ async def git_show(
     where = ["--", *dict.fromkeys(map(inside, paths or ["."]))]
 
     async def show(commit: str) -> Window:
-        command = ["show", *_DETAILS, *LISTED, *(patched(context) if patch else ()), "--end-of-options", commit, *where]
+        command = [
+            "show",
+            *_DETAILS,
+            *LISTED,
+            *(patched(context) if patch else ()),
+            "--end-of-options",
+            commit,
+            *where,
+        ]
         if patch:
-            return await opened.window(*command, skip=place.skip, digest=place.digest, most=most, front=Front(_FRONT))
+            return await opened.window(
+                *command, skip=place.skip, digest=place.digest, most=most, front=Front(_FRONT)
+            )
         listed = await opened.ask(*command)
         return Window(b"", "", 0, more=False, front=listed.output, cut=listed.cut)
 
@@ -156,7 +195,9 @@ def _status(name: str, output: bytes, cut: bool, most: int) -> Status:
             old = next(entries, None) if kind == "2" else None
             for mark, there in ((parts[0][0], found.staged), (parts[0][1], found.unstaged)):
                 if mark != ".":
-                    there.append(Change(parts[-1], KINDS.get(mark, "changed"), old if mark in "RC" else None))
+                    there.append(
+                        Change(parts[-1], KINDS.get(mark, "changed"), old if mark in "RC" else None)
+                    )
     found.clean = listed == 0 and not cut
     for files in (found.staged, found.unstaged, found.conflicts, found.untracked):
         found.complete = found.complete and len(files) <= most
@@ -180,18 +221,31 @@ def _head(found: Status, rest: str) -> None:
 def words_of_status(status: Status) -> str:
     """A status in lines."""
     at = f"on {line(status.branch)}" if status.branch else "detached"
-    lines = [f"{line(status.repository)}: {at}, {status.commit[:12] if status.commit else 'no commit yet'}"]
+    lines = [
+        f"{line(status.repository)}: {at}, {status.commit[:12] if status.commit else 'no commit yet'}"
+    ]
     if status.upstream:
-        apart = f", {status.ahead} ahead, {status.behind} behind" if status.ahead is not None else ""
+        apart = (
+            f", {status.ahead} ahead, {status.behind} behind" if status.ahead is not None else ""
+        )
         lines.append(f"upstream {line(status.upstream)}{apart}")
     for title, changes in (("staged", status.staged), ("unstaged", status.unstaged)):
-        lines += [f"{title}: {one.change} {line(one.path)}{f' (from {line(one.old_path)})' if one.old_path else ''}" for one in changes]
-    lines += [f"conflict: {line(path)}" for path in status.conflicts] + [f"untracked: {line(path)}" for path in status.untracked]
-    lines += ["Nothing to commit."] * status.clean + ["There is more than is listed."] * (not status.complete)
+        lines += [
+            f"{title}: {one.change} {line(one.path)}{f' (from {line(one.old_path)})' if one.old_path else ''}"
+            for one in changes
+        ]
+    lines += [f"conflict: {line(path)}" for path in status.conflicts] + [
+        f"untracked: {line(path)}" for path in status.untracked
+    ]
+    lines += ["Nothing to commit."] * status.clean + ["There is more than is listed."] * (
+        not status.complete
+    )
     return "\n".join(lines)
 
 
-async def _compared(repository: Repository, what: Which, commits: list[str]) -> tuple[list[str], str, str]:
+async def _compared(
+    repository: Repository, what: Which, commits: list[str]
+) -> tuple[list[str], str, str]:
     """What `git diff` is told to compare, and what both sides are called."""
     if len(commits) == 2:
         return commits, *commits  # type: ignore[return-value]  # there are two

@@ -6,7 +6,9 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-Kind = Literal["added", "modified", "deleted", "renamed", "copied", "type changed", "unmerged", "changed"]
+Kind = Literal[
+    "added", "modified", "deleted", "renamed", "copied", "type changed", "unmerged", "changed"
+]
 KINDS: dict[str, Kind] = {
     "A": "added",
     "M": "modified",

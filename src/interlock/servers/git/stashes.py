@@ -48,7 +48,14 @@ async def git_stash(
     async with ctx.state.lock(opened):
         before = await _newest(opened)
         await opened.ask(
-            "stash", "push", "--quiet", "--no-keep-index", *options, "--", *map(inside, paths or ()), variables={**_SOMEBODY, **magic}
+            "stash",
+            "push",
+            "--quiet",
+            "--no-keep-index",
+            *options,
+            "--",
+            *map(inside, paths or ()),
+            variables={**_SOMEBODY, **magic},
         )
         made = await _newest(opened) != before
     done = await done_in(opened)
@@ -67,7 +74,9 @@ async def git_stashes(
     """What was put aside, the newest first."""
     place = place_of(cursor) if cursor is not None else Place([], 0)
     found = await _stashes(await ctx.state.open(repository), place.skip, limit + 1)
-    stashes = Stashes(found[:limit], cursor_of(Place([], place.skip + limit)) if len(found) > limit else None)
+    stashes = Stashes(
+        found[:limit], cursor_of(Place([], place.skip + limit)) if len(found) > limit else None
+    )
     lines = [f"{one.number}: {one.date[:10]} {line(one.subject)}" for one in stashes.stashes]
     return ToolResult(stashes, "\n".join(lines or ["Nothing was put aside."]))
 
@@ -107,19 +116,36 @@ async def git_apply_stash(
     opened = await ctx.state.open(repository, deep=True)
     async with ctx.state.lock(opened):
         found = await _stash(opened, stash)
-        ended = await opened.ask("stash", "pop" if drop else "apply", "--quiet", f"stash@{{{stash}}}", variables=_SOMEBODY, fine=(0, 1))
+        ended = await opened.ask(
+            "stash",
+            "pop" if drop else "apply",
+            "--quiet",
+            f"stash@{{{stash}}}",
+            variables=_SOMEBODY,
+            fine=(0, 1),
+        )
     done = await done_in(opened)
     status = await status_of(opened, untracked=False)
-    done.conflicts, done.paths = status.conflicts, [one.path for one in [*status.staged, *status.unstaged]]
+    done.conflicts, done.paths = (
+        status.conflicts,
+        [one.path for one in [*status.staged, *status.unstaged]],
+    )
     touched(ctx, opened, commits=False)
     if done.conflicts:
-        return ToolResult(done, f"Applied with conflicts in {', '.join(map(line, done.conflicts))}. The stash stays.")
+        return ToolResult(
+            done,
+            f"Applied with conflicts in {', '.join(map(line, done.conflicts))}. The stash stays.",
+        )
     if ended.code:
-        raise ToolError(line(ended.errors.removeprefix("error: "), 500) or "The stash could not be applied.")
+        raise ToolError(
+            line(ended.errors.removeprefix("error: "), 500) or "The stash could not be applied."
+        )
     return ToolResult(done, f"Applied {line(found.subject)}{' and dropped it' if drop else ''}.")
 
 
-async def git_drop_stash(ctx: Context[Repositories], repository: str | None = None, stash: Number = 0) -> ToolResult[Done]:
+async def git_drop_stash(
+    ctx: Context[Repositories], repository: str | None = None, stash: Number = 0
+) -> ToolResult[Done]:
     """Drop a stash, once the person has agreed: its changes are lost.
 
     Args:
@@ -135,7 +161,9 @@ async def git_drop_stash(ctx: Context[Repositories], repository: str | None = No
         if (await _stash(opened, stash)).commit != found.commit:
             raise ToolError("The stashes have changed meanwhile, and none was dropped.")
         await opened.ask("stash", "drop", "--quiet", f"stash@{{{stash}}}")
-    return ToolResult(await done_in(opened), f"Dropped {line(found.subject)}, which was {found.commit}.")
+    return ToolResult(
+        await done_in(opened), f"Dropped {line(found.subject)}, which was {found.commit}."
+    )
 
 
 async def _newest(repository: Repository) -> str | None:
@@ -151,7 +179,11 @@ async def _stash(repository: Repository, number: int) -> Stash:
 
 
 async def _stashes(repository: Repository, skip: int, most: int) -> list[Stash]:
-    if (await repository.ask("show-ref", "--verify", "--quiet", "--", "refs/stash", fine=(0, 1, 128))).code:
+    if (
+        await repository.ask(
+            "show-ref", "--verify", "--quiet", "--", "refs/stash", fine=(0, 1, 128)
+        )
+    ).code:
         return []
     ended = await repository.ask(
         "log", "-z", "--walk-reflogs", "--no-show-signature", "--no-notes", "--no-patch", f"--skip={skip}", f"--max-count={most}", _FORMAT,

@@ -15,7 +15,9 @@ from interlock import ToolError
 Path = Annotated[str, Meta(min_length=1, max_length=4096, examples=["src/app.py"])]
 Paths = Annotated[list[Path], Meta(min_length=1, max_length=1000)]
 AnyPaths = Annotated[list[Path], Meta(max_length=1000)]
-Revision = Annotated[str, Meta(min_length=1, max_length=500, examples=["HEAD", "main", "v1.0", "HEAD~3"])]
+Revision = Annotated[
+    str, Meta(min_length=1, max_length=500, examples=["HEAD", "main", "v1.0", "HEAD~3"])
+]
 Branch = Annotated[str, Meta(min_length=1, max_length=200, examples=["feature/search"])]
 Text = Annotated[str, Meta(min_length=1, max_length=500)]
 Message = Annotated[str, Meta(min_length=1, max_length=20_000)]
@@ -23,7 +25,9 @@ Cursor = Annotated[str, Meta(min_length=1, max_length=2000)]
 
 WHOLE = frozenset({".", "./"})  # what stands for everything in the repository
 # What a terminal obeys, and what turns the direction of text or cannot be seen: shown as escapes.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
 _IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _GIT_FOLDER = re.compile(r"(?:\.git|git~[0-9]+)[ .]*(?::.*)?", re.IGNORECASE | re.DOTALL)
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -32,7 +36,12 @@ _MOST_SKIPPED = 1_000_000_000
 
 def visible(text: str) -> str:
     """A text in which nothing is left that a terminal would obey or a reader could not see; lines and tabs stay."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}" if ord(found[0]) > 255 else f"\\x{ord(found[0]):02x}", text)
+    return _UNSEEN.sub(
+        lambda found: (
+            f"\\u{ord(found[0]):04x}" if ord(found[0]) > 255 else f"\\x{ord(found[0]):02x}"
+        ),
+        text,
+    )
 
 
 def line(text: str, most: int = 200) -> str:
@@ -53,7 +62,9 @@ def inside(path: str) -> str:
     _storable(path, "path")
     parts = path.split("/")
     if path.startswith(("/", "~/")) or re.match(r"[A-Za-z]:[\\/]", path):
-        raise ToolError(f"{line(path)} is absolute. Give paths as they are below the top of the repository.")
+        raise ToolError(
+            f"{line(path)} is absolute. Give paths as they are below the top of the repository."
+        )
     if ".." in parts or "" in parts[:-1]:
         raise ToolError(f"{line(path)} is not a plain path below the top of the repository.")
     for part in re.split(r"[/\\]", path):
@@ -109,7 +120,10 @@ def cursor_of(place: Place) -> str:
 def place_of(cursor: str) -> Place:
     """The place of a cursor. It is the caller's, so nothing in it can be anything but commits and numbers. Raises ToolError."""
     try:
-        place = msgspec.json.decode(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True), type=Place)
+        place = msgspec.json.decode(
+            base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True),
+            type=Place,
+        )
         if all(map(is_commit, place.revisions)) and 0 <= place.skip <= _MOST_SKIPPED:
             return place
     except (binascii.Error, ValueError, msgspec.DecodeError):

@@ -21,7 +21,9 @@ Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-async def git_worktrees(ctx: Context[Repositories], repository: str | None = None) -> ToolResult[Worktrees]:
+async def git_worktrees(
+    ctx: Context[Repositories], repository: str | None = None
+) -> ToolResult[Worktrees]:
     """The work trees of a repository, and where new ones are made."""
     opened = await ctx.state.open(repository)
     found = await worktrees_of(ctx.state, opened)
@@ -36,13 +38,24 @@ async def worktrees_of(state: Repositories, repository: Repository) -> Worktrees
     """The work trees of a repository. Raises ToolError."""
     place = state.place_of_worktrees(repository)
     found: list[Worktree] = []
-    for block in read((await repository.ask("worktree", "list", "--porcelain", "-z")).output).split("\0\0"):
+    for block in read((await repository.ask("worktree", "list", "--porcelain", "-z")).output).split(
+        "\0\0"
+    ):
         about = dict(part.partition(" ")[::2] for part in block.split("\0") if part)
         if "worktree" in about:
             path = Path(about["worktree"])
             usable = path.is_relative_to(place) or state.is_given(path)
             branch = about.get("branch", "").removeprefix("refs/heads/") or None
-            found.append(Worktree(str(path), usable, branch, about.get("HEAD"), "locked" in about, "prunable" in about))
+            found.append(
+                Worktree(
+                    str(path),
+                    usable,
+                    branch,
+                    about.get("HEAD"),
+                    "locked" in about,
+                    "prunable" in about,
+                )
+            )
     return Worktrees(found, str(place))
 
 
@@ -67,7 +80,9 @@ async def git_add_worktree(
         target = ["--detach", "--", str(path), commit]
         if branch is not None:
             ref = await ref_of(opened, branch)
-            if (await opened.ask("show-ref", "--verify", "--quiet", "--", ref, fine=(0, 1, 128))).code:
+            if (
+                await opened.ask("show-ref", "--verify", "--quiet", "--", ref, fine=(0, 1, 128))
+            ).code:
                 await create(opened, ref, commit)
             commit = await commit_of(opened, branch)
             target = ["--", str(path), branch]
@@ -82,13 +97,18 @@ async def git_add_worktree(
             await opened.ask("worktree", "remove", "--force", "--", str(path))
             raise
     touched(ctx, opened)
-    return ToolResult(Worktree(str(path), usable=True, branch=branch, commit=commit), f"Made {line(str(path), 1000)} at {commit[:12]}.")
+    return ToolResult(
+        Worktree(str(path), usable=True, branch=branch, commit=commit),
+        f"Made {line(str(path), 1000)} at {commit[:12]}.",
+    )
 
 
 def _free(place: Path, name: str) -> Path:
     """The path of a new work tree. Raises ToolError."""
     if not _NAME.fullmatch(name) or name.lower().startswith(("git~", ".git")):
-        raise ToolError("The name of a work tree has letters, digits, dots, dashes and underscores only.")
+        raise ToolError(
+            "The name of a work tree has letters, digits, dots, dashes and underscores only."
+        )
     place.mkdir(parents=True, exist_ok=True)
     if place.resolve() != place:
         raise ToolError("The place for work trees is a link, and is not followed.")
@@ -113,13 +133,23 @@ async def git_remove_worktree(
     if not _NAME.fullmatch(name) or str(path) not in known:
         raise ToolError(f"There is no work tree {line(name)} at the place for them.")
     if path == opened.top:
-        raise ToolError("A work tree is not removed from within itself: name the main one as the repository.")
+        raise ToolError(
+            "A work tree is not removed from within itself: name the main one as the repository."
+        )
     lost = " Changes in it are lost." if discard else ""
-    if not await ctx.confirm(f"Remove the work tree {line(str(path), 1000)} of {line(opened.name)}?{lost}"):
+    if not await ctx.confirm(
+        f"Remove the work tree {line(str(path), 1000)} of {line(opened.name)}?{lost}"
+    ):
         raise ToolError("The person did not agree, and nothing was removed.")
-    there = await ctx.state.open(str(path), deep=True) if await asyncio.to_thread(path.exists) else opened
+    there = (
+        await ctx.state.open(str(path), deep=True)
+        if await asyncio.to_thread(path.exists)
+        else opened
+    )
     async with ctx.state.lock(opened):
         # What the settings of its own configuration need goes with those of the main one.
-        await opened.beside(there).ask("worktree", "remove", *(["--force"] if discard else []), "--", str(path))
+        await opened.beside(there).ask(
+            "worktree", "remove", *(["--force"] if discard else []), "--", str(path)
+        )
     touched(ctx, opened)
     return ToolResult(await done_in(opened), f"Removed {line(str(path), 1000)}.")

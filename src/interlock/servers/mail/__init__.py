@@ -36,7 +36,11 @@ _LETTER = {
     "type": "object",
     "properties": {
         "to": {**_WHOM, "description": "one address or several, such as ann@example.com"},
-        "subject": {"type": "string", "maxLength": MOST_SUBJECT, "description": "what it is about, in one line"},
+        "subject": {
+            "type": "string",
+            "maxLength": MOST_SUBJECT,
+            "description": "what it is about, in one line",
+        },
         "body": {"type": "string", "description": "the text"},
         "cc": {**_WHOM, "description": "who gets a copy"},
         "from": {**_ADDRESS, "description": "whom it comes from, where that may be chosen"},
@@ -96,11 +100,21 @@ def mail_server(folder: str | os.PathLike[str] | None = None, post: Post | None 
         lifespan=lifespan,
     )
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    keeps = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
-    sends = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
-    sends_draft = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True)
-    discards = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
-    made.add_tool(send_mail, title="Send a mail", annotations=sends, input_schema=_LETTER, timeout=300.0)
+    keeps = ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
+    )
+    sends = ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
+    )
+    sends_draft = ToolAnnotations(
+        read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True
+    )
+    discards = ToolAnnotations(
+        read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+    )
+    made.add_tool(
+        send_mail, title="Send a mail", annotations=sends, input_schema=_LETTER, timeout=300.0
+    )
     made.add_tool(create_draft, title="Write a draft", annotations=keeps, input_schema=_LETTER)
     made.add_tool(list_drafts, title="List the drafts", annotations=reads)
     made.add_tool(send_draft, title="Send a draft", annotations=sends_draft, timeout=300.0)
@@ -181,7 +195,9 @@ def list_sent(ctx: Context[Desk], limit: Count = 20) -> ToolResult[Letters]:
     return _listed(ctx.state.boxes, "sent", limit, "Nothing was sent yet.")
 
 
-def search_mail(words: Annotated[str, Meta(min_length=1, max_length=200)], ctx: Context[Desk]) -> ToolResult[Letters]:
+def search_mail(
+    words: Annotated[str, Meta(min_length=1, max_length=200)], ctx: Context[Desk]
+) -> ToolResult[Letters]:
     """The drafts and sent letters that hold all of some words: in their text, subject, or addresses.
 
     Args:
@@ -198,14 +214,18 @@ def search_mail(words: Annotated[str, Meta(min_length=1, max_length=200)], ctx: 
             seen += 1
             if seen % 100 == 0:
                 ctx.progress(seen, None, f"{seen} letters")
-            text = "\n".join([letter.subject, letter.sender, *letter.to, *letter.cc, letter.body]).casefold()
+            text = "\n".join(
+                [letter.subject, letter.sender, *letter.to, *letter.cc, letter.body]
+            ).casefold()
             if all(word in text for word in wanted):
                 found.append(replace(letter, body=""))
     complete = len(found) <= MOST_FOUND and seen < MOST_SEARCHED
     return _letters(found[:MOST_FOUND], complete, f"No letter holds {words}.")
 
 
-def out_of_office(first_day: date, last_day: date, colleague: str = "", language: str = "English") -> str:
+def out_of_office(
+    first_day: date, last_day: date, colleague: str = "", language: str = "English"
+) -> str:
     """Write a reply for the days on which one is away.
 
     Args:
@@ -216,7 +236,11 @@ def out_of_office(first_day: date, last_day: date, colleague: str = "", language
     """
     if last_day < first_day:
         raise McpError(types.INVALID_PARAMS, f"last_day: {last_day} is before {first_day}")
-    helper = f"Say that {colleague} helps meanwhile. " if colleague else "Nobody stands in; say that answers will take until then. "
+    helper = (
+        f"Say that {colleague} helps meanwhile. "
+        if colleague
+        else "Nobody stands in; say that answers will take until then. "
+    )
     return (
         f"Write a short, friendly out-of-office letter in {language}. I am away from {first_day:%d %B %Y} to {last_day:%d %B %Y}, both "
         f"included, and read no mail. {helper}Say nothing of where I am or why. Show me the letter, ask me whom it goes to, and keep it "
@@ -235,11 +259,15 @@ def _written(arguments: dict[str, Any], post: Post) -> EmailMessage:
 
 def _check(kept: Any, post: Post) -> None:
     """What another program may have left as a draft: whether it may go out, and for whom. Raises ToolError."""
-    whom = addresses([str(each) for name in ("To", "Cc", "Bcc") for each in kept.get_all(name, [])], "to")
+    whom = addresses(
+        [str(each) for name in ("To", "Cc", "Bcc") for each in kept.get_all(name, [])], "to"
+    )
     if not whom:
         raise ToolError("The draft names nobody to send it to.")
     if len(whom) > MOST_RECIPIENTS:
-        raise ToolError(f"A letter goes to {MOST_RECIPIENTS} people at the most, and this one would go to {len(whom)}.")
+        raise ToolError(
+            f"A letter goes to {MOST_RECIPIENTS} people at the most, and this one would go to {len(whom)}."
+        )
     sender = post.sender(str(kept["From"]) if kept["From"] else None)
     del kept["From"]
     kept["From"] = sender
@@ -256,14 +284,21 @@ def _sent(ctx: Context[Desk], post: Post, message: EmailMessage) -> ToolResult[S
             raise
         to = [str(message[name]) for name in ("To", "Cc") if message[name]]
         said = f"Sent by SMTP through {post.host}, but no copy could be kept: {bad}"
-        return ToolResult(Sent("", "", how, str(message["From"]), to, str(message["Subject"]), refused), said)
+        return ToolResult(
+            Sent("", "", how, str(message["From"]), to, str(message["Subject"]), refused), said
+        )
     ctx.updated(kept.uri)
     told = Sent(kept.id, kept.uri, how, kept.sender, [*kept.to, *kept.cc], kept.subject, refused)
     if how == "local":
-        return ToolResult(told, f"Not sent to anybody: no SMTP server is configured ({HOST}). Put into the local Maildir: {_line(kept)}")
+        return ToolResult(
+            told,
+            f"Not sent to anybody: no SMTP server is configured ({HOST}). Put into the local Maildir: {_line(kept)}",
+        )
     words = f"Sent by SMTP through {post.host}: {_line(kept)}"
     if refused:
-        words += ". Not to " + "; ".join(f"{one}, whom the server refused ({why})" for one, why in refused.items())
+        words += ". Not to " + "; ".join(
+            f"{one}, whom the server refused ({why})" for one, why in refused.items()
+        )
     return ToolResult(told, words)
 
 
@@ -278,7 +313,9 @@ def _listed(boxes: Boxes, box: Box, limit: int, nothing: str) -> ToolResult[Lett
 
 def _letters(found: list[Letter], complete: bool, nothing: str) -> ToolResult[Letters]:
     lines = [_line(letter) for letter in found] or [nothing]
-    return ToolResult(Letters(found, complete), "\n".join([*lines, *([] if complete else ["There are more."])]))
+    return ToolResult(
+        Letters(found, complete), "\n".join([*lines, *([] if complete else ["There are more."])])
+    )
 
 
 def _line(letter: Letter) -> str:

@@ -65,7 +65,9 @@ class Boxes:
                     new.unlink()
                 raise
         except OSError as bad:
-            raise ToolError(f"The folder of the mail cannot be written to ({bad.strerror}).") from None
+            raise ToolError(
+                f"The folder of the mail cannot be written to ({bad.strerror})."
+            ) from None
         return self._letter(box, id_, data, whole=True)
 
     def get(self, box: Box, id_: str) -> Letter | None:
@@ -137,8 +139,14 @@ class Boxes:
             except FileNotFoundError:
                 continue
             except OSError as bad:
-                raise ToolError(f"The folder of the mail cannot be read ({bad.strerror}).") from None
-            found |= {name.partition(_COLON)[0]: self.folder / _NAMES[box] / part / name for name in names if not name.startswith(".")}
+                raise ToolError(
+                    f"The folder of the mail cannot be read ({bad.strerror})."
+                ) from None
+            found |= {
+                name.partition(_COLON)[0]: self.folder / _NAMES[box] / part / name
+                for name in names
+                if not name.startswith(".")
+            }
         return found
 
     def _letter(self, box: Box, id_: str, data: bytes, *, whole: bool) -> Letter:

@@ -43,14 +43,22 @@ class Letter(Struct, rename={"sender": "from"}, omit_defaults=True):
 
 
 def written(
-    to: str | Sequence[str], subject: str, body: str, cc: str | Sequence[str], sender: Address, *, now: datetime | None = None
+    to: str | Sequence[str],
+    subject: str,
+    body: str,
+    cc: str | Sequence[str],
+    sender: Address,
+    *,
+    now: datetime | None = None,
 ) -> EmailMessage:
     """A letter, ready to be sent. Raises ToolError for whatever is wrong with it."""
     whom, copies = addresses(to, "to"), addresses(cc, "cc")
     if not whom:
         raise ToolError("to: nobody is named. Give at least one address.")
     if len(whom) + len(copies) > MOST_RECIPIENTS:
-        raise ToolError(f"A letter goes to {MOST_RECIPIENTS} people at the most, and this one would go to {len(whom) + len(copies)}.")
+        raise ToolError(
+            f"A letter goes to {MOST_RECIPIENTS} people at the most, and this one would go to {len(whom) + len(copies)}."
+        )
     if found := _CONTROL.search(subject):
         raise ToolError(f"subject: it has to be one line, and has {_sign(found[0])} in it.")
     if len(subject) > MOST_SUBJECT:
@@ -72,7 +80,9 @@ def addresses(given: str | Sequence[str], argument: str) -> list[Address]:
     found: dict[str, Address] = {}
     for text in [given] if isinstance(given, str) else given:
         if control := _CONTROL.search(text):
-            raise ToolError(f"{argument}: an address has to be one line, and one has {_sign(control[0])} in it.")
+            raise ToolError(
+                f"{argument}: an address has to be one line, and one has {_sign(control[0])} in it."
+            )
         if len(text) > MOST_RECIPIENTS * 400:
             raise ToolError(f"{argument}: that is too long for a list of addresses.")
         if not text.strip():
@@ -80,7 +90,9 @@ def addresses(given: str | Sequence[str], argument: str) -> list[Address]:
         for address in _read(text):
             plain = _plain(address) if address is not None else None
             if plain is None:
-                raise ToolError(f"{argument}: {_shown(text)} is no address. Write it like ann@example.com, or Ann Lee <ann@example.com>.")
+                raise ToolError(
+                    f"{argument}: {_shown(text)} is no address. Write it like ann@example.com, or Ann Lee <ann@example.com>."
+                )
             found.setdefault(plain.addr_spec.casefold(), plain)
     return list(found.values())
 
@@ -92,14 +104,25 @@ def _read(text: str) -> Sequence[Address | None]:
         if header.defects or any(group.display_name is not None for group in header.groups):
             return [None]
         return header.addresses or [None]
-    except (ValueError, LookupError, AttributeError, TypeError):  # the library stumbles over some of what is no address at all
+    except (
+        ValueError,
+        LookupError,
+        AttributeError,
+        TypeError,
+    ):  # the library stumbles over some of what is no address at all
         return [None]
 
 
 def _plain(address: Address) -> Address | None:
     """An address that every server takes: a domain in other scripts is written as IDNA has it. None where there is no writing it so."""
     local, domain = address.username, address.domain
-    if local.startswith(".") or local.endswith(".") or ".." in local or not _LOCAL.fullmatch(local) or not _DOMAIN.fullmatch(domain):
+    if (
+        local.startswith(".")
+        or local.endswith(".")
+        or ".." in local
+        or not _LOCAL.fullmatch(local)
+        or not _DOMAIN.fullmatch(domain)
+    ):
         return None
     if domain.isascii():
         return address
@@ -150,7 +173,9 @@ def _header(message: Any, name: str) -> str:
 
 def _people(message: Any, name: str) -> list[str]:
     try:
-        return [str(address) for header in message.get_all(name, []) for address in header.addresses]
+        return [
+            str(address) for header in message.get_all(name, []) for address in header.addresses
+        ]
     except (ValueError, LookupError, AttributeError, TypeError):
         return []
 
@@ -168,4 +193,8 @@ def _shown(text: str) -> str:
 
 
 def _sign(sign: str) -> str:
-    return "a line break" if sign in "\r\n\u2028\u2029\x85" else f"the control character {ord(sign):#04x}"
+    return (
+        "a line break"
+        if sign in "\r\n\u2028\u2029\x85"
+        else f"the control character {ord(sign):#04x}"
+    )

@@ -70,7 +70,9 @@ class Post(Struct, frozen=True):
         if host and bool(user) != bool(password):
             raise ToolError(f"Of {USER} and {PASSWORD} only one is set. Set both, or neither.")
         if host and user and tls == "none" and not _is_here(host):
-            raise ToolError(f"{TLS} is none, so the password would be readable on its way to {host}. Set it to starttls or tls.")
+            raise ToolError(
+                f"{TLS} is none, so the password would be readable on its way to {host}. Set it to starttls or tls."
+            )
         return post
 
     def sender(self, wanted: str | None) -> Address:
@@ -79,9 +81,15 @@ class Post(Struct, frozen=True):
             found = addresses(wanted, "from")
             if len(found) != 1:
                 raise ToolError("from: give one address.")
-            own = [one for one in self.senders if one.addr_spec.casefold() == found[0].addr_spec.casefold()]
+            own = [
+                one
+                for one in self.senders
+                if one.addr_spec.casefold() == found[0].addr_spec.casefold()
+            ]
             if self.senders and not own:
-                raise ToolError(f"from: letters come from {', '.join(one.addr_spec for one in self.senders)}, not from {wanted}.")
+                raise ToolError(
+                    f"from: letters come from {', '.join(one.addr_spec for one in self.senders)}, not from {wanted}."
+                )
             return found[0] if found[0].display_name or not own else own[0]
         if self.senders:
             return self.senders[0]
@@ -102,12 +110,20 @@ class Post(Struct, frozen=True):
             line = self._opened()
             refused = self._handed(line, message)
         except smtplib.SMTPRecipientsRefused as bad:
-            whom = "; ".join(f"{one} ({self._clean(words)})" for one, (_, words) in bad.recipients.items())
-            raise ToolError(f"The mail server at {place} took none of the addresses, and nothing was sent: {whom}") from None
+            whom = "; ".join(
+                f"{one} ({self._clean(words)})" for one, (_, words) in bad.recipients.items()
+            )
+            raise ToolError(
+                f"The mail server at {place} took none of the addresses, and nothing was sent: {whom}"
+            ) from None
         except smtplib.SMTPAuthenticationError as bad:
-            raise ToolError(f"The mail server at {place} did not accept the user and password: {self._clean(bad.smtp_error)}") from None
+            raise ToolError(
+                f"The mail server at {place} did not accept the user and password: {self._clean(bad.smtp_error)}"
+            ) from None
         except smtplib.SMTPResponseException as bad:
-            raise ToolError(f"The mail server at {place} refused the letter: {bad.smtp_code} {self._clean(bad.smtp_error)}") from None
+            raise ToolError(
+                f"The mail server at {place} refused the letter: {bad.smtp_code} {self._clean(bad.smtp_error)}"
+            ) from None
         except (smtplib.SMTPException, OSError, ValueError) as bad:
             raise ToolError(self._failure(place, bad, line)) from None
         finally:
@@ -119,7 +135,13 @@ class Post(Struct, frozen=True):
 
     def _opened(self) -> _Line:
         if self.tls == "tls":
-            return _SafeLine(self.host, self.port, local_hostname=_OURSELVES, timeout=self.seconds, context=ssl.create_default_context())
+            return _SafeLine(
+                self.host,
+                self.port,
+                local_hostname=_OURSELVES,
+                timeout=self.seconds,
+                context=ssl.create_default_context(),
+            )
         return _Line(self.host, self.port, local_hostname=_OURSELVES, timeout=self.seconds)
 
     def _handed(self, line: _Line, message: EmailMessage) -> dict[str, tuple[int, bytes]]:
@@ -132,7 +154,11 @@ class Post(Struct, frozen=True):
     def _failure(self, place: str, bad: Exception, line: _Line | None) -> str:
         late = isinstance(bad, TimeoutError) or isinstance(bad.__context__, TimeoutError)
         if line is not None and line.handed_over:
-            what = f"did not answer within {self.seconds:g} seconds" if late else "closed the connection"
+            what = (
+                f"did not answer within {self.seconds:g} seconds"
+                if late
+                else "closed the connection"
+            )
             return (
                 f"The mail server at {place} {what} once it had been given the letter, so that nobody knows whether it went out. "
                 "Ask before sending it again."
@@ -154,7 +180,11 @@ class Post(Struct, frozen=True):
         if self.password:
             plain = self.password.encode()
             whole = f"\0{self.user}\0{self.password}".encode()
-            for secret in (self.password, base64.b64encode(whole).decode(), base64.b64encode(plain).decode()):
+            for secret in (
+                self.password,
+                base64.b64encode(whole).decode(),
+                base64.b64encode(plain).decode(),
+            ):
                 text = text.replace(secret, "***")
         text = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
         return text if len(text) <= _LONGEST_REPLY else text[:_LONGEST_REPLY] + "..."

@@ -47,7 +47,9 @@ def memory_server(
     @asynccontextmanager
     async def lifespan(made: Server) -> AsyncIterator[Graph]:
         graph = Graph(Path(path) if path is not None else None, limits)
-        graph.imports = Path(imports or os.environ[IMPORTS]) if imports or os.environ.get(IMPORTS) else None
+        graph.imports = (
+            Path(imports or os.environ[IMPORTS]) if imports or os.environ.get(IMPORTS) else None
+        )
         graph.watcher = watcher = Watcher(made, graph, uris_of)
         watching = asyncio.create_task(watcher.run())
         try:
@@ -73,7 +75,9 @@ def server_of(*arguments: str) -> Server:
         raise ValueError("One file is one graph: name one file, or none.")
     settings_of(Limits, PREFIX)
     if arguments and os.path.isdir(arguments[0]):
-        raise IsADirectoryError(f"{arguments[0]} is a folder. Name a file; it is made where there is none.")
+        raise IsADirectoryError(
+            f"{arguments[0]} is a folder. Name a file; it is made where there is none."
+        )
     return memory_server(arguments[0] if arguments else None)
 
 

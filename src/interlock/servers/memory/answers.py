@@ -24,10 +24,16 @@ class Entity(Struct, rename="camel", omit_defaults=True):
     def lines(self) -> list[str]:
         """A line of its own, and one for each observation."""
         rest = [f"- ... and {self.more:,} more: open_nodes with skip"] if self.more else []
-        return [f"{shown(self.name)} ({shown(self.entity_type)})", *(f"- {shown(one)}" for one in self.observations), *rest]
+        return [
+            f"{shown(self.name)} ({shown(self.entity_type)})",
+            *(f"- {shown(one)}" for one in self.observations),
+            *rest,
+        ]
 
 
-class Relation(Struct, rename={"source": "from", "target": "to", "kind": "relationType"}, frozen=True):
+class Relation(
+    Struct, rename={"source": "from", "target": "to", "kind": "relationType"}, frozen=True
+):
     """A relation between two entities, named by a verb: from ... to."""
 
     source: Text
@@ -71,7 +77,9 @@ class Subgraph(Struct, omit_defaults=True):
 
     def words(self, nothing: str) -> str:
         """The entities and then the relations, a line for each thing that is known."""
-        lines = [line for one in self.entities for line in one.lines()] + [one.line() for one in self.relations]
+        lines = [line for one in self.entities for line in one.lines()] + [
+            one.line() for one in self.relations
+        ]
         lines = lines or [nothing]
         if self.cursor is not None:
             lines.append(f"... there are more: call again with cursor {self.cursor}")

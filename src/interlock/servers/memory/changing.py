@@ -31,7 +31,12 @@ from .looking import Count, Ctx, Name
 from .texts import kept, shown, uri_of
 from .writing import Change
 
-GRAPH, EXPORT, CHANGES, STATISTICS = "memory://knowledge-graph", "memory://export", "memory://changes", "memory://statistics"
+GRAPH, EXPORT, CHANGES, STATISTICS = (
+    "memory://knowledge-graph",
+    "memory://export",
+    "memory://changes",
+    "memory://statistics",
+)
 _MOST_TOLD = 1_000  # entities that are named to who listens
 _LONG = 10  # times as long as other calls an import may take
 
@@ -70,7 +75,9 @@ def create_relations(relations: list[Relation], ctx: Ctx) -> ToolResult[CreatedR
     return ToolResult(found, words + _number(found.change))
 
 
-def add_observations(observations: list[NewObservations], ctx: Ctx) -> ToolResult[AddedObservations]:
+def add_observations(
+    observations: list[NewObservations], ctx: Ctx
+) -> ToolResult[AddedObservations]:
     """Add facts to entities that are there. What an entity has already is not added again.
 
     Args:
@@ -79,8 +86,13 @@ def add_observations(observations: list[NewObservations], ctx: Ctx) -> ToolResul
     with ctx.state.changing(ctx.state.pace(ctx), "add_observations", client_of(ctx)) as change:
         found = deeds.add_observations(change, observations)
     found.change = told(ctx, change)
-    lines_ = [f"{shown(one.entity_name)}: {counted(len(one.added_observations), 'observation')} added" for one in found.results]
-    return ToolResult(found, "\n".join(lines_ or ["There was nothing to add."]) + _number(found.change))
+    lines_ = [
+        f"{shown(one.entity_name)}: {counted(len(one.added_observations), 'observation')} added"
+        for one in found.results
+    ]
+    return ToolResult(
+        found, "\n".join(lines_ or ["There was nothing to add."]) + _number(found.change)
+    )
 
 
 def delete_entities(entityNames: list[Text], ctx: Ctx) -> ToolResult[Done]:  # noqa: N803 - prompts for other servers call it so
@@ -177,7 +189,9 @@ def undo(change: Count, ctx: Ctx) -> ToolResult[Done]:
     return ToolResult(found, found.message + _number(found.change))
 
 
-def forget_changes(ctx: Ctx, changes: list[Count] | None = None, name: Name | None = None) -> ToolResult[Forgotten]:
+def forget_changes(
+    ctx: Ctx, changes: list[Count] | None = None, name: Name | None = None
+) -> ToolResult[Forgotten]:
     """Take changes out of the history for good, once the person has agreed: what was deleted is gone then. The graph stays as it is.
 
     Args:
@@ -186,24 +200,40 @@ def forget_changes(ctx: Ctx, changes: list[Count] | None = None, name: Name | No
     """
     graph = ctx.state
     if changes is not None and len(changes) > graph.limits.items:
-        raise ToolError(f"At most {graph.limits.items:,} are taken in one call, and these are {len(changes):,}.")
+        raise ToolError(
+            f"At most {graph.limits.items:,} are taken in one call, and these are {len(changes):,}."
+        )
     name = kept(name, deeds.NAME, graph.limits.name) if name is not None else None
     with graph.reading(graph.pace(ctx)) as db:
         there, of_name = set(history.changes_of(db, None)), set(history.changes_of(db, name))
-    ids = sorted(of_name if changes is None else there & {*changes, *(of_name if name is not None else ())})
+    ids = sorted(
+        of_name if changes is None else there & {*changes, *(of_name if name is not None else ())}
+    )
     if ids:
-        which = "all of the history" if len(ids) == len(there) else f"the changes {listed(map(str, ids))}"
+        which = (
+            "all of the history"
+            if len(ids) == len(there)
+            else f"the changes {listed(map(str, ids))}"
+        )
         words = f"Forget {which} ({counted(len(ids), 'change')})? They cannot be undone then, nor brought back."
         if not ctx.wait(ctx.confirm(words)):
             raise ToolError("The person did not agree, and nothing was forgotten.")
     gone, clean = history.forget(graph, ids, graph.pace(ctx, _LONG))
-    words = f"{counted(gone, 'change is', 'changes are')} forgotten for good." if ids else "There is nothing in the history to forget."
+    words = (
+        f"{counted(gone, 'change is', 'changes are')} forgotten for good."
+        if ids
+        else "There is nothing in the history to forget."
+    )
     return ToolResult(Forgotten(gone, clean), words if clean else f"{words} {history.TRACES}")
 
 
 def import_graph(
     ctx: Ctx,
-    text: Annotated[str, Meta(examples=['{"type":"entity","name":"Ada","entityType":"person","observations":[]}'])] | None = None,
+    text: Annotated[
+        str,
+        Meta(examples=['{"type":"entity","name":"Ada","entityType":"person","observations":[]}']),
+    ]
+    | None = None,
     file: Annotated[str, Meta(max_length=255)] | None = None,
     dry_run: bool = False,
 ) -> ToolResult[Imported]:
@@ -220,14 +250,22 @@ def import_graph(
     pace, who = graph.pace(ctx, _LONG), client_of(ctx)
     if text is not None:
         if len(text) > graph.limits.lines:
-            raise ToolError(f"That is {len(text):,} bytes, and {graph.limits.lines:,} are the most: import it as a file.")
-        found, change = lines.import_lines(graph, text.encode().split(b"\n"), who, pace, dry_run=dry_run)
+            raise ToolError(
+                f"That is {len(text):,} bytes, and {graph.limits.lines:,} are the most: import it as a file."
+            )
+        found, change = lines.import_lines(
+            graph, text.encode().split(b"\n"), who, pace, dry_run=dry_run
+        )
     else:
         folder = graph.imports
         if folder is None:
-            raise ToolError("The owner of this server has set up no folder for imports (INTERLOCK_MEMORY_IMPORTS). Send the lines as text.")
+            raise ToolError(
+                "The owner of this server has set up no folder for imports (INTERLOCK_MEMORY_IMPORTS). Send the lines as text."
+            )
         with lines.opened(Path(folder), file or "", graph.limits) as opened:
-            found, change = lines.import_lines(graph, lines.lines_of(opened), who, pace, dry_run=dry_run, whence=file or "")
+            found, change = lines.import_lines(
+                graph, lines.lines_of(opened), who, pace, dry_run=dry_run, whence=file or ""
+            )
     if change is not None:
         told(ctx, change)
     return ToolResult(found, lines.words_of(found) + _number(found.change))
@@ -237,7 +275,12 @@ def add_changing(made: Server) -> None:
     """Add the tools that change something."""
 
     def hints(*, destructive: bool) -> ToolAnnotations:
-        return ToolAnnotations(read_only_hint=False, destructive_hint=destructive, idempotent_hint=True, open_world_hint=False)
+        return ToolAnnotations(
+            read_only_hint=False,
+            destructive_hint=destructive,
+            idempotent_hint=True,
+            open_world_hint=False,
+        )
 
     adds, alters = hints(destructive=False), hints(destructive=True)
     made.add_tool(create_entities, title="Create entities", annotations=adds)
@@ -260,7 +303,9 @@ def add_changing(made: Server) -> None:
 
 def _once() -> ToolAnnotations:
     """Of what is refused when it is asked for again."""
-    return ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
+    return ToolAnnotations(
+        read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False
+    )
 
 
 def client_of(ctx: Context[Graph]) -> str:

@@ -27,13 +27,20 @@ from .writing import Change
 from .writing import Entity as Row
 
 _MOST_COMPARED = 20  # new names in one call
-NAME, TYPE, RELATION, OBSERVATION = "The name of an entity", "The type of an entity", "The type of a relation", "An observation"
+NAME, TYPE, RELATION, OBSERVATION = (
+    "The name of an entity",
+    "The type of an entity",
+    "The type of a relation",
+    "An observation",
+)
 
 
 def check_count(limits: Limits, *counts: int) -> None:
     """Raise ToolError where a call has too many things in it."""
     if sum(counts) > limits.items:
-        raise ToolError(f"At most {limits.items:,} are taken in one call, and these are {sum(counts):,}. Send them in several calls.")
+        raise ToolError(
+            f"At most {limits.items:,} are taken in one call, and these are {sum(counts):,}. Send them in several calls."
+        )
 
 
 def create_entities(change: Change, entities: Sequence[NewEntity]) -> CreatedEntities:
@@ -43,25 +50,43 @@ def create_entities(change: Change, entities: Sequence[NewEntity]) -> CreatedEnt
     made: list[Entity] = []
     existing: list[str] = []
     for one in entities:
-        name, kind = name_of(one.name, NAME, limits.name), name_of(one.entity_type, TYPE, limits.name)
+        name, kind = (
+            name_of(one.name, NAME, limits.name),
+            name_of(one.entity_type, TYPE, limits.name),
+        )
         if change.entity(name) is not None:
             existing.append(name)
             continue
-        texts = list(dict.fromkeys(name_of(text, OBSERVATION, limits.observation) for text in one.observations))
+        texts = list(
+            dict.fromkeys(
+                name_of(text, OBSERVATION, limits.observation) for text in one.observations
+            )
+        )
         _check_room(limits, name, len(texts))
         row = change.add_entity(name, kind)
         for text in texts:
             change.add_observation(row, name, text)
         made.append(Entity(name, kind, texts))
-    alike = [other for one in made[:_MOST_COMPARED] if change.indexed for other in searching.names_alike(change.db, one.name)]
-    change.words = f"{counted(len(made), 'entity', 'entities')} created: {listed(one.name for one in made)}"
+    alike = [
+        other
+        for one in made[:_MOST_COMPARED]
+        if change.indexed
+        for other in searching.names_alike(change.db, one.name)
+    ]
+    change.words = (
+        f"{counted(len(made), 'entity', 'entities')} created: {listed(one.name for one in made)}"
+    )
     return CreatedEntities(made, existing, list(dict.fromkeys(alike)))
 
 
 def create_relations(change: Change, relations: Sequence[Relation]) -> CreatedRelations:
     """Add those that are not there. Raises ToolError."""
     check_count(change.limits, len(relations))
-    made = [one for one in map(lambda given: _relation(given, change.limits), relations) if change.add_relation(*_of(one))]
+    made = [
+        one
+        for one in map(lambda given: _relation(given, change.limits), relations)
+        if change.add_relation(*_of(one))
+    ]
     ends = dict.fromkeys(name for one in made for name in (one.source, one.target))
     change.words = f"{counted(len(made), 'relation')} created: {listed(one.line() for one in made)}"
     return CreatedRelations(made, [name for name in ends if change.entity(name) is None])
@@ -75,7 +100,9 @@ def add_observations(change: Change, observations: Sequence[NewObservations]) ->
     for one in observations:
         row = change.known(name_of(one.entity_name, NAME, limits.name))
         texts = [name_of(text, OBSERVATION, limits.observation) for text in one.contents]
-        ((there,),) = change.db.execute("SELECT count(*) FROM observations WHERE entity = ?", (row.id,)).fetchall()
+        ((there,),) = change.db.execute(
+            "SELECT count(*) FROM observations WHERE entity = ?", (row.id,)
+        ).fetchall()
         added = [text for text in texts if change.add_observation(row.id, row.name, text)]
         _check_room(limits, row.name, there + len(added))
         results.append(Added(row.name, added))
@@ -118,14 +145,18 @@ def delete_observations(change: Change, deletions: Sequence[Deletion]) -> Done:
             missing.append(one.entity_name)
             continue
         there = {observation.text: observation for observation in change.observations(row.id)}
-        for text in dict.fromkeys(kept(text, OBSERVATION, change.limits.observation) for text in one.observations):
+        for text in dict.fromkeys(
+            kept(text, OBSERVATION, change.limits.observation) for text in one.observations
+        ):
             if text in there:
                 change.remove_observation(there[text], row.name)
                 names.append(row.name)
                 count += 1
             else:
                 missing.append(f"{row.name}: {text}")
-    return _done(change, f"{counted(count, 'observation')} deleted{_colon(dict.fromkeys(names))}", missing)
+    return _done(
+        change, f"{counted(count, 'observation')} deleted{_colon(dict.fromkeys(names))}", missing
+    )
 
 
 def delete_relations(change: Change, relations: Sequence[Relation]) -> Done:
@@ -150,10 +181,14 @@ def rename_entity(change: Change, name: str, new: str) -> Done:
         return _done(change, f"{shown(name)} is called so already", [])
     row, other = change.entity(name), change.entity(new)
     if row is None and other is not None:
-        raise ToolError(f"There is no entity {shown(name)}, but one called {shown(new)}: perhaps it was renamed already.")
+        raise ToolError(
+            f"There is no entity {shown(name)}, but one called {shown(new)}: perhaps it was renamed already."
+        )
     row = row or change.known(name)
     if other is not None:
-        raise ToolError(f"There is an entity {shown(new)} already; merge_entities makes one of both. Nothing was changed.")
+        raise ToolError(
+            f"There is an entity {shown(new)} already; merge_entities makes one of both. Nothing was changed."
+        )
     change.alter_entity(row, new, row.kind)
     _lead(change, name, new)
     return _done(change, f"{shown(name)} is now {shown(new)}", [])
@@ -171,12 +206,21 @@ def set_entity_type(change: Change, name: str, kind: str) -> Done:
 def replace_observation(change: Change, name: str, old: str, new: str) -> Done:
     """Put an observation in the place of another one. Raises ToolError where that is not there."""
     row = change.known(kept(name, NAME, change.limits.name))
-    old, new = kept(old, OBSERVATION, change.limits.observation), name_of(new, OBSERVATION, change.limits.observation)
+    old, new = (
+        kept(old, OBSERVATION, change.limits.observation),
+        name_of(new, OBSERVATION, change.limits.observation),
+    )
     there = {one.text: one for one in change.observations(row.id)}
     if old not in there:
         if new in there:
-            return _done(change, f"{shown(row.name)} has this observation already, and the old one no more", [])
-        raise ToolError(f"{shown(row.name)} has no such observation. Send it as open_nodes shows it. Nothing was changed.")
+            return _done(
+                change,
+                f"{shown(row.name)} has this observation already, and the old one no more",
+                [],
+            )
+        raise ToolError(
+            f"{shown(row.name)} has no such observation. Send it as open_nodes shows it. Nothing was changed."
+        )
     if old != new:
         before = there[old]
         change.remove_observation(before, row.name)
@@ -200,9 +244,15 @@ def merge_entities(change: Change, names: Sequence[str], into: str) -> Done:
             continue
         _merge(change, row, target)
         merged.append(name)
-    ((count,),) = change.db.execute("SELECT count(*) FROM observations WHERE entity = ?", (target.id,)).fetchall()
+    ((count,),) = change.db.execute(
+        "SELECT count(*) FROM observations WHERE entity = ?", (target.id,)
+    ).fetchall()
     _check_room(change.limits, target.name, count)
-    return _done(change, f"{counted(len(merged), 'entity', 'entities')} merged into {shown(target.name)}{_colon(merged)}", missing)
+    return _done(
+        change,
+        f"{counted(len(merged), 'entity', 'entities')} merged into {shown(target.name)}{_colon(merged)}",
+        missing,
+    )
 
 
 # -- what they have in common ------------------------------------------------------------------------------------------
@@ -242,7 +292,9 @@ def _colon(names: Sequence[str] | dict[str, None]) -> str:
 
 def _relation(given: Relation, limits: Limits) -> Relation:
     return Relation(
-        name_of(given.source, NAME, limits.name), name_of(given.target, NAME, limits.name), name_of(given.kind, RELATION, limits.name)
+        name_of(given.source, NAME, limits.name),
+        name_of(given.target, NAME, limits.name),
+        name_of(given.kind, RELATION, limits.name),
     )
 
 

@@ -21,7 +21,9 @@ from .writing import Change
 
 VARIABLE = "INTERLOCK_MEMORY_DB"
 """Names the file, where no argument does."""
-_LOOKS = 20_000  # instructions of SQLite's machine between two looks at whether somebody still waits
+_LOOKS = (
+    20_000  # instructions of SQLite's machine between two looks at whether somebody still waits
+)
 _IDLE = 8  # connections that are kept open
 
 
@@ -59,7 +61,9 @@ class Pace:
         if self.cancelled:
             raise asyncio.CancelledError
         if time.monotonic() > self._end:
-            raise ToolError(f"This took longer than {self._seconds:g} seconds, and was given up. Nothing was changed.")
+            raise ToolError(
+                f"This took longer than {self._seconds:g} seconds, and was given up. Nothing was changed."
+            )
 
     def told(self, done: int, total: int | None, message: str) -> None:
         """Say how far it is; raises as `check` does."""
@@ -72,7 +76,11 @@ class Pace:
         """Say how much of what comes at the end is done; raises as `check` does."""
         self.check()
         if self._ctx is not None and done:
-            self._ctx.progress(self._done + done, self._done + total, f"{done:,} of {total:,} entities are in the index")
+            self._ctx.progress(
+                self._done + done,
+                self._done + total,
+                f"{done:,} of {total:,} entities are in the index",
+            )
 
 
 class Graph:
@@ -129,7 +137,9 @@ class Graph:
                 db.execute("PRAGMA query_only = OFF")
 
     @contextmanager
-    def changing(self, pace: Pace, tool: str, client: str = "", *, undoes: int | None = None) -> Iterator[Change]:
+    def changing(
+        self, pace: Pace, tool: str, client: str = "", *, undoes: int | None = None
+    ) -> Iterator[Change]:
         """A change, which is kept whole where the block ends well, and else not at all; no other process changes anything meanwhile.
 
         `tool` and `client` say in the history who made it by what; `undoes` is the change that it undoes.
@@ -211,13 +221,21 @@ class Graph:
         with closing(self._connect()) as db:
             if not tables.is_ours(db, self.path, VARIABLE):
                 with _transaction(db):
-                    if not tables.is_ours(db, self.path, VARIABLE):  # another process may have been quicker
+                    if not tables.is_ours(
+                        db, self.path, VARIABLE
+                    ):  # another process may have been quicker
                         tables.make_tables(db)
             to_wal(db, self.limits.waiting)
 
     def _connect(self) -> sqlite3.Connection:
         uri = f"{self.path.as_uri()}?mode=rw"
-        db = sqlite3.connect(uri, uri=True, timeout=self.limits.waiting, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=self.limits.waiting,
+            isolation_level=None,
+            check_same_thread=False,
+        )
         try:
             db.execute(f"PRAGMA synchronous = {'FULL' if self.limits.sync else 'NORMAL'}")
             db.execute("PRAGMA secure_delete = ON")  # what is forgotten is gone
@@ -236,12 +254,16 @@ class Graph:
                 pace.check()
             if "locked" in str(bad):
                 waited = f"{self.limits.waiting:g} seconds"
-                raise ToolError(f"Another process has been writing to the memory for {waited}. Nothing was changed; try again.") from None
+                raise ToolError(
+                    f"Another process has been writing to the memory for {waited}. Nothing was changed; try again."
+                ) from None
             raise ToolError(f"The memory {self.path} cannot be {what}: {bad}.") from None
         except sqlite3.Error as bad:
             raise ToolError(f"The memory {self.path} cannot be {what}: {bad}.") from None
         except OSError as bad:
-            raise ToolError(f"The memory {self.path} cannot be {what}: {bad.strerror or bad}.") from None
+            raise ToolError(
+                f"The memory {self.path} cannot be {what}: {bad.strerror or bad}."
+            ) from None
 
 
 @contextmanager

@@ -26,14 +26,20 @@ TRACES = (
 """Said where something was forgotten and not every byte of it is gone."""
 _COLUMNS = "id, at, client, tool, words, size, undoes, undone_by"
 # The tables that an import fills, with what tells their rows apart.
-_FILLED = {"entities": "id, name, kind", "observations": "id, entity, text", "relations": "id, source, target, kind"}
+_FILLED = {
+    "entities": "id, name, kind",
+    "observations": "id, entity, text",
+    "relations": "id, source, target, kind",
+}
 
 
 def changes(db: sqlite3.Connection, name: str | None, before: int | None, limit: int) -> Changes:
     """The latest changes, of an entity where one is named, before the one with the number `before`."""
     where, values = ["id < ?"], [before if before is not None else 1 << 62]
     if name is not None:
-        where.append("id IN (SELECT change FROM steps WHERE name = ? UNION SELECT change FROM steps WHERE other = ?)")
+        where.append(
+            "id IN (SELECT change FROM steps WHERE name = ? UNION SELECT change FROM steps WHERE other = ?)"
+        )
         values += [name, name]  # type: ignore[list-item]  # numbers and texts
     query = f"SELECT {_COLUMNS} FROM changes WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
     found = [ChangeView(*row) for row in db.execute(query, (*values, limit + 1)).fetchall()]
@@ -54,7 +60,9 @@ def steps(db: sqlite3.Connection, id: int, after: int, limit: int) -> Steps:
     query = "SELECT place, kind, name, data FROM steps WHERE change = ? AND place >= ? ORDER BY place LIMIT ?"
     rows = db.execute(query, (id, after, limit + 1)).fetchall()
     return Steps(
-        change, [_step(kind, name, data) for _, kind, name, data in rows[:limit]], str(rows[limit][0]) if len(rows) > limit else None
+        change,
+        [_step(kind, name, data) for _, kind, name, data in rows[:limit]],
+        str(rows[limit][0]) if len(rows) > limit else None,
     )
 
 
@@ -62,7 +70,11 @@ def _step(kind: str, name: str, data: str) -> StepView:
     what, how = kind[:-1], kind[-1]
     about: dict[str, Any] = msgspec.json.decode(data)
     if kind == "import":
-        return StepView("import", None, {table: max(0, about[table][1] - about[table][0] + 1) for table in _FILLED})
+        return StepView(
+            "import",
+            None,
+            {table: max(0, about[table][1] - about[table][0] + 1) for table in _FILLED},
+        )
     if how == "~":
         return StepView(what, about["before"], about["after"])
     if what == "entity":
@@ -90,10 +102,17 @@ def undo(graph: Graph, id: int, client: str, pace: Pace) -> tuple[Done, Change |
     with graph.changing(pace, "undo", client, undoes=id) as change:
         view = change_of(change.db, id)
         if view.undone_by is not None:
-            return Done(True, f"Change {id} was undone by change {view.undone_by} already. Nothing had to be changed."), None
-        of = view.words if view.undoes is None else f"which undid change {view.undoes}"  # and not all that went to and fro before
+            return Done(
+                True,
+                f"Change {id} was undone by change {view.undone_by} already. Nothing had to be changed.",
+            ), None
+        of = (
+            view.words if view.undoes is None else f"which undid change {view.undoes}"
+        )  # and not all that went to and fro before
         change.words = f"change {id} undone ({of})"
-        rows = change.db.execute("SELECT kind, name, data FROM steps WHERE change = ? ORDER BY place DESC", (id,))
+        rows = change.db.execute(
+            "SELECT kind, name, data FROM steps WHERE change = ? ORDER BY place DESC", (id,)
+        )
         try:
             for done, (kind, name, data) in enumerate(rows):
                 if done % _LOOKS == 0:
@@ -138,14 +157,20 @@ def _entity_altered(change: Change, name: str, data: dict[str, Any], pace: Pace)
     before, after = data["before"], data["after"]
     row = change.entity(after["name"])
     if row is None or row.id != data["id"] or row.kind != after["type"]:
-        raise Conflict(f"{shown(after['name'])} is not as it was then", before["name"], after["name"])
+        raise Conflict(
+            f"{shown(after['name'])} is not as it was then", before["name"], after["name"]
+        )
     if before["name"] != after["name"] and change.entity(before["name"]) is not None:
-        raise Conflict(f"there is another {shown(before['name'])} now", before["name"], after["name"])
+        raise Conflict(
+            f"there is another {shown(before['name'])} now", before["name"], after["name"]
+        )
     change.alter_entity(row, before["name"], before["type"])
 
 
 def _observation_came(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
-    found = change.db.execute("SELECT id, entity, text, at FROM observations WHERE id = ?", (data["id"],)).fetchone()
+    found = change.db.execute(
+        "SELECT id, entity, text, at FROM observations WHERE id = ?", (data["id"],)
+    ).fetchone()
     row = Observation(*found) if found else None
     if row is None or (row.entity, row.text) != (data["entity"], data["text"]):
         raise Conflict(f"an observation of {shown(name)} is there no more", name)
@@ -153,24 +178,42 @@ def _observation_came(change: Change, name: str, data: dict[str, Any], pace: Pac
 
 
 def _observation_went(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
-    found = change.db.execute("SELECT name FROM entities WHERE id = ?", (data["entity"],)).fetchone()
+    found = change.db.execute(
+        "SELECT name FROM entities WHERE id = ?", (data["entity"],)
+    ).fetchone()
     if found is None:
         raise Conflict(f"{shown(name)} is there no more", name)
-    if not change.add_observation(data["entity"], found[0], data["text"], id=data["id"], at=data["at"]):
+    if not change.add_observation(
+        data["entity"], found[0], data["text"], id=data["id"], at=data["at"]
+    ):
         raise Conflict(f"{shown(name)} has the observation again", name, found[0])
 
 
 def _relation_came(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
-    found = change.db.execute("SELECT id, source, target, kind, at FROM relations WHERE id = ?", (data["id"],)).fetchone()
+    found = change.db.execute(
+        "SELECT id, source, target, kind, at FROM relations WHERE id = ?", (data["id"],)
+    ).fetchone()
     row = Relation(*found) if found else None
-    if row is None or (row.source, row.target, row.kind) != (data["from"], data["to"], data["relationType"]):
-        raise Conflict(f"a relation from {shown(name)} to {shown(data['to'])} is there no more", name, data["to"])
+    if row is None or (row.source, row.target, row.kind) != (
+        data["from"],
+        data["to"],
+        data["relationType"],
+    ):
+        raise Conflict(
+            f"a relation from {shown(name)} to {shown(data['to'])} is there no more",
+            name,
+            data["to"],
+        )
     change.remove_relation(row)
 
 
 def _relation_went(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
-    if not change.add_relation(name, data["to"], data["relationType"], id=data["id"], at=data["at"]):
-        raise Conflict(f"there is a relation from {shown(name)} to {shown(data['to'])} again", name, data["to"])
+    if not change.add_relation(
+        name, data["to"], data["relationType"], id=data["id"], at=data["at"]
+    ):
+        raise Conflict(
+            f"there is a relation from {shown(name)} to {shown(data['to'])} again", name, data["to"]
+        )
 
 
 def _imported(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
@@ -179,8 +222,14 @@ def _imported(change: Change, name: str, data: dict[str, Any], pace: Pace) -> No
     for table in _FILLED:
         if digest(db, table, *data[table]) != data["digests"][table]:
             raise Conflict(f"some of the imported {table} are not as they were")
-    (first, last), (one, other), (_, newest) = data["entities"], data["observations"], data["relations"]
-    more = "SELECT 1 FROM observations WHERE entity BETWEEN ? AND ? AND id NOT BETWEEN ? AND ? LIMIT 1"
+    (first, last), (one, other), (_, newest) = (
+        data["entities"],
+        data["observations"],
+        data["relations"],
+    )
+    more = (
+        "SELECT 1 FROM observations WHERE entity BETWEEN ? AND ? AND id NOT BETWEEN ? AND ? LIMIT 1"
+    )
     if db.execute(more, (first, last, one, other)).fetchone():
         raise Conflict("more is known of the imported entities now")
     more = "SELECT 1 FROM relations r JOIN entities e ON e.name IN (r.source, r.target) WHERE r.id > ? AND e.id BETWEEN ? AND ? LIMIT 1"
@@ -198,9 +247,13 @@ def _imported(change: Change, name: str, data: dict[str, Any], pace: Pace) -> No
         change.remove_entity(Entity(*row))
 
 
-def _rows(db: sqlite3.Connection, table: str, columns: str, data: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+def _rows(
+    db: sqlite3.Connection, table: str, columns: str, data: dict[str, Any]
+) -> Iterator[tuple[Any, ...]]:
     """The imported rows, the last one first: as the steps are that put them back again, from their end."""
-    yield from db.execute(f"SELECT {columns} FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id DESC", data[table]).fetchall()
+    yield from db.execute(
+        f"SELECT {columns} FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id DESC", data[table]
+    ).fetchall()
 
 
 def _look(done: int, pace: Pace) -> None:
@@ -217,7 +270,9 @@ _INVERSES = {
 def digest(db: sqlite3.Connection, table: str, first: int, last: int) -> str:
     """Changes whenever rows between two numbers do."""
     made = hashlib.sha256()
-    for row in db.execute(f"SELECT {_FILLED[table]} FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)):
+    for row in db.execute(
+        f"SELECT {_FILLED[table]} FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
+    ):
         made.update(repr(row).encode())
     return made.hexdigest()
 
@@ -229,9 +284,13 @@ def changes_of(db: sqlite3.Connection, name: str | None) -> list[int]:
     names, found = [name], set[int]()
     for one in names:  # which grows by the names before and after a renaming
         for column in ("name", "other"):
-            for change, kind, *pair in db.execute(f"SELECT change, kind, name, other FROM steps WHERE {column} = ?", (one,)):
+            for change, kind, *pair in db.execute(
+                f"SELECT change, kind, name, other FROM steps WHERE {column} = ?", (one,)
+            ):
                 found.add(change)
-                names += [other for other in pair if kind == "entity~" and other and other not in names]
+                names += [
+                    other for other in pair if kind == "entity~" and other and other not in names
+                ]
     return sorted(found)
 
 
@@ -243,10 +302,15 @@ def forget(graph: Graph, ids: list[int], pace: Pace) -> tuple[int, bool]:
     """
     with graph.changing(pace, "forget_changes") as change:
         change.db.executemany("DELETE FROM steps WHERE change = ?", [(id,) for id in ids])
-        gone = sum(change.db.execute("DELETE FROM changes WHERE id = ?", (id,)).rowcount for id in ids)
+        gone = sum(
+            change.db.execute("DELETE FROM changes WHERE id = ?", (id,)).rowcount for id in ids
+        )
         if graph.indexed:
             sweep_index(change.db)
     with graph.raw() as db:
-        unreached = not graph.indexed and db.execute("SELECT 1 FROM facts WHERE name = 'index'").fetchone() is not None
+        unreached = (
+            not graph.indexed
+            and db.execute("SELECT 1 FROM facts WHERE name = 'index'").fetchone() is not None
+        )
         ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     return gone, not busy and not unreached

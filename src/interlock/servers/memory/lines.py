@@ -35,7 +35,12 @@ class _Entity(Struct, rename="camel", tag_field="type", tag="entity"):
     observations: list[str]
 
 
-class _Relation(Struct, rename={"source": "from", "target": "to", "kind": "relationType"}, tag_field="type", tag="relation"):
+class _Relation(
+    Struct,
+    rename={"source": "from", "target": "to", "kind": "relationType"},
+    tag_field="type",
+    tag="relation",
+):
     source: str
     target: str
     kind: str
@@ -50,7 +55,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 def import_lines(
-    graph: Graph, lines: Iterable[bytes], client: str, pace: Pace, *, dry_run: bool = False, whence: str = ""
+    graph: Graph,
+    lines: Iterable[bytes],
+    client: str,
+    pace: Pace,
+    *,
+    dry_run: bool = False,
+    whence: str = "",
 ) -> tuple[Imported, Change | None]:
     """Add what lines say to a graph, all in one change. What is there already is left as it is, so that it may be repeated.
 
@@ -70,7 +81,9 @@ def import_lines(
                 raise _Rehearsed
             if found.entities or found.observations or found.relations:
                 ranges = {table: [first, change.next(table) - 1] for table, first in starts.items()}
-                digests = {table: digest(change.db, table, *numbers) for table, numbers in ranges.items()}
+                digests = {
+                    table: digest(change.db, table, *numbers) for table, numbers in ranges.items()
+                }
                 change.note_import({**ranges, "digests": digests})
                 change.words = f"{_sum(found)} imported{f' from {shown(whence)}' if whence else ''}"
     except _Rehearsed:
@@ -88,7 +101,11 @@ def words_of(found: Imported) -> str:
     if found.bad_lines:
         words += f" What could not be read is left out, {counted(found.bad_lines, 'line')}:"
         words += "".join(f"\nline {bad.line}: {shown(bad.reason)}" for bad in found.bad)
-        words += f"\n... and {found.bad_lines - len(found.bad):,} more" if found.bad_lines > len(found.bad) else ""
+        words += (
+            f"\n... and {found.bad_lines - len(found.bad):,} more"
+            if found.bad_lines > len(found.bad)
+            else ""
+        )
     return words
 
 
@@ -121,13 +138,20 @@ class _Reader:
 
     def _entity(self, read: _Entity) -> bool:
         limits, change = self.limits, self.change
-        name, kind = name_of(read.name, NAME, limits.name), name_of(read.entity_type, TYPE, limits.name)
-        texts = dict.fromkeys(kept(text, OBSERVATION, limits.observation) for text in read.observations)
+        name, kind = (
+            name_of(read.name, NAME, limits.name),
+            name_of(read.entity_type, TYPE, limits.name),
+        )
+        texts = dict.fromkeys(
+            kept(text, OBSERVATION, limits.observation) for text in read.observations
+        )
         row = change.entity(name)
         there = change.observations(row.id) if row is not None else []
         new = list(texts.keys() - {one.text for one in there}) if there else texts
         if len(there) + len(new) > limits.observations:
-            raise ToolError(f"{shown(name)} would have {len(there) + len(new):,} observations, and {limits.observations:,} are the most")
+            raise ToolError(
+                f"{shown(name)} would have {len(there) + len(new):,} observations, and {limits.observations:,} are the most"
+            )
         id_ = row.id if row is not None else change.add_entity(name, kind)
         for text in texts:
             self.found.observations += change.add_observation(id_, name, text)
@@ -136,7 +160,11 @@ class _Reader:
 
     def _relation(self, read: _Relation) -> bool:
         most = self.limits.name
-        values = name_of(read.source, NAME, most), name_of(read.target, NAME, most), name_of(read.kind, RELATION, most)
+        values = (
+            name_of(read.source, NAME, most),
+            name_of(read.target, NAME, most),
+            name_of(read.kind, RELATION, most),
+        )
         new = self.change.add_relation(*values)
         self.found.relations += new
         return new
@@ -157,35 +185,49 @@ def opened(folder: Path, name: str, limits: Limits) -> IO[bytes]:
     """A file in a folder, by its name alone: no path, no link, nothing but a file. Raises ToolError."""
     if not name or name in (".", "..") or any(char in name for char in "/\\\0:"):
         raise ToolError(f"{shown(name)} is no name of a file. Send the name alone, without a path.")
-    flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+    flags = os.O_RDONLY | sum(
+        getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+    )
     try:
         file = os.fdopen(os.open(folder / name, flags), "rb")
     except OSError as bad:
-        raise ToolError(f"{shown(name)} cannot be read from the folder for imports: {bad.strerror}.") from None
+        raise ToolError(
+            f"{shown(name)} cannot be read from the folder for imports: {bad.strerror}."
+        ) from None
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         file.close()
         raise ToolError(f"{shown(name)} is no file of its own.")
     if found.st_size > limits.file:
         file.close()
-        raise ToolError(f"{shown(name)} has {found.st_size:,} bytes, and {limits.file:,} are the most.")
+        raise ToolError(
+            f"{shown(name)} has {found.st_size:,} bytes, and {limits.file:,} are the most."
+        )
     return file
 
 
 # -- the other way ----------------------------------------------------------------------------------------------------------
 
 
-def export_lines(db: sqlite3.Connection, entities: int = 0, relations: int = 0) -> Iterator[tuple[str, bytes]]:
+def export_lines(
+    db: sqlite3.Connection, entities: int = 0, relations: int = 0
+) -> Iterator[tuple[str, bytes]]:
     """The lines of a graph, each with the cursor of the next: entities and then relations, each in the order in which they came.
 
     The same graph gives the same bytes. They begin after these numbers; after -1 none of a kind comes.
     """
     if entities >= 0:
-        rows = db.execute("SELECT id, name, kind FROM entities WHERE id > ? ORDER BY id", (entities,))
+        rows = db.execute(
+            "SELECT id, name, kind FROM entities WHERE id > ? ORDER BY id", (entities,)
+        )
         for id_, name, kind in rows:
-            texts = db.execute("SELECT text FROM observations WHERE entity = ? ORDER BY id", (id_,)).fetchall()
+            texts = db.execute(
+                "SELECT text FROM observations WHERE entity = ? ORDER BY id", (id_,)
+            ).fetchall()
             yield f"e{id_}", _encode(_Entity(name, kind, [text for (text,) in texts])) + b"\n"
-    rows = db.execute("SELECT id, source, target, kind FROM relations WHERE id > ? ORDER BY id", (relations,))
+    rows = db.execute(
+        "SELECT id, source, target, kind FROM relations WHERE id > ? ORDER BY id", (relations,)
+    )
     for id_, *values in rows:
         yield f"r{id_}", _encode(_Relation(*values)) + b"\n"
 
@@ -194,6 +236,15 @@ def places(cursor: str | None) -> dict[str, Any]:
     """Where a cursor of `export_lines` goes on. Raises ToolError for one that is none."""
     if cursor is None:
         return {}
-    if cursor[:1] in ("e", "r") and cursor[1:].isdecimal() and cursor.isascii() and len(cursor) < 20:
-        return {"entities": int(cursor[1:])} if cursor[0] == "e" else {"entities": -1, "relations": int(cursor[1:])}
+    if (
+        cursor[:1] in ("e", "r")
+        and cursor[1:].isdecimal()
+        and cursor.isascii()
+        and len(cursor) < 20
+    ):
+        return (
+            {"entities": int(cursor[1:])}
+            if cursor[0] == "e"
+            else {"entities": -1, "relations": int(cursor[1:])}
+        )
     raise ToolError(f"{shown(cursor[:50])} is no cursor of this tool.")

@@ -22,12 +22,16 @@ Name = Annotated[Text, Meta(examples=["Ada_Lovelace"])]
 Cursor = Annotated[str, Meta(max_length=100)]
 Count = Annotated[int, Meta(ge=1)]
 
-READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+READS = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
 _NAME = "The name of an entity"
 _MOST_TYPES = 50
 
 
-def read_graph(ctx: Ctx, type: Text | None = None, limit: Count | None = None, cursor: Cursor | None = None) -> ToolResult[Subgraph]:
+def read_graph(
+    ctx: Ctx, type: Text | None = None, limit: Count | None = None, cursor: Cursor | None = None
+) -> ToolResult[Subgraph]:
     """Read the graph in pages: entities with their observations, in the order in which they came, and the relations from them.
 
     Args:
@@ -68,7 +72,9 @@ def search_nodes(
     graph = ctx.state
     size, skip, pace = _size(graph, limit), _number(cursor), graph.pace(ctx)
     with graph.reading(pace) as db:
-        ids, note = searching.search(db, query, type, skip + size + 1, graph.limits.ranked, pace, indexed=graph.indexed)
+        ids, note = searching.search(
+            db, query, type, skip + size + 1, graph.limits.ranked, pace, indexed=graph.indexed
+        )
         found, taken = views.subgraph(db, ids[skip : skip + size], graph.limits)
     found.cursor = str(skip + taken) if len(ids) > skip + taken else None
     found.note = "; ".join(filter(None, (note if ids else None, found.note))) or None
@@ -76,7 +82,11 @@ def search_nodes(
 
 
 def open_nodes(
-    names: list[Name], ctx: Ctx, skip: Annotated[int, Meta(ge=0)] = 0, limit: Count | None = None, cursor: Cursor | None = None
+    names: list[Name],
+    ctx: Ctx,
+    skip: Annotated[int, Meta(ge=0)] = 0,
+    limit: Count | None = None,
+    cursor: Cursor | None = None,
 ) -> ToolResult[Subgraph]:
     """Read some entities by their names, with the relations from and to them. Those that are not there are left out.
 
@@ -88,11 +98,18 @@ def open_nodes(
     """
     graph = ctx.state
     if len(names) > graph.limits.items:
-        raise ToolError(f"At most {graph.limits.items:,} names are taken in one call, and these are {len(names):,}.")
-    size, first = min(_size(graph, limit) if limit else graph.limits.pages, graph.limits.pages), _number(cursor)
+        raise ToolError(
+            f"At most {graph.limits.items:,} names are taken in one call, and these are {len(names):,}."
+        )
+    size, first = (
+        min(_size(graph, limit) if limit else graph.limits.pages, graph.limits.pages),
+        _number(cursor),
+    )
     with graph.reading(graph.pace(ctx)) as db:
         ids = views.ids_of(db, [kept(name, _NAME, graph.limits.name) for name in names])
-        found, taken = views.subgraph(db, list(ids.values())[first : first + size], graph.limits, skip)
+        found, taken = views.subgraph(
+            db, list(ids.values())[first : first + size], graph.limits, skip
+        )
     found.cursor = str(first + taken) if len(ids) > first + taken else None
     missing = [shown(name) for name in names if kept(name, _NAME, graph.limits.name) not in ids]
     if missing:
@@ -129,7 +146,9 @@ def list_neighbours(
     if relations is not None:
         found.relations = [one for one in found.relations if one.kind in relations]
     if cut or len(ids) > taken or len(names) > graph.limits.pages:
-        reached = f"{len(names):,} names were reached{' and more' if cut else ''}, and not all are here"
+        reached = (
+            f"{len(names):,} names were reached{' and more' if cut else ''}, and not all are here"
+        )
         found.note = "; ".join(filter(None, (reached, found.note)))
     return ToolResult(found, found.words("There is nothing."))
 
@@ -156,12 +175,17 @@ def find_path(
     start, end = kept(start, _NAME, limits.name), kept(end, _NAME, limits.name)
     steps = min(depth or limits.depth, limits.depth)
     with graph.reading(pace) as db:
-        found = views.way(db, start, end, steps, directed=directed, kinds=relations, limits=limits, pace=pace)
+        found = views.way(
+            db, start, end, steps, directed=directed, kinds=relations, limits=limits, pace=pace
+        )
     if not found.found:
         return ToolResult(
-            found, f"No way was found from {shown(start)} to {shown(end)} in {steps} steps{f': {found.note}' if found.note else ''}."
+            found,
+            f"No way was found from {shown(start)} to {shown(end)} in {steps} steps{f': {found.note}' if found.note else ''}.",
         )
-    return ToolResult(found, "\n".join(one.line() for one in found.relations) or "They are the same.")
+    return ToolResult(
+        found, "\n".join(one.line() for one in found.relations) or "They are the same."
+    )
 
 
 def graph_statistics(ctx: Ctx) -> ToolResult[Counts]:
@@ -170,12 +194,18 @@ def graph_statistics(ctx: Ctx) -> ToolResult[Counts]:
     with graph.reading(graph.pace(ctx)) as db:
         found = counts(graph, db)
     types = ", ".join(f"{shown(name)} {count:,}" for name, count in found.entity_types.items())
-    relations = ", ".join(f"{shown(name)} {count:,}" for name, count in found.relation_types.items())
+    relations = ", ".join(
+        f"{shown(name)} {count:,}" for name, count in found.relation_types.items()
+    )
     lines = [
         f"{found.entities:,} entities{f' ({types})' if types else ''}, {found.observations:,} observations",
         f"{found.relations:,} relations{f' ({relations})' if relations else ''}, {found.dangling:,} of them to what is no entity",
         f"{found.changes:,} changes in the history, {found.bytes:,} bytes in {shown(found.path)}",
-        *([] if found.full_text else ["This SQLite has no full-text search: searches look at every entity."]),
+        *(
+            []
+            if found.full_text
+            else ["This SQLite has no full-text search: searches look at every entity."]
+        ),
     ]
     return ToolResult(found, "\n".join(lines))
 
@@ -199,7 +229,9 @@ def counts(graph: Graph, db: sqlite3.Connection) -> Counts:
     )  # fmt: skip
 
 
-def list_changes(ctx: Ctx, name: Name | None = None, limit: Count | None = None, cursor: Cursor | None = None) -> ToolResult[Changes]:
+def list_changes(
+    ctx: Ctx, name: Name | None = None, limit: Count | None = None, cursor: Cursor | None = None
+) -> ToolResult[Changes]:
     """What was changed, when, by which client and tool, the latest first. show_change has the parts, undo takes one back.
 
     Args:
@@ -212,11 +244,27 @@ def list_changes(ctx: Ctx, name: Name | None = None, limit: Count | None = None,
     name = kept(name, _NAME, graph.limits.name) if name is not None else None
     with graph.reading(graph.pace(ctx)) as db:
         found = history.changes(db, name, _number(cursor) if cursor is not None else None, size)
-    lines = [one.line() for one in found.changes] or ["Nothing was changed yet, or it was forgotten."]
-    return ToolResult(found, "\n".join([*lines, *([f"... there are more: call again with cursor {found.cursor}"] if found.cursor else [])]))
+    lines = [one.line() for one in found.changes] or [
+        "Nothing was changed yet, or it was forgotten."
+    ]
+    return ToolResult(
+        found,
+        "\n".join(
+            [
+                *lines,
+                *(
+                    [f"... there are more: call again with cursor {found.cursor}"]
+                    if found.cursor
+                    else []
+                ),
+            ]
+        ),
+    )
 
 
-def show_change(change: Count, ctx: Ctx, limit: Count | None = None, cursor: Cursor | None = None) -> ToolResult[Steps]:
+def show_change(
+    change: Count, ctx: Ctx, limit: Count | None = None, cursor: Cursor | None = None
+) -> ToolResult[Steps]:
     """What a change did: each part of it, as it was before and as it was after.
 
     Args:
@@ -232,7 +280,19 @@ def show_change(change: Count, ctx: Ctx, limit: Count | None = None, cursor: Cur
         before, after = _side(one.before), _side(one.after)
         sign = "~" if before and after else "-" if before else "+"
         lines.append(f"{sign} {one.kind} {' -> '.join(filter(None, (before, after)))}")
-    return ToolResult(found, "\n".join([*lines, *([f"... there are more: call again with cursor {found.cursor}"] if found.cursor else [])]))
+    return ToolResult(
+        found,
+        "\n".join(
+            [
+                *lines,
+                *(
+                    [f"... there are more: call again with cursor {found.cursor}"]
+                    if found.cursor
+                    else []
+                ),
+            ]
+        ),
+    )
 
 
 def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> ToolResult[Exported]:

@@ -28,8 +28,12 @@ def add_resources(made: Server) -> None:
     def graph(ctx: Context[Graph]) -> str:
         """All entities and relations, of one moment. Watch it to hear of every change."""
         lines = _exported(ctx)
-        at = next((number for number, line in enumerate(lines) if line.startswith(_RELATION)), len(lines))
-        entities, relations = (b",".join(line.rstrip(b"\n") for line in part) for part in (lines[:at], lines[at:]))
+        at = next(
+            (number for number, line in enumerate(lines) if line.startswith(_RELATION)), len(lines)
+        )
+        entities, relations = (
+            b",".join(line.rstrip(b"\n") for line in part) for part in (lines[:at], lines[at:])
+        )
         return (b'{"entities":[' + entities + b'],"relations":[' + relations + b"]}").decode()
 
     def export(ctx: Context[Graph]) -> str:
@@ -46,19 +50,36 @@ def add_resources(made: Server) -> None:
         with _words(), ctx.state.reading(ctx.state.pace(ctx)) as db:
             return history.changes(db, None, None, ctx.state.limits.page)
 
-    @made.resource(ENTITY, name="entity", title="An entity", mime_type="application/json", cache_scope="private")
+    @made.resource(
+        ENTITY,
+        name="entity",
+        title="An entity",
+        mime_type="application/json",
+        cache_scope="private",
+    )
     def entity(name: str, ctx: Context[Graph]) -> dict[str, Any] | None:
         """An entity: what is known of it, since when, and its relations."""
         with _words(), ctx.state.reading(ctx.state.pace(ctx)) as db:
             limits = ctx.state.limits
             name = kept(name, _NAME, limits.name)
-            found = db.execute("SELECT id, kind, at FROM entities WHERE name = ?", (name,)).fetchone()
+            found = db.execute(
+                "SELECT id, kind, at FROM entities WHERE name = ?", (name,)
+            ).fetchone()
             if found is None:
                 return None
             query = "SELECT text, at FROM observations WHERE entity = ? ORDER BY id LIMIT ?"
-            observations = [{"text": text, "since": at} for text, at in db.execute(query, (found[0], limits.observations))]
+            observations = [
+                {"text": text, "since": at}
+                for text, at in db.execute(query, (found[0], limits.observations))
+            ]
             relations = views.relations_of(db, [name], limits.relations)
-        return {"name": name, "entityType": found[1], "since": found[2], "observations": observations, "relations": relations}
+        return {
+            "name": name,
+            "entityType": found[1],
+            "since": found[2],
+            "observations": observations,
+            "relations": relations,
+        }
 
     @made.completion(ENTITY, "name")
     def complete_name(value: str, ctx: Context[Graph]) -> list[str]:
@@ -69,10 +90,33 @@ def add_resources(made: Server) -> None:
             return []  # nobody is helped by words here; whoever reads is told
 
     json, private = "application/json", "private"
-    made.add_resource(STATISTICS, statistics, name="statistics", title="How much is in the graph", mime_type=json, cache_scope=private)
-    made.add_resource(GRAPH, graph, name="knowledge-graph", title="The graph", mime_type=json, cache_scope=private)
-    made.add_resource(EXPORT, export, name="export", title="The graph as JSON lines", mime_type="application/jsonl", cache_scope=private)
-    made.add_resource(CHANGES, changes, name="changes", title="The latest changes", mime_type=json, cache_scope=private)
+    made.add_resource(
+        STATISTICS,
+        statistics,
+        name="statistics",
+        title="How much is in the graph",
+        mime_type=json,
+        cache_scope=private,
+    )
+    made.add_resource(
+        GRAPH, graph, name="knowledge-graph", title="The graph", mime_type=json, cache_scope=private
+    )
+    made.add_resource(
+        EXPORT,
+        export,
+        name="export",
+        title="The graph as JSON lines",
+        mime_type="application/jsonl",
+        cache_scope=private,
+    )
+    made.add_resource(
+        CHANGES,
+        changes,
+        name="changes",
+        title="The latest changes",
+        mime_type=json,
+        cache_scope=private,
+    )
 
 
 def _exported(ctx: Context[Graph]) -> list[bytes]:
@@ -83,7 +127,9 @@ def _exported(ctx: Context[Graph]) -> list[bytes]:
         for _, line in export_lines(db):
             room -= len(line)
             if room < 0:
-                raise ToolError("The graph is too large to be read at once: export_graph gives it in pages.")
+                raise ToolError(
+                    "The graph is too large to be read at once: export_graph gives it in pages."
+                )
             lines.append(line)
     return lines
 

@@ -47,12 +47,19 @@ class Term(NamedTuple):
 
     def begins_one_of(self, terms: list[Term]) -> bool:
         """Whether whatever has one of these has this too, as its beginning."""
-        return any(len(self.words) == len(one.words) == 1 and one != self and one.words[0].startswith(self.words[0]) for one in terms)
+        return any(
+            len(self.words) == len(one.words) == 1
+            and one != self
+            and one.words[0].startswith(self.words[0])
+            for one in terms
+        )
 
     def pieces(self) -> str:
         """For the index of pieces: all of them, in whatever order."""
         cut = dict.fromkeys(self.text[n : n + _PIECE] for n in range(len(self.text) - _PIECE + 1))
-        return " AND ".join('"' + piece.replace('"', '""') + '"' for piece in list(cut)[:_MOST_PIECES])
+        return " AND ".join(
+            '"' + piece.replace('"', '""') + '"' for piece in list(cut)[:_MOST_PIECES]
+        )
 
 
 class Found(NamedTuple):
@@ -65,18 +72,37 @@ class Found(NamedTuple):
 def terms_of(query: str) -> list[Term]:
     """What a query asks for: words, or phrases in quotation marks; all of them. Raises ToolError for one that is too long."""
     if len(query) > _MOST_QUERY:
-        raise ToolError(f"That is too long to look for ({len(query):,} characters; {_MOST_QUERY:,} are the most). Send fewer words.")
-    texts = [folded(part).strip() for found in _TERM.findall(query.replace("\0", " ")) for part in found]
-    return [Term(text, tuple(words_of(text))) for text in dict.fromkeys(texts) if text][:_MOST_TERMS]
+        raise ToolError(
+            f"That is too long to look for ({len(query):,} characters; {_MOST_QUERY:,} are the most). Send fewer words."
+        )
+    texts = [
+        folded(part).strip() for found in _TERM.findall(query.replace("\0", " ")) for part in found
+    ]
+    return [Term(text, tuple(words_of(text))) for text in dict.fromkeys(texts) if text][
+        :_MOST_TERMS
+    ]
 
 
-def search(db: sqlite3.Connection, query: str, kind: str | None, enough: int, most: int, pace: Pace, *, indexed: bool) -> Found:
+def search(
+    db: sqlite3.Connection,
+    query: str,
+    kind: str | None,
+    enough: int,
+    most: int,
+    pace: Pace,
+    *,
+    indexed: bool,
+) -> Found:
     """What has all the words of a query, or some where nothing has all; of a type where one is named.
 
     Where fewer than `enough` have them as words, or their beginnings, the middle of words is looked at as well. At most `most` are found.
     """
     terms = terms_of(query)
-    allowed = {id_ for (id_,) in db.execute("SELECT id FROM entities WHERE kind = ?", (kind,))} if kind is not None else None
+    allowed = (
+        {id_ for (id_,) in db.execute("SELECT id FROM entities WHERE kind = ?", (kind,))}
+        if kind is not None
+        else None
+    )
     if not terms:
         rows = db.execute("SELECT id FROM entities ORDER BY id DESC")
         return Found(_first((id_ for (id_,) in rows), allowed, most))
@@ -92,17 +118,31 @@ def search(db: sqlite3.Connection, query: str, kind: str | None, enough: int, mo
     return Found(sorted(scores, key=lambda id_: (scores[id_], -id_))[:most], _SOME)
 
 
-def _all(db: sqlite3.Connection, terms: list[Term], query: str, allowed: set[int] | None, most: int, counts: dict[str, int]) -> list[int]:
+def _all(
+    db: sqlite3.Connection,
+    terms: list[Term],
+    query: str,
+    allowed: set[int] | None,
+    most: int,
+    counts: dict[str, int],
+) -> list[int]:
     """What has all of them: those that are words as words, others as they stand."""
     if all(term.is_word for term in terms):
         return _in_order(db, terms, query, allowed, most, counts)
     having = _first(_having(db, terms), allowed, most)
     found = _in_order(db, [term for term in terms if term.words], query, set(having), most, counts)
-    return found + _first(having, None, most - len(found), but=set(found))  # what has them, but not where a word begins
+    return found + _first(
+        having, None, most - len(found), but=set(found)
+    )  # what has them, but not where a word begins
 
 
 def _in_order(
-    db: sqlite3.Connection, terms: list[Term], query: str, allowed: set[int] | None, most: int, counts: dict[str, int]
+    db: sqlite3.Connection,
+    terms: list[Term],
+    query: str,
+    allowed: set[int] | None,
+    most: int,
+    counts: dict[str, int],
 ) -> list[int]:
     """What has all of these as words or their beginnings, in the order of how well it fits."""
     words = " AND ".join(term.phrase() for term in terms)
@@ -113,17 +153,30 @@ def _in_order(
         return []
     # Names before all else, also where so many were found that not all of them are put in order.
     whole = " AND ".join(term.phrase(whole=True) for term in terms)
-    ids |= {id_: ids.get(id_, 0.0) - _WHOLE for id_ in _first(_matching(db, "words", whole), allowed, most)}
+    ids |= {
+        id_: ids.get(id_, 0.0) - _WHOLE
+        for id_ in _first(_matching(db, "words", whole), allowed, most)
+    }
     if named := _first(_matching(db, "words", f"name : ({words})"), allowed, most):
         ids |= {id_: ids.get(id_, 0.0) - _NAMED for id_ in named}
         name = " ".join(words_of(folded(query)))
-        exact = db.execute("SELECT rowid FROM words WHERE words MATCH ? AND name = ? LIMIT 20", (f'name : ^ "{name}"', name))
-        ids |= {id_: ids.get(id_, 0.0) - _EXACT for (id_,) in exact if allowed is None or id_ in allowed}
+        exact = db.execute(
+            "SELECT rowid FROM words WHERE words MATCH ? AND name = ? LIMIT 20",
+            (f'name : ^ "{name}"', name),
+        )
+        ids |= {
+            id_: ids.get(id_, 0.0) - _EXACT for (id_,) in exact if allowed is None or id_ in allowed
+        }
     return sorted(ids, key=lambda id_: (ids[id_], -id_))[:most]
 
 
 def _ranked(
-    db: sqlite3.Connection, terms: list[Term], joint: str, allowed: set[int] | None, most: int, counts: dict[str, int]
+    db: sqlite3.Connection,
+    terms: list[Term],
+    joint: str,
+    allowed: set[int] | None,
+    most: int,
+    counts: dict[str, int],
 ) -> dict[int, float]:
     """What the index of words has: the newest, with how well each fits (the smaller the better). `counts` remembers who has what.
 
@@ -144,13 +197,19 @@ def _ranked(
     if telling:
         query = f"SELECT rowid, bm25(words, {_WEIGHTS}) FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT {_COMMON}"
         scores = db.execute(query, (joint.join(telling),))
-        found |= {id_: score for id_, score in scores if id_ in found or (any_ and (allowed is None or id_ in allowed))}
+        found |= {
+            id_: score
+            for id_, score in scores
+            if id_ in found or (any_ and (allowed is None or id_ in allowed))
+        }
     return found
 
 
 def _count(db: sqlite3.Connection, phrase: str) -> int:
     """How many entities have something, as far as that matters."""
-    ((count,),) = db.execute(f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {_COMMON})", (phrase,)).fetchall()
+    ((count,),) = db.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {_COMMON})", (phrase,)
+    ).fetchall()
     return int(count)
 
 
@@ -167,13 +226,18 @@ def _having(db: sqlite3.Connection, terms: list[Term], *, in_words: bool = False
         longer = [term.text for term in long if len(term.text) > _PIECE]
         compared = "".join([" AND instr(text, ?) > 0"] * len(longer))
         query = f"SELECT rowid FROM pieces WHERE pieces MATCH ?{compared} ORDER BY rowid DESC"
-        streams.append(id_ for (id_,) in db.execute(query, (" AND ".join(term.pieces() for term in long), *longer)))
+        streams.append(
+            id_
+            for (id_,) in db.execute(query, (" AND ".join(term.pieces() for term in long), *longer))
+        )
     return reduce(_both, streams)
 
 
 def _matching(db: sqlite3.Connection, table: str, expression: str) -> Iterator[int]:
     """What an index has for an expression, the newest first."""
-    for (id_,) in db.execute(f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC", (expression,)):
+    for (id_,) in db.execute(
+        f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC", (expression,)
+    ):
         yield id_
 
 
@@ -190,11 +254,15 @@ def _both(one: Iterator[int], other: Iterator[int]) -> Iterator[int]:
             right = next(other, None)
 
 
-def _looked_at(db: sqlite3.Connection, terms: list[Term], allowed: set[int] | None, most: int, pace: Pace) -> list[int]:
+def _looked_at(
+    db: sqlite3.Connection, terms: list[Term], allowed: set[int] | None, most: int, pace: Pace
+) -> list[int]:
     """What has all of them somewhere, found without an index: those whose name has them before the others."""
     named: list[int] = []
     others: list[int] = []
-    for count, (id_, name, kind) in enumerate(db.execute("SELECT id, name, kind FROM entities ORDER BY id DESC").fetchall()):
+    for count, (id_, name, kind) in enumerate(
+        db.execute("SELECT id, name, kind FROM entities ORDER BY id DESC").fetchall()
+    ):
         if count % _LOOKS == 0:
             pace.check()
         if allowed is not None and id_ not in allowed:
@@ -207,7 +275,9 @@ def _looked_at(db: sqlite3.Connection, terms: list[Term], allowed: set[int] | No
     return [*named, *others][:most]
 
 
-def _first(ids: Iterable[int], allowed: set[int] | None, most: int, but: set[int] | None = None) -> list[int]:
+def _first(
+    ids: Iterable[int], allowed: set[int] | None, most: int, but: set[int] | None = None
+) -> list[int]:
     found: list[int] = []
     for id_ in ids:
         if len(found) >= most:
@@ -223,7 +293,9 @@ def names_alike(db: sqlite3.Connection, name: str) -> list[str]:
     if not words:
         return []
     query = "SELECT e.name FROM words JOIN entities e ON e.id = words.rowid WHERE words MATCH ? AND words.name = ? LIMIT 50"
-    found = [other for (other,) in db.execute(query, (f'name : ^ "{words}"', words)) if other != name]
+    found = [
+        other for (other,) in db.execute(query, (f'name : ^ "{words}"', words)) if other != name
+    ]
     return [other for other in found if _plain(other) == _plain(name)]
 
 

@@ -56,9 +56,13 @@ def is_ours(db: sqlite3.Connection, path: object, variable: str) -> bool:
     if not tables and not mark:
         return False
     if mark != _OURS:
-        raise ToolError(f"{path} is the database of another program. Name another file in {variable}.")
+        raise ToolError(
+            f"{path} is the database of another program. Name another file in {variable}."
+        )
     if version != _VERSION:
-        raise ToolError(f"The memory {path} was made by another version of this server ({version}, not {_VERSION}).")
+        raise ToolError(
+            f"The memory {path} was made by another version of this server ({version}, not {_VERSION})."
+        )
     return True
 
 
@@ -84,7 +88,11 @@ def can_index() -> bool:
 def index_waits(db: sqlite3.Connection) -> bool:
     """Whether something has to be done to the index before it can be searched."""
     made = db.execute("SELECT value FROM facts WHERE name = 'index'").fetchone()
-    return made is None or made[0] != _INDEX or db.execute("SELECT 1 FROM stale LIMIT 1").fetchone() is not None
+    return (
+        made is None
+        or made[0] != _INDEX
+        or db.execute("SELECT 1 FROM stale LIMIT 1").fetchone() is not None
+    )
 
 
 def catch_up(db: sqlite3.Connection) -> None:
@@ -121,12 +129,20 @@ def index(db: sqlite3.Connection, ids: Iterable[int]) -> None:
         found = db.execute("SELECT name, kind FROM entities WHERE id = ?", (id_,)).fetchone()
         if found is None:
             continue
-        texts = db.execute("SELECT text FROM observations WHERE entity = ? ORDER BY id", (id_,)).fetchall()
+        texts = db.execute(
+            "SELECT text FROM observations WHERE entity = ? ORDER BY id", (id_,)
+        ).fetchall()
         name, kind, *several = (folded(text) for text in (*found, *(text for (text,) in texts)))
         columns = (id_, _worded(name), _worded(kind), _BETWEEN.join(map(_worded, several)))
         db.execute("INSERT INTO words (rowid, name, kind, texts) VALUES (?, ?, ?, ?)", columns)
-        db.execute("INSERT INTO pieces (rowid, text) VALUES (?, ?)", (id_, whole := "\n".join((name, kind, *several))))
-        db.execute("INSERT INTO signs (rowid, text) VALUES (?, ?)", (id_, " ".join(map(sign_of, sorted(signs_of(whole))))))
+        db.execute(
+            "INSERT INTO pieces (rowid, text) VALUES (?, ?)",
+            (id_, whole := "\n".join((name, kind, *several))),
+        )
+        db.execute(
+            "INSERT INTO signs (rowid, text) VALUES (?, ?)",
+            (id_, " ".join(map(sign_of, sorted(signs_of(whole))))),
+        )
 
 
 def _worded(text: str) -> str:

@@ -14,7 +14,9 @@ _PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"
 _SIGN = re.compile(rf"[^\w\s{_ALONE}{_PICTURES}]|_")
 _WORD = re.compile(rf"[{_ALONE}{_PICTURES}]|[^\W_{_ALONE}]+")
 # Accents, and the points of Hebrew and Arabic, which people leave out when they look for something. Marks of other scripts are letters.
-_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]")
+_MARKS = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]"
+)
 _UNSEEN = re.compile("[\ufe00-\ufe0f\u200b-\u200f\u00ad\u2060\ufeff]")
 # What is not printable to Python and yet belongs to words and emoji.
 _JOINERS = "\u200c\u200d"
@@ -29,7 +31,9 @@ def kept(text: str, what: str, most: int) -> str:
     if len(text) > most:
         raise ToolError(f"{what} has {len(text):,} characters, and {most:,} are the most.")
     if "\0" in text:
-        raise ToolError(f"{what} has a NUL character in it, which cannot be kept: {shown(text[:_MOST_SHOWN])}")
+        raise ToolError(
+            f"{what} has a NUL character in it, which cannot be kept: {shown(text[:_MOST_SHOWN])}"
+        )
     made = text if text.isascii() else unicodedata.normalize("NFC", text)
     try:
         made.encode()
@@ -51,7 +55,9 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     apart = _UNSEEN.sub("", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
-    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", apart.casefold())))
+    return unicodedata.normalize(
+        "NFC", _MARKS.sub("", unicodedata.normalize("NFKD", apart.casefold()))
+    )
 
 
 def words_of(text: str) -> list[str]:
@@ -62,7 +68,11 @@ def words_of(text: str) -> list[str]:
 def signs_of(text: str) -> set[str]:
     """The signs of a folded text that belong to no word, alone and with what stands beside each."""
     places = [found.start() for found in _SIGN.finditer(text)]
-    found = {text[start : start + length] for place in places for start, length in ((place, 1), (place, 2), (max(0, place - 1), 2))}
+    found = {
+        text[start : start + length]
+        for place in places
+        for start, length in ((place, 1), (place, 2), (max(0, place - 1), 2))
+    }
     return {one for one in found if not any(char.isspace() for char in one)}
 
 
@@ -75,12 +85,16 @@ def shown(text: str) -> str:
     """A text as it stands in an answer for people: what a terminal would act upon, or what turns a line around, is written out."""
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() or char in _JOINERS else _escaped(char) for char in text)
+    return "".join(
+        char if char.isprintable() or char in _JOINERS else _escaped(char) for char in text
+    )
 
 
 def _escaped(char: str) -> str:
     code = ord(char)
-    return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+    return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char) or (
+        f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    )
 
 
 def uri_of(name: str) -> str:

@@ -28,13 +28,19 @@ def entity_of(db: sqlite3.Connection, id: int, limits: Limits, skip: int = 0) ->
     texts = [text for (text,) in db.execute(query, (id, limits.shown + 1, skip))]
     more = 0
     if len(texts) > limits.shown:
-        ((count,),) = db.execute("SELECT count(*) FROM observations WHERE entity = ?", (id,)).fetchall()
+        ((count,),) = db.execute(
+            "SELECT count(*) FROM observations WHERE entity = ?", (id,)
+        ).fetchall()
         more = count - skip - limits.shown
     return Entity(found[0], found[1], texts[: limits.shown], more)
 
 
 def subgraph(
-    db: sqlite3.Connection, ids: Sequence[int], limits: Limits, skip: int = 0, direction: Direction = "both"
+    db: sqlite3.Connection,
+    ids: Sequence[int],
+    limits: Limits,
+    skip: int = 0,
+    direction: Direction = "both",
 ) -> tuple[Subgraph, int]:
     """As many of these entities as an answer has room for, with the relations from and to them; and how many they are."""
     entities: list[Entity] = []
@@ -54,7 +60,9 @@ def subgraph(
     return Subgraph(entities, relations[: limits.relations], note=note), taken
 
 
-def relations_of(db: sqlite3.Connection, names: Sequence[str], most: int, direction: Direction = "both") -> list[Relation]:
+def relations_of(
+    db: sqlite3.Connection, names: Sequence[str], most: int, direction: Direction = "both"
+) -> list[Relation]:
     """The relations from or to some names, each once, in the order in which they came."""
     found: dict[int, Relation] = {}
     columns = {"out": ("source",), "in": ("target",), "both": ("source", "target")}[direction]
@@ -85,7 +93,11 @@ def ids_of(db: sqlite3.Connection, names: Sequence[str]) -> dict[str, int]:
     """The numbers of the entities of these names, as far as they are there."""
     found: dict[str, int] = {}
     for chunk in _chunks(names):
-        found.update(db.execute(f"SELECT name, id FROM entities WHERE name IN ({_marks(chunk)})", chunk).fetchall())
+        found.update(
+            db.execute(
+                f"SELECT name, id FROM entities WHERE name IN ({_marks(chunk)})", chunk
+            ).fetchall()
+        )
     return {name: found[name] for name in dict.fromkeys(names) if name in found}
 
 
@@ -95,7 +107,14 @@ def ids_of(db: sqlite3.Connection, names: Sequence[str]) -> dict[str, int]:
 class _Walk:
     """Follows relations from some names, a step at a time, as far as the limits go."""
 
-    def __init__(self, db: sqlite3.Connection, direction: Direction, kinds: Sequence[str] | None, limits: Limits, pace: Pace) -> None:
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        direction: Direction,
+        kinds: Sequence[str] | None,
+        limits: Limits,
+        pace: Pace,
+    ) -> None:
         self._db, self._direction, self._limits, self._pace = db, direction, limits, pace
         self._kinds = frozenset(kinds) if kinds is not None else None
         self._left = limits.walked
@@ -115,7 +134,11 @@ class _Walk:
             if self._kinds is not None and one.kind not in self._kinds:
                 continue
             for here, there in ((one.source, one.target), (one.target, one.source)):
-                if self._direction == ("in" if here == one.source else "out") or here not in near or there in seen:
+                if (
+                    self._direction == ("in" if here == one.source else "out")
+                    or here not in near
+                    or there in seen
+                ):
                     continue
                 seen[there] = (here, one)
                 reached.append(there)
@@ -123,7 +146,13 @@ class _Walk:
 
 
 def neighbours(
-    db: sqlite3.Connection, name: str, depth: int, direction: Direction, kinds: Sequence[str] | None, limits: Limits, pace: Pace
+    db: sqlite3.Connection,
+    name: str,
+    depth: int,
+    direction: Direction,
+    kinds: Sequence[str] | None,
+    limits: Limits,
+    pace: Pace,
 ) -> tuple[list[str], bool]:
     """The names that so many steps lead to, the nearest first, and whether there may be more. The one they begin at comes first."""
     walk = _Walk(db, direction, kinds, limits, pace)
@@ -137,7 +166,15 @@ def neighbours(
 
 
 def way(
-    db: sqlite3.Connection, start: str, end: str, depth: int, *, directed: bool, kinds: Sequence[str] | None, limits: Limits, pace: Pace
+    db: sqlite3.Connection,
+    start: str,
+    end: str,
+    depth: int,
+    *,
+    directed: bool,
+    kinds: Sequence[str] | None,
+    limits: Limits,
+    pace: Pace,
 ) -> Way:
     """A shortest way. Raises ToolError where one of the ends is not known."""
     for name in (start, end):

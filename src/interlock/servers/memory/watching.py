@@ -19,7 +19,9 @@ log = logging.getLogger("interlock.servers.memory")
 class Watcher:
     """Looks now and then, while somebody listens, whether there are changes that this process has not made itself."""
 
-    def __init__(self, server: Server, graph: Graph, uris_of: Callable[[set[str]], list[str]]) -> None:
+    def __init__(
+        self, server: Server, graph: Graph, uris_of: Callable[[set[str]], list[str]]
+    ) -> None:
         self._server, self._graph, self._uris_of = server, graph, uris_of
         self._own: set[int] = set()
         self._lock = threading.Lock()
@@ -40,7 +42,9 @@ class Watcher:
                 try:
                     last = await asyncio.to_thread(self._look, last)
                 except (ToolError, sqlite3.Error) as bad:
-                    log.debug("the memory cannot be watched: %s", bad)  # whoever calls a tool is told
+                    log.debug(
+                        "the memory cannot be watched: %s", bad
+                    )  # whoever calls a tool is told
             else:
                 last = None
                 self._own.clear()
@@ -58,11 +62,16 @@ class Watcher:
     def _look(self, last: int | None) -> int:
         """Tell of the changes after the last one that was seen; which one is the last now."""
         names: set[str] = set()
-        with self._graph.raw() as db, closing(db.execute("SELECT coalesce(max(id), 0) FROM changes")) as found:
+        with (
+            self._graph.raw() as db,
+            closing(db.execute("SELECT coalesce(max(id), 0) FROM changes")) as found,
+        ):
             ((newest,),) = found.fetchall()
             if last is None or newest == last:
                 return int(newest)
-            rows = db.execute("SELECT DISTINCT change, name, other FROM steps WHERE change > ?", (last,)).fetchall()
+            rows = db.execute(
+                "SELECT DISTINCT change, name, other FROM steps WHERE change > ?", (last,)
+            ).fetchall()
         with self._lock:
             changes = {change for change, _, _ in rows} - self._own
             self._own = {change for change in self._own if change > newest}

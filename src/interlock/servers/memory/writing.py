@@ -16,7 +16,9 @@ from .limits import Limits
 from .texts import shown
 
 _SWEEPS = 32  # changes between two looks at whether the history has grown too long
-_LOOKS = 256  # entities that are put into the index between two looks at whether somebody still waits
+_LOOKS = (
+    256  # entities that are put into the index between two looks at whether somebody still waits
+)
 _MOST_WORDS = 300  # characters that say what a change was
 
 
@@ -64,41 +66,64 @@ class Step(NamedTuple):
 class Change:
     """A change in a transaction of its own. What it did is known by `steps`; `id` is its number once it is finished, if it did anything."""
 
-    def __init__(self, db: sqlite3.Connection, tool: str, client: str, limits: Limits, *, indexed: bool, undoes: int | None = None) -> None:
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        tool: str,
+        client: str,
+        limits: Limits,
+        *,
+        indexed: bool,
+        undoes: int | None = None,
+    ) -> None:
         self.db, self.limits, self.indexed = db, limits, indexed
         self.tool, self.client, self.undoes = tool, client, undoes
         self.at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self.steps: list[Step] = []
         self.words = ""
         self.id: int | None = None
-        self.silent = False  # steps are not written down one by one, but as a whole by who makes them
+        self.silent = (
+            False  # steps are not written down one by one, but as a whole by who makes them
+        )
         self._dirty: dict[int, None] = {}
 
     # -- what is there --------------------------------------------------------------------------------------------------
 
     def entity(self, name: str) -> Entity | None:
         """The entity of a name."""
-        found = self.db.execute("SELECT id, name, kind, at FROM entities WHERE name = ?", (name,)).fetchone()
+        found = self.db.execute(
+            "SELECT id, name, kind, at FROM entities WHERE name = ?", (name,)
+        ).fetchone()
         return Entity(*found) if found else None
 
     def known(self, name: str) -> Entity:
         """The entity of a name. Raises ToolError where there is none."""
         found = self.entity(name)
         if found is None:
-            raise ToolError(f"There is no entity {shown(name)}. Nothing was changed; search_nodes finds names, create_entities makes one.")
+            raise ToolError(
+                f"There is no entity {shown(name)}. Nothing was changed; search_nodes finds names, create_entities makes one."
+            )
         return found
 
     def observations(self, entity: int) -> list[Observation]:
         """The observations of an entity, in their order."""
-        rows = self.db.execute("SELECT id, entity, text, at FROM observations WHERE entity = ? ORDER BY id", (entity,))
+        rows = self.db.execute(
+            "SELECT id, entity, text, at FROM observations WHERE entity = ? ORDER BY id", (entity,)
+        )
         return [Observation(*row) for row in rows.fetchall()]
 
     def relations(self, name: str) -> list[Relation]:
         """The relations from and to a name."""
         query = (
-            "SELECT id, source, target, kind, at FROM relations WHERE source = ? UNION SELECT id, source, target, kind, at FROM relations"
+            "SELECT id, source, target, kind, at FROM relations WHERE source = ?"
+            " UNION SELECT id, source, target, kind, at FROM relations"
         )
-        return [Relation(*row) for row in self.db.execute(f"{query} WHERE target = ? ORDER BY 1", (name, name)).fetchall()]
+        return [
+            Relation(*row)
+            for row in self.db.execute(
+                f"{query} WHERE target = ? ORDER BY 1", (name, name)
+            ).fetchall()
+        ]
 
     def relation(self, source: str, target: str, kind: str) -> Relation | None:
         """A relation."""
@@ -108,68 +133,119 @@ class Change:
 
     def next(self, table: str) -> int:
         """The number that the next new row will have."""
-        found = self.db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+        found = self.db.execute(
+            "SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)
+        ).fetchone()
         return int(found[0]) + 1 if found else 1
 
     # -- steps -----------------------------------------------------------------------------------------------------------
 
-    def add_entity(self, name: str, kind: str, *, id: int | None = None, at: str | None = None) -> int:
+    def add_entity(
+        self, name: str, kind: str, *, id: int | None = None, at: str | None = None
+    ) -> int:
         """Add an entity, which must not be there; with a number and a time that it had before. Its number is returned."""
         at = at or self.at
-        made = self.db.execute("INSERT INTO entities VALUES (?, ?, ?, ?)", (id, name, kind, at)).lastrowid
+        made = self.db.execute(
+            "INSERT INTO entities VALUES (?, ?, ?, ?)", (id, name, kind, at)
+        ).lastrowid
         assert made is not None
         self._dirty[made] = None
         if not self.silent:
             # Those that come later would lead to nothing if this were undone.
             dangling = [one.id for one in self.relations(name)]
-            self._note("entity+", name, None, {"id": made, "name": name, "type": kind, "at": at, "relations": dangling})
+            self._note(
+                "entity+",
+                name,
+                None,
+                {"id": made, "name": name, "type": kind, "at": at, "relations": dangling},
+            )
         return made
 
     def remove_entity(self, row: Entity) -> None:
         """Remove an entity, which has no observations any more."""
         self.db.execute("DELETE FROM entities WHERE id = ?", (row.id,))
         self._dirty[row.id] = None
-        self._note("entity-", row.name, None, {"id": row.id, "name": row.name, "type": row.kind, "at": row.at})
+        self._note(
+            "entity-",
+            row.name,
+            None,
+            {"id": row.id, "name": row.name, "type": row.kind, "at": row.at},
+        )
 
     def alter_entity(self, row: Entity, name: str, kind: str) -> None:
         """Give an entity another name or type; its relations are not looked at."""
         self.db.execute("UPDATE entities SET name = ?, kind = ? WHERE id = ?", (name, kind, row.id))
         self._dirty[row.id] = None
         before, after = {"name": row.name, "type": row.kind}, {"name": name, "type": kind}
-        self._note("entity~", row.name, name if name != row.name else None, {"id": row.id, "before": before, "after": after})
+        self._note(
+            "entity~",
+            row.name,
+            name if name != row.name else None,
+            {"id": row.id, "before": before, "after": after},
+        )
 
-    def add_observation(self, entity: int, name: str, text: str, *, id: int | None = None, at: str | None = None) -> bool:
+    def add_observation(
+        self, entity: int, name: str, text: str, *, id: int | None = None, at: str | None = None
+    ) -> bool:
         """Add an observation to an entity of that name; False where it has it already."""
         at = at or self.at
-        done = self.db.execute("INSERT OR IGNORE INTO observations VALUES (?, ?, ?, ?)", (id, entity, text, at))
+        done = self.db.execute(
+            "INSERT OR IGNORE INTO observations VALUES (?, ?, ?, ?)", (id, entity, text, at)
+        )
         if not done.rowcount:
             return False
         self._dirty[entity] = None
         if not self.silent:
-            self._note("observation+", name, None, {"id": done.lastrowid, "entity": entity, "text": text, "at": at})
+            self._note(
+                "observation+",
+                name,
+                None,
+                {"id": done.lastrowid, "entity": entity, "text": text, "at": at},
+            )
         return True
 
     def remove_observation(self, row: Observation, name: str) -> None:
         """Remove an observation of the entity of that name."""
         self.db.execute("DELETE FROM observations WHERE id = ?", (row.id,))
         self._dirty[row.entity] = None
-        self._note("observation-", name, None, {"id": row.id, "entity": row.entity, "text": row.text, "at": row.at})
+        self._note(
+            "observation-",
+            name,
+            None,
+            {"id": row.id, "entity": row.entity, "text": row.text, "at": row.at},
+        )
 
-    def add_relation(self, source: str, target: str, kind: str, *, id: int | None = None, at: str | None = None) -> bool:
+    def add_relation(
+        self, source: str, target: str, kind: str, *, id: int | None = None, at: str | None = None
+    ) -> bool:
         """Add a relation; False where it is there already."""
         at = at or self.at
-        done = self.db.execute("INSERT OR IGNORE INTO relations VALUES (?, ?, ?, ?, ?)", (id, source, target, kind, at))
+        done = self.db.execute(
+            "INSERT OR IGNORE INTO relations VALUES (?, ?, ?, ?, ?)", (id, source, target, kind, at)
+        )
         if not done.rowcount:
             return False
         if not self.silent:
-            data = {"id": done.lastrowid, "from": source, "to": target, "relationType": kind, "at": at}
+            data = {
+                "id": done.lastrowid,
+                "from": source,
+                "to": target,
+                "relationType": kind,
+                "at": at,
+            }
             self._note("relation+", source, target, data)
         return True
 
     def remove_relation(self, row: Relation) -> None:
         """Remove a relation."""
         self.db.execute("DELETE FROM relations WHERE id = ?", (row.id,))
-        data = {"id": row.id, "from": row.source, "to": row.target, "relationType": row.kind, "at": row.at}
+        data = {
+            "id": row.id,
+            "from": row.source,
+            "to": row.target,
+            "relationType": row.kind,
+            "at": row.at,
+        }
         self._note("relation-", row.source, row.target, data)
 
     def note_import(self, data: dict[str, Any]) -> None:
@@ -198,14 +274,28 @@ class Change:
             ids.clear()
         for first in range(0, len(ids), _LOOKS):
             tell(first, len(ids))
-            (tables.index if self.indexed else tables.mark_stale)(self.db, ids[first : first + _LOOKS])
-        values = (self.at, self.client, self.tool, self.words[:_MOST_WORDS], len(self.steps), self.undoes)
-        self.id = self.db.execute("INSERT INTO changes (at, client, tool, words, size, undoes) VALUES (?, ?, ?, ?, ?, ?)", values).lastrowid
+            (tables.index if self.indexed else tables.mark_stale)(
+                self.db, ids[first : first + _LOOKS]
+            )
+        values = (
+            self.at,
+            self.client,
+            self.tool,
+            self.words[:_MOST_WORDS],
+            len(self.steps),
+            self.undoes,
+        )
+        self.id = self.db.execute(
+            "INSERT INTO changes (at, client, tool, words, size, undoes) VALUES (?, ?, ?, ?, ?, ?)",
+            values,
+        ).lastrowid
         self.db.executemany("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?)", self._rows())
         if self.undoes is not None:
             self.db.execute("UPDATE changes SET undone_by = ? WHERE id = ?", (self.id, self.undoes))
             # Who undoes an undoing has what was undone back again.
-            self.db.execute("UPDATE changes SET undone_by = NULL WHERE undone_by = ?", (self.undoes,))
+            self.db.execute(
+                "UPDATE changes SET undone_by = NULL WHERE undone_by = ?", (self.undoes,)
+            )
         if self.id is not None and self.id % _SWEEPS == 0:
             sweep(self.db, self.limits)
 

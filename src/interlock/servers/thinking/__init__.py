@@ -17,7 +17,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Raw
 
-from interlock import AnyResult, Context, Exchange, Handler, Server, ToolAnnotations, ToolError, ToolResult, settings_of
+from interlock import (
+    AnyResult,
+    Context,
+    Exchange,
+    Handler,
+    Server,
+    ToolAnnotations,
+    ToolError,
+    ToolResult,
+    settings_of,
+)
 from interlock.store import MemoryVault, StoreError, Vault, open_vault
 
 from .answers import Chains, Forgotten, Listed, Reviewed, Taken, drawing, outline, short
@@ -65,7 +75,9 @@ async def sequentialthinking(
     """
     shelf = ctx.state
     if (size := len(thought.encode())) > shelf.limits.thought:
-        raise ToolError(f"This thought has {size} bytes, and {shelf.limits.thought} are the most. Say it in several thoughts.")
+        raise ToolError(
+            f"This thought has {size} bytes, and {shelf.limits.thought} are the most. Say it in several thoughts."
+        )
     if isRevision and revisesThought is None:
         raise ToolError("A revision says with revisesThought which thought it corrects.")
     if branchFromThought is not None and not branchId and thoughtNumber > branchFromThought:
@@ -80,7 +92,9 @@ async def sequentialthinking(
         found = await shelf.think(chain, ctx.caller, kept, branchFromThought if branchId else None)
     ctx.updated(CHAIN.format(chain=found.id))
     seen = found.along(kept.branch)
-    revised = sorted(number for line, number in found.revised() if number in seen and seen[number].branch == line)
+    revised = sorted(
+        number for line, number in found.revised() if number in seen and seen[number].branch == line
+    )
     taken = Taken(
         kept.thought_number,
         kept.total_thoughts,
@@ -91,8 +105,15 @@ async def sequentialthinking(
         kept.branch,
         revised,
     )
-    more = f"Send chain {found.id} with the next." if kept.next_thought_needed else f"The chain {found.id} is finished."
-    return ToolResult(taken, f"Thought {kept.thought_number} of {kept.total_thoughts} is on {words_of(kept.branch)}. {more}")
+    more = (
+        f"Send chain {found.id} with the next."
+        if kept.next_thought_needed
+        else f"The chain {found.id} is finished."
+    )
+    return ToolResult(
+        taken,
+        f"Thought {kept.thought_number} of {kept.total_thoughts} is on {words_of(kept.branch)}. {more}",
+    )
 
 
 async def _latest(ctx: Context[Shelf]) -> str:
@@ -102,7 +123,9 @@ async def _latest(ctx: Context[Shelf]) -> str:
     with _kept():
         ids = await ctx.state.ids(owner) if owner == HERE or owner.startswith("session ") else []
     if not ids:
-        raise ToolError("Which chain does this thought belong to? Name it with `chain`, or send thoughtNumber 1 to begin a new one.")
+        raise ToolError(
+            "Which chain does this thought belong to? Name it with `chain`, or send thoughtNumber 1 to begin a new one."
+        )
     return ids[-1]
 
 
@@ -110,12 +133,26 @@ async def list_chains(ctx: Context[Shelf]) -> ToolResult[Chains]:
     """Your chains of thoughts, the one used last first."""
     with _kept():
         found = await ctx.state.chains(ctx.caller)
-    listed = [Listed(one.id, short(one.thoughts[0].thought), len(one.thoughts), list(one.forks), one.finished) for one in found]
-    lines = [f"{one.chain}: {one.begins} ({one.thoughts} thoughts{', finished' if one.finished else ''})" for one in listed]
-    return ToolResult(Chains(listed), "\n".join(lines) or "There is none. A chain that a stranger began can be had by its id only.")
+    listed = [
+        Listed(
+            one.id, short(one.thoughts[0].thought), len(one.thoughts), list(one.forks), one.finished
+        )
+        for one in found
+    ]
+    lines = [
+        f"{one.chain}: {one.begins} ({one.thoughts} thoughts{', finished' if one.finished else ''})"
+        for one in listed
+    ]
+    return ToolResult(
+        Chains(listed),
+        "\n".join(lines)
+        or "There is none. A chain that a stranger began can be had by its id only.",
+    )
 
 
-async def review_chain(chain: ChainId, ctx: Context[Shelf], form: Literal["outline", "mermaid"] = "outline") -> ToolResult[Reviewed]:
+async def review_chain(
+    chain: ChainId, ctx: Context[Shelf], form: Literal["outline", "mermaid"] = "outline"
+) -> ToolResult[Reviewed]:
     """Look back at a whole chain, with its revisions and branches.
 
     Args:
@@ -140,7 +177,9 @@ async def forget_chain(chain: ChainId, ctx: Context[Shelf]) -> ToolResult[Forgot
         done = await ctx.state.forget(chain, ctx.caller)
     if done:
         ctx.updated(CHAIN.format(chain=chain))
-    return ToolResult(Forgotten(chain, done), "It is forgotten." if done else "There is no such chain.")
+    return ToolResult(
+        Forgotten(chain, done), "It is forgotten." if done else "There is no such chain."
+    )
 
 
 @contextmanager
@@ -170,16 +209,24 @@ def thinking_server(store: Vault | str | None = None, limits: Limits | None = No
             finally:
                 await vault.aclose()
         else:
-            yield Shelf(store if store is not None else MemoryVault(most_bytes=bounds.total), bounds)
+            yield Shelf(
+                store if store is not None else MemoryVault(most_bytes=bounds.total), bounds
+            )
 
     made = Server(
         "thinking", "1.0.0", title="Thinking", description="Think in steps, with revisions and branches.",
         instructions="The first thought begins a chain and tells its id; send it along as `chain` with every further thought.",
         lifespan=lifespan, middleware=[unquoted],
     )  # fmt: skip
-    adds = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
-    reads = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-    loses = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+    adds = ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
+    )
+    reads = ToolAnnotations(
+        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
+    loses = ToolAnnotations(
+        read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+    )
     made.add_tool(sequentialthinking, title="Think a step", annotations=adds)
     made.add_tool(list_chains, title="List chains of thoughts", annotations=reads)
     made.add_tool(review_chain, title="Review a chain of thoughts", annotations=reads)
@@ -191,7 +238,14 @@ def thinking_server(store: Vault | str | None = None, limits: Limits | None = No
 def _add_reading(made: Server) -> None:
     """Add the chains as resources, what completes them, and the prompt."""
 
-    @made.resource(CHAIN, name="chain", title="A chain of thoughts", mime_type="text/markdown", ttl_ms=0, cache_scope="private")
+    @made.resource(
+        CHAIN,
+        name="chain",
+        title="A chain of thoughts",
+        mime_type="text/markdown",
+        ttl_ms=0,
+        cache_scope="private",
+    )
     async def read(chain: str, ctx: Context[Shelf]) -> str | None:
         """All thoughts of a chain, line by line."""
         found = await ctx.state.find(chain, ctx.caller)
@@ -228,7 +282,9 @@ def unquoted(handler: Handler) -> Handler:
             except (msgspec.DecodeError, AttributeError, UnicodeDecodeError):
                 return await handler(x)  # which says what is wrong with it
             if plain != given:
-                x.params = msgspec.structs.replace(x.params, arguments=Raw(msgspec.json.encode(plain)))
+                x.params = msgspec.structs.replace(
+                    x.params, arguments=Raw(msgspec.json.encode(plain))
+                )
         return await handler(x)
 
     return handle
@@ -245,7 +301,9 @@ def _plain(name: str, value: Any) -> Any:
 def server_of(*arguments: str) -> Server:
     """The server as the environment wants it. Raises ValueError for arguments, for a store that is none, and for a limit that is none."""
     if arguments:
-        raise ValueError(f"This server takes no arguments; {PREFIX}STORE and its like configure it.")
+        raise ValueError(
+            f"This server takes no arguments; {PREFIX}STORE and its like configure it."
+        )
     url = os.environ.get(f"{PREFIX}STORE") or None
     try:
         if url is not None:

@@ -60,7 +60,10 @@ class Forgotten(Struct):
 def outline(chain: Chain) -> str:
     """A chain in Markdown, line by line. A thought is quoted, so that nothing in it becomes a part of the outline."""
     revised = chain.revised()
-    parts = ["# Thoughts", f"{len(chain.thoughts)} thoughts, {'finished' if chain.finished else 'not finished yet'}."]
+    parts = [
+        "# Thoughts",
+        f"{len(chain.thoughts)} thoughts, {'finished' if chain.finished else 'not finished yet'}.",
+    ]
     for line in [MAIN, *chain.forks]:
         if line != MAIN:
             fork = chain.forks[line]
@@ -69,7 +72,9 @@ def outline(chain: Chain) -> str:
             by = revised.get((line, one.thought_number))
             marks = [f"revises thought {one.revises_thought}"] * (one.revises_thought is not None)
             marks += [f"revised by {numbers(by)}"] if by else []
-            parts.append(f"**{one.thought_number}** of {one.total_thoughts}{''.join(f', {mark}' for mark in marks)}")
+            parts.append(
+                f"**{one.thought_number}** of {one.total_thoughts}{''.join(f', {mark}' for mark in marks)}"
+            )
             parts.append("\n".join(f"> {row}" for row in one.thought.splitlines() or [""]))
     return "\n\n".join(parts) + "\n"
 
@@ -86,14 +91,19 @@ def drawing(chain: Chain) -> str:
             earlier = chain.along(one.branch)[max(before)]
             name = f'|"{_drawn(one.branch)}"| ' if earlier.branch != one.branch else " "
             rows.append(f"    {places[earlier.branch, earlier.thought_number]} -->{name}{place}")
-        if one.revises_thought is not None and (old := chain.along(one.branch).get(one.revises_thought)) is not None:
+        if (
+            one.revises_thought is not None
+            and (old := chain.along(one.branch).get(one.revises_thought)) is not None
+        ):
             rows.append(f"    {place} -.->|revises| {places[old.branch, old.thought_number]}")
     return "\n".join(rows) + "\n"
 
 
 def _drawn(text: str) -> str:
     """A text in a drawing: short, and with nothing that means something to Mermaid."""
-    return "".join(one if one.isalnum() or one in " .,-" else f"#{ord(one)};" for one in short(text))
+    return "".join(
+        one if one.isalnum() or one in " .,-" else f"#{ord(one)};" for one in short(text)
+    )
 
 
 def short(text: str) -> str:

@@ -65,7 +65,11 @@ class Chain(Struct):
         while (fork := self.forks.get(line)) is not None:
             reach[fork.line] = min(reach[line], fork.number)
             line = fork.line
-        return {one.thought_number: one for one in self.thoughts if one.thought_number <= reach.get(one.branch, 0)}
+        return {
+            one.thought_number: one
+            for one in self.thoughts
+            if one.thought_number <= reach.get(one.branch, 0)
+        }
 
     def take(self, thought: Thought, fork_from: int | None) -> bool:
         """Add a thought; False where it is the last one once more. Raises ToolError, which says what would do."""
@@ -86,19 +90,25 @@ class Chain(Struct):
                 "one, send the next with isRevision and revisesThought; to try something else, branchFromThought and a new branchId."
             )
         if thought.revises_thought is not None and thought.revises_thought not in seen:
-            raise ToolError(f"There is no thought {thought.revises_thought} on {words_of(line)} to revise. There are: {numbers(seen)}.")
+            raise ToolError(
+                f"There is no thought {thought.revises_thought} on {words_of(line)} to revise. There are: {numbers(seen)}."
+            )
         self.thoughts.append(thought)
         return True
 
     def _fork(self, name: str, number: int | None) -> Fork:
         """Where a new branch begins: on the line that was thought along last, else on the first that has such a thought."""
         if number is None:
-            raise ToolError(f"There is no branch {name!r} yet. Say with branchFromThought after which thought it begins.")
+            raise ToolError(
+                f"There is no branch {name!r} yet. Say with branchFromThought after which thought it begins."
+            )
         lines = [self.thoughts[-1].branch] if self.thoughts else []
         for line in dict.fromkeys([*lines, MAIN, *self.forks]):
             if number in self.along(line):
                 return Fork(line, number)
-        raise ToolError(f"There is no thought {number} to branch from. There are: {numbers(one.thought_number for one in self.thoughts)}.")
+        raise ToolError(
+            f"There is no thought {number} to branch from. There are: {numbers(one.thought_number for one in self.thoughts)}."
+        )
 
     @property
     def finished(self) -> bool:
@@ -109,7 +119,10 @@ class Chain(Struct):
         """Which thoughts were revised, by line and number, and the numbers of those that revise them."""
         found: dict[tuple[str, int], list[int]] = {}
         for one in self.thoughts:
-            if one.revises_thought is not None and (old := self.along(one.branch).get(one.revises_thought)) is not None:
+            if (
+                one.revises_thought is not None
+                and (old := self.along(one.branch).get(one.revises_thought)) is not None
+            ):
                 found.setdefault((old.branch, old.thought_number), []).append(one.thought_number)
         return found
 
@@ -130,7 +143,9 @@ def numbers(found: Iterable[int]) -> str:
 class Shelf:
     """The chains of all callers, in a vault: each under its id, and for each caller a list of them, the one used last at its end."""
 
-    def __init__(self, vault: Vault, limits: Limits, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, vault: Vault, limits: Limits, clock: Callable[[], float] = time.time
+    ) -> None:
         self._vault, self.limits, self._clock = vault, limits, clock
 
     async def find(self, id: str, caller: Caller) -> Chain | None:
@@ -139,11 +154,19 @@ class Shelf:
         chain = msgspec.json.decode(raw, type=Chain) if raw is not None else None
         return chain if chain is not None and chain.owner == owner_of(caller) else None
 
-    async def think(self, id: str | None, caller: Caller, thought: Thought, fork_from: int | None) -> Chain:
+    async def think(
+        self, id: str | None, caller: Caller, thought: Thought, fork_from: int | None
+    ) -> Chain:
         """Add a thought to a chain, or to a new one; of many who do so at once each finds the thoughts of the others. Raises ToolError."""
         for _ in range(_MOST_TRIES):
-            raw = await self._vault.get("chain", id) if id is not None and _ID.fullmatch(id) else None
-            chain = msgspec.json.decode(raw, type=Chain) if raw is not None else Chain(secrets.token_urlsafe(16), owner_of(caller))
+            raw = (
+                await self._vault.get("chain", id) if id is not None and _ID.fullmatch(id) else None
+            )
+            chain = (
+                msgspec.json.decode(raw, type=Chain)
+                if raw is not None
+                else Chain(secrets.token_urlsafe(16), owner_of(caller))
+            )
             if id is not None and (raw is None or chain.owner != owner_of(caller)):
                 raise unknown(id)
             if not chain.take(thought, fork_from):
@@ -158,12 +181,18 @@ class Shelf:
 
     def _check(self, chain: Chain, size: int) -> None:
         if len(chain.thoughts) > self.limits.thoughts or size > self.limits.size:
-            raise ToolError(f"This chain is full at {len(chain.thoughts) - 1} thoughts. Sum it up in the first thought of a new one.")
+            raise ToolError(
+                f"This chain is full at {len(chain.thoughts) - 1} thoughts. Sum it up in the first thought of a new one."
+            )
         if len(chain.forks) > self.limits.branches:
             known = ", ".join(list(chain.forks)[: self.limits.branches])
-            raise ToolError(f"This chain has {self.limits.branches} branches already. Go on with one of them: {known}.")
+            raise ToolError(
+                f"This chain has {self.limits.branches} branches already. Go on with one of them: {known}."
+            )
 
-    async def _keep(self, kind: str, key: str, was: bytes | None, written: bytes, until: float) -> bool:
+    async def _keep(
+        self, kind: str, key: str, was: bytes | None, written: bytes, until: float
+    ) -> bool:
         if was is None:
             return await self._vault.add(kind, key, written, until=until)
         return await self._vault.swap(kind, key, was, written, until=until)
@@ -186,13 +215,19 @@ class Shelf:
         await self._list(owner_of(caller), self._clock() + self.limits.seconds, None, gone=id)
         return True
 
-    async def _list(self, owner: str, until: float, used: str | None, gone: str | None = None) -> None:
+    async def _list(
+        self, owner: str, until: float, used: str | None, gone: str | None = None
+    ) -> None:
         """Put a chain at the end of its owner's list, or take it from there; what is too much goes."""
         if not owner:
             return
         for _ in range(_MOST_TRIES):
             raw = await self._vault.get("shelf", owner)
-            ids = [id for id in (msgspec.json.decode(raw, type=list[str]) if raw is not None else []) if id not in (used, gone)]
+            ids = [
+                id
+                for id in (msgspec.json.decode(raw, type=list[str]) if raw is not None else [])
+                if id not in (used, gone)
+            ]
             ids += [used] if used is not None else []
             dropped, kept = ids[: -self.limits.chains], ids[-self.limits.chains :]
             written = msgspec.json.encode(kept)
@@ -213,4 +248,6 @@ def owner_of(caller: Caller) -> str:
 
 def unknown(id: str) -> ToolError:
     """The refusal for an id, the same whether there is none or it is somebody else's."""
-    return ToolError(f"There is no chain {id[:40]!r}, or it has ended. Leave `chain` out and send thoughtNumber 1 to begin a new one.")
+    return ToolError(
+        f"There is no chain {id[:40]!r}, or it has ended. Leave `chain` out and send thoughtNumber 1 to begin a new one."
+    )

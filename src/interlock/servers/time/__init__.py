@@ -36,14 +36,32 @@ from .answers import (
 from .moments import added, name_of, offset_at, read_duration, read_moment, shown
 from .zones import MOST_LETTERS, VARIABLE, Zones, own_zone
 
-Zone = Annotated[str, Meta(min_length=1, max_length=MOST_LETTERS, examples=["Europe/Madrid", "Asia/Kathmandu", "UTC", "+05:30"])]
-Time = Annotated[str, Meta(min_length=1, max_length=60, examples=["15:30", "2024-06-15T15:30", "2024-06-15T15:30+02:00", "now"])]
-Duration = Annotated[str, Meta(min_length=2, max_length=60, examples=["P1M", "P1Y2M3DT4H", "PT90M", "-P1W"])]
+Zone = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MOST_LETTERS,
+        examples=["Europe/Madrid", "Asia/Kathmandu", "UTC", "+05:30"],
+    ),
+]
+Time = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=60,
+        examples=["15:30", "2024-06-15T15:30", "2024-06-15T15:30+02:00", "now"],
+    ),
+]
+Duration = Annotated[
+    str, Meta(min_length=2, max_length=60, examples=["P1M", "P1Y2M3DT4H", "PT90M", "-P1W"])
+]
 Which = Literal["first", "second"]
 MOST_ZONES = 50  # in one conversion
 NOW, CHANGES, ZONES = "time://now/{+zone}", "time://changes/{+zone}", "time://zones"
 # That the answer is another one a moment later is no effect: a clock may be looked at as often as one likes.
-_LOOKS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_LOOKS = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
 
 
 @dataclass(frozen=True)
@@ -97,12 +115,20 @@ def convert_time(
     source = moment_of(read.moment)
     targets = [target_of(read.moment, watch.zone(name)) for name in names]
     found = Conversion(source, targets, read.note, read.other.isoformat() if read.other else None)
-    lines = [words_of(source), *(f"{words_of(one)}, {one.time_difference}" for one in targets), *([read.note] if read.note else [])]
+    lines = [
+        words_of(source),
+        *(f"{words_of(one)}, {one.time_difference}" for one in targets),
+        *([read.note] if read.note else []),
+    ]
     return ToolResult(found, "\n".join(lines))
 
 
 def add_to_time(
-    time: Time, duration: Duration, ctx: Context[Watch], timezone: Zone | None = None, which: Which = "first"
+    time: Time,
+    duration: Duration,
+    ctx: Context[Watch],
+    timezone: Zone | None = None,
+    which: Which = "first",
 ) -> ToolResult[Shifted]:
     """What the time is some time after another. Years to days go by the calendar, hours to seconds pass.
 
@@ -120,7 +146,9 @@ def add_to_time(
     return ToolResult(found, "\n".join([words_of(found.end), *([note] if note else [])]))
 
 
-def time_between(start: Time, end: Time, ctx: Context[Watch], timezone: Zone | None = None) -> ToolResult[Difference]:
+def time_between(
+    start: Time, end: Time, ctx: Context[Watch], timezone: Zone | None = None
+) -> ToolResult[Difference]:
     """How long it is from one time to another: by the calendar, and exactly.
 
     Args:
@@ -136,7 +164,10 @@ def time_between(start: Time, end: Time, ctx: Context[Watch], timezone: Zone | N
 
 
 def next_clock_changes(
-    ctx: Context[Watch], timezone: Zone | None = None, after: Time = "now", count: Annotated[int, Meta(ge=1, le=40)] = 2
+    ctx: Context[Watch],
+    timezone: Zone | None = None,
+    after: Time = "now",
+    count: Annotated[int, Meta(ge=1, le=40)] = 2,
 ) -> ToolResult[ClockChanges]:
     """When the clocks of a zone are changed next, for summer time or for good.
 
@@ -149,11 +180,22 @@ def next_clock_changes(
     moment = read_moment(after, zone, ctx.state.now()).moment
     found = changes_of(zone, moment, count)
     lines = [f"{one.before} becomes {one.after} ({one.shift})" for one in found.changes]
-    return ToolResult(found, "\n".join(lines) or f"No change of clocks is known for {found.timezone} in the next twenty years.")
+    return ToolResult(
+        found,
+        "\n".join(lines)
+        or f"No change of clocks is known for {found.timezone} in the next twenty years.",
+    )
 
 
 def find_timezones(
-    query: Annotated[str, Meta(min_length=1, max_length=MOST_LETTERS, examples=["Barcelona", "Nepal", "CEST", "+05:45", "BR"])],
+    query: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=MOST_LETTERS,
+            examples=["Barcelona", "Nepal", "CEST", "+05:45", "BR"],
+        ),
+    ],
     ctx: Context[Watch],
     limit: Annotated[int, Meta(ge=1, le=600)] = 10,
 ) -> ToolResult[FoundZones]:
@@ -168,17 +210,31 @@ def find_timezones(
     listed: list[FoundZone] = []
     for one in names[:limit]:
         here = moment_of(now.astimezone(ctx.state.zone(one.name)))
-        listed.append(FoundZone(one.name, one.country, one.by, here.utc_offset, here.abbreviation, here.datetime))
+        listed.append(
+            FoundZone(
+                one.name, one.country, one.by, here.utc_offset, here.abbreviation, here.datetime
+            )
+        )
     found = FoundZones(listed, len(names) <= limit)
-    lines = [f"{one.timezone}{f' ({one.country})' if one.country else ''}: {one.datetime}" for one in listed]
+    lines = [
+        f"{one.timezone}{f' ({one.country})' if one.country else ''}: {one.datetime}"
+        for one in listed
+    ]
     more = [] if found.complete else ["There are more: ask for a higher limit, or more exactly."]
-    return ToolResult(found, "\n".join([*(lines or ["There is none. Try the country, or a larger city near it."]), *more]))
+    return ToolResult(
+        found,
+        "\n".join(
+            [*(lines or ["There is none. Try the country, or a larger city near it."]), *more]
+        ),
+    )
 
 
 # -- the server ------------------------------------------------------------------------------------------------------------------
 
 
-def time_server(zone: str | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Server:
+def time_server(
+    zone: str | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> Server:
     """A server that tells the time. `zone` is the person's own, else INTERLOCK_TIME_ZONE, TZ or the system says it; `now` is its clock.
 
     Raises ValueError where there is no such zone.
@@ -215,17 +271,27 @@ def time_server(zone: str | None = None, now: Callable[[], datetime] = lambda: d
 def _add_reading(made: Server) -> None:
     """Add what is read rather than called: resources, a prompt, and what completes the zones of both."""
 
-    @made.resource(NOW, name="now", title="The time in a zone", mime_type="application/json", ttl_ms=0)
+    @made.resource(
+        NOW, name="now", title="The time in a zone", mime_type="application/json", ttl_ms=0
+    )
     def now(zone: str, ctx: Context[Watch]) -> Moment:
         """What time it is there."""
         return moment_of(shown(ctx.state.now(), _named(ctx, zone)))
 
-    @made.resource(CHANGES, name="changes", title="The next clock changes of a zone", mime_type="application/json", ttl_ms=0)
+    @made.resource(
+        CHANGES,
+        name="changes",
+        title="The next clock changes of a zone",
+        mime_type="application/json",
+        ttl_ms=0,
+    )
     def changes(zone: str, ctx: Context[Watch]) -> ClockChanges:
         """When the clocks there are changed next."""
         return changes_of(_named(ctx, zone), ctx.state.now(), 4)
 
-    @made.resource(ZONES, name="zones", title="All time zones", mime_type="application/json", ttl_ms=86_400_000)
+    @made.resource(
+        ZONES, name="zones", title="All time zones", mime_type="application/json", ttl_ms=86_400_000
+    )
     def zones(ctx: Context[Watch]) -> list[str]:
         """The names of all zones."""
         return list(ctx.state.zones.names.values())
@@ -240,7 +306,9 @@ def _add_reading(made: Server) -> None:
         """
         here, there = _named(ctx, ctx.state.own), _named(ctx, zone)
         try:
-            noon = read_moment(f"{day.strip()}T12:00" if day else "now", here, ctx.state.now()).moment
+            noon = read_moment(
+                f"{day.strip()}T12:00" if day else "now", here, ctx.state.now()
+            ).moment
         except ToolError as bad:
             raise McpError(types.INVALID_PARAMS, str(bad)) from None
         ahead = signed(offset_at(there, noon) - offset_at(here, noon))

@@ -58,12 +58,20 @@ class Span(NamedTuple):
         negative = (self.months, self.days, self.seconds) < (0, 0, timedelta())
         months, days, rest = abs(self.months), abs(self.days), abs(self.seconds)
         minutes, seconds = divmod(rest, timedelta(minutes=1))
-        fraction = f"{seconds.seconds}.{seconds.microseconds:06d}".rstrip("0").rstrip(".") if seconds.microseconds else f"{seconds.seconds}"
+        fraction = (
+            f"{seconds.seconds}.{seconds.microseconds:06d}".rstrip("0").rstrip(".")
+            if seconds.microseconds
+            else f"{seconds.seconds}"
+        )
         dates = [(months // 12, "Y"), (months % 12, "M"), (days, "D")]
         times = [(str(minutes // 60), "H"), (str(minutes % 60), "M"), (fraction, "S")]
         day = "".join(f"{count}{unit}" for count, unit in dates if count)
         clock = "".join(f"{count}{unit}" for count, unit in times if count != "0")
-        return f"{'-' if negative else ''}P{day}{'T' + clock if clock else ''}" if day or clock else "PT0S"
+        return (
+            f"{'-' if negative else ''}P{day}{'T' + clock if clock else ''}"
+            if day or clock
+            else "PT0S"
+        )
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------------
@@ -80,15 +88,26 @@ def read_moment(text: str, zone: tzinfo, now: datetime, *, second: bool = False)
         return Read(now.astimezone(zone))
     try:
         if found := _UNIX.fullmatch(text):
-            return Read(shown(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=float(found[1])), zone))
+            return Read(
+                shown(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=float(found[1])), zone)
+            )
         found = _MOMENT.fullmatch(text) or _CLOCK.fullmatch(text)
         if found is None:
             raise ValueError
         parts = found.groupdict()
-        clock = f"{int(parts['hour']):02d}:{parts['rest'].replace(',', '.')}" if parts["hour"] else "00:00"
+        clock = (
+            f"{int(parts['hour']):02d}:{parts['rest'].replace(',', '.')}"
+            if parts["hour"]
+            else "00:00"
+        )
         offset = (parts["offset"] or "").upper()
         # Today is that of the offset where the text has one, else that of the zone.
-        day = parts.get("date") or now.astimezone(datetime.fromisoformat(f"2000-01-01T00:00{offset}").tzinfo or zone).date().isoformat()
+        day = (
+            parts.get("date")
+            or now.astimezone(datetime.fromisoformat(f"2000-01-01T00:00{offset}").tzinfo or zone)
+            .date()
+            .isoformat()
+        )
         local = datetime.fromisoformat(f"{day}T{clock}{offset}")
     except (ValueError, OverflowError):
         raise ToolError(
@@ -100,14 +119,18 @@ def read_moment(text: str, zone: tzinfo, now: datetime, *, second: bool = False)
 def shown(moment: datetime, zone: tzinfo) -> datetime:
     """A moment by the clock of a zone. Raises ToolError for one that is too far away."""
     if not YEARS[0] <= moment.year <= YEARS[1]:
-        raise ToolError(f"The year {moment.year} is too far away. There are the years {YEARS[0]} to {YEARS[1]}.")
+        raise ToolError(
+            f"The year {moment.year} is too far away. There are the years {YEARS[0]} to {YEARS[1]}."
+        )
     return moment.astimezone(zone)
 
 
 def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> Read:
     """The moment at which the clocks of a zone say this; where none or two do, a note says which was taken. Raises ToolError."""
     if not YEARS[0] <= local.year <= YEARS[1]:
-        raise ToolError(f"The year {local.year} is too far away. There are the years {YEARS[0]} to {YEARS[1]}.")
+        raise ToolError(
+            f"The year {local.year} is too far away. There are the years {YEARS[0]} to {YEARS[1]}."
+        )
     first, last = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if first == last:
         return Read(first.astimezone(zone))
@@ -117,8 +140,14 @@ def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> Read:
     said, where = f"{local:%H:%M:%S}".removesuffix(":00"), f"on {local.date()} in {name_of(zone)}"
     if first < last:
         taken = f"the {'second' if second else 'first'} ({(last if second else first).astimezone(zone).isoformat()})"
-        note = f"{said} comes twice {where}: clocks go back from {was} to {became}. This is {taken}."
-        return Read((last if second else first).astimezone(zone), note, (first if second else last).astimezone(zone))
+        note = (
+            f"{said} comes twice {where}: clocks go back from {was} to {became}. This is {taken}."
+        )
+        return Read(
+            (last if second else first).astimezone(zone),
+            note,
+            (first if second else last).astimezone(zone),
+        )
     moved = first.astimezone(zone)
     note = f"There is no {said} {where}: clocks go forward from {was} to {became}. It was taken for {moved.isoformat()}."
     return Read(moved, note)
@@ -138,12 +167,21 @@ def read_duration(text: str) -> Span:
     """A duration of ISO 8601, such as P1M, -P2D or PT1H30M; a sign is for all of it. Raises ToolError."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
-        raise ToolError(f"{text[:60]!r} is no duration. Write it like P1Y2M3D, P2W, PT1H30M, or -P1D to go back.")
+        raise ToolError(
+            f"{text[:60]!r} is no duration. Write it like P1Y2M3D, P2W, PT1H30M, or -P1D to go back."
+        )
     given = found.groupdict()
     sign = -1 if given.pop("sign") == "-" else 1
-    n = {unit: float((value or "0").replace(",", ".")) if unit == "seconds" else int(value or 0) for unit, value in given.items()}
+    n = {
+        unit: float((value or "0").replace(",", ".")) if unit == "seconds" else int(value or 0)
+        for unit, value in given.items()
+    }
     rest = timedelta(hours=n["hours"], minutes=n["minutes"], seconds=n["seconds"])
-    return Span(sign * int(n["years"] * 12 + n["months"]), sign * int(n["weeks"] * 7 + n["days"]), sign * rest)
+    return Span(
+        sign * int(n["years"] * 12 + n["months"]),
+        sign * int(n["weeks"] * 7 + n["days"]),
+        sign * rest,
+    )
 
 
 # -- changes of clocks -------------------------------------------------------------------------------------------------------
@@ -158,7 +196,11 @@ def changes_after(zone: tzinfo, moment: datetime, count: int) -> list[Change]:
     """The next changes of a zone's clocks after a moment, at most so many, within the next twenty years."""
     found: list[Change] = []
     here = moment.astimezone(UTC).replace(microsecond=0)
-    end = min(here + HORIZON, datetime(YEARS[1], 12, 31, tzinfo=UTC)) if here.year < YEARS[1] else here
+    end = (
+        min(here + HORIZON, datetime(YEARS[1], 12, 31, tzinfo=UTC))
+        if here.year < YEARS[1]
+        else here
+    )
     # A day at a time: no zone has changed its clocks and changed them back within one.
     while here < end and len(found) < count:
         there = here + _DAY
@@ -172,7 +214,10 @@ def changes_after(zone: tzinfo, moment: datetime, count: int) -> list[Change]:
 
 def _change_between(zone: tzinfo, low: datetime, high: datetime) -> Change:
     """The change of clocks after `low` and not after `high`, by halves."""
-    low, high = low.replace(microsecond=0), high.replace(microsecond=0)  # clocks change at whole seconds
+    low, high = (
+        low.replace(microsecond=0),
+        high.replace(microsecond=0),
+    )  # clocks change at whole seconds
     before = offset_at(zone, low)
     while high - low > _SECOND:
         middle = low + timedelta(seconds=(high - low) // _SECOND // 2)
@@ -210,7 +255,9 @@ def added(moment: datetime, span: Span) -> Read:
             moment = found.moment
         later = shown(moment.astimezone(UTC) + span.seconds, zone)
     except (OverflowError, ValueError):
-        raise ToolError(f"That is too far away. There are the years {YEARS[0]} to {YEARS[1]}.") from None
+        raise ToolError(
+            f"That is too far away. There are the years {YEARS[0]} to {YEARS[1]}."
+        ) from None
     return Read(later, " ".join(notes) or None)
 
 
@@ -218,7 +265,11 @@ def _by_calendar(moment: datetime, span: Span) -> tuple[datetime, str | None]:
     """What the clock says so many months and days later, and a note where the month is too short. Raises ValueError, OverflowError."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + span.months, 12)
     last = monthrange(year, month + 1)[1]
-    note = f"{year:04d}-{month + 1:02d} has {last} days, and day {moment.day} became its last." if moment.day > last else None
+    note = (
+        f"{year:04d}-{month + 1:02d} has {last} days, and day {moment.day} became its last."
+        if moment.day > last
+        else None
+    )
     day = date(year, month + 1, min(moment.day, last)) + timedelta(days=span.days)
     return datetime.combine(day, moment.timetz().replace(tzinfo=None, fold=0)), note
 

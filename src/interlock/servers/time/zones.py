@@ -67,7 +67,9 @@ class Zones:
         """Each name by itself without case. Raises ToolError where there are none."""
         found = sorted(zoneinfo.available_timezones() - _NOT_FOR_USE)
         if not found:
-            raise ToolError("This machine has no time zone data. Run `pip install tzdata` where this server is installed, and try again.")
+            raise ToolError(
+                "This machine has no time zone data. Run `pip install tzdata` where this server is installed, and try again."
+            )
         return {name.casefold(): name for name in found}
 
     def zone(self, name: str) -> tzinfo:
@@ -87,10 +89,16 @@ class Zones:
         found = self.search(text.rpartition("/")[2], now, len(self.names))
         if found and found[0].by == "abbreviation":
             # One for each offset, which is what they differ in: nobody wants to read all of a continent.
-            apart = {now.astimezone(self._opened[one.name]).utcoffset(): one.name for one in reversed(found) if one.by == "abbreviation"}
+            apart = {
+                now.astimezone(self._opened[one.name]).utcoffset(): one.name
+                for one in reversed(found)
+                if one.by == "abbreviation"
+            }
             return f"Clocks say {text.upper()} in {', '.join(sorted(apart.values()))} and elsewhere: name the zone that is meant."
         cities = {_plain(name.rpartition("/")[2]): name for name in self.names.values()}
-        near = [one.name for one in found[:5]] or [cities[key] for key in get_close_matches(_plain(text.rpartition("/")[2]), cities, 3)]
+        near = [one.name for one in found[:5]] or [
+            cities[key] for key in get_close_matches(_plain(text.rpartition("/")[2]), cities, 3)
+        ]
         meant = f"Did you mean {', '.join(near)}? " if near else ""
         return f"{meant}Names are like Europe/Madrid; find_timezones finds them by city or country."
 
@@ -99,7 +107,11 @@ class Zones:
         wanted = value.strip().replace(" ", "_").casefold()
         first = [name for key, name in self.names.items() if key.startswith(wanted)]
         part = re.compile(rf"(?<=[/_-]){re.escape(wanted)}") if wanted else None
-        return list(dict.fromkeys([*first, *(name for key, name in self.names.items() if part and part.search(key))]))
+        return list(
+            dict.fromkeys(
+                [*first, *(name for key, name in self.names.items() if part and part.search(key))]
+            )
+        )
 
     # -- searching -------------------------------------------------------------------------------------------------------
 
@@ -109,14 +121,19 @@ class Zones:
         offset = offset_of(text.strip())
         if not wanted and offset is None:
             return []
-        ranked: list[tuple[int, bool, str, str]] = []  # names that have no country come later: most are old ones
+        ranked: list[
+            tuple[int, bool, str, str]
+        ] = []  # names that have no country come later: most are old ones
         for name in self.names.values():
             if offset is not None:
                 if moment.astimezone(self._opened[name]).utcoffset() == offset:
                     ranked.append((0, name not in self._places, name, "offset"))
             elif (match := self._match(name, wanted, moment)) is not None:
                 ranked.append((match[0], name not in self._places, name, match[1]))
-        return [Found(name, self._country(name)[1] or None, by) for _, _, name, by in sorted(ranked)[:limit]]
+        return [
+            Found(name, self._country(name)[1] or None, by)
+            for _, _, name, by in sorted(ranked)[:limit]
+        ]
 
     def _match(self, name: str, wanted: str, moment: datetime) -> tuple[int, str] | None:
         """How well a zone fits, 0 best, and by what; None where it does not."""
@@ -141,7 +158,8 @@ class Zones:
     def _says(self, name: str, wanted: str, moment: datetime) -> bool:
         zone = self._opened[name]
         return wanted.isalpha() and any(
-            (when.astimezone(zone).tzname() or "").casefold() == wanted for when in (moment, moment + _HALF_A_YEAR)
+            (when.astimezone(zone).tzname() or "").casefold() == wanted
+            for when in (moment, moment + _HALF_A_YEAR)
         )
 
     @cached_property
@@ -155,7 +173,10 @@ class Zones:
     @cached_property
     def _places(self) -> Mapping[str, tuple[str, str, str]]:
         countries = {row[0]: row[1] for row in _rows("iso3166.tab")}
-        return {row[2]: (row[0], countries.get(row[0], ""), "".join(row[3:])) for row in _rows("zone.tab")}
+        return {
+            row[2]: (row[0], countries.get(row[0], ""), "".join(row[3:]))
+            for row in _rows("zone.tab")
+        }
 
 
 def own_zone(environment: Mapping[str, str] = os.environ, etc: Path = Path("/etc")) -> str:
@@ -193,7 +214,11 @@ def _below_zoneinfo(path: str) -> str:
 def _is_zone(name: str) -> bool:
     try:
         return bool(name) and zoneinfo.ZoneInfo(name) is not None
-    except (KeyError, OSError, ValueError):  # no such zone, a folder, or a path that leads elsewhere
+    except (
+        KeyError,
+        OSError,
+        ValueError,
+    ):  # no such zone, a folder, or a path that leads elsewhere
         return False
 
 
@@ -215,5 +240,9 @@ def _rows(name: str) -> Iterator[list[str]]:
 
 def _plain(text: str) -> str:
     """A text without case, accents, underscores and needless space."""
-    letters = "".join(one for one in unicodedata.normalize("NFKD", text[:MOST_LETTERS]) if not unicodedata.combining(one))
+    letters = "".join(
+        one
+        for one in unicodedata.normalize("NFKD", text[:MOST_LETTERS])
+        if not unicodedata.combining(one)
+    )
     return " ".join(letters.casefold().replace("_", " ").split())

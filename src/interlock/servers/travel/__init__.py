@@ -51,8 +51,12 @@ def travel_server(path: Path | None = None, *, park: bool = True) -> Server:
     )  # fmt: skip
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     asks = ToolAnnotations(read_only_hint=True, open_world_hint=True)
-    books = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
-    cancels = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+    books = ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
+    )
+    cancels = ToolAnnotations(
+        read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+    )
     made.add_tool(search_flights, title="Search flights", annotations=reads)
     made.add_tool(find_best_flight, title="Find the best flight", annotations=asks)
     made.add_tool(search_hotels, title="Search hotels", annotations=reads)

@@ -24,16 +24,46 @@ FlightId = Annotated[str, Meta(min_length=1, max_length=40, examples=["CW101-202
 HotelId = Annotated[str, Meta(min_length=1, max_length=80, examples=["bcn-hotel-mar-blau"])]
 BookingId = Annotated[str, Meta(min_length=1, max_length=40, examples=["BK-2024-0001"])]
 
-SEAT = {"type": "string", "title": "Seat", "enum": ["Window", "Aisle", "No preference"], "description": "Preferred seat on the flights"}
-ROOM = {"type": "string", "title": "Room", "enum": ["Sea view", "City view", "Garden view"], "description": "Preferred room at the hotel"}
-COVER = {"type": "boolean", "title": "Insurance", "default": False, "description": f"Add travel insurance (${INSURANCE})"}
+SEAT = {
+    "type": "string",
+    "title": "Seat",
+    "enum": ["Window", "Aisle", "No preference"],
+    "description": "Preferred seat on the flights",
+}
+ROOM = {
+    "type": "string",
+    "title": "Room",
+    "enum": ["Sea view", "City view", "Garden view"],
+    "description": "Preferred room at the hotel",
+}
+COVER = {
+    "type": "boolean",
+    "title": "Insurance",
+    "default": False,
+    "description": f"Add travel insurance (${INSURANCE})",
+}
 CONTACT = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "title": "Traveller's name", "minLength": 1, "maxLength": 100},
-        "email": {"type": "string", "title": "E-mail", "format": "email", "description": "Where the confirmation goes"},
-        "phone": {"type": "string", "title": "Phone", "maxLength": 40, "description": "For emergencies"},
-        "specialRequests": {"type": "string", "title": "Special requests", "maxLength": 500, "description": "For the hotel"},
+        "email": {
+            "type": "string",
+            "title": "E-mail",
+            "format": "email",
+            "description": "Where the confirmation goes",
+        },
+        "phone": {
+            "type": "string",
+            "title": "Phone",
+            "maxLength": 40,
+            "description": "For emergencies",
+        },
+        "specialRequests": {
+            "type": "string",
+            "title": "Special requests",
+            "maxLength": 500,
+            "description": "For the hotel",
+        },
     },
     "required": ["name", "email"],
 }
@@ -105,11 +135,18 @@ async def book_trip(
         f"- Total: {dollars(total)}",
     ]
     flights = "flights" if back is not None else "flight"
-    fields = {**_yes(f"{flights} + hotel", total), "seatPreference": SEAT, "roomType": ROOM, "travelInsurance": COVER}
+    fields = {
+        **_yes(f"{flights} + hotel", total),
+        "seatPreference": SEAT,
+        "roomType": ROOM,
+        "travelInsurance": COVER,
+    }
     return await _booked(ctx, "\n".join(summary), fields, wanted, check_in.year, with_contact=True)
 
 
-async def book_flight(flight: FlightId, ctx: Context[Records], travelers: Travelers = 1) -> ToolResult[Outcome]:
+async def book_flight(
+    flight: FlightId, ctx: Context[Records], travelers: Travelers = 1
+) -> ToolResult[Outcome]:
     """Book seats on one flight, once the person has confirmed it in a form.
 
     Args:
@@ -118,13 +155,23 @@ async def book_flight(flight: FlightId, ctx: Context[Records], travelers: Travel
     """
     out = await asyncio.to_thread(flight_called, ctx.state, flight)
     total = travelers * out.price
-    wanted = Booking(id="", status="booked", kind="flight", made="", travelers=travelers, total=total, outbound=out)
+    wanted = Booking(
+        id="",
+        status="booked",
+        kind="flight",
+        made="",
+        travelers=travelers,
+        total=total,
+        outbound=out,
+    )
     summary = f"Please confirm the booking of your flight:\n- {out.words}\n- Travelers: {travelers}\n- Total: {dollars(total)}"
     fields = {**_yes("flight", total), "seatPreference": SEAT, "travelInsurance": COVER}
     return await _booked(ctx, summary, fields, wanted, dt.date.fromisoformat(out.date).year)
 
 
-async def book_hotel(hotel: HotelId, check_in: Day, check_out: Day, ctx: Context[Records], guests: Guests = 2) -> ToolResult[Outcome]:
+async def book_hotel(
+    hotel: HotelId, check_in: Day, check_out: Day, ctx: Context[Records], guests: Guests = 2
+) -> ToolResult[Outcome]:
     """Book a hotel, once the person has confirmed it in a form.
 
     Args:
@@ -139,9 +186,15 @@ async def book_hotel(hotel: HotelId, check_in: Day, check_out: Day, ctx: Context
         id="", status="booked", kind="hotel", made="", travelers=guests, total=stay.total, hotel=stay,
         check_in=check_in.isoformat(), check_out=check_out.isoformat(),
     )  # fmt: skip
-    lines = [f"Please confirm the booking of your hotel, {check_in} to {check_out}:", _stay(stay, nights), f"- Guests: {guests}"]
+    lines = [
+        f"Please confirm the booking of your hotel, {check_in} to {check_out}:",
+        _stay(stay, nights),
+        f"- Guests: {guests}",
+    ]
     summary = "\n".join([*lines, f"- Total: {dollars(stay.total)}"])
-    return await _booked(ctx, summary, {**_yes("hotel", stay.total), "roomType": ROOM}, wanted, check_in.year)
+    return await _booked(
+        ctx, summary, {**_yes("hotel", stay.total), "roomType": ROOM}, wanted, check_in.year
+    )
 
 
 async def cancel_booking(booking: BookingId, ctx: Context[Records]) -> ToolResult[Cancellation]:
@@ -152,25 +205,40 @@ async def cancel_booking(booking: BookingId, ctx: Context[Records]) -> ToolResul
     """
     known = await asyncio.to_thread(ledger.find, ctx.state, booking)
     if known.status == "cancelled":
-        return _cancellation(False, f"{known.id} was cancelled before; there is nothing left to do.", known)
+        return _cancellation(
+            False, f"{known.id} was cancelled before; there is nothing left to do.", known
+        )
     if not await ctx.confirm(
-        f"Cancel the booking {known.id} ({_title(known)}, {dollars(known.total)})? It cannot be taken back.", key="cancel"
+        f"Cancel the booking {known.id} ({_title(known)}, {dollars(known.total)})? It cannot be taken back.",
+        key="cancel",
     ):
-        return _cancellation(False, f"The person did not agree: {known.id} stands as it was.", known)
+        return _cancellation(
+            False, f"The person did not agree: {known.id} stands as it was.", known
+        )
     await ctx.once("cancel", asyncio.to_thread, ledger.cancel, ctx.state, known.id)
     _tell(ctx, known.id)
-    return _cancellation(True, f"{known.id} is cancelled.", await asyncio.to_thread(ledger.find, ctx.state, known.id))
+    return _cancellation(
+        True, f"{known.id} is cancelled.", await asyncio.to_thread(ledger.find, ctx.state, known.id)
+    )
 
 
 def list_bookings(ctx: Context[Records]) -> ToolResult[Bookings]:
     """All bookings with what they hold and how they stand."""
     found = ledger.bookings(ctx.state)
-    lines = [f"{one.id}: {_title(one)}, {dollars(one.total)}, {one.status}" for one in found] or ["There are no bookings."]
+    lines = [f"{one.id}: {_title(one)}, {dollars(one.total)}, {one.status}" for one in found] or [
+        "There are no bookings."
+    ]
     return ToolResult(Bookings(len(found), found), "\n".join(lines))
 
 
 async def _booked(
-    ctx: Context[Records], summary: str, fields: dict[str, Any], wanted: Booking, year: int, *, with_contact: bool = False
+    ctx: Context[Records],
+    summary: str,
+    fields: dict[str, Any],
+    wanted: Booking,
+    year: int,
+    *,
+    with_contact: bool = False,
 ) -> ToolResult[Outcome]:
     """Ask, and book where the answer is a yes."""
     # Drawn before the first question, so that a tool that runs again from the top has the same one, in whatever process.
@@ -209,24 +277,42 @@ def _cancellation(cancelled: bool, message: str, booking: Booking) -> ToolResult
 
 
 async def _asked_contact(ctx: Context[Records]) -> Contact:
-    said = await ctx.elicit("Who travels, and where does the confirmation go?", CONTACT, key="contact")
+    said = await ctx.elicit(
+        "Who travels, and where does the confirmation go?", CONTACT, key="contact"
+    )
     if not said["name"].strip():
         raise ToolError("Nothing was booked: the form needs the traveller's name.")
-    return Contact(said["name"].strip(), said["email"], said.get("phone") or None, said.get("specialRequests") or None)
+    return Contact(
+        said["name"].strip(),
+        said["email"],
+        said.get("phone") or None,
+        said.get("specialRequests") or None,
+    )
 
 
-def _fits(records: Records, out: Flight, back: Flight | None, stay: Hotel, check_in: dt.date, check_out: dt.date) -> None:
+def _fits(
+    records: Records,
+    out: Flight,
+    back: Flight | None,
+    stay: Hotel,
+    check_in: dt.date,
+    check_out: dt.date,
+) -> None:
     """Raises ToolError where flights and hotel make no journey."""
     there = records.atlas.find(out.destination)
     if stay.city != there.name:
-        raise ToolError(f"{out.id} goes to {there.label}, and {stay.name} is in {stay.city}. Choose a hotel there with search_hotels.")
+        raise ToolError(
+            f"{out.id} goes to {there.label}, and {stay.name} is in {stay.city}. Choose a hotel there with search_hotels."
+        )
     if check_in < dt.date.fromisoformat(out.date):
         raise ToolError(f"The stay begins on {check_in}, before the flight on {out.date}.")
     if back is None:
         return
     home = records.atlas.find(back.origin)
     if home.code != there.code:
-        raise ToolError(f"The flight back, {back.id}, leaves from {home.label}, not from {there.label}.")
+        raise ToolError(
+            f"The flight back, {back.id}, leaves from {home.label}, not from {there.label}."
+        )
     if dt.date.fromisoformat(back.date) < check_out:
         raise ToolError(f"The flight back is on {back.date}, before the stay ends on {check_out}.")
 
@@ -238,9 +324,9 @@ def _yes(what: str, total: int) -> dict[str, Any]:
 
 def _stay(stay: Hotel, nights: int) -> str:
     rooms = f"{stay.rooms} room{'' if stay.rooms == 1 else 's'}"
-    return (
-        f"- Hotel: {stay.name}, {stay.area}, {nights} night{'' if nights == 1 else 's'}, {rooms} at {dollars(stay.price_per_night)} a night"
-    )
+    length = f"{nights} night{'' if nights == 1 else 's'}"
+    price = f"{dollars(stay.price_per_night)} a night"
+    return f"- Hotel: {stay.name}, {stay.area}, {length}, {rooms} at {price}"
 
 
 def _title(booking: Booking) -> str:
@@ -266,4 +352,11 @@ def show(server: Server, name: str) -> None:
         return ledger.seek(ctx.state, name)
 
     if server.resources.get(uri) is None:
-        server.add_resource(uri, read, name=name, title=f"Booking {name}", mime_type="application/json", cache_scope="private")
+        server.add_resource(
+            uri,
+            read,
+            name=name,
+            title=f"Booking {name}",
+            mime_type="application/json",
+            cache_scope="private",
+        )

@@ -19,12 +19,17 @@ from .records import Records
 
 FIRST, LAST = dt.date(2024, 1, 1), dt.date(2030, 12, 31)  # the days of the timetable
 SYSTEM = "You are a travel expert who helps people find the best flight for their preferences."
-_ANSWER = re.compile(r"^[\s*#-]*\d+[.)][\s*`]*([A-Z]{2}\d{1,4}-\d{4}-\d\d-\d\d)[\s*`]*[:–-][\s*]*(\S.*?)\s*$", re.MULTILINE)
+_ANSWER = re.compile(
+    r"^[\s*#-]*\d+[.)][\s*`]*([A-Z]{2}\d{1,4}-\d{4}-\d\d-\d\d)[\s*`]*[:–-][\s*]*(\S.*?)\s*$",
+    re.MULTILINE,
+)
 _ID = re.compile(r"([A-Z]{2}\d{1,4})-(\d{4}-\d\d-\d\d)")
 _QUERY = """SELECT t.number, a.name, t.origin, t.destination, t.departs, t.lasts, t.arrives, t.via, t.cents, t.days FROM timetable t
   JOIN airlines a ON a.code = substr(t.number, 1, 2) WHERE """
 
-City = Annotated[str, Meta(min_length=1, max_length=80, examples=["NYC", "JFK", "Barcelona", "Barcelona (BCN)"])]
+City = Annotated[
+    str, Meta(min_length=1, max_length=80, examples=["NYC", "JFK", "Barcelona", "Barcelona (BCN)"])
+]
 Day = Annotated[dt.date, Meta(examples=["2024-06-15"])]
 Dollars = Annotated[float, Meta(gt=0)]
 
@@ -57,7 +62,9 @@ class Flight(Struct):
     def words(self) -> str:
         """The flight as a person reads it before booking."""
         day = " the next day" if self.arrives_next_day else ""
-        when = f"{self.date}, {self.origin} {self.departs} to {self.destination} {self.arrives}{day}"
+        when = (
+            f"{self.date}, {self.origin} {self.departs} to {self.destination} {self.arrives}{day}"
+        )
         return f"{self.id.partition('-')[0]} {self.airline}, {when}, {dollars(self.price)} a seat"
 
 
@@ -119,7 +126,8 @@ def search_flights(
     found = [
         flight
         for flight in flights_on(ctx.state, here, there, date)
-        if (max_price is None or flight.price <= max_price) and (max_stops is None or flight.stops <= max_stops)
+        if (max_price is None or flight.price <= max_price)
+        and (max_stops is None or flight.stops <= max_stops)
     ]
     found.sort(key=_ORDER[sort])
     words = f"{len(found) or 'No'} flights from {here.label} to {there.label} on {date}, priced in US dollars for one seat"
@@ -132,7 +140,9 @@ async def find_best_flight(
     destination: City,
     date: Day,
     ctx: Context[Records],
-    preferences: Annotated[str, Meta(min_length=1, max_length=500)] = "morning departure, at most one stop",
+    preferences: Annotated[
+        str, Meta(min_length=1, max_length=500)
+    ] = "morning departure, at most one stop",
 ) -> ToolResult[Best]:
     """Let the client's own model weigh all flights of a day and recommend three, with reasons.
 
@@ -143,24 +153,38 @@ async def find_best_flight(
         preferences: what matters to the person, in their words.
     """
     here, there = await asyncio.to_thread(route, ctx.state, origin, destination)
-    offered = {flight.id: flight for flight in await asyncio.to_thread(flights_on, ctx.state, here, there, date)}
+    offered = {
+        flight.id: flight
+        for flight in await asyncio.to_thread(flights_on, ctx.state, here, there, date)
+    }
     if not offered:
-        raise ToolError(f"There is no flight from {here.label} to {there.label} on {date}. Try the day before or after.")
+        raise ToolError(
+            f"There is no flight from {here.label} to {there.label} on {date}. Try the day before or after."
+        )
     wishes = " ".join(preferences.split())
     answer = await ctx.sample(
         question(list(offered.values()), here, there, date, wishes),
         system=SYSTEM,
         max_tokens=1500,
         preferences=types.ModelPreferences(
-            hints=[types.ModelHint(name="claude-sonnet-4-20250514")], cost_priority=0.3, speed_priority=0.2, intelligence_priority=0.9
+            hints=[types.ModelHint(name="claude-sonnet-4-20250514")],
+            cost_priority=0.3,
+            speed_priority=0.2,
+            intelligence_priority=0.9,
         ),
         key="best-flight",
     )
     blocks = answer.content if isinstance(answer.content, list) else [answer.content]
-    picks = picked("\n".join(block.text for block in blocks if isinstance(block, TextContent)), offered)
+    picks = picked(
+        "\n".join(block.text for block in blocks if isinstance(block, TextContent)), offered
+    )
     if not picks:
-        raise ToolError("The model named none of these flights in its answer. Ask again, or choose one with search_flights.")
-    words = "\n".join(f"{pick.rank}. {pick.flight.line.removeprefix('- ')}: {pick.reason}" for pick in picks)
+        raise ToolError(
+            "The model named none of these flights in its answer. Ask again, or choose one with search_flights."
+        )
+    words = "\n".join(
+        f"{pick.rank}. {pick.flight.line.removeprefix('- ')}: {pick.reason}" for pick in picks
+    )
     return ToolResult(Best(wishes, len(offered), answer.model, picks), words)
 
 
@@ -185,14 +209,19 @@ def picked(text: str, offered: dict[str, Flight]) -> list[Pick]:
     for name, reason in _ANSWER.findall(text):
         if name in offered:
             reasons.setdefault(name, reason[:500])
-    return [Pick(rank, offered[name], reason) for rank, (name, reason) in enumerate(list(reasons.items())[:3], 1)]
+    return [
+        Pick(rank, offered[name], reason)
+        for rank, (name, reason) in enumerate(list(reasons.items())[:3], 1)
+    ]
 
 
 def route(records: Records, origin: str, destination: str) -> tuple[Place, Place]:
     """From where to where. Raises ToolError for places that are unknown, or the same."""
     here, there = records.atlas.find(origin), records.atlas.find(destination)
     if here.code == there.code:
-        raise ToolError(f"{here.label} is where the journey begins and ends. Give two different cities.")
+        raise ToolError(
+            f"{here.label} is where the journey begins and ends. Give two different cities."
+        )
     return here, there
 
 
@@ -202,7 +231,10 @@ def flights_on(records: Records, here: Place, there: Place, day: dt.date) -> lis
         raise ToolError(f"The timetable goes from {FIRST} to {LAST}; {day} is not in it.")
     places = [*here.airports, *there.airports]
     marks = ["(" + ", ".join("?" * len(place.airports)) + ")" for place in (here, there)]
-    rows = records.rows(f"{_QUERY} t.origin IN {marks[0]} AND t.destination IN {marks[1]} ORDER BY t.departs, t.number", *places)
+    rows = records.rows(
+        f"{_QUERY} t.origin IN {marks[0]} AND t.destination IN {marks[1]} ORDER BY t.departs, t.number",
+        *places,
+    )
     return [_flight(row, day) for row in rows if str(day.isoweekday()) in row[9]]
 
 
@@ -215,9 +247,13 @@ def flight_called(records: Records, name: str) -> Flight:
     except ValueError:
         day = None
     if not rows or day is None:
-        raise ToolError(f"There is no flight {name[:60]!r}. Take an id as search_flights gives it, such as CW101-2024-06-15.")
+        raise ToolError(
+            f"There is no flight {name[:60]!r}. Take an id as search_flights gives it, such as CW101-2024-06-15."
+        )
     if str(day.isoweekday()) not in rows[0][9] or not FIRST <= day <= LAST:
-        raise ToolError(f"{rows[0][0]} does not fly on {day}. Take an id as search_flights gives it.")
+        raise ToolError(
+            f"{rows[0][0]} does not fly on {day}. Take an id as search_flights gives it."
+        )
     return _flight(rows[0], day)
 
 

@@ -73,17 +73,27 @@ def search_hotels(
     place, nights = ctx.state.atlas.find(city), nights_between(check_in, check_out)
     rows = ctx.state.rows(f"{_QUERY} h.city = ? ORDER BY h.rating DESC, h.price", place.code)
     found = [_hotel(row, nights, guests) for row in rows]
-    found = [hotel for hotel in found if max_price_per_night is None or hotel.price_per_night <= max_price_per_night]
+    found = [
+        hotel
+        for hotel in found
+        if max_price_per_night is None or hotel.price_per_night <= max_price_per_night
+    ]
     words = f"{len(found) or 'No'} hotels in {place.label} for {guests}, {check_in} to {check_out}, priced in US dollars"
-    data = Hotels(place.label, check_in.isoformat(), check_out.isoformat(), nights, guests, len(found), found)
+    data = Hotels(
+        place.label, check_in.isoformat(), check_out.isoformat(), nights, guests, len(found), found
+    )
     return ToolResult(data, "\n".join([words, *(hotel.line for hotel in found)]))
 
 
 def hotel_called(records: Records, name: str, nights: int, guests: int) -> Hotel:
     """The hotel with an id as the search gives it, or with that name, for a stay. Raises ToolError where there is none."""
-    rows = records.rows(f"{_QUERY} h.id = ? OR lower(h.name) = lower(?)", name.strip().lower(), name.strip())
+    rows = records.rows(
+        f"{_QUERY} h.id = ? OR lower(h.name) = lower(?)", name.strip().lower(), name.strip()
+    )
     if not rows:
-        raise ToolError(f"There is no hotel {name[:60]!r}. Take an id as search_hotels gives it, such as bcn-hotel-mar-blau.")
+        raise ToolError(
+            f"There is no hotel {name[:60]!r}. Take an id as search_hotels gives it, such as bcn-hotel-mar-blau."
+        )
     return _hotel(rows[0], nights, guests)
 
 
@@ -91,7 +101,9 @@ def nights_between(check_in: dt.date, check_out: dt.date) -> int:
     """How many nights a stay has. Raises ToolError where it ends before it begins, or never."""
     nights = (check_out - check_in).days
     if not 0 < nights <= MOST_NIGHTS:
-        raise ToolError(f"A stay from {check_in} to {check_out} has {nights} nights; it needs 1 to {MOST_NIGHTS}.")
+        raise ToolError(
+            f"A stay from {check_in} to {check_out} has {nights} nights; it needs 1 to {MOST_NIGHTS}."
+        )
     return nights
 
 

@@ -56,17 +56,31 @@ def book(records: Records, reference: str, year: int, wanted: Booking) -> str:
         known = db.execute("SELECT id FROM bookings WHERE reference = ?", (reference,)).fetchone()
         if known is not None:
             return str(known[0])
-        ((last,),) = db.execute("SELECT coalesce(max(number), 0) FROM bookings WHERE year = ?", (year,))
-        name, made = f"BK-{year}-{last + 1:04}", dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        ((last,),) = db.execute(
+            "SELECT coalesce(max(number), 0) FROM bookings WHERE year = ?", (year,)
+        )
+        name, made = (
+            f"BK-{year}-{last + 1:04}",
+            dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        )
         details = msgspec.json.encode(wanted).decode()
-        db.execute("INSERT INTO bookings VALUES (?, ?, ?, ?, 'booked', ?, ?)", (name, reference, year, last + 1, made, details))
+        db.execute(
+            "INSERT INTO bookings VALUES (?, ?, ?, ?, 'booked', ?, ?)",
+            (name, reference, year, last + 1, made, details),
+        )
     return name
 
 
 def cancel(records: Records, name: str) -> bool:
     """Cancel a booking; False where it was cancelled before."""
     with records.changing() as db:
-        return db.execute("UPDATE bookings SET status = 'cancelled' WHERE id = ? AND status = 'booked'", (name,)).rowcount == 1
+        return (
+            db.execute(
+                "UPDATE bookings SET status = 'cancelled' WHERE id = ? AND status = 'booked'",
+                (name,),
+            ).rowcount
+            == 1
+        )
 
 
 def seek(records: Records, name: str) -> Booking | None:
@@ -79,7 +93,9 @@ def find(records: Records, name: str) -> Booking:
     """The same. Raises ToolError where there is none."""
     booking = seek(records, name)
     if booking is None:
-        raise ToolError(f"There is no booking {name[:40]!r}. See list_bookings for those that there are.")
+        raise ToolError(
+            f"There is no booking {name[:40]!r}. See list_bookings for those that there are."
+        )
     return booking
 
 
@@ -89,4 +105,6 @@ def bookings(records: Records) -> list[Booking]:
 
 
 def _booking(details: str, name: str, status: str, made: str) -> Booking:
-    return msgspec.structs.replace(msgspec.json.decode(details, type=Booking), id=name, status=status, made=made)
+    return msgspec.structs.replace(
+        msgspec.json.decode(details, type=Booking), id=name, status=status, made=made
+    )

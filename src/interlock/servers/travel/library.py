@@ -34,7 +34,11 @@ def _add_notes(made: Server) -> None:
     def preferences(region: str, ctx: Context[Records]) -> str | None:
         """What the traveller prefers in a part of the world."""
         rows = ctx.state.rows("SELECT text FROM preferences WHERE region = ?", region.lower())
-        return f"# Travel preferences: {region.replace('-', ' ').title()}\n\n{rows[0][0]}" if rows else None
+        return (
+            f"# Travel preferences: {region.replace('-', ' ').title()}\n\n{rows[0][0]}"
+            if rows
+            else None
+        )
 
     def past_trip(trip: str, ctx: Context[Records]) -> str | None:
         """What the traveller thought of a journey."""
@@ -60,18 +64,42 @@ def _add_notes(made: Server) -> None:
 
     text = "text/markdown"
     notes: list[tuple[str, Callable[..., Any], str, str, str]] = [
-        ("travel://preferences/europe", europe, "preferences-europe", "Travel preferences: Europe", text),
-        ("travel://past-trips/Spain-2023", spain, "past-trip-spain-2023", "Past trip: Spain 2023", text),
-        ("trips://history/barcelona-2023", barcelona, "history-barcelona-2023", "Trip history: Barcelona 2023", _JSON),
+        (
+            "travel://preferences/europe",
+            europe,
+            "preferences-europe",
+            "Travel preferences: Europe",
+            text,
+        ),
+        (
+            "travel://past-trips/Spain-2023",
+            spain,
+            "past-trip-spain-2023",
+            "Past trip: Spain 2023",
+            text,
+        ),
+        (
+            "trips://history/barcelona-2023",
+            barcelona,
+            "history-barcelona-2023",
+            "Trip history: Barcelona 2023",
+            _JSON,
+        ),
         ("travel://preferences/{region}", preferences, "preferences", "Travel preferences", text),
         ("travel://past-trips/{trip}", past_trip, "past-trip", "Past trips", text),
         ("trips://history/{trip}", history, "trip-history", "Trip history", _JSON),
     ]
     for uri, function, name, title, mime_type in notes:
-        made.add_resource(uri, function, name=name, title=title, mime_type=mime_type, cache_scope="private")
+        made.add_resource(
+            uri, function, name=name, title=title, mime_type=mime_type, cache_scope="private"
+        )
 
     columns = [
-        ("travel://preferences/{region}", "region", "SELECT region FROM preferences ORDER BY region"),
+        (
+            "travel://preferences/{region}",
+            "region",
+            "SELECT region FROM preferences ORDER BY region",
+        ),
         ("travel://past-trips/{trip}", "trip", "SELECT id FROM trips ORDER BY id DESC"),
         ("trips://history/{trip}", "trip", "SELECT history FROM trips ORDER BY id DESC"),
     ]
@@ -82,9 +110,15 @@ def _add_notes(made: Server) -> None:
 def _notes(trip: dict[str, Any]) -> str:
     """A journey as a page of notes."""
     days = f"{trip['from']} to {trip['to']}"
-    lines = [f"# {trip['id'].replace('-', ' ')}: {trip['city']}", "", f"{days}, {trip['travelers']} travelers, ${trip['spent']:,} in all."]
+    lines = [
+        f"# {trip['id'].replace('-', ' ')}: {trip['city']}",
+        "",
+        f"{days}, {trip['travelers']} travelers, ${trip['spent']:,} in all.",
+    ]
     lines += ["", f"Hotel: {trip['hotel']}.", "", "Liked:", *(f"- {one}" for one in trip["liked"])]
-    return "\n".join([*lines, "", "Disliked:", *(f"- {one}" for one in trip["disliked"]), "", trip["wish"], ""])
+    return "\n".join(
+        [*lines, "", "Disliked:", *(f"- {one}" for one in trip["disliked"]), "", trip["wish"], ""]
+    )
 
 
 def _add_places(made: Server) -> None:
@@ -105,7 +139,12 @@ def _add_places(made: Server) -> None:
         if here is None or there is None or here.code == there.code:
             return None
         lines = _timetable(ctx.state, list(here.airports), list(there.airports))
-        return {"origin": here.label, "destination": there.label, "count": len(lines), "flights": lines}
+        return {
+            "origin": here.label,
+            "destination": there.label,
+            "count": len(lines),
+            "flights": lines,
+        }
 
     @made.resource(AIRPORT, name="airport-search", title="Airport Search", mime_type=_JSON)
     def departures(airport: str, ctx: Context[Records]) -> dict[str, Any] | None:
@@ -117,7 +156,10 @@ def _add_places(made: Server) -> None:
         query = f"""SELECT c.name, c.code, sum(length(t.days)), min(t.cents) FROM timetable t JOIN airports a ON a.code = t.destination
           JOIN cities c ON c.code = a.city WHERE t.origin IN ({marks}) GROUP BY c.code ORDER BY c.place"""
         rows = ctx.state.rows(query, *place.airports)
-        to = [{"city": f"{name} ({code})", "flights_a_week": week, "fare_from": round(cents / 100)} for name, code, week, cents in rows]
+        to = [
+            {"city": f"{name} ({code})", "flights_a_week": week, "fare_from": round(cents / 100)}
+            for name, code, week, cents in rows
+        ]
         return {"airports": place.airports, "city": place.label, "destinations": to}
 
     @made.completion(ACTIVITIES, "city")
@@ -126,10 +168,15 @@ def _add_places(made: Server) -> None:
         return [place.slug for place in ctx.state.atlas.cities(value)]
 
     @made.completion(ACTIVITIES, "category")
-    def complete_category(value: str, arguments: dict[str, str], ctx: Context[Records]) -> list[str]:
+    def complete_category(
+        value: str, arguments: dict[str, str], ctx: Context[Records]
+    ) -> list[str]:
         """The categories of the city, or of all."""
         place = ctx.state.atlas.seek(arguments.get("city", ""))
-        rows = ctx.state.rows("SELECT DISTINCT category FROM activities WHERE city = ?1 OR ?1 = '' ORDER BY 1", place.code if place else "")
+        rows = ctx.state.rows(
+            "SELECT DISTINCT category FROM activities WHERE city = ?1 OR ?1 = '' ORDER BY 1",
+            place.code if place else "",
+        )
         return [category for (category,) in rows if category.startswith(value.lower())]
 
     @made.completion(FLIGHTS, "origin")
@@ -138,9 +185,13 @@ def _add_places(made: Server) -> None:
         return [place.label for place in ctx.state.atlas.cities(value)]
 
     @made.completion(FLIGHTS, "destination")
-    def complete_destination(value: str, arguments: dict[str, str], ctx: Context[Records]) -> list[str]:
+    def complete_destination(
+        value: str, arguments: dict[str, str], ctx: Context[Records]
+    ) -> list[str]:
         """The same, without the origin."""
-        return [place.label for place in ctx.state.atlas.cities(value, but=arguments.get("origin", ""))]
+        return [
+            place.label for place in ctx.state.atlas.cities(value, but=arguments.get("origin", ""))
+        ]
 
     @made.completion(AIRPORT, "airport")
     def complete_airport(value: str, ctx: Context[Records]) -> list[str]:
@@ -148,7 +199,9 @@ def _add_places(made: Server) -> None:
         return list(ctx.state.atlas.airports(value))
 
 
-def _timetable(records: Records, origins: list[str], destinations: list[str]) -> list[dict[str, Any]]:
+def _timetable(
+    records: Records, origins: list[str], destinations: list[str]
+) -> list[dict[str, Any]]:
     marks = [", ".join("?" * len(codes)) for codes in (origins, destinations)]
     query = f"""SELECT t.number, a.name, t.origin, t.destination, t.departs, t.arrives, t.via, t.days, t.cents FROM timetable t
       JOIN airlines a ON a.code = substr(t.number, 1, 2) WHERE t.origin IN ({marks[0]}) AND t.destination IN ({marks[1]})
@@ -165,22 +218,37 @@ def _timetable(records: Records, origins: list[str], destinations: list[str]) ->
             "days": [DAYS[int(day) - 1] for day in days],
             "usual_fare": round(cents / 100),
         }
-        for number, airline, origin, destination, departs, arrives, via, days, cents in records.rows(query, *origins, *destinations)
+        for number, airline, origin, destination, departs, arrives, via, days, cents in records.rows(
+            query, *origins, *destinations
+        )
     ]
 
 
 def _add_bookings(made: Server) -> None:
-    @made.resource(BOOKINGS, name="bookings", title="Bookings", mime_type=_JSON, cache_scope="private")
+    @made.resource(
+        BOOKINGS, name="bookings", title="Bookings", mime_type=_JSON, cache_scope="private"
+    )
     def bookings(ctx: Context[Records]) -> list[ledger.Booking]:
         """All bookings; watch it to hear of new ones."""
         return ledger.bookings(ctx.state)
 
-    @made.resource(BOOKINGS + "/{booking}", name="booking", title="A booking", mime_type=_JSON, cache_scope="private")
+    @made.resource(
+        BOOKINGS + "/{booking}",
+        name="booking",
+        title="A booking",
+        mime_type=_JSON,
+        cache_scope="private",
+    )
     def booking(booking: str, ctx: Context[Records]) -> ledger.Booking | None:
         """A booking, with its flights and its hotel, by its id."""
         return ledger.seek(ctx.state, booking)
 
-    _complete_from(made, BOOKINGS + "/{booking}", "booking", "SELECT id FROM bookings ORDER BY year DESC, number DESC")
+    _complete_from(
+        made,
+        BOOKINGS + "/{booking}",
+        "booking",
+        "SELECT id FROM bookings ORDER BY year DESC, number DESC",
+    )
 
 
 def _complete_from(made: Server, template: str, argument: str, query: str) -> None:

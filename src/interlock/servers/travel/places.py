@@ -45,7 +45,9 @@ class Atlas:
             for code, name in place.airports.items():
                 alone = Place(place.code, place.name, place.country, {code: name})
                 for word in (code, name):
-                    self._by_word.setdefault(word.casefold(), alone)  # BCN is the city first, which has that airport only
+                    self._by_word.setdefault(
+                        word.casefold(), alone
+                    )  # BCN is the city first, which has that airport only
 
     def seek(self, text: str) -> Place | None:
         """The place that somebody means: a city, or one airport of it; by name, code, or as it was suggested."""
@@ -61,7 +63,11 @@ class Atlas:
             return place
         near = get_close_matches(" ".join(text.split()).casefold(), self._by_word, n=3, cutoff=0.6)
         labels = list(dict.fromkeys(self._by_word[word].label for word in near))
-        hint = f"Did you mean {' or '.join(labels)}?" if labels else f"There is {', '.join(place.label for place in self.places)}."
+        hint = (
+            f"Did you mean {' or '.join(labels)}?"
+            if labels
+            else f"There is {', '.join(place.label for place in self.places)}."
+        )
         raise ToolError(f"There is no city or airport {text[:60]!r} here. {hint}")
 
     def cities(self, typed: str, *, but: str = "") -> Iterator[Place]:
@@ -70,7 +76,9 @@ class Atlas:
         begun = typed.strip().casefold()
         for place in self.places:
             words = (place.name, place.label, place.slug, place.code, *place.airports)
-            if any(word.casefold().startswith(begun) for word in words) and (left_out is None or place.code != left_out.code):
+            if any(word.casefold().startswith(begun) for word in words) and (
+                left_out is None or place.code != left_out.code
+            ):
                 yield place
 
     def airports(self, typed: str) -> Iterator[str]:
@@ -79,5 +87,8 @@ class Atlas:
         for place in self.places:
             for code, name in place.airports.items():
                 label = f"{code} - {name}"
-                if any(word.casefold().startswith(begun) for word in (label, place.name, name, *name.split())):
+                if any(
+                    word.casefold().startswith(begun)
+                    for word in (label, place.name, name, *name.split())
+                ):
                     yield label

@@ -38,7 +38,16 @@ CREATE TABLE trips (id TEXT PRIMARY KEY, history TEXT, data TEXT);
 CREATE TABLE bookings (id TEXT PRIMARY KEY, reference TEXT UNIQUE NOT NULL, year INTEGER NOT NULL, number INTEGER NOT NULL,
   status TEXT NOT NULL, made TEXT NOT NULL, details TEXT NOT NULL);
 """
-_DATA = ("cities", "airports", "airlines", "timetable", "hotels", "activities", "preferences", "trips")
+_DATA = (
+    "cities",
+    "airports",
+    "airlines",
+    "timetable",
+    "hotels",
+    "activities",
+    "preferences",
+    "trips",
+)
 
 
 class Records:
@@ -113,7 +122,10 @@ class Records:
         for table in _DATA:  # a newer data set takes the place of an older one; bookings stay
             db.execute(f"DELETE FROM {table}")
             for row in tables[table]:
-                plain = [msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value for value in row]
+                plain = [
+                    msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value
+                    for value in row
+                ]
                 db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", plain)
         db.execute("INSERT OR REPLACE INTO facts VALUES ('data', ?)", (digest,))
         db.execute("COMMIT")
@@ -126,14 +138,20 @@ class Records:
         if not tables and not mark:
             return None
         if mark != _OURS:
-            raise ToolError(f"{self.path} is the database of another program. Name another file in {VARIABLE}.")
+            raise ToolError(
+                f"{self.path} is the database of another program. Name another file in {VARIABLE}."
+            )
         if version != _VERSION:
-            raise ToolError(f"The travel database {self.path} was made by another version of this server ({version}, not {_VERSION}).")
+            raise ToolError(
+                f"The travel database {self.path} was made by another version of this server ({version}, not {_VERSION})."
+            )
         found = db.execute("SELECT value FROM facts WHERE name = 'data'").fetchone()
         return str(found[0]) if found else ""
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"{self.path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None)
+        return sqlite3.connect(
+            f"{self.path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None
+        )
 
     @contextmanager
     def _trouble(self, what: str) -> Iterator[None]:
@@ -142,7 +160,9 @@ class Records:
         except sqlite3.Error as bad:
             raise ToolError(f"The travel database {self.path} cannot be {what}: {bad}.") from None
         except OSError as bad:
-            raise ToolError(f"The travel database {self.path} cannot be {what}: {bad.strerror or bad}.") from None
+            raise ToolError(
+                f"The travel database {self.path} cannot be {what}: {bad.strerror or bad}."
+            ) from None
 
 
 def named_path() -> Path:

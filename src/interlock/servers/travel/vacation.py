@@ -54,7 +54,10 @@ def plan_vacation(
     except ToolError as bad:
         raise McpError(types.INVALID_PARAMS, str(bad)) from None
     if departure_date is not None and return_date is not None and return_date <= departure_date:
-        raise McpError(types.INVALID_PARAMS, f"Argument return_date does not fit: {return_date} is not after {departure_date}.")
+        raise McpError(
+            types.INVALID_PARAMS,
+            f"Argument return_date does not fit: {return_date} is not after {departure_date}.",
+        )
     wishes = ", ".join(_listed(interests))
     given = {
         "Destination": place.name,
@@ -76,7 +79,9 @@ def _listed(interests: str) -> list[str]:
         try:
             found = msgspec.json.decode(text, type=list[str])
         except (msgspec.DecodeError, UnicodeDecodeError) as bad:
-            raise McpError(types.INVALID_PARAMS, f"Argument interests does not fit: {bad}") from None
+            raise McpError(
+                types.INVALID_PARAMS, f"Argument interests does not fit: {bad}"
+            ) from None
     else:
         found = text.split(",")
     return [words for one in found if (words := " ".join(one.split()))]
@@ -96,4 +101,8 @@ def add_prompt(made: Server) -> None:
         """What there are activities for; the last of several words."""
         before, comma, last = value.rpartition(",")
         rows = ctx.state.rows("SELECT DISTINCT category FROM activities ORDER BY 1")
-        return [f"{before}{comma}{' ' * bool(comma)}{name}" for (name,) in rows if name.startswith(last.strip().lower())]
+        return [
+            f"{before}{comma}{' ' * bool(comma)}{name}"
+            for (name,) in rows
+            if name.startswith(last.strip().lower())
+        ]

@@ -12,7 +12,14 @@ from .rates import MemoryRates
 from .sessions import MemorySessions
 from .workers import MemoryWorkers
 
-__all__ = ["MemoryBoard", "MemoryEvents", "MemoryRates", "MemorySessions", "MemoryStore", "MemoryWorkers"]
+__all__ = [
+    "MemoryBoard",
+    "MemoryEvents",
+    "MemoryRates",
+    "MemorySessions",
+    "MemoryStore",
+    "MemoryWorkers",
+]
 
 
 class MemoryStore:

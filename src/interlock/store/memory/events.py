@@ -43,7 +43,9 @@ class MemoryEvents:
             if log.stirred >= now - bounds.ENDED_AGE:
                 return
             if log.tidy(now):
-                self._logs.move_to_end(session)  # something still runs: look again when as much time has passed
+                self._logs.move_to_end(
+                    session
+                )  # something still runs: look again when as much time has passed
             else:
                 del self._logs[session]
 
@@ -81,12 +83,16 @@ class _Log:
         awaited = stream.first + len(stream.events)
         if number < awaited:
             return False
-        if number > awaited:  # some were lost on the way here, so the ones before them are of no use
+        if (
+            number > awaited
+        ):  # some were lost on the way here, so the ones before them are of no use
             stream.first, stream.events, stream.size = number, [], 0
         stream.events.append(data)
         stream.size += len(data)
         stream.stirred = now
-        while len(stream.events) > bounds.RUNNING_EVENTS or (stream.size > bounds.RUNNING_BYTES and len(stream.events) > 1):
+        while len(stream.events) > bounds.RUNNING_EVENTS or (
+            stream.size > bounds.RUNNING_BYTES and len(stream.events) > 1
+        ):
             stream.size -= len(stream.events.pop(0))
             stream.first += 1
         if last:
@@ -97,15 +103,25 @@ class _Log:
         """What came after an event of a stream."""
         stream = self._running.get(name) or self._ended.get(name)
         ended = name in self._ended
-        if stream is None or stream.stirred < now - (bounds.ENDED_AGE if ended else bounds.RUNNING_AGE):
+        if stream is None or stream.stirred < now - (
+            bounds.ENDED_AGE if ended else bounds.RUNNING_AGE
+        ):
             return None
         begin = max(after, -1) + 1 - stream.first
-        return Replay(tuple(enumerate(stream.events[begin:], stream.first + begin)), ended) if begin >= 0 else None
+        return (
+            Replay(tuple(enumerate(stream.events[begin:], stream.first + begin)), ended)
+            if begin >= 0
+            else None
+        )
 
     def tidy(self, now: float) -> bool:
         """Forget what is too old; False where nothing is left."""
         self._bound(now)
-        for name in [name for name, stream in self._running.items() if stream.stirred < now - bounds.RUNNING_AGE]:
+        for name in [
+            name
+            for name, stream in self._running.items()
+            if stream.stirred < now - bounds.RUNNING_AGE
+        ]:
             del self._running[name]
         self.stirred = now
         return bool(self._running or self._ended)
@@ -119,7 +135,9 @@ class _Log:
     def _bound(self, now: float) -> None:
         while self._ended:
             name, oldest = next(iter(self._ended.items()))
-            many = len(self._ended) > bounds.ENDED_STREAMS or (self._size > bounds.ENDED_BYTES and len(self._ended) > 1)
+            many = len(self._ended) > bounds.ENDED_STREAMS or (
+                self._size > bounds.ENDED_BYTES and len(self._ended) > 1
+            )
             if not many and oldest.stirred >= now - bounds.ENDED_AGE:
                 return
             del self._ended[name]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from .. import rates
 
-_SLACK = 1024  # buckets that may be full, and so as good as none, before it is worth looking for them
+_SLACK = (
+    1024  # buckets that may be full, and so as good as none, before it is worth looking for them
+)
 
 
 class MemoryRates:

@@ -44,7 +44,11 @@ class MemorySessions:
         known = self._kept.get(session.id)
         if known is None or not records.follows(was, known):
             return False
-        later = session if session.until >= known.until else msgspec.structs.replace(session, until=known.until)
+        later = (
+            session
+            if session.until >= known.until
+            else msgspec.structs.replace(session, until=known.until)
+        )
         self._kept[session.id] = later
         return True
 

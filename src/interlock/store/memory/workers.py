@@ -14,7 +14,9 @@ class MemoryWorkers:
     async def beat(self, worker: str, *, until: float) -> None:
         """This worker lives until then at least."""
         if worker not in self._until:
-            self._until = {each: end for each, end in self._until.items() if end >= until - bounds.WORKER_AGE}
+            self._until = {
+                each: end for each, end in self._until.items() if end >= until - bounds.WORKER_AGE
+            }
         self._until[worker] = until
 
     async def lives(self, worker: str, *, now: float) -> bool:

@@ -28,7 +28,9 @@ class RedisStore:
 
     def __init__(self, url: str, *, prefix: str = "interlock:", patience: float = 5.0) -> None:
         if find_spec("redis") is None:
-            raise StoreError("the Redis store needs the package redis: pip install 'interlock[redis]'")
+            raise StoreError(
+                "the Redis store needs the package redis: pip install 'interlock[redis]'"
+            )
         self._link = Link(url, patience)
         self.sessions = RedisSessions(self._link, prefix)
         self.events = RedisEvents(self._link, prefix)

@@ -80,7 +80,11 @@ class RedisBoard:
     async def since(self, position: str) -> list[tuple[bytes, str]] | None:
         """The notes after a position, all that this worker has posted before included; None where some of them are no longer kept."""
         after = records.number(position)
-        notes = None if after is None else await self._link.ask("EVAL", _SINCE, 2, self.key, self._counter, after)
+        notes = (
+            None
+            if after is None
+            else await self._link.ask("EVAL", _SINCE, 2, self.key, self._counter, after)
+        )
         if after is None or notes is None:
             return None
         return [(note, str(number)) for number, note in enumerate(notes, after + 1)]
@@ -94,7 +98,9 @@ class RedisBoard:
     def _post(self, note: bytes) -> None:
         self._posted += 1
         keys = (self.key, self._counter, self._own)
-        self._link.send("EVAL", _POST, 3, *keys, _beginning(), self._most, self._posted, note, size=len(note))
+        self._link.send(
+            "EVAL", _POST, 3, *keys, _beginning(), self._most, self._posted, note, size=len(note)
+        )
 
 
 def _beginning() -> int:
@@ -125,12 +131,18 @@ class Ear:
         pause = 0.0
         try:
             while True:
-                positions: dict[Any, Any] = {key: f"{board.position}-0" for key, board in self._boards.items()}
+                positions: dict[Any, Any] = {
+                    key: f"{board.position}-0" for key, board in self._boards.items()
+                }
                 try:
                     heard: Any = await client.xread(positions, count=1000, block=int(_BLOCK * 1000))
                 except Exception as bad:  # the connection broke, in one of redis-py's many ways
                     if not pause:
-                        log.warning("the Redis server at %s cannot be heard (%s); trying again", self._link.place, type(bad).__name__)
+                        log.warning(
+                            "the Redis server at %s cannot be heard (%s); trying again",
+                            self._link.place,
+                            type(bad).__name__,
+                        )
                     pause = min(max(2 * pause, 0.02), _LONGEST_PAUSE)
                     await asyncio.sleep(pause)
                     continue

@@ -84,7 +84,11 @@ class RedisEvents:
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
         """Note an event."""
-        keys = (self._keys.events(session, stream), self._keys.streams(session), self._keys.ended(session))
+        keys = (
+            self._keys.events(session, stream),
+            self._keys.streams(session),
+            self._keys.ended(session),
+        )
         values = (stream, number, data, int(last), self._keys.events(session, ""))
         self._link.soon(self._send, keys + values, len(data))
 

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 Argument = bytes | str | int
 
-_BATCH, _BATCH_BYTES = 1000, 4 * 1024 * 1024  # commands and bytes that are sent before their replies are read
+_BATCH, _BATCH_BYTES = (
+    1000,
+    4 * 1024 * 1024,
+)  # commands and bytes that are sent before their replies are read
 _LONGEST_PAUSE = 1.0  # seconds between two attempts to reach a server that is away
 
 # Errors of redis-py after which another connection may fare better: the server has just begun, or another one has become the first.
@@ -34,9 +37,14 @@ class _Command:
 
     __slots__ = ("arguments", "size", "waiter")
 
-    def __init__(self, arguments: tuple[Argument, ...], waiter: asyncio.Future[Any] | None, size: int) -> None:
+    def __init__(
+        self, arguments: tuple[Argument, ...], waiter: asyncio.Future[Any] | None, size: int
+    ) -> None:
         # Encoded here, so that no name from outside can be one that stops the pipeline.
-        self.arguments = tuple(each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each for each in arguments)
+        self.arguments = tuple(
+            each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each
+            for each in arguments
+        )
         self.waiter, self.size = waiter, size
 
 
@@ -56,8 +64,13 @@ class Link:
         self._thread = 0
         self._client: Redis | None = None
         self._sending: asyncio.Task[None] | None = None
-        self._dropped = Warnings(log, "the store cannot keep up and has dropped what was to be written: %d times")
-        self._refused = Warnings(log, "the Redis server has refused what was to be written (the last time with %s): %d times")
+        self._dropped = Warnings(
+            log, "the store cannot keep up and has dropped what was to be written: %d times"
+        )
+        self._refused = Warnings(
+            log,
+            "the Redis server has refused what was to be written (the last time with %s): %d times",
+        )
 
     async def open(self) -> None:
         """Connect. Raises StoreError where the server cannot be reached, or will not have us."""
@@ -70,7 +83,11 @@ class Link:
         except Exception as bad:  # no server, a wrong password: redis-py has many kinds
             await self._let_go()
             # A ValueError is about the URL and may quote its password.
-            why = "its URL cannot be read" if isinstance(bad, ValueError) else str(bad) or type(bad).__name__
+            why = (
+                "its URL cannot be read"
+                if isinstance(bad, ValueError)
+                else str(bad) or type(bad).__name__
+            )
             raise StoreError(f"the Redis server at {self.place} cannot be used: {why}") from None
         self._open = True
         self._sending = asyncio.create_task(self._send_all())
@@ -95,7 +112,13 @@ class Link:
         from redis.backoff import NoBackoff
 
         once = Retry(NoBackoff(), 0)
-        return Redis.from_url(self._url, protocol=2, retry=once, socket_timeout=timeout, socket_connect_timeout=min(timeout, 5.0))
+        return Redis.from_url(
+            self._url,
+            protocol=2,
+            retry=once,
+            socket_timeout=timeout,
+            socket_connect_timeout=min(timeout, 5.0),
+        )
 
     def soon(self, call: Callable[..., None], *arguments: Any) -> None:
         """Call something in the loop of this link, at once where this is its thread; nothing happens where that has ended."""
@@ -153,7 +176,9 @@ class Link:
         size = sum(command.size for command in batch)
         pause = 0.0
         try:
-            while batch := [command for command in batch if command.waiter is None or not command.waiter.done()]:
+            while batch := [
+                command for command in batch if command.waiter is None or not command.waiter.done()
+            ]:
                 try:
                     replies = await self._replies(batch)
                 except Exception as bad:  # the connection broke, in one of redis-py's many ways
@@ -189,12 +214,17 @@ class Link:
         elif command.waiter is None:
             self._refused.count(type(reply).__name__)
         else:
-            _settle(command, StoreError(f"the Redis server has refused a command: {type(reply).__name__}"))
+            _settle(
+                command,
+                StoreError(f"the Redis server has refused a command: {type(reply).__name__}"),
+            )
 
     def _lost(self, bad: Exception) -> None:
         if not self._away:
             self._away = True
-            log.warning("the Redis server at %s is away (%s); trying again", self.place, type(bad).__name__)
+            log.warning(
+                "the Redis server at %s is away (%s); trying again", self.place, type(bad).__name__
+            )
 
     def _found(self) -> None:
         if self._away:

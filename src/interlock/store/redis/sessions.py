@@ -75,7 +75,14 @@ class RedisSessions:
     async def create(self, session: Session, *, most: int, now: float) -> bool:
         """Keep a new session; False, and nothing kept, where `most` exist already."""
         keys = (self._keys.ends, self._keys.session(session.id))
-        values = (self._keys.prefix, session.id, records.encode(session), repr(session.until), repr(now), most)
+        values = (
+            self._keys.prefix,
+            session.id,
+            records.encode(session),
+            repr(session.until),
+            repr(now),
+            most,
+        )
         return bool(await self._link.ask("EVAL", _CREATE, 2, *keys, *values))
 
     async def load(self, id: str, *, now: float) -> Session | None:
@@ -102,7 +109,9 @@ class RedisSessions:
 
     async def prolong(self, id: str, until: float) -> None:
         """Move the end of a session."""
-        await self._link.ask("EVAL", _PROLONG, 2, self._keys.ends, self._keys.session(id), id, repr(until))
+        await self._link.ask(
+            "EVAL", _PROLONG, 2, self._keys.ends, self._keys.session(id), id, repr(until)
+        )
 
     async def end(self, id: str) -> bool:
         """Forget a session and its events; False where there was none."""
@@ -110,4 +119,8 @@ class RedisSessions:
 
     async def count(self, *, now: float) -> int:
         """How many sessions exist."""
-        return int(await self._link.ask("EVAL", _HOW_MANY, 1, self._keys.ends, self._keys.prefix, repr(now)))
+        return int(
+            await self._link.ask(
+                "EVAL", _HOW_MANY, 1, self._keys.ends, self._keys.prefix, repr(now)
+            )
+        )

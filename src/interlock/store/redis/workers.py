@@ -16,7 +16,9 @@ class RedisWorkers:
 
     async def beat(self, worker: str, *, until: float) -> None:
         """This worker lives until then at least."""
-        await self._link.ask("SET", self._prefix + worker, repr(until), "PXAT", int((until + _SLACK) * 1000))
+        await self._link.ask(
+            "SET", self._prefix + worker, repr(until), "PXAT", int((until + _SLACK) * 1000)
+        )
 
     async def lives(self, worker: str, *, now: float) -> bool:
         """Whether a worker lives."""

@@ -18,7 +18,14 @@ from .sessions import SqliteSessions
 from .workers import SqliteWorkers
 from .writer import Writer, connect
 
-__all__ = ["SqliteBoard", "SqliteEvents", "SqliteRates", "SqliteSessions", "SqliteStore", "SqliteWorkers"]
+__all__ = [
+    "SqliteBoard",
+    "SqliteEvents",
+    "SqliteRates",
+    "SqliteSessions",
+    "SqliteStore",
+    "SqliteWorkers",
+]
 
 
 class SqliteStore:
@@ -31,14 +38,20 @@ class SqliteStore:
 
     shared = True
 
-    def __init__(self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time
+    ) -> None:
         self._path = Path(path).absolute()
         self._writer = Writer(self._path)
         self._poll = Poll()
         self.sessions = SqliteSessions(self._writer)
         self.events = SqliteEvents(self._writer, clock)
-        self.changes = SqliteBoard("changes", self._writer, clock, self._poll, most=bounds.CHANGES, age=bounds.CHANGES_AGE)
-        self.notes = SqliteBoard("notes", self._writer, clock, self._poll, most=bounds.CHANGES, age=bounds.NOTES_AGE)
+        self.changes = SqliteBoard(
+            "changes", self._writer, clock, self._poll, most=bounds.CHANGES, age=bounds.CHANGES_AGE
+        )
+        self.notes = SqliteBoard(
+            "notes", self._writer, clock, self._poll, most=bounds.CHANGES, age=bounds.NOTES_AGE
+        )
         self.rates = SqliteRates(self._writer)
         self.workers = SqliteWorkers(self._writer)
         self._reader: sqlite3.Connection | None = None

@@ -20,7 +20,16 @@ log = logging.getLogger("interlock.store")
 class SqliteBoard:
     """A Board in a table of its own, which keeps the last `most` notes, for `age` seconds."""
 
-    def __init__(self, table: str, writer: Writer, clock: Callable[[], float], poll: Poll, *, most: int, age: float) -> None:
+    def __init__(
+        self,
+        table: str,
+        writer: Writer,
+        clock: Callable[[], float],
+        poll: Poll,
+        *,
+        most: int,
+        age: float,
+    ) -> None:
         self._table = table
         self._writer = writer
         self._clock = clock
@@ -76,7 +85,9 @@ class SqliteBoard:
         """Tell those who listen what is new."""
         if self._reader is None or not self._listeners:
             return
-        query = f"SELECT number, note FROM {self._table} WHERE number > ? ORDER BY number LIMIT 1000"
+        query = (
+            f"SELECT number, note FROM {self._table} WHERE number > ? ORDER BY number LIMIT 1000"
+        )
         while rows := self._reader.execute(query, (self._heard,)).fetchall():
             for number, note in rows:
                 self._heard = number
@@ -98,14 +109,19 @@ class SqliteBoard:
             self._next_sweep = now + self._age / 10
             # By number and never by time alone: what is left must have no holes, for that is how a lost note is noticed.
             oldest = f"max(coalesce((SELECT max(number) FROM {self._table} WHERE at < ?), 0), ?)"
-            db.execute(f"DELETE FROM {self._table} WHERE number <= {oldest}", (now - self._age, _newest(db, self._table) - self._most))
+            db.execute(
+                f"DELETE FROM {self._table} WHERE number <= {oldest}",
+                (now - self._age, _newest(db, self._table) - self._most),
+            )
 
     def _after(self, db: sqlite3.Connection, after: int) -> list[tuple[bytes, str]] | None:
         newest = _newest(db, self._table)
         ((first,),) = db.execute(f"SELECT min(number) FROM {self._table}").fetchall()
         if not (newest if first is None else first - 1) <= after <= newest:
             return None
-        rows = db.execute(f"SELECT note, number FROM {self._table} WHERE number > ? ORDER BY number", (after,)).fetchall()
+        rows = db.execute(
+            f"SELECT note, number FROM {self._table} WHERE number > ? ORDER BY number", (after,)
+        ).fetchall()
         return [(note, str(number)) for note, number in rows]
 
 
@@ -138,7 +154,11 @@ class Poll:
     def wake(self) -> None:
         """Begin to look, where someone listens and nobody looks yet."""
         loop = self._loop
-        if loop is None or self._timer is not None or not any(board.heeded for board in self._boards):
+        if (
+            loop is None
+            or self._timer is not None
+            or not any(board.heeded for board in self._boards)
+        ):
             return
         try:
             here = asyncio.get_running_loop() is loop

@@ -34,12 +34,17 @@ def prepare(db: sqlite3.Connection) -> None:
         if _one(db, "PRAGMA application_id") == _APPLICATION and version == _VERSION:
             return
         if version or _one(db, "SELECT COUNT(*) FROM sqlite_schema"):
-            raise StoreError("it is a database of something else, or of another version of Interlock")
+            raise StoreError(
+                "it is a database of something else, or of another version of Interlock"
+            )
         for table in _TABLES:
             db.execute(table)
         # Notes are counted from the time of day, so that a position in a file that was deleted is not taken for one in this.
         begin = time.time_ns() // 1_000_000
-        db.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", [("changes", begin), ("notes", begin)])
+        db.executemany(
+            "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)",
+            [("changes", begin), ("notes", begin)],
+        )
         db.execute(f"PRAGMA application_id = {_APPLICATION}")
         db.execute(f"PRAGMA user_version = {_VERSION}")
     finally:

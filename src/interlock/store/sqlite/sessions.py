@@ -34,9 +34,15 @@ class SqliteSessions:
 
         def work(db: sqlite3.Connection) -> bool:
             # Counted first, for that forgets those that are over, and this may be one of them.
-            if _count(db, now) >= most and not db.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,)).fetchall():
+            if (
+                _count(db, now) >= most
+                and not db.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,)).fetchall()
+            ):
                 return False
-            db.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", (session.id, session.until, data))
+            db.execute(
+                "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)",
+                (session.id, session.until, data),
+            )
             return True
 
         return await self._writer.ask(work)
@@ -65,13 +71,22 @@ class SqliteSessions:
             known = [records.decode(*row) for row in db.execute(_LOAD, (session.id,)).fetchall()]
             if not known or known[0] is None or not records.follows(was, known[0]):
                 return False
-            return db.execute("UPDATE sessions SET data = ?, until = max(until, ?) WHERE id = ?", row).rowcount > 0
+            return (
+                db.execute(
+                    "UPDATE sessions SET data = ?, until = max(until, ?) WHERE id = ?", row
+                ).rowcount
+                > 0
+            )
 
         return await self._writer.ask(work)
 
     async def prolong(self, id: str, until: float) -> None:
         """Move the end of a session."""
-        await self._writer.ask(lambda db: db.execute("UPDATE sessions SET until = ? WHERE id = ?", (until, id)).rowcount)
+        await self._writer.ask(
+            lambda db: (
+                db.execute("UPDATE sessions SET until = ? WHERE id = ?", (until, id)).rowcount
+            )
+        )
 
     async def end(self, id: str) -> bool:
         """Forget a session and its events; False where there was none."""

@@ -26,5 +26,9 @@ class SqliteWorkers:
     async def lives(self, worker: str, *, now: float) -> bool:
         """Whether a worker lives."""
         return await self._writer.ask(
-            lambda db: bool(db.execute("SELECT 1 FROM workers WHERE id = ? AND until >= ?", (worker, now)).fetchall())
+            lambda db: bool(
+                db.execute(
+                    "SELECT 1 FROM workers WHERE id = ? AND until >= ?", (worker, now)
+                ).fetchall()
+            )
         )

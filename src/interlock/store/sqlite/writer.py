@@ -28,7 +28,12 @@ _BATCH = 1000  # pieces of work in one transaction, so that the other processes 
 log = logging.getLogger("interlock.store")
 
 
-def connect(path: Path, *, check_same_thread: bool = True, prepare: Callable[[sqlite3.Connection], None] = prepare) -> sqlite3.Connection:
+def connect(
+    path: Path,
+    *,
+    check_same_thread: bool = True,
+    prepare: Callable[[sqlite3.Connection], None] = prepare,
+) -> sqlite3.Connection:
     """A connection to a store's file, which is made where there is none. Raises StoreError where it cannot be.
 
     `prepare` makes the tables; it raises StoreError where the file is of another kind.
@@ -37,8 +42,14 @@ def connect(path: Path, *, check_same_thread: bool = True, prepare: Callable[[sq
         # Made by us and not by SQLite, so that nobody else may read it; the files beside it take over its mode. One that is there is
         # opened by SQLite alone: to close it again would end the locks that this process has on it.
         with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
-        db = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=check_same_thread)
+            os.close(
+                os.open(
+                    path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600
+                )
+            )
+        db = sqlite3.connect(
+            path, timeout=_PATIENCE, isolation_level=None, check_same_thread=check_same_thread
+        )
     except OSError as bad:
         raise StoreError(f"the store {path} cannot be opened: {bad.strerror}") from None
     except sqlite3.Error as bad:
@@ -76,7 +87,9 @@ class _Piece:
 
     __slots__ = ("bad", "posts", "size", "value", "waiter", "work")
 
-    def __init__(self, work: Work[Any], waiter: asyncio.Future[Any] | None, size: int, posts: bool) -> None:
+    def __init__(
+        self, work: Work[Any], waiter: asyncio.Future[Any] | None, size: int, posts: bool
+    ) -> None:
         self.work, self.waiter, self.size, self.posts = work, waiter, size, posts
         self.value: Any = None
         self.bad: Exception | None = None
@@ -85,7 +98,9 @@ class _Piece:
 class Writer:
     """Carries work out in a thread of its own, from `open` to `aclose`. `prepare` makes the tables, where they are not a store's."""
 
-    def __init__(self, path: Path, *, prepare: Callable[[sqlite3.Connection], None] = prepare) -> None:
+    def __init__(
+        self, path: Path, *, prepare: Callable[[sqlite3.Connection], None] = prepare
+    ) -> None:
         self._path = path
         self._prepare = prepare
         self._waiting: deque[_Piece] = deque()
@@ -95,20 +110,26 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_posted: Callable[[], None] = lambda: None
-        self._dropped = Warnings(log, "the store cannot keep up and has dropped what was to be written: %d times")
+        self._dropped = Warnings(
+            log, "the store cannot keep up and has dropped what was to be written: %d times"
+        )
         self._failed = Warnings(log, "the store has failed to write: %d times")
 
     async def open(self, *, on_posted: Callable[[], None] = lambda: None) -> None:
         """Connect. `on_posted` is called in this loop once a note of this process can be read."""
         self._loop = asyncio.get_running_loop()
         self._on_posted = on_posted
-        self._stirred = threading.Condition()  # a new one: another thread may have held the old one when this process was forked
+        self._stirred = (
+            threading.Condition()
+        )  # a new one: another thread may have held the old one when this process was forked
         self._waiting.clear()
         self._size = 0
         ready: asyncio.Future[None] = self._loop.create_future()
         self._open = True
         # A daemon: a program that forgets to close its store must still be able to end.
-        self._thread = threading.Thread(target=self._run, args=(self._loop, ready), name="interlock-store", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(self._loop, ready), name="interlock-store", daemon=True
+        )
         self._thread.start()
         try:
             await ready
@@ -205,7 +226,11 @@ class Writer:
         for piece in batch:
             posted = posted or piece.posts
             if piece.waiter is not None:
-                _settle(piece.waiter, piece.value, None if piece.bad is None else StoreError(f"the store has failed: {piece.bad}"))
+                _settle(
+                    piece.waiter,
+                    piece.value,
+                    None if piece.bad is None else StoreError(f"the store has failed: {piece.bad}"),
+                )
         if posted:
             self._on_posted()
 

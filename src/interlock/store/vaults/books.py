@@ -31,10 +31,18 @@ _decode = msgspec.msgpack.Decoder(list[Record]).decode
 class Book:
     """Records by name. `changed` says whether there is anything to write; times are given by the caller."""
 
-    def __init__(self, records: Iterable[Record] = (), *, most: int = RECORDS, most_bytes: int = RECORDS_BYTES) -> None:
+    def __init__(
+        self,
+        records: Iterable[Record] = (),
+        *,
+        most: int = RECORDS,
+        most_bytes: int = RECORDS_BYTES,
+    ) -> None:
         self.changed = False
         self._most, self._most_bytes = most, most_bytes
-        self._kept: dict[Name, Kept] = {(record.kind, record.key): (record.value, record.until) for record in records}
+        self._kept: dict[Name, Kept] = {
+            (record.kind, record.key): (record.value, record.until) for record in records
+        }
         self._size = sum(_size(of, kept) for of, kept in self._kept.items())
         self._ends: list[tuple[float, Name]] = []
         self._note_ends()
@@ -46,7 +54,9 @@ class Book:
 
     def written(self) -> bytes:
         """The whole book."""
-        return _encode([Record(kind, key, value, until) for (kind, key), (value, until) in self._kept.items()])
+        return _encode(
+            [Record(kind, key, value, until) for (kind, key), (value, until) in self._kept.items()]
+        )
 
     def get(self, of: Name, now: float) -> bytes | None:
         """What is kept."""
@@ -58,9 +68,13 @@ class Book:
         self._sweep(now)
         new, old = (value, until), self._kept.get(of)
         more = _size(of, new) - (_size(of, old) if old is not None else 0)
-        if (old is None and len(self._kept) >= self._most) or (more > 0 and self._size + more > self._most_bytes):
+        if (old is None and len(self._kept) >= self._most) or (
+            more > 0 and self._size + more > self._most_bytes
+        ):
             holds = f"{len(self._kept)} records in {self._size} bytes"
-            raise StoreError(f"the vault is full: it holds {holds}, and at most {self._most} in {self._most_bytes}")
+            raise StoreError(
+                f"the vault is full: it holds {holds}, and at most {self._most} in {self._most_bytes}"
+            )
         self._kept[of] = new
         self._size += more
         self.changed = True
@@ -89,7 +103,9 @@ class Book:
 
     def keys(self, kind: bytes, now: float) -> list[bytes]:
         """The keys of a kind."""
-        return sorted(of[1] for of, kept in self._kept.items() if of[0] == kind and _lives(kept, now))
+        return sorted(
+            of[1] for of, kept in self._kept.items() if of[0] == kind and _lives(kept, now)
+        )
 
     def _drop(self, of: Name) -> bytes | None:
         kept = self._kept.pop(of, None)
@@ -136,7 +152,9 @@ class BookVault:
         of, value, end = name(kind, key), checked(value), ending(until)
         return await self._do(lambda book, now: book.add(of, value, end, now))
 
-    async def swap(self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None) -> bool:
+    async def swap(
+        self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
+    ) -> bool:
         """Keep this if what is kept still is `was`; False where it is not."""
         of, value, end = name(kind, key), checked(value), ending(until)
         return await self._do(lambda book, now: book.swap(of, was, value, end, now))
@@ -153,7 +171,10 @@ class BookVault:
     async def keys(self, kind: str) -> list[str]:
         """The keys of what is kept of a kind."""
         of = encoded(kind)
-        return [decoded(key) for key in await self._do(lambda book, now: book.keys(of, now), writes=False)]
+        return [
+            decoded(key)
+            for key in await self._do(lambda book, now: book.keys(of, now), writes=False)
+        ]
 
 
 def _lives(kept: Kept, now: float) -> bool:

@@ -117,11 +117,22 @@ class FileVault(BookVault):
         """The book and how it is sealed; an empty one where there is no file. Raises StoreError and _Damaged."""
         found = self._bytes()
         if found is None:
-            return _Header(interlock_vault=_VERSION, id=secrets.token_hex(8)), None, Book(most_bytes=FILE_BYTES)
+            return (
+                _Header(interlock_vault=_VERSION, id=secrets.token_hex(8)),
+                None,
+                Book(most_bytes=FILE_BYTES),
+            )
         header, body = _split(found)
         key = self._sealing.resume(self.path, header.id, header.by, header.mark)
         try:
-            return header, key, Book.read(key.open(body, _about(header)) if key is not None else body, most_bytes=FILE_BYTES)
+            return (
+                header,
+                key,
+                Book.read(
+                    key.open(body, _about(header)) if key is not None else body,
+                    most_bytes=FILE_BYTES,
+                ),
+            )
         except (ValueError, msgspec.MsgspecError) as bad:
             raise _Damaged(bad) from None
 
@@ -131,7 +142,11 @@ class FileVault(BookVault):
         except FileNotFoundError:
             return None
         except OSError as bad:
-            why = "it is a link, and a vault must be a file" if bad.errno == errno.ELOOP else bad.strerror
+            why = (
+                "it is a link, and a vault must be a file"
+                if bad.errno == errno.ELOOP
+                else bad.strerror
+            )
             raise StoreError(f"the vault {self.path} cannot be opened: {why}") from None
         try:
             check_file(os.fstat(descriptor), self.path)
@@ -154,7 +169,9 @@ class FileVault(BookVault):
         try:
             put_whole(self.path, msgspec.json.encode(header) + b"\n" + body)
         except OSError as bad:
-            raise StoreError(f"the vault {self.path} cannot be written and is as it was: {bad.strerror}") from None
+            raise StoreError(
+                f"the vault {self.path} cannot be written and is as it was: {bad.strerror}"
+            ) from None
 
     def _put_aside(self) -> Path:
         for number in range(1, _ASIDE + 1):
@@ -163,9 +180,13 @@ class FileVault(BookVault):
                 try:
                     os.rename(self.path, aside)
                 except OSError as bad:
-                    raise StoreError(f"the vault {self.path} is damaged, and cannot be put aside: {bad.strerror}") from None
+                    raise StoreError(
+                        f"the vault {self.path} is damaged, and cannot be put aside: {bad.strerror}"
+                    ) from None
                 return aside
-        raise StoreError(f"the vault {self.path} is damaged, and there are {_ASIDE} damaged ones beside it: look at the disk")
+        raise StoreError(
+            f"the vault {self.path} is damaged, and there are {_ASIDE} damaged ones beside it: look at the disk"
+        )
 
 
 def _split(found: bytes) -> tuple[_Header, bytes]:
@@ -176,7 +197,9 @@ def _split(found: bytes) -> tuple[_Header, bytes]:
     except (msgspec.MsgspecError, ValueError):
         raise _Damaged("it does not begin like one") from None
     if header.interlock_vault != _VERSION:
-        raise StoreError("the vault was written by another version of Interlock: use that one, or choose another place")
+        raise StoreError(
+            "the vault was written by another version of Interlock: use that one, or choose another place"
+        )
     if header.digest != _digest(body):
         raise _Damaged("its digest is not that of its contents")
     return header, body

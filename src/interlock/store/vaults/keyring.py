@@ -64,7 +64,9 @@ class KeyringVault(BookVault):
         patience: float = 30.0,
     ) -> None:
         if keyring is None and find_spec("keyring") is None:
-            raise StoreError("the vault in the keyring needs the package keyring: pip install 'interlock[keyring]'")
+            raise StoreError(
+                "the vault in the keyring needs the package keyring: pip install 'interlock[keyring]'"
+            )
         self._name = name
         self._keyring = keyring
         self._lock = lock
@@ -133,7 +135,9 @@ class KeyringVault(BookVault):
         end = first
         while rings.read(ring, self._entry(place, end)) is not None:
             end += 1
-        for number in reversed(range(first, end)):  # the last first: who dies meanwhile leaves no gap behind which some are not found
+        for number in reversed(
+            range(first, end)
+        ):  # the last first: who dies meanwhile leaves no gap behind which some are not found
             rings.drop(ring, self._entry(place, number))
 
     def _entry(self, place: int, number: int) -> str:

@@ -71,12 +71,21 @@ async def _leave(vault: Vault, name: str, own: bytes) -> None:
         await vault.swap(_KIND, name, own, own, until=0.0)
 
 
-async def _prolong(vault: Vault, name: str, own: bytes, seconds: float, clock: Callable[[], float], limit: asyncio.Timeout) -> None:
+async def _prolong(
+    vault: Vault,
+    name: str,
+    own: bytes,
+    seconds: float,
+    clock: Callable[[], float],
+    limit: asyncio.Timeout,
+) -> None:
     """Move the end of the lease, again and again, and with it the moment when the block would be cancelled."""
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(seconds / 3)
-        with contextlib.suppress(Exception):  # the limit stays where it is, and there is time for another attempt
+        with contextlib.suppress(
+            Exception
+        ):  # the limit stays where it is, and there is time for another attempt
             begun = loop.time()
             if not await vault.swap(_KIND, name, own, own, until=clock() + seconds):
                 return

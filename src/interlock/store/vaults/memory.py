@@ -22,7 +22,13 @@ class MemoryVault(BookVault):
     shared = False
     sealed = True  # nothing lies anywhere
 
-    def __init__(self, *, clock: Callable[[], float] = time.time, most: int = RECORDS, most_bytes: int = RECORDS_BYTES) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.time,
+        most: int = RECORDS,
+        most_bytes: int = RECORDS_BYTES,
+    ) -> None:
         self._clock = clock
         self._book = Book(most=most, most_bytes=most_bytes)
         self._lock = threading.Lock()

@@ -32,7 +32,9 @@ def open_vault(url: str | Path | None = None) -> Vault:
     scheme, colon, rest = given.partition(":")
     match scheme.lower():
         case "memory" if colon and not rest:
-            from .memory import MemoryVault  # late: each kind of vault loads what it needs, and only that
+            from .memory import (
+                MemoryVault,
+            )  # late: each kind of vault loads what it needs, and only that
 
             return MemoryVault()
         case "file" if path := _path(rest):
@@ -51,7 +53,9 @@ def open_vault(url: str | Path | None = None) -> Vault:
             return RedisVault(given)
     # Not the URL itself: it may hold a password.
     whose = "" if url is not None else f" (in {VARIABLE})"
-    raise ValueError(f"{scheme + colon if colon else 'that'}{whose} names no vault: {_WHAT_THERE_IS}")
+    raise ValueError(
+        f"{scheme + colon if colon else 'that'}{whose} names no vault: {_WHAT_THERE_IS}"
+    )
 
 
 def default_path() -> Path:
@@ -67,10 +71,14 @@ def data_folder() -> Path:
         elif sys.platform == "darwin":
             data = Path.home() / "Library" / "Application Support"
         else:
-            named = Path(os.environ.get("XDG_DATA_HOME") or "")  # which has to be absolute, or is not heeded
+            named = Path(
+                os.environ.get("XDG_DATA_HOME") or ""
+            )  # which has to be absolute, or is not heeded
             data = named if named.is_absolute() else Path.home() / ".local" / "share"
     except RuntimeError:
-        raise StoreError(f"this user has no home, and so no vault of their own: name one in {VARIABLE}, or `memory:`") from None
+        raise StoreError(
+            f"this user has no home, and so no vault of their own: name one in {VARIABLE}, or `memory:`"
+        ) from None
     return data / "interlock" / "vault"
 
 

@@ -28,11 +28,15 @@ def make_folder(folder: Path, *, private: bool) -> None:
             with contextlib.suppress(FileExistsError):  # another process was quicker
                 missing.mkdir(mode=0o700)
         except OSError as bad:
-            raise StoreError(f"the folder {missing} for the vault cannot be made: {bad.strerror}") from None
+            raise StoreError(
+                f"the folder {missing} for the vault cannot be made: {bad.strerror}"
+            ) from None
     try:
         mode = stat.S_IMODE(folder.stat().st_mode)
     except OSError as bad:
-        raise StoreError(f"the folder {folder} of the vault cannot be used: {bad.strerror}") from None
+        raise StoreError(
+            f"the folder {folder} of the vault cannot be used: {bad.strerror}"
+        ) from None
     if _MODES and mode & (_OTHERS if private else _MAY_WRITE):
         what, less = ("look into", "700") if private else ("write in", "go-w")
         raise StoreError(
@@ -44,7 +48,9 @@ def make_folder(folder: Path, *, private: bool) -> None:
 def check_file(found: os.stat_result, path: Path) -> None:
     """Refuse what is no file, or one that others may read or write. Raises StoreError."""
     if not stat.S_ISREG(found.st_mode):
-        raise StoreError(f"{path} is no file, as a vault must be, but a link, a folder or the like: choose another place")
+        raise StoreError(
+            f"{path} is no file, as a vault must be, but a link, a folder or the like: choose another place"
+        )
     mode = stat.S_IMODE(found.st_mode)
     if _MODES and mode & _OTHERS:
         raise StoreError(
@@ -61,8 +67,12 @@ def turn(path: Path, *, patience: float) -> Iterator[None]:
             stack.enter_context(files.turn(path, patience=patience))
             held = stack.pop_all()
     except TimeoutError:
-        raise StoreError(f"another process has held the lock {path} for {patience:g} seconds: end it, and try again") from None
+        raise StoreError(
+            f"another process has held the lock {path} for {patience:g} seconds: end it, and try again"
+        ) from None
     except OSError as bad:
-        raise StoreError(f"{path} cannot be locked, as a vault must be ({bad.strerror}): choose a local disk for it") from None
+        raise StoreError(
+            f"{path} cannot be locked, as a vault must be ({bad.strerror}): choose a local disk for it"
+        ) from None
     with held:
         yield

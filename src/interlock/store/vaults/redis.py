@@ -74,7 +74,9 @@ class RedisVault:
         patience: float = 5.0,
     ) -> None:
         if find_spec("redis") is None:
-            raise StoreError("the vault in Redis needs the package redis: pip install 'interlock[redis]'")
+            raise StoreError(
+                "the vault in Redis needs the package redis: pip install 'interlock[redis]'"
+            )
         self._url, self._place = url, place_of(url)
         self._prefix = prefix.encode()
         self._sealing = Sealing(key, False)
@@ -103,7 +105,9 @@ class RedisVault:
         of, end = name(kind, key), _score(until)
         return bool(await self._run(_ADD, of, self._closed(of, checked(value)), end))
 
-    async def swap(self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None) -> bool:
+    async def swap(
+        self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
+    ) -> bool:
         """Keep this if what is kept still is `was`; False where it is not."""
         of, end = name(kind, key), _score(until)
         closed = self._closed(of, checked(value))
@@ -144,7 +148,11 @@ class RedisVault:
 
     def _closed(self, of: Name, value: bytes) -> bytes:
         key = self._sealing.given()
-        return b"p" + value if key is None else b"e" + bytes.fromhex(key.mark) + key.close(value, about("", of))
+        return (
+            b"p" + value
+            if key is None
+            else b"e" + bytes.fromhex(key.mark) + key.close(value, about("", of))
+        )
 
     def _opened(self, of: Name, found: bytes | None) -> bytes | None:
         if found is None:
@@ -154,12 +162,16 @@ class RedisVault:
             return found[1:]
         mark = "the Redis server at " + self._place
         if found[:1] == b"p":
-            raise StoreError(f"{mark} gave a record of kind {decoded(of[0])!r} that is not sealed, though there is a key: remove it")
+            raise StoreError(
+                f"{mark} gave a record of kind {decoded(of[0])!r} that is not sealed, though there is a key: remove it"
+            )
         key = self._sealing.resume(f"on {mark}", "", "key", found[1:9].hex())
         try:
             return key.open(found[9:], about("", of)) if key is not None else None
         except ValueError as bad:
-            raise StoreError(f"{mark} gave a record of kind {decoded(of[0])!r} that cannot be opened: {bad}") from None
+            raise StoreError(
+                f"{mark} gave a record of kind {decoded(of[0])!r} that cannot be opened: {bad}"
+            ) from None
 
     def _ends(self, kind: bytes) -> bytes:
         return self._prefix + b"ends:" + kind
@@ -167,7 +179,9 @@ class RedisVault:
     async def _run(self, script: str, of: Name, *values: bytes) -> Any:
         """One step. The length of the kind is in the name, so that no two pairs of names make one."""
         record = b"%srecord:%d:%s:%s" % (self._prefix, len(of[0]), *of)
-        return await self._ask("EVAL", script, 2, record, self._ends(of[0]), repr(self._clock()), of[1], *values)
+        return await self._ask(
+            "EVAL", script, 2, record, self._ends(of[0]), repr(self._clock()), of[1], *values
+        )
 
     async def _ask(self, *command: Any) -> Any:
         return await asyncio.to_thread(self._answer, command)
@@ -179,8 +193,14 @@ class RedisVault:
             return client.execute_command(*command)
         except Exception as bad:  # no server, a wrong password, no room: redis-py has many kinds
             # A ValueError is about the URL and may quote its password.
-            why = "its URL cannot be read" if isinstance(bad, ValueError) else str(bad) or type(bad).__name__
-            raise StoreError(f"the Redis server at {self._place} cannot be used for a vault: {why}") from None
+            why = (
+                "its URL cannot be read"
+                if isinstance(bad, ValueError)
+                else str(bad) or type(bad).__name__
+            )
+            raise StoreError(
+                f"the Redis server at {self._place} cannot be used for a vault: {why}"
+            ) from None
 
     def _connected(self) -> Redis:
         with self._lock:
@@ -191,7 +211,13 @@ class RedisVault:
 
                 # Never tried twice: what was taken once, and was lost on its way, is not there a second time.
                 once, limit = Retry(NoBackoff(), 0), self._patience
-                self._client = Redis.from_url(self._url, protocol=2, retry=once, socket_timeout=limit, socket_connect_timeout=limit)
+                self._client = Redis.from_url(
+                    self._url,
+                    protocol=2,
+                    retry=once,
+                    socket_timeout=limit,
+                    socket_connect_timeout=limit,
+                )
             return self._client
 
 

@@ -27,12 +27,18 @@ def find(given: KeyringBackend | bool) -> KeyringBackend:
         import keyring  # optional extra `keyring`, which takes its time to load
         from keyring.backends import chainer, fail, null
     except ImportError:
-        raise StoreError("the package keyring is not installed (pip install 'interlock[keyring]')") from None
+        raise StoreError(
+            "the package keyring is not installed (pip install 'interlock[keyring]')"
+        ) from None
     try:
         found = keyring.get_keyring()
     except Exception as bad:  # a configuration that names what is not there, in one of many ways
-        raise StoreError(f"the keyring that is configured cannot be loaded ({type(bad).__name__}: {bad})") from None
-    if isinstance(found, fail.Keyring | null.Keyring) or (isinstance(found, chainer.ChainerBackend) and not found.backends):
+        raise StoreError(
+            f"the keyring that is configured cannot be loaded ({type(bad).__name__}: {bad})"
+        ) from None
+    if isinstance(found, fail.Keyring | null.Keyring) or (
+        isinstance(found, chainer.ChainerBackend) and not found.backends
+    ):
         raise StoreError("there is no keyring here, as is usual without a desktop")
     return found
 

@@ -28,7 +28,9 @@ class Key:
     def __init__(self, secret: str) -> None:
         aead = _aead()
         if aead is None:
-            raise StoreError("a vault can only be sealed where the package cryptography is installed: pip install 'interlock[seal]'")
+            raise StoreError(
+                "a vault can only be sealed where the package cryptography is installed: pip install 'interlock[seal]'"
+            )
         data = secret.encode()
         # Whatever a key is written like: it is chance, not a password, so one step of a hash makes 32 bytes of it.
         self._aead = aead(hashlib.blake2b(data, digest_size=32, person=b"interlock-vault").digest())
@@ -57,7 +59,9 @@ class Sealing:
         self._text = key or os.environ.get(VARIABLE) or ""
         self._whose = "the key that was given" if key else VARIABLE
         if self._text and len(self._text) < _SHORTEST_KEY:
-            raise ValueError(f"{self._whose} is shorter than {_SHORTEST_KEY} characters: {_MAKE_ONE}")
+            raise ValueError(
+                f"{self._whose} is shorter than {_SHORTEST_KEY} characters: {_MAKE_ONE}"
+            )
         self._keyring = keyring
         self._given: Key | None = None
         self._kept: dict[str, Key | None] = {}  # by the place's id: the key that the keyring keeps
@@ -94,7 +98,9 @@ class Sealing:
             return self._found(place, id, mark)
         key = self.given()
         if key is None:
-            raise StoreError(f"the vault {place} is sealed: set {VARIABLE} to the key that it was sealed with")
+            raise StoreError(
+                f"the vault {place} is sealed: set {VARIABLE} to the key that it was sealed with"
+            )
         if key.mark != mark:
             raise StoreError(
                 f"the vault {place} is sealed with another key than {self._whose}: give the right one, or, if that is lost, "
@@ -120,9 +126,13 @@ class Sealing:
         try:
             secret = rings.read(rings.find(self._keyring), _entry(id))
         except StoreError as bad:
-            raise StoreError(f"{sealed}, and {bad}: unlock the keyring, or {rings.INSTEAD}") from None
+            raise StoreError(
+                f"{sealed}, and {bad}: unlock the keyring, or {rings.INSTEAD}"
+            ) from None
         if secret is None or (key := Key(secret)).mark != mark:
-            raise StoreError(f"{sealed}, and it is no longer there: move the vault away, and log in again")
+            raise StoreError(
+                f"{sealed}, and it is no longer there: move the vault away, and log in again"
+            )
         self._kept[id] = key
         return key
 

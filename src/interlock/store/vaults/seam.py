@@ -48,7 +48,9 @@ class Vault(Protocol):
         """Keep this where nothing is kept; False, and nothing changed, where something is. Of many who add at once one is told True."""
         ...
 
-    async def swap(self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None) -> bool:
+    async def swap(
+        self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
+    ) -> bool:
         """Keep this, with this end, if what is kept still is `was`; False, and nothing changed, where it is not.
 
         An `until` that has passed removes it.
@@ -81,7 +83,9 @@ def encoded(text: str) -> bytes:
     """One of them, whatever text it is. Raises ValueError where it is too long."""
     data = text.encode("utf-8", "surrogatepass")
     if len(data) > NAME_BYTES:
-        raise ValueError(f"kinds and keys of a vault are at most {NAME_BYTES} bytes long, and this one is {len(data)}")
+        raise ValueError(
+            f"kinds and keys of a vault are at most {NAME_BYTES} bytes long, and this one is {len(data)}"
+        )
     return data
 
 
@@ -95,7 +99,9 @@ def checked(value: bytes) -> bytes:
     if not isinstance(value, bytes):
         raise TypeError(f"a vault keeps bytes, and this is {type(value).__name__}")
     if len(value) > VALUE_BYTES:
-        raise ValueError(f"a value in a vault is at most {VALUE_BYTES} bytes long, and this one is {len(value)}")
+        raise ValueError(
+            f"a value in a vault is at most {VALUE_BYTES} bytes long, and this one is {len(value)}"
+        )
     return value
 
 
@@ -104,5 +110,7 @@ def ending(until: float | None) -> float | None:
     if until is None or until == math.inf:
         return None
     if math.isnan(until):
-        raise ValueError("the end of a record is in seconds of the wall clock, and this is not a number")
+        raise ValueError(
+            "the end of a record is in seconds of the wall clock, and this is not a number"
+        )
     return float(until)

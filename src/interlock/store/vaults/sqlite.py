@@ -45,7 +45,9 @@ class _Drawer:
         self._db, self._id, self._key, self._now = db, id, key, now
 
     def get(self, of: Name) -> bytes | None:
-        rows = self._db.execute(f"SELECT value FROM records WHERE {_LIVES}", (*of, self._now)).fetchall()
+        rows = self._db.execute(
+            f"SELECT value FROM records WHERE {_LIVES}", (*of, self._now)
+        ).fetchall()
         return self._opened(of, rows[0][0]) if rows else None
 
     def put(self, of: Name, value: bytes, until: float | None) -> None:
@@ -74,10 +76,14 @@ class _Drawer:
         return found
 
     def remove(self, of: Name) -> bool:
-        return self._db.execute(f"DELETE FROM records WHERE {_LIVES}", (*of, self._now)).rowcount > 0
+        return (
+            self._db.execute(f"DELETE FROM records WHERE {_LIVES}", (*of, self._now)).rowcount > 0
+        )
 
     def keys(self, kind: bytes) -> list[str]:
-        query = "SELECT key FROM records WHERE kind = ? AND (until IS NULL OR until > ?) ORDER BY key"
+        query = (
+            "SELECT key FROM records WHERE kind = ? AND (until IS NULL OR until > ?) ORDER BY key"
+        )
         return [decoded(key) for (key,) in self._db.execute(query, (kind, self._now)).fetchall()]
 
     def sweep(self) -> None:
@@ -88,8 +94,13 @@ class _Drawer:
         self._key = key
         rows = self._db.execute("SELECT kind, key FROM records").fetchall()
         for of in rows:
-            ((value,),) = self._db.execute("SELECT value FROM records WHERE kind = ? AND key = ?", of).fetchall()
-            self._db.execute("UPDATE records SET value = ? WHERE kind = ? AND key = ?", (key.close(value, about(self._id, of)), *of))
+            ((value,),) = self._db.execute(
+                "SELECT value FROM records WHERE kind = ? AND key = ?", of
+            ).fetchall()
+            self._db.execute(
+                "UPDATE records SET value = ? WHERE kind = ? AND key = ?",
+                (key.close(value, about(self._id, of)), *of),
+            )
 
     def _opened(self, of: Name, value: bytes) -> bytes:
         if self._key is None:
@@ -97,7 +108,9 @@ class _Drawer:
         try:
             return self._key.open(value, about(self._id, of))
         except ValueError as bad:
-            raise StoreError(f"a record of kind {decoded(of[0])!r} in the vault cannot be opened: {bad}") from None
+            raise StoreError(
+                f"a record of kind {decoded(of[0])!r} in the vault cannot be opened: {bad}"
+            ) from None
 
 
 class SqliteVault:
@@ -150,7 +163,9 @@ class SqliteVault:
         of, value, end = name(kind, key), checked(value), ending(until)
         return await self._do(lambda drawer: drawer.add(of, value, end))
 
-    async def swap(self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None) -> bool:
+    async def swap(
+        self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
+    ) -> bool:
         """Keep this if what is kept still is `was`; False where it is not."""
         of, value, end = name(kind, key), checked(value), ending(until)
         return await self._do(lambda drawer: drawer.swap(of, was, value, end))
@@ -220,7 +235,9 @@ class SqliteVault:
 
     def _open(self) -> sqlite3.Connection:
         _make(self.path)
-        db = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(
+            self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
+        )
         try:
             # No write-ahead log: between two transactions this process then holds no lock, and may be forked.
             for pragma in ("journal_mode = DELETE", "synchronous = FULL", "secure_delete = ON"):
@@ -286,12 +303,18 @@ def _prepare(db: sqlite3.Connection) -> None:
     try:
         version, application, tables = (
             db.execute(query).fetchone()[0]
-            for query in ("PRAGMA user_version", "PRAGMA application_id", "SELECT COUNT(*) FROM sqlite_schema")
+            for query in (
+                "PRAGMA user_version",
+                "PRAGMA application_id",
+                "SELECT COUNT(*) FROM sqlite_schema",
+            )
         )
         if application == _APPLICATION and version == _VERSION:
             return
         if version or tables:
-            raise StoreError("it is a database of something else, or of another version of Interlock: choose another place for the vault")
+            raise StoreError(
+                "it is a database of something else, or of another version of Interlock: choose another place for the vault"
+            )
         for table in _TABLES:
             db.execute(table)
         db.execute("INSERT INTO about VALUES (?, '', '')", (secrets.token_hex(8),))

@@ -17,7 +17,16 @@ from tests.servers.database.postgres.desk import Desk, desk_of
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests has configured nothing for PostgreSQL."""
-    for name in ("PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "PGSERVICE", "PGSSLMODE", ANY_ROLE):
+    for name in (
+        "PGHOST",
+        "PGPORT",
+        "PGUSER",
+        "PGDATABASE",
+        "PGPASSWORD",
+        "PGSERVICE",
+        "PGSSLMODE",
+        ANY_ROLE,
+    ):
         monkeypatch.delenv(name, raising=False)
 
 

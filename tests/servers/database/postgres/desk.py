@@ -64,7 +64,8 @@ SELECT string_agg(part, E'\\n' ORDER BY part) FROM (
 ) AS everything"""
 _OWN = _SEEN.replace("OTHERS", "")
 _DIGEST = _SEEN.replace(
-    "OTHERS", "UNION ALL SELECT 'bytes ' || l FROM pg_largeobject l UNION ALL SELECT 'file ' || name || setting FROM pg_file_settings"
+    "OTHERS",
+    "UNION ALL SELECT 'bytes ' || l FROM pg_largeobject l UNION ALL SELECT 'file ' || name || setting FROM pg_file_settings",
 )
 
 
@@ -73,7 +74,9 @@ class Desk:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.database, self.owner, self.reader = (f"il_{what}_{os.getpid()}" for what in ("shop", "owner", "reader"))
+        self.database, self.owner, self.reader = (
+            f"il_{what}_{os.getpid()}" for what in ("shop", "owner", "reader")
+        )
         secret = PASSWORD.replace("/", "%2F").replace("#", "%23").replace(" ", "%20")
         self.admin_url = cluster.of(self.database)
         self.owner_url = cluster.of(self.database, self.owner, secret)
@@ -126,9 +129,7 @@ class Desk:
 
     async def backends(self, words: str) -> int:
         """How many connections run a statement that has these words in it."""
-        query = (
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND state = 'active' AND query LIKE $2 AND pid <> pg_backend_pid()"
-        )
+        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND state = 'active' AND query LIKE $2 AND pid <> pg_backend_pid()"
         return await self.ask(query, self.database, f"%{words}%")
 
     async def until(self, words: str, many: int) -> None:

@@ -130,7 +130,9 @@ async def test_nothing_is_written(desk: Desk, loot: Path, who: str) -> None:
     """By a reader, and by an owner who may write with other tools, as a query and as what is explained: everything is as before."""
     url, role = (desk.reader_url, desk.reader) if who == "reader" else (desk.owner_url, desk.owner)
     before = await desk.digest()
-    async with engine(url, write=who == "owner", connections=1) as made:  # so that what one leaves behind, the next would find
+    async with engine(
+        url, write=who == "owner", connections=1
+    ) as made:  # so that what one leaves behind, the next would find
         for name, attack in ATTACKS.items():
             sql = attack.sql.replace("LOOT/", f"{loot}/")
             with suppress(ToolError):
@@ -143,10 +145,15 @@ async def test_nothing_is_written(desk: Desk, loot: Path, who: str) -> None:
     assert not list(loot.iterdir())
 
 
-async def test_a_superuser_is_refused(desk: Desk, loot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_superuser_is_refused(
+    desk: Desk, loot: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No transaction keeps a superuser from the server's files, so nobody connects as one, unless whoever starts the server wants that."""
     async with engine(desk.admin_url, write=True) as made:
-        for said in (await refusal(made, "SELECT 1"), await refusal(made, "SELECT lo_export(4711, '/nowhere')")):
+        for said in (
+            await refusal(made, "SELECT 1"),
+            await refusal(made, "SELECT lo_export(4711, '/nowhere')"),
+        ):
             assert "is a superuser" in said
             assert "CREATE ROLE reader" in said
         assert await made.version() == ""
@@ -161,7 +168,9 @@ async def test_a_superuser_is_refused(desk: Desk, loot: Path, monkeypatch: pytes
                     await rows(made, attack.sql.replace("LOOT/", f"{loot}/"))
         assert await desk.digest() == before
         assert not list(loot.iterdir())
-        assert await value(made, "SELECT length(pg_read_file('PG_VERSION')) > 0") is True  # and what not, which is why
+        assert (
+            await value(made, "SELECT length(pg_read_file('PG_VERSION')) > 0") is True
+        )  # and what not, which is why
 
 
 @pytest.mark.parametrize(
@@ -184,7 +193,11 @@ async def test_roles_with_other_powers_are_refused(desk: Desk, power: str, words
     connection = await asyncpg.connect(desk.admin_url)
     try:
         await connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
-        await connection.execute(power.replace("ROLE_", role).replace("TO ROLE", f"TO {role}").replace("postgres", superuser))
+        await connection.execute(
+            power.replace("ROLE_", role)
+            .replace("TO ROLE", f"TO {role}")
+            .replace("postgres", superuser)
+        )
         async with engine(desk.cluster.of(desk.database, role, "x")) as made:
             said = await refusal(made, "SELECT 1")
             assert words.replace("postgres", superuser) in said

@@ -13,14 +13,27 @@ from interlock.servers.database.postgres.connections import READING, Connections
 from interlock.servers.database.postgres.driver import driver
 from interlock.servers.database.postgres.engine import PostgresEngine
 from interlock.servers.database.postgres.targets import Target
-from tests.servers.database.postgres.desk import WHOLE, Desk, engine, execute, failure, refusal, rows, value
+from tests.servers.database.postgres.desk import (
+    WHOLE,
+    Desk,
+    engine,
+    execute,
+    failure,
+    refusal,
+    rows,
+    value,
+)
 
 SLOW = "SELECT pg_sleep(300) -- slow"
 
 
-async def begun(desk: Desk, made: PostgresEngine, sql: str, *, write: bool = False) -> asyncio.Task[object]:
+async def begun(
+    desk: Desk, made: PostgresEngine, sql: str, *, write: bool = False
+) -> asyncio.Task[object]:
     """A statement that the server is busy with."""
-    task: asyncio.Task[object] = asyncio.create_task(made.execute([Statement(sql)], WHOLE) if write else made.rows(Statement(sql), WHOLE))
+    task: asyncio.Task[object] = asyncio.create_task(
+        made.execute([Statement(sql)], WHOLE) if write else made.rows(Statement(sql), WHOLE)
+    )
     await desk.until(sql if write else "FETCH", 1)
     return task
 
@@ -30,7 +43,10 @@ async def test_cancelling_stops_the_query(desk: Desk, write: bool) -> None:
     """The server is not busy with it by the time that the caller hears of it, and the only connection takes the next one (`CAN-03`)."""
     async with engine(desk.owner_url, write=write, connections=1) as made:
         task = await begun(desk, made, SLOW, write=write)
-        pid = await desk.ask("SELECT pid FROM pg_stat_activity WHERE datname = $1 AND application_name = 'interlock'", desk.database)
+        pid = await desk.ask(
+            "SELECT pid FROM pg_stat_activity WHERE datname = $1 AND application_name = 'interlock'",
+            desk.database,
+        )
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -70,8 +86,13 @@ async def test_what_catches_its_cancellation_is_ended(desk: Desk) -> None:
     connections = Connections(Target(desk.owner_url), limits, driver(), patience=0.2)
 
     async def stubborn() -> None:
-        async with connections.transaction(READING) as link, connections.running(link) as connection:
-            await connection.execute("SET LOCAL client_connection_check_interval = 0")  # the server's own way to notice, from 14 on
+        async with (
+            connections.transaction(READING) as link,
+            connections.running(link) as connection,
+        ):
+            await connection.execute(
+                "SET LOCAL client_connection_check_interval = 0"
+            )  # the server's own way to notice, from 14 on
             await connection.fetch("SELECT stubborn()")
 
     task = asyncio.create_task(stubborn())
@@ -88,7 +109,10 @@ async def test_what_catches_its_cancellation_is_ended(desk: Desk) -> None:
 async def test_time(desk: Desk) -> None:
     """The limit holds for all of a statement, whatever it does to the server's own; so it does for explain and execute."""
     async with engine(desk.owner_url, write=True, connections=1, seconds=0.3) as made:
-        for sql in (SLOW, "SELECT set_config('statement_timeout', '0', false), pg_sleep(n) FROM generate_series(0, 100) n"):
+        for sql in (
+            SLOW,
+            "SELECT set_config('statement_timeout', '0', false), pg_sleep(n) FROM generate_series(0, 100) n",
+        ):
             assert "longer than 0.3 seconds" in await refusal(made, sql)
         with pytest.raises(ToolError, match="longer than"):
             await made.explain(Statement(SLOW), analyze=True)
@@ -104,7 +128,11 @@ async def test_locks_and_busy_connections(desk: Desk) -> None:
         engine(desk.owner_url, write=True, seconds=60) as holder,
         engine(desk.owner_url, write=True, connections=1, waiting=0.2) as made,
     ):
-        task = asyncio.create_task(holder.execute([Statement("LOCK TABLE people"), Statement("SELECT pg_sleep(300) -- held")], WHOLE))
+        task = asyncio.create_task(
+            holder.execute(
+                [Statement("LOCK TABLE people"), Statement("SELECT pg_sleep(300) -- held")], WHOLE
+            )
+        )
         await desk.until("held", 1)
         assert "Somebody else has locked" in await refusal(made, "SELECT * FROM people")
         other = await begun(desk, made, SLOW)
@@ -118,12 +146,18 @@ async def test_what_is_too_large_is_cut_off(desk: Desk) -> None:
     """A value that would fill the memory is not let in, in a query, a plan and an answer of execute; rows that are large together are."""
     async with engine(desk.owner_url, write=True, connections=1, value=100_000) as made:
         assert "more than 100000 bytes" in await refusal(made, "SELECT repeat('x', 5000000)")
-        assert "more than 100000 bytes" in await refusal(made, "SELECT n, repeat('x', 40000 * n) FROM generate_series(1, 10) n")
+        assert "more than 100000 bytes" in await refusal(
+            made, "SELECT n, repeat('x', 40000 * n) FROM generate_series(1, 10) n"
+        )
         assert "more than 100000 bytes" in await failure(made, "SELECT repeat('x', 200000)")
         assert "more than 100000 bytes" in await failure(
             made, "DELETE FROM orders", "SELECT repeat('x', 1000) FROM generate_series(1, 1000)"
         )
-        found = await rows(made, "SELECT n, repeat('x', 60000) FROM generate_series(1, 50) n", page=Page(0, 20, 10_000_000, 100))
+        found = await rows(
+            made,
+            "SELECT n, repeat('x', 60000) FROM generate_series(1, 50) n",
+            page=Page(0, 20, 10_000_000, 100),
+        )
         assert [row[0] for row in found.rows] == list(range(1, 21))
         assert found.rows[0][1]["characters"] == 60_000
         assert await value(made, "SELECT count(*) FROM orders") == 10
@@ -160,7 +194,9 @@ async def test_closing_ends_what_runs(desk: Desk) -> None:
 async def test_many_at_once(desk: Desk) -> None:
     """Forty queries over four connections all get what they asked for."""
     async with engine(desk.owner_url, connections=4) as made:
-        found = await asyncio.gather(*(value(made, "SELECT $1::int + pg_backend_pid() * 0", n) for n in range(40)))
+        found = await asyncio.gather(
+            *(value(made, "SELECT $1::int + pg_backend_pid() * 0", n) for n in range(40))
+        )
         assert found == list(range(40))
         query = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND application_name = 'interlock'"
         assert await desk.ask(query, desk.database) <= 4

@@ -18,18 +18,35 @@ from interlock.servers.database.postgres.plans import plan_of
 from interlock.servers.database.postgres.targets import Target
 from tests.ports import free_port
 from tests.servers.database.cluster import Cluster, running
-from tests.servers.database.postgres.desk import PASSWORD, Desk, engine, execute, failure, refusal, rows, value
+from tests.servers.database.postgres.desk import (
+    PASSWORD,
+    Desk,
+    engine,
+    execute,
+    failure,
+    refusal,
+    rows,
+    value,
+)
 
 
 async def test_explain(desk: Desk) -> None:
     """Plans as steps, with estimates; with `analyze` with what was measured. What changes something is explained, and not run."""
     async with engine(desk.owner_url) as made:
-        plan = await made.explain(Statement("SELECT * FROM people JOIN orders ON person = people.id WHERE people.id = $1", [1]))
+        plan = await made.explain(
+            Statement(
+                "SELECT * FROM people JOIN orders ON person = people.id WHERE people.id = $1", [1]
+            )
+        )
         assert plan.steps[0].depth == 0
-        assert any("people_pkey on people; Index Cond: (id = 1)" in step.what for step in plan.steps)
+        assert any(
+            "people_pkey on people; Index Cond: (id = 1)" in step.what for step in plan.steps
+        )
         assert plan.steps[0].cost
         assert plan.steps[0].actual_rows is plan.seconds is None
-        measured = await made.explain(Statement("SELECT * FROM orders WHERE total > 5"), analyze=True)
+        measured = await made.explain(
+            Statement("SELECT * FROM orders WHERE total > 5"), analyze=True
+        )
         assert measured.steps[0].actual_rows == 5
         assert measured.steps[0].loops == 1
         assert measured.seconds is not None
@@ -47,9 +64,21 @@ async def test_explain(desk: Desk) -> None:
 
 def test_plans() -> None:
     """Kinds of joins and aggregates, and what a rule makes of a statement."""
-    inner = {"Node Type": "Seq Scan", "Relation Name": "a", "Alias": "b", "Plan Rows": 1, "Total Cost": 2.0}
+    inner = {
+        "Node Type": "Seq Scan",
+        "Relation Name": "a",
+        "Alias": "b",
+        "Plan Rows": 1,
+        "Total Cost": 2.0,
+    }
     join = {"Node Type": "Hash Join", "Join Type": "Left", "Hash Cond": "(x = y)", "Plans": [inner]}
-    group = {"Node Type": "Aggregate", "Strategy": "Hashed", "Group Key": ["a", "b"], "Parallel Aware": True, "Plans": [join]}
+    group = {
+        "Node Type": "Aggregate",
+        "Strategy": "Hashed",
+        "Group Key": ["a", "b"],
+        "Parallel Aware": True,
+        "Plans": [join],
+    }
     assert plan_of([{"Plan": group}, "Utility Statement", {"Plan": inner, "Execution Time": 2.0}]).steps == [
         PlanStep(0, "Parallel HashAggregate; Group Key: a, b"), PlanStep(1, "Hash Left Join; Hash Cond: (x = y)"),
         PlanStep(2, "Seq Scan on a b", rows=1, cost=2.0), PlanStep(0, "Utility statement, which has no plan"),
@@ -66,13 +95,27 @@ async def test_execute(desk: Desk) -> None:
             "SELECT * FROM t", keep=True,
         )  # fmt: skip
         assert (made_one.columns, made_one.rows, made_one.changed) == ([], [], None)
-        assert (changed.rows, changed.changed, kept.changed, asked.changed) == ([[1, "x"], [2, "y"]], 2, 2, None)
+        assert (changed.rows, changed.changed, kept.changed, asked.changed) == (
+            [[1, "x"], [2, "y"]],
+            2,
+            2,
+            None,
+        )
         assert (await rows(made, "SELECT b FROM t")).rows == [["z"], ["z"]]
         assert (await execute(made, "DELETE FROM t", keep=False))[0].changed == 2
-        said = await failure(made, "DELETE FROM t", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (1)")
+        said = await failure(
+            made, "DELETE FROM t", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (1)"
+        )
         assert said.startswith("Statement 3 of 3: PostgreSQL: duplicate key")
         assert said.endswith("Nothing was changed.")
-        for ending in ("COMMIT", "COMMIT AND CHAIN", "END", "PREPARE TRANSACTION 'x'", "ROLLBACK", "ROLLBACK AND CHAIN"):
+        for ending in (
+            "COMMIT",
+            "COMMIT AND CHAIN",
+            "END",
+            "PREPARE TRANSACTION 'x'",
+            "ROLLBACK",
+            "ROLLBACK AND CHAIN",
+        ):
             assert await failure(made, "DELETE FROM t", ending, "DELETE FROM people"), ending
             assert await failure(made, ending, keep=False), ending
             assert await failure(made, "DELETE FROM t", f"DO $$ BEGIN {ending}; END $$"), ending
@@ -121,9 +164,13 @@ async def test_what_cannot_be_connected_to(desk: Desk) -> None:
     """A server that is not there, a wrong database, role and password, a server without TLS: in words, with the place, without the password."""
     secret = PASSWORD.replace("/", "%2F").replace("#", "%23").replace(" ", "%20")
     port, words = free_port(), {}
-    words[f"postgresql://ada:{secret}@127.0.0.1:{port}/shop"] = f"127.0.0.1:{port}/shop cannot be reached"
+    words[f"postgresql://ada:{secret}@127.0.0.1:{port}/shop"] = (
+        f"127.0.0.1:{port}/shop cannot be reached"
+    )
     words[f"postgresql://ada:{secret}@127.0.0.1/shop?host=/nowhere&port=1"] = "cannot be reached"
-    words[desk.cluster.of("nowhere", desk.reader, secret)] = "There is no such database on that server."
+    words[desk.cluster.of("nowhere", desk.reader, secret)] = (
+        "There is no such database on that server."
+    )
     words[desk.cluster.of(desk.database, "nobody_at_all", secret)] = "refused the connection"
     for url, said in words.items():
         async with engine(url, waiting=5) as made:
@@ -135,9 +182,13 @@ async def test_what_cannot_be_connected_to(desk: Desk) -> None:
             assert await made.version() == ""
     if desk.cluster.ours:
         port = int(desk.cluster.url.rpartition("port=")[2])
-        async with engine(f"postgresql://{desk.reader}:{secret}@127.0.0.1:{port}/{desk.database}?sslmode=require") as made:
+        async with engine(
+            f"postgresql://{desk.reader}:{secret}@127.0.0.1:{port}/{desk.database}?sslmode=require"
+        ) as made:
             assert "SSL" in await refusal(made, "SELECT 1")
-        async with engine(f"postgresql://{desk.reader}:{secret}@127.0.0.1:{port}/{desk.database}") as made:
+        async with engine(
+            f"postgresql://{desk.reader}:{secret}@127.0.0.1:{port}/{desk.database}"
+        ) as made:
             assert (await made.about()).place == f"127.0.0.1:{port}/{desk.database}"
 
 
@@ -149,7 +200,9 @@ async def test_a_connection_that_is_gone_is_made_anew(desk: Desk) -> None:
         assert await value(made, "SELECT pg_backend_pid()") != pid
         task = asyncio.create_task(rows(made, "SELECT pg_sleep(300)"))
         await desk.until("FETCH", 1)
-        pid = await desk.ask("SELECT pid FROM pg_stat_activity WHERE state = 'active' AND application_name = 'interlock'")
+        pid = await desk.ask(
+            "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND application_name = 'interlock'"
+        )
         await desk.ask("SELECT pg_terminate_backend($1, 5000)", pid)
         with pytest.raises(ToolError, match="ended the connection|broke off"):
             await task
@@ -201,15 +254,31 @@ async def test_the_tools(desk: Desk, cluster: Cluster, stock: None) -> None:
         assert "stock" in {table["name"] for table in (await call("list_tables"))["tables"]}
         assert (await call("describe_tables", tables=["stock"]))["tables"][0]["rows"] == 200_000
         first = await call("query", sql="SELECT id FROM stock ORDER BY id", limit=500)
-        second = await call("query", sql="SELECT id FROM stock ORDER BY id", limit=500, cursor=first["next"])
+        second = await call(
+            "query", sql="SELECT id FROM stock ORDER BY id", limit=500, cursor=first["next"]
+        )
         assert [row[0] for row in first["rows"] + second["rows"]] == list(range(1, 1001))
-        count = await call("query", sql="SELECT shelf, count(*) FROM stock WHERE id <= $1 GROUP BY 1 ORDER BY 1", parameters=[140_000])
+        count = await call(
+            "query",
+            sql="SELECT shelf, count(*) FROM stock WHERE id <= $1 GROUP BY 1 ORDER BY 1",
+            parameters=[140_000],
+        )
         assert count["rows"] == [[shelf, 20_000] for shelf in range(7)]
-        assert "Index Only Scan" in (await client.call_tool("explain", {"sql": "SELECT id FROM stock WHERE id = 5"})).text
+        assert (
+            "Index Only Scan"
+            in (
+                await client.call_tool("explain", {"sql": "SELECT id FROM stock WHERE id = 5"})
+            ).text
+        )
         refused = await client.call_tool("query", {"sql": "DELETE FROM stock"})
         assert refused.is_error
-        await call("execute", statements=[{"sql": "UPDATE stock SET shelf = 0 WHERE id = $1", "parameters": [1]}])
-        task = asyncio.create_task(client.call_tool("query", {"sql": "SELECT count(*) FROM stock a, stock b"}))
+        await call(
+            "execute",
+            statements=[{"sql": "UPDATE stock SET shelf = 0 WHERE id = $1", "parameters": [1]}],
+        )
+        task = asyncio.create_task(
+            client.call_tool("query", {"sql": "SELECT count(*) FROM stock a, stock b"})
+        )
         await desk.until("FETCH", 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -221,10 +290,16 @@ async def test_the_tools(desk: Desk, cluster: Cluster, stock: None) -> None:
 
 async def test_from_the_command_line(desk: Desk) -> None:
     """`interlock serve database URL` over stdio; the driver is there and asks a real server."""
-    async with Client([sys.executable, "-m", "interlock", "serve", "database", f"shop={desk.reader_url}"]) as client:
-        done = await client.call_tool("query", {"sql": "SELECT name FROM people WHERE id = $1", "parameters": [1]})
+    async with Client(
+        [sys.executable, "-m", "interlock", "serve", "database", f"shop={desk.reader_url}"]
+    ) as client:
+        done = await client.call_tool(
+            "query", {"sql": "SELECT name FROM people WHERE id = $1", "parameters": [1]}
+        )
         assert done.structured_content is not None
         assert done.structured_content["rows"] == [["Ada"]]
-        refused = await client.call_tool("query", {"sql": "WITH gone AS (DELETE FROM orders RETURNING 1) SELECT 1"})
+        refused = await client.call_tool(
+            "query", {"sql": "WITH gone AS (DELETE FROM orders RETURNING 1) SELECT 1"}
+        )
         assert refused.is_error
         assert "execute" not in {tool.name for tool in await client.list_tools()}

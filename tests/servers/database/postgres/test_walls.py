@@ -16,7 +16,15 @@ from interlock.servers.database.postgres.driver import driver
 from interlock.servers.database.postgres.targets import Target
 from tests.servers.calls import refusal as refused
 from tests.servers.calls import words
-from tests.servers.database.postgres.desk import Desk, engine, execute, failure, refusal, rows, value
+from tests.servers.database.postgres.desk import (
+    Desk,
+    engine,
+    execute,
+    failure,
+    refusal,
+    rows,
+    value,
+)
 from tests.servers.roads import over_http
 
 READ_ONLY = "read-only transaction"
@@ -47,7 +55,9 @@ async def test_the_transaction_alone(desk: Desk, begin: str) -> None:
         "SELECT tries()",
     ):
         await connection.execute(f"{begin}; SELECT 1")
-        with pytest.raises((asyncpg.ReadOnlySQLTransactionError, asyncpg.ActiveSQLTransactionError)):
+        with pytest.raises(
+            (asyncpg.ReadOnlySQLTransactionError, asyncpg.ActiveSQLTransactionError)
+        ):
             await connection.execute(sql)
         await connection.execute("ROLLBACK")
     await connection.close()
@@ -55,7 +65,9 @@ async def test_the_transaction_alone(desk: Desk, begin: str) -> None:
 
 async def test_the_cursor_alone(desk: Desk) -> None:
     """In a transaction that may write PostgreSQL's grammar still takes nothing but a query, and the protocol nothing behind it."""
-    from interlock.servers.database.postgres.engine import _CURSOR  # late: the one place that the private name is for
+    from interlock.servers.database.postgres.engine import (
+        _CURSOR,
+    )  # late: the one place that the private name is for
 
     before = await desk.digest()
     connections = connections_of(desk.owner_url)
@@ -89,13 +101,17 @@ async def astray(desk: Desk) -> AsyncIterator[None]:
         traps.append(
             f"CREATE FUNCTION {function}({types[0]}, {types[1]}) RETURNS pg_catalog.{sort} LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$"
         )
-        traps.append(f"CREATE OPERATOR evil.{name} (leftarg = {types[0]}, rightarg = {types[1]}, function = {function})")
+        traps.append(
+            f"CREATE OPERATOR evil.{name} (leftarg = {types[0]}, rightarg = {types[1]}, function = {function})"
+        )
     for signature in (
         "unnest(pg_catalog.text[])", "unnest(pg_catalog.int2[])", "unnest(pg_catalog.oid[])", "unnest(pg_catalog.int4[])", "generate_series(int, int)", "hashtextextended(pg_catalog.text, int)",
         "concat(pg_catalog.text, pg_catalog.name)", "concat_ws(pg_catalog.text, bigint, numeric)", "set_config(pg_catalog.text, pg_catalog.text, bool)",
         "format_type(pg_catalog.oid, int)", "current_schema()", "has_schema_privilege(pg_catalog.oid, pg_catalog.text)", "pg_has_role(pg_catalog.name, pg_catalog.oid, pg_catalog.text)",
     ):  # fmt: skip
-        traps.append(f"CREATE FUNCTION evil.{signature} RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$")
+        traps.append(
+            f"CREATE FUNCTION evil.{signature} RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$"
+        )
 
     path = f"ALTER ROLE {desk.reader} IN DATABASE {desk.database}"
     await desk.run(*traps, f"{path} SET search_path = evil, pg_catalog, public")
@@ -108,7 +124,9 @@ async def test_a_search_path_that_leads_astray(desk: Desk, astray: None) -> None
     async with engine(desk.reader_url) as made:
         assert (await made.about()).schema == "evil"
         assert {"people", "orders"} <= {table.name for table in await made.tables()}
-        people, orders = await made.describe([TableName("people", schema="public"), TableName("orders", schema="public")])
+        people, orders = await made.describe(
+            [TableName("people", schema="public"), TableName("orders", schema="public")]
+        )
         assert [column.type for column in people.columns] == ["integer", "text", "mood", "date"]
         assert orders.foreign_keys[0].table == "people"
         assert orders.indexes[-1].name == "orders_pkey"
@@ -136,7 +154,10 @@ async def test_what_one_caller_leaves_the_next_does_not_find(desk: Desk) -> None
             assert await value(made, STATE) == before, keep
         assert await failure(made, *poison, "SELECT 1/0")
         assert await value(made, STATE) == before
-        await rows(made, "SELECT set_config('search_path', 'nowhere', false), pg_advisory_lock(1), set_config('my.secret', 'x', false)")
+        await rows(
+            made,
+            "SELECT set_config('search_path', 'nowhere', false), pg_advisory_lock(1), set_config('my.secret', 'x', false)",
+        )
         assert await value(made, STATE) == before
         assert READ_ONLY in await refusal(made, "SELECT writes()")
 
@@ -154,19 +175,27 @@ async def test_comments_without_measure(desk: Desk) -> None:
     async with engine(desk.owner_url, value=200_000) as made:
         (name,) = [table for table in await made.tables() if table.name == "orders"]
         try:
-            await desk.run(f"COMMENT ON TABLE orders IS '{'x' * 1_000_000}'", f"COMMENT ON COLUMN orders.total IS '{'y' * 1_000_000}'")
+            await desk.run(
+                f"COMMENT ON TABLE orders IS '{'x' * 1_000_000}'",
+                f"COMMENT ON COLUMN orders.total IS '{'y' * 1_000_000}'",
+            )
             (found,) = [table for table in await made.tables() if table.name == "orders"]
             assert len(found.comment) == 4096
             (orders,) = await made.describe([name])
             assert len(orders.columns[2].comment) == 4096
-            await desk.run(*(f"CREATE VIEW wide_{n} AS SELECT '{'z' * 20_000}' AS x" for n in range(20)))
+            await desk.run(
+                *(f"CREATE VIEW wide_{n} AS SELECT '{'z' * 20_000}' AS x" for n in range(20))
+            )
             wide = [TableName(f"wide_{n}", schema="public") for n in range(20)]
             await desk.run(*(f"GRANT SELECT ON {one.name} TO {desk.owner}" for one in wide))
             assert len((await made.describe(wide[:1]))[0].definition or "") == 16 * 1024
             with pytest.raises(ToolError, match="more than 200000 bytes"):
                 await made.describe(wide)
         finally:
-            await desk.run("COMMENT ON TABLE orders IS 'What people bought'", "COMMENT ON COLUMN orders.total IS 'In pounds'")
+            await desk.run(
+                "COMMENT ON TABLE orders IS 'What people bought'",
+                "COMMENT ON COLUMN orders.total IS 'In pounds'",
+            )
             await desk.run(*(f"DROP VIEW IF EXISTS wide_{n}" for n in range(20)))
 
 
@@ -175,7 +204,12 @@ async def test_a_server_that_cannot_watch_its_client(desk: Desk) -> None:
     for patience, watched in ((5.0, "5s"), (-1.0, "0")):
         connections = Connections(Target(desk.reader_url), Limits(), driver(), patience=patience)
         async with connections.transaction(READING) as link:
-            assert await link.connection.fetchval("SELECT current_setting('client_connection_check_interval')") == watched
+            assert (
+                await link.connection.fetchval(
+                    "SELECT current_setting('client_connection_check_interval')"
+                )
+                == watched
+            )
         await connections.close()
 
 
@@ -206,7 +240,9 @@ async def test_over_http(desk: Desk, revision: str) -> None:
         page = await words(client, "query", sql="SELECT name FROM people ORDER BY id", limit=1)
         assert page.startswith("name\nAda\n(1 row)\nThere is more")
         cursor = page.rpartition("cursor=")[2]
-        assert "\nBob\n" in await words(client, "query", sql="SELECT name FROM people ORDER BY id", limit=1, cursor=cursor)
+        assert "\nBob\n" in await words(
+            client, "query", sql="SELECT name FROM people ORDER BY id", limit=1, cursor=cursor
+        )
         assert READ_ONLY in await refused(client, "query", sql="SELECT writes()")
         assert "orders" in (await client.read_resource("database://shop/schema")).contents[0].text
         assert (await client.get_prompt("ask_database", {"question": "?"})).messages
@@ -216,7 +252,10 @@ async def test_over_http(desk: Desk, revision: str) -> None:
     "sql, skip",
     [
         ("SELECT repeat('x', 5000000)::int", 0),
-        ("SELECT CASE WHEN n = 5 THEN repeat('x', 5000000)::int ELSE 1 END FROM generate_series(1, 10) n", 9),
+        (
+            "SELECT CASE WHEN n = 5 THEN repeat('x', 5000000)::int ELSE 1 END FROM generate_series(1, 10) n",
+            9,
+        ),
         ("SELECT repeat('x', 5000000)::int FROM people", 0),
     ],
     ids=["when it is planned", "when rows are stepped over", "when rows come"],
@@ -224,7 +263,9 @@ async def test_over_http(desk: Desk, revision: str) -> None:
 async def test_an_error_without_measure(desk: Desk, sql: str, skip: int) -> None:
     """What the server says is counted as well, whenever it says it: values stand in its messages."""
     async with engine(desk.reader_url, value=100_000, connections=1) as made:
-        assert "more than 100000 bytes" in await refusal(made, sql, page=Page(skip, 10, 10_000, 100))
+        assert "more than 100000 bytes" in await refusal(
+            made, sql, page=Page(skip, 10, 10_000, 100)
+        )
         assert await value(made, "SELECT 1") == 1
 
 

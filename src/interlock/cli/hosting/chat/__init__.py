@@ -16,7 +16,9 @@ MISSING = "The chat needs prompt_toolkit and rich: pip install 'interlock[host]'
 
 @click.command("chat")
 @with_host_options
-@click.option("--resume", metavar="SESSION", help="Go on with an earlier conversation; /sessions lists them.")
+@click.option(
+    "--resume", metavar="SESSION", help="Go on with an earlier conversation; /sessions lists them."
+)
 def chat(resume: str | None, **options: Any) -> None:
     """Put a model and yourself in front of servers, here in the terminal.
 
@@ -52,4 +54,6 @@ def run_chat(host: Host, *, hint: str = "", resume: str = "", follow: Any = None
 def need_terminal() -> None:
     """Refuse to talk where nobody can type. Raises click.UsageError."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError('The chat needs a terminal. `interlock ask "..."` answers one question without one.')
+        raise click.UsageError(
+            'The chat needs a terminal. `interlock ask "..."` answers one question without one.'
+        )

@@ -13,7 +13,13 @@ from prompt_toolkit.shortcuts import PromptSession
 
 from interlock.schema import SchemaError
 from interlock.schema import compile as ready
-from interlock.types import CallToolResult, CreateMessageRequestParams, CreateMessageResult, SamplingMessage, TextContent
+from interlock.types import (
+    CallToolResult,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    SamplingMessage,
+    TextContent,
+)
 
 from ....host.questions import (
     Answer,
@@ -44,7 +50,9 @@ _NO = Key("n", "no")
 class Asker:
     """Asks the person, at the terminal. `open_page` opens an address in the browser."""
 
-    def __init__(self, front: Front, media: Media, open_page: Callable[[str], object] = webbrowser.open) -> None:
+    def __init__(
+        self, front: Front, media: Media, open_page: Callable[[str], object] = webbrowser.open
+    ) -> None:
         self._front, self._media, self._open_page = front, media, open_page
 
     async def ask(self, question: AnyQuestion) -> Answer:
@@ -78,7 +86,9 @@ class Asker:
                 self._front.paper.print(*details(question))
             elif key == "e":
                 given = arguments if arguments is not None else question.arguments
-                edited = await edit_data(self._front, given, lambda data: _arguments(question.input_schema, data))
+                edited = await edit_data(
+                    self._front, given, lambda data: _arguments(question.input_schema, data)
+                )
                 if edited is not None:
                     arguments = edited
                     changed = msgspec.structs.replace(question, arguments=edited)
@@ -86,7 +96,11 @@ class Asker:
             elif key == "n":
                 return await self._refused()
             else:
-                words = {"y": "allowed once", "s": "allowed for this conversation", "a": "allowed always"}[key]
+                words = {
+                    "y": "allowed once",
+                    "s": "allowed for this conversation",
+                    "a": "allowed always",
+                }[key]
                 remember: Any = {"y": "once", "s": "session", "a": "always"}[key]
                 self._said(words)
                 return Decision(allow=True, remember=remember, arguments=arguments)
@@ -94,10 +108,14 @@ class Asker:
     async def _result(self, question: ResultQuestion) -> Decision:
         result: CallToolResult | None = None
         while True:
-            key = await self._front.key([Key("y", "the model may see it"), Key("n", "keep it back"), Key("e", "edit")])
+            key = await self._front.key(
+                [Key("y", "the model may see it"), Key("n", "keep it back"), Key("e", "edit")]
+            )
             if key == "e":
                 data = plain(result if result is not None else question.result)
-                edited = await edit_data(self._front, data, lambda data: _converted(data, CallToolResult))
+                edited = await edit_data(
+                    self._front, data, lambda data: _converted(data, CallToolResult)
+                )
                 if edited is not None:
                     result = edited
                     self._front.paper.print(*whole(result, self._media, self._front.paper.width))
@@ -124,23 +142,44 @@ class Asker:
             if key in "ys":
                 self._said("asked" if key == "y" else "asked; the next ones go unseen")
                 edited = request if request is not question.request else None
-                return Decision(allow=True, remember="once" if key == "y" else "session", request=edited, model=model)
+                return Decision(
+                    allow=True,
+                    remember="once" if key == "y" else "session",
+                    request=edited,
+                    model=model,
+                )
             if key == "m":
                 model = await self._other_model(question.models, model)
             else:
                 request = await self._edited_request(request, key)
             self._front.paper.print(*request_lines(request, model, question.left, self._media))
 
-    async def _edited_request(self, request: CreateMessageRequestParams, key: str) -> CreateMessageRequestParams:
+    async def _edited_request(
+        self, request: CreateMessageRequestParams, key: str
+    ) -> CreateMessageRequestParams:
         if key == "e":
-            return await edit_data(self._front, plain(request), lambda data: _converted(data, CreateMessageRequestParams)) or request
+            return (
+                await edit_data(
+                    self._front,
+                    plain(request),
+                    lambda data: _converted(data, CreateMessageRequestParams),
+                )
+                or request
+            )
         if key == "i":
             text = await edit_text(self._front, request.system_prompt or "")
             return request if text is None else replace(request, system_prompt=text or None)
         if key == "t":
             tokens = await edit_data(self._front, request.max_tokens, _tokens)
             return request if tokens is None else replace(request, max_tokens=tokens)
-        place = next((n for n in range(len(request.messages) - 1, -1, -1) if _text_of(request.messages[n].content) is not None), None)
+        place = next(
+            (
+                n
+                for n in range(len(request.messages) - 1, -1, -1)
+                if _text_of(request.messages[n].content) is not None
+            ),
+            None,
+        )
         if place is None:
             self._front.paper.note("There is no text in it; e edits the whole.")
             return request
@@ -149,7 +188,9 @@ class Asker:
         if text is None:
             return request
         messages = list(request.messages)
-        messages[place] = SamplingMessage(role=message.role, content=_with_text(message.content, text))
+        messages[place] = SamplingMessage(
+            role=message.role, content=_with_text(message.content, text)
+        )
         return replace(request, messages=messages)
 
     async def _other_model(self, models: Mapping[str, str], model: str) -> str:
@@ -168,21 +209,32 @@ class Asker:
 
     async def _sampled(self, question: SampledQuestion) -> Decision:
         sampled: CreateMessageResult | None = None
-        keys = [Key("y", "give it"), Key("s", "and the next ones unseen"), Key("n", "keep it back"), Key("e", "edit")]
+        keys = [
+            Key("y", "give it"),
+            Key("s", "and the next ones unseen"),
+            Key("n", "keep it back"),
+            Key("e", "edit"),
+        ]
         while True:
             key = await self._front.key(keys)
             if key == "n":
                 return await self._refused()
             if key in "ys":
                 self._said("given" if key == "y" else "given; the next ones go unseen")
-                return Decision(allow=True, remember="once" if key == "y" else "session", sampled=sampled)
+                return Decision(
+                    allow=True, remember="once" if key == "y" else "session", sampled=sampled
+                )
             now = sampled if sampled is not None else question.result
             text = _text_of(now.content)
             if text is None:
-                edited = await edit_data(self._front, plain(now), lambda data: _converted(data, CreateMessageResult))
+                edited = await edit_data(
+                    self._front, plain(now), lambda data: _converted(data, CreateMessageResult)
+                )
             else:
                 typed = await edit_text(self._front, text)
-                edited = None if typed is None else replace(now, content=_with_text(now.content, typed))
+                edited = (
+                    None if typed is None else replace(now, content=_with_text(now.content, typed))
+                )
             if edited is not None:
                 sampled = edited
                 self._front.paper.print(*blocks(sampled.content, self._media))
@@ -190,12 +242,22 @@ class Asker:
     # -- pages, starts, changes ---------------------------------------------------------------------------------------------
 
     async def _page(self, question: UrlQuestion) -> Filled:
-        keys = [Key("o", "open in the browser"), Key("y", "yes, I open it myself"), Key("d", "decline"), Key("c", "cancel")]
+        keys = [
+            Key("o", "open in the browser"),
+            Key("y", "yes, I open it myself"),
+            Key("d", "decline"),
+            Key("c", "cancel"),
+        ]
         while True:
             key = await self._front.key(keys)
             if key == "o":
-                if not question.url.isascii() or not question.url.startswith(("https://", "http://")):
-                    self._front.paper.note("! It is not opened from here: it is no plain address of the web.", "bold red")
+                if not question.url.isascii() or not question.url.startswith(
+                    ("https://", "http://")
+                ):
+                    self._front.paper.note(
+                        "! It is not opened from here: it is no plain address of the web.",
+                        "bold red",
+                    )
                     continue
                 self._front.paper.print(address(question.url, question.host))
                 if await self._front.key([Key("y", "open it now"), Key("n", "do not")]) == "y":
@@ -248,7 +310,11 @@ def _arguments(schema: Mapping[str, Any], data: Any) -> dict[str, Any]:
     except SchemaError:
         return data  # the tool judges where its schema cannot be used
     if found:
-        raise NotSo("; ".join(f"{wrong.path or 'arguments'}: {wrong.message}" for wrong in found[:MOST_PROBLEMS]))
+        raise NotSo(
+            "; ".join(
+                f"{wrong.path or 'arguments'}: {wrong.message}" for wrong in found[:MOST_PROBLEMS]
+            )
+        )
     return data
 
 
@@ -275,7 +341,9 @@ def _text_of(content: Any) -> str | None:
 def _with_text(content: Any, text: str) -> Any:
     if not isinstance(content, list):
         return TextContent(text=text)
-    return [replace(block, text=text) if isinstance(block, TextContent) else block for block in content]
+    return [
+        replace(block, text=text) if isinstance(block, TextContent) else block for block in content
+    ]
 
 
 __all__ = ["Asker", "GivenUp"]

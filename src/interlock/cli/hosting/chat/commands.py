@@ -68,7 +68,9 @@ class Commands:
 
     def __init__(self, talk: Talking) -> None:
         self._talk, self._host, self._paper = talk, talk.host, talk.paper
-        self._table: dict[str, Callable[[str], Awaitable[None]]] = {name: getattr(self, f"_{name}") for name in COMMANDS}
+        self._table: dict[str, Callable[[str], Awaitable[None]]] = {
+            name: getattr(self, f"_{name}") for name in COMMANDS
+        }
 
     async def do(self, name: str, rest: str) -> None:
         """Carry out a command; what is wrong with it is printed. Raises Leave."""
@@ -81,7 +83,13 @@ class Commands:
         """What may follow a command."""
         words = rest.split(" ")
         if name == "servers":
-            return list(self._host.hub.links) if len(words) == 1 else ["log", "start", "stop", "restart"] if len(words) == 2 else []
+            return (
+                list(self._host.hub.links)
+                if len(words) == 1
+                else ["log", "start", "stop", "restart"]
+                if len(words) == 2
+                else []
+            )
         if name == "model":
             return list(self._host.models)
         if name == "roots":
@@ -112,18 +120,33 @@ class Commands:
         server, _, what = rest.partition(" ")
         if not server:
             for link in self._host.hub.links.values():
-                words = counts(len(link.tools), len(link.resources), len(link.prompts)) if link.state == "up" else link.words
-                line = Text.assemble((f"{in_line(link.id, 40)} {link.state}", "bold"), (f"  {in_line(words)}", "dim"), overflow="fold")
+                words = (
+                    counts(len(link.tools), len(link.resources), len(link.prompts))
+                    if link.state == "up"
+                    else link.words
+                )
+                line = Text.assemble(
+                    (f"{in_line(link.id, 40)} {link.state}", "bold"),
+                    (f"  {in_line(words)}", "dim"),
+                    overflow="fold",
+                )
                 self._paper.print(line)
             return
         link = self._host.link(server)
         if what == "log":
             for said in list(link.log)[-MOST_LINES:]:
-                self._paper.note(f"{said.level}: {said.text}", "red" if said.level in ("error", "critical") else "dim")
+                self._paper.note(
+                    f"{said.level}: {said.text}",
+                    "red" if said.level in ("error", "critical") else "dim",
+                )
             if not link.log:
                 self._paper.note("It has said nothing.")
         elif what in ("start", "stop", "restart"):
-            do = {"start": self._host.hub.start, "stop": self._host.hub.stop, "restart": self._host.hub.restart}[what]
+            do = {
+                "start": self._host.hub.start,
+                "stop": self._host.hub.stop,
+                "restart": self._host.hub.restart,
+            }[what]
             await self._talk.front.during(do(server))
         elif what:
             raise Mistake(f"/servers {server} log, start, stop or restart")
@@ -135,13 +158,22 @@ class Commands:
                 "tools": [tool.name for tool in link.tools], "prompts": [prompt.name for prompt in link.prompts],
                 "resources": [resource.uri for resource in link.resources], "templates": [each.uri_template for each in link.templates],
             }  # fmt: skip
-            self._paper.print("\n".join(yaml_lines({key: value for key, value in facts.items() if value not in ("", [])})))
+            self._paper.print(
+                "\n".join(
+                    yaml_lines(
+                        {key: value for key, value in facts.items() if value not in ("", [])}
+                    )
+                )
+            )
 
     async def _tools(self, rest: str) -> None:
         items = self._host.toolbox.search(rest, 20) if rest else self._host.toolbox.items
         for item in items:
             words = in_line(item.blocked or item.tool.description or "", 160)
-            line = Text.assemble((f"{in_line(item.server, 40)} · {in_line(item.tool.name, 80)}", "bold"), overflow="fold")
+            line = Text.assemble(
+                (f"{in_line(item.server, 40)} · {in_line(item.tool.name, 80)}", "bold"),
+                overflow="fold",
+            )
             line.append(f"  {annotation_words(item.tool.annotations)}" if rest else "", style="dim")
             line.append(f"\n  {words}", style="red" if item.blocked else "dim")
             self._paper.print(line)
@@ -151,12 +183,18 @@ class Commands:
     async def _model(self, rest: str) -> None:
         if rest:
             if rest not in self._host.models:
-                raise Mistake(f"There is no model {in_line(rest, 60)}; there are {', '.join(self._host.models)}.")
+                raise Mistake(
+                    f"There is no model {in_line(rest, 60)}; there are {', '.join(self._host.models)}."
+                )
             self._talk.session.model = self._host.models[rest]
         for model in self._host.models.values():
             mark = "❯ " if model is self._talk.session.model else "  "
             self._paper.print(
-                Text.assemble((mark + in_line(model.name, 60), "bold"), (f"  {in_line(model.facts.remark)}", "dim"), overflow="fold")
+                Text.assemble(
+                    (mark + in_line(model.name, 60), "bold"),
+                    (f"  {in_line(model.facts.remark)}", "dim"),
+                    overflow="fold",
+                )
             )
 
     # -- roots and rules -----------------------------------------------------------------------------------------------
@@ -164,7 +202,11 @@ class Commands:
     async def _roots(self, rest: str) -> None:
         words = shlex.split(rest)
         if not words:
-            granted = [(server, folder) for server, folders in self._host.granted.items() for folder in folders]
+            granted = [
+                (server, folder)
+                for server, folders in self._host.granted.items()
+                for folder in folders
+            ]
             for server, folder in granted:
                 self._paper.note(f"{folder}  ({server or 'all servers'})")
             if not granted:
@@ -179,7 +221,11 @@ class Commands:
         word, _, number = rest.partition(" ")
         if word == "forget":
             if not (number.isascii() and number.isdigit() and 1 <= int(number) <= len(rules)):
-                raise Mistake(f"/rules forget N, with N from 1 to {len(rules)}" if rules else "There is nothing to forget.")
+                raise Mistake(
+                    f"/rules forget N, with N from 1 to {len(rules)}"
+                    if rules
+                    else "There is nothing to forget."
+                )
             self._host.forget(rules[int(number) - 1])
             rules = self._host.policy.learned
         elif rest:
@@ -196,11 +242,17 @@ class Commands:
         ended = self._talk.feed.ended
         number = int(rest) if rest.isascii() and rest.isdigit() else len(ended) if not rest else 0
         if not 1 <= number <= len(ended):
-            raise Mistake(f"/show N, with N from 1 to {len(ended)}" if ended else "No call has ended yet.")
+            raise Mistake(
+                f"/show N, with N from 1 to {len(ended)}" if ended else "No call has ended yet."
+            )
         call = ended[number - 1]
         event = call.event
-        self._paper.print(Text(f"{in_line(event.server, 40)} · {in_line(event.tool, 80)}", style="bold"))
-        self._paper.print(Text("\n".join(yaml_lines({"arguments": call.arguments})), style="dim", overflow="fold"))
+        self._paper.print(
+            Text(f"{in_line(event.server, 40)} · {in_line(event.tool, 80)}", style="bold")
+        )
+        self._paper.print(
+            Text("\n".join(yaml_lines({"arguments": call.arguments})), style="dim", overflow="fold")
+        )
         if event.result is None:
             self._paper.note(event.error, "red")
         else:
@@ -217,8 +269,13 @@ class Commands:
             event: Any = noted.event
             when = time.strftime("%d.%m. %H:%M:%S", time.localtime(noted.at))
             words = event.words if hasattr(event, "words") else ""
-            what = " ".join(str(getattr(event, name, "") or "") for name in ("server", "tool", "prompt", "uri", "model", "error"))
-            self._paper.note(f"{noted.seq} {when} {event.__struct_config__.tag} {in_line(f'{what} {words}', 200)}")
+            what = " ".join(
+                str(getattr(event, name, "") or "")
+                for name in ("server", "tool", "prompt", "uri", "model", "error")
+            )
+            self._paper.note(
+                f"{noted.seq} {when} {event.__struct_config__.tag} {in_line(f'{what} {words}', 200)}"
+            )
 
     async def _export(self, rest: str) -> None:
         if not rest:
@@ -238,14 +295,18 @@ class Commands:
         for row in (await self._host.log.sessions())[:MOST_LINES]:
             when = time.strftime("%d.%m.%Y %H:%M", time.localtime(row.began))
             mark = "❯" if row.id == self._talk.session.id else " "
-            self._paper.note(f"{mark} {row.id}  {when}  {row.model}  {row.turns} turns  {seen(row.title)}")
+            self._paper.note(
+                f"{mark} {row.id}  {when}  {row.model}  {row.turns} turns  {seen(row.title)}"
+            )
 
     async def _resume(self, rest: str) -> None:
         if not rest:
             raise Mistake("/resume ID; /sessions lists them.")
         known = {row.id for row in await self._host.log.sessions()}
         if rest not in known:
-            raise Mistake(f"There is no conversation {in_line(rest, 60)}; /sessions lists those that there are.")
+            raise Mistake(
+                f"There is no conversation {in_line(rest, 60)}; /sessions lists those that there are."
+            )
         self._talk.begin(await self._host.resume(rest))
 
     async def _new(self, rest: str) -> None:

@@ -57,14 +57,18 @@ async def edit_data(front: Front, data: Any, check: Callable[[Any], T]) -> T | N
             return check(msgspec.json.decode(edited))
         except (msgspec.DecodeError, UnicodeError, NotSo) as bad:
             front.paper.note(f"! {in_line(str(bad), 500)}", "bold red")
-            if edited == text and os.environ.get("EDITOR"):  # closed without a change: they have given it up
+            if edited == text and os.environ.get(
+                "EDITOR"
+            ):  # closed without a change: they have given it up
                 return None
             text = edited
 
 
 def _escaped(text: str) -> str:
     """JSON in which everything can be seen: what cannot stands there as an escape, which means the same."""
-    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text)
+    return "".join(
+        each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
+    )
 
 
 async def _in_editor(front: Front, editor: str, text: str, ending: str) -> str | None:
@@ -81,4 +85,6 @@ async def _in_editor(front: Front, editor: str, text: str, ending: str) -> str |
             front.paper.note(f"{editor} ended with {code}.")
             return None
         edited = path.read_text(encoding="utf-8", errors="replace")
-        return edited if text.endswith("\n") else edited.removesuffix("\n")  # editors end the last line
+        return (
+            edited if text.endswith("\n") else edited.removesuffix("\n")
+        )  # editors end the last line

@@ -104,7 +104,10 @@ class Feed:
         self._paper.note(f"✗ {event.model} gave no answer: {event.words}", "bold red")
 
     def _trimmed(self, event: e.Trimmed) -> None:
-        self._paper.note(f"· Left out of what the model sees ({event.rule}): {event.words} About {event.tokens:,} tokens.", "yellow")
+        self._paper.note(
+            f"· Left out of what the model sees ({event.rule}): {event.words} About {event.tokens:,} tokens.",
+            "yellow",
+        )
 
     def _turn_ended(self, event: e.TurnEnded) -> None:
         self._end_speech()
@@ -133,7 +136,9 @@ class Feed:
             self._redraw()
 
     def _call_ended(self, event: e.CallEnded) -> None:
-        call = self.running.pop(event.call, None) or Running(event.server, event.tool, {}, self._clock())
+        call = self.running.pop(event.call, None) or Running(
+            event.server, event.tool, {}, self._clock()
+        )
         self.ended.append(Ended(call.arguments, event))
         del self.ended[:-MOST_ENDED]
         self._paper.print(self.card(len(self.ended), call.title, event))
@@ -144,7 +149,9 @@ class Feed:
         good = result is not None and not result.is_error
         card = Text(overflow="fold")
         card.append("✓ " if good else "✗ ", style="green" if good else "bold red")
-        card.append(f"{in_line(event.server, 40) or 'interlock'} · {in_line(title, 80)}", style="bold")
+        card.append(
+            f"{in_line(event.server, 40) or 'interlock'} · {in_line(title, 80)}", style="bold"
+        )
         card.append(f"  {event.seconds:.1f} s  /show {number}", style="dim")
         words = folded(result) if result is not None else in_line(event.error, 300)
         card.append(f"\n  {words}", style="dim" if good else "red")
@@ -166,7 +173,11 @@ class Feed:
         if self._states.get(event.server) == event.state or event.state in ("starting", "waiting"):
             return
         self._states[event.server] = event.state
-        words = counts(event.tools, event.resources, event.prompts) if event.state == "up" else event.words
+        words = (
+            counts(event.tools, event.resources, event.prompts)
+            if event.state == "up"
+            else event.words
+        )
         line = Text("● ", style=_STATES.get(event.state, ""))
         line.append(f"{in_line(event.server, 60)} {event.state}", style="bold")
         line.append(f"  {in_line(words)}", style="dim")
@@ -180,12 +191,18 @@ class Feed:
             self._paper.note(f"· {what} is approved.")
 
     def _roots(self, event: e.RootsChanged) -> None:
-        folders = [f"{folder} ({server or 'all servers'})" for server, listed in event.folders.items() for folder in listed]
+        folders = [
+            f"{folder} ({server or 'all servers'})"
+            for server, listed in event.folders.items()
+            for folder in listed
+        ]
         self._paper.note(f"· Servers may be told of {', '.join(folders) or 'no folder'}.")
 
     def _rule(self, event: e.RuleRemembered) -> None:
         how = "from now on" if event.remember == "always" else "in this conversation"
-        self._paper.note(f"· Remembered {how}: {event.rule.decision} {event.rule.server} {event.rule.tool}. /rules forget takes it back.")
+        self._paper.note(
+            f"· Remembered {how}: {event.rule.decision} {event.rule.server} {event.rule.tool}. /rules forget takes it back."
+        )
 
     def _notice(self, event: e.Notice) -> None:
         style = {"info": "dim", "warning": "yellow", "error": "bold red"}[event.level]
@@ -206,7 +223,10 @@ class Feed:
         for call in self.running.values():
             seconds = f"{self._clock() - call.began:.0f} s"
             head = f"{in_line(call.server, 40)} · {in_line(call.title, 60)}"
-            shown += [("bold", f"  {head} "), ("", f"{_bar(call)} {in_line(call.message, 60)} {seconds}\n")]
+            shown += [
+                ("bold", f"  {head} "),
+                ("", f"{_bar(call)} {in_line(call.message, 60)} {seconds}\n"),
+            ]
         shown.append(("italic", "  … Ctrl-C cancels"))
         return shown
 
@@ -218,7 +238,10 @@ class Feed:
 def counts(tools: int, resources: int, prompts: int) -> str:
     """What a server offers, in numbers."""
     named = ((tools, "tool"), (resources, "resource"), (prompts, "prompt"))
-    return ", ".join(f"{number} {name}{'s' * (number != 1)}" for number, name in named if number) or "nothing"
+    return (
+        ", ".join(f"{number} {name}{'s' * (number != 1)}" for number, name in named if number)
+        or "nothing"
+    )
 
 
 def _bar(call: Running) -> str:

@@ -32,7 +32,9 @@ class Options(Completer):
     def __init__(self, field: forms.Field) -> None:
         self._field = field
 
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
         """See Completer."""
         text = document.text_before_cursor
         if self._field.kind == "choices":
@@ -42,7 +44,11 @@ class Options(Completer):
         for value, title in self._field.options:
             named = in_line(title, 200)
             if text.casefold() in title.casefold() and named == title and "," not in title:
-                yield Completion(title, start_position=-len(text), display_meta="" if value == title else in_line(value, 60))
+                yield Completion(
+                    title,
+                    start_position=-len(text),
+                    display_meta="" if value == title else in_line(value, 60),
+                )
 
 
 async def fill(front: Front, question: FormQuestion) -> Filled:
@@ -79,7 +85,9 @@ async def _change(front: Front, fields: tuple[forms.Field, ...], content: dict[s
     try:
         said = (await front.text(session, f"Which field (1 to {len(fields)})? ")).strip()
         number = (
-            int(said) if said.isascii() and said.isdigit() else next((n for n, f in enumerate(fields, 1) if said in (f.name, f.title)), 0)
+            int(said)
+            if said.isascii() and said.isdigit()
+            else next((n for n, f in enumerate(fields, 1) if said in (f.name, f.title)), 0)
         )
         if not 1 <= number <= len(fields):
             front.paper.note(f"  There is no field {in_line(said, 60)}.", "bold red")
@@ -89,7 +97,9 @@ async def _change(front: Front, fields: tuple[forms.Field, ...], content: dict[s
         return
 
 
-async def _fill_in(front: Front, field: forms.Field, number: int, count: int, content: dict[str, Any]) -> None:
+async def _fill_in(
+    front: Front, field: forms.Field, number: int, count: int, content: dict[str, Any]
+) -> None:
     """Ask for one field until what is typed fits; empty leaves an optional one out. Raises Back at Esc."""
     front.paper.print(*field_lines(field, number, count))
     options = Options(field) if field.options else None
@@ -103,7 +113,9 @@ async def _fill_in(front: Front, field: forms.Field, number: int, count: int, co
             content.pop(field.name, None)
             return
         try:
-            if not typed.strip() and not (field.kind == "text" and field.least in (None, 0) and typed):
+            if not typed.strip() and not (
+                field.kind == "text" and field.least in (None, 0) and typed
+            ):
                 raise forms.BadValue("A value is needed here.")
             content[field.name] = forms.read(field, typed)
             return

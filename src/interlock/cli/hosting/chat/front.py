@@ -92,7 +92,9 @@ class Front:
         try:
             await asyncio.wait({asking, waiting.answered}, return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
-                self.paper.note(f"The question of {waiting.question.server or 'the host'} is no longer open.")
+                self.paper.note(
+                    f"The question of {waiting.question.server or 'the host'} is no longer open."
+                )
         finally:
             asking.cancel()
             await asyncio.wait({asking})
@@ -105,8 +107,17 @@ class Front:
     async def _asked(self, question: AnyQuestion, gate: bool) -> Answer:
         try:
             if gate:  # what is typed just now was not meant for it
-                await self.key([Key("enter", f"{in_line(question.server, 40) or 'the host'} asks you something: look at it")])
-            self._who = in_line(question.server, 40)  # a long question has scrolled away when its keys are pressed
+                await self.key(
+                    [
+                        Key(
+                            "enter",
+                            f"{in_line(question.server, 40) or 'the host'} asks you something: look at it",
+                        )
+                    ]
+                )
+            self._who = in_line(
+                question.server, 40
+            )  # a long question has scrolled away when its keys are pressed
             return await self.ask(question)
         except GivenUp:
             self._stops += 1
@@ -114,8 +125,13 @@ class Front:
         except EOFError:
             self._leaving = True
             return NotAnswered(words="The person has left.")
-        except Exception as bad:  # a question that cannot be shown is a no, and not the end of the chat
-            self.paper.note(f"! The question of {question.server or 'the host'} cannot be shown: {type(bad).__name__}: {bad}", "bold red")
+        except (
+            Exception
+        ) as bad:  # a question that cannot be shown is a no, and not the end of the chat
+            self.paper.note(
+                f"! The question of {question.server or 'the host'} cannot be shown: {type(bad).__name__}: {bad}",
+                "bold red",
+            )
             return NotAnswered(words=f"The question could not be shown ({type(bad).__name__}).")
         finally:
             self._who = ""
@@ -131,7 +147,12 @@ class Front:
 
     # -- what else wants the terminal -----------------------------------------------------------------------------
 
-    async def idle(self, begin: Callable[[], Coroutine[Any, Any, T]], *, typed: Callable[[], bool] = lambda: False) -> T:
+    async def idle(
+        self,
+        begin: Callable[[], Coroutine[Any, Any, T]],
+        *,
+        typed: Callable[[], bool] = lambda: False,
+    ) -> T:
         """Run something that reads from the person. It gives way to questions (is cancelled), and is begun again after them."""
         while True:
             await self._settle(gate=typed())
@@ -145,7 +166,9 @@ class Front:
                 came.cancel()
                 await asyncio.wait({reading, came})
 
-    async def during(self, work: Coroutine[Any, Any, T], *, stop: Callable[[], None] | None = None) -> T:
+    async def during(
+        self, work: Coroutine[Any, Any, T], *, stop: Callable[[], None] | None = None
+    ) -> T:
         """Wait for something, show how far it is, and ask what comes up meanwhile. Ctrl-C calls `stop`, or cancels it.
 
         Raises GivenUp where it was cancelled, and Leave at the second Ctrl-C.
@@ -222,14 +245,18 @@ class Front:
         control = FormattedTextControl(lambda: laid_out(keys, self.paper.width, self._who))
         window = Window(control, wrap_lines=True, dont_extend_height=True, always_hide_cursor=True)
         self.forget_keys()
-        app: Application[str] = Application(layout=Layout(window), key_bindings=bindings, erase_when_done=True)
+        app: Application[str] = Application(
+            layout=Layout(window), key_bindings=bindings, erase_when_done=True
+        )
         return await self.run(app)
 
     async def text(self, session: PromptSession[str], message: Any, **options: Any) -> str:
         """A line of text. Raises GivenUp at Ctrl-C and EOFError at Ctrl-D in an empty line."""
         self.paper.app = session.app
         try:
-            return await session.prompt_async(message, handle_sigint=False, set_exception_handler=False, **options)
+            return await session.prompt_async(
+                message, handle_sigint=False, set_exception_handler=False, **options
+            )
         except KeyboardInterrupt:
             raise GivenUp from None
         finally:
@@ -240,7 +267,11 @@ class Front:
         """Drop what was typed before it could be seen what it would answer."""
         try:
             descriptor = self.input.fileno()
-        except (NotImplementedError, OSError, ValueError):  # prompt_toolkit's inputs without a terminal have none, or a closed one
+        except (
+            NotImplementedError,
+            OSError,
+            ValueError,
+        ):  # prompt_toolkit's inputs without a terminal have none, or a closed one
             return
         if sys.platform != "win32" and os.isatty(descriptor):
             import termios  # late: not on every system

@@ -79,10 +79,21 @@ def read_line(line: str, commands: Collection[str], offers: Sequence[Offer]) -> 
         return Command(head, rest)
     found = prompts_called(head, offers)
     if len(found) > 1:
-        return Wrong(f"Several servers have a prompt {head}: {', '.join(f'/{server}:{prompt.name}' for server, prompt in found)}")
+        return Wrong(
+            f"Several servers have a prompt {head}: {', '.join(f'/{server}:{prompt.name}' for server, prompt in found)}"
+        )
     if not found:
-        near = sorted(name for name in [*commands, *names_of_prompts(offers)] if name.startswith(head[:2]))[:5]
-        return Wrong(f"There is no /{head}." + (f" Did you mean {', '.join('/' + name for name in near)}?" if near else " See /help."))
+        near = sorted(
+            name for name in [*commands, *names_of_prompts(offers)] if name.startswith(head[:2])
+        )[:5]
+        return Wrong(
+            f"There is no /{head}."
+            + (
+                f" Did you mean {', '.join('/' + name for name in near)}?"
+                if near
+                else " See /help."
+            )
+        )
     return _prompt_call(*found[0], rest, offers)
 
 
@@ -92,14 +103,18 @@ def prompts_called(name: str, offers: Sequence[Offer]) -> list[tuple[str, Prompt
     return full or [(o.server, p) for o in offers for p in o.prompts if p.name == name]
 
 
-def names_of_prompts(offers: Sequence[Offer], commands: Collection[str] = ()) -> dict[str, tuple[str, Prompt]]:
+def names_of_prompts(
+    offers: Sequence[Offer], commands: Collection[str] = ()
+) -> dict[str, tuple[str, Prompt]]:
     """All prompts by the shortest name that means only them."""
     count: dict[str, int] = {}
     for offer in offers:
         for prompt in offer.prompts:
             count[prompt.name] = count.get(prompt.name, 0) + 1
     return {
-        prompt.name if count[prompt.name] == 1 and prompt.name not in commands else f"{offer.server}:{prompt.name}": (offer.server, prompt)
+        prompt.name
+        if count[prompt.name] == 1 and prompt.name not in commands
+        else f"{offer.server}:{prompt.name}": (offer.server, prompt)
         for offer in offers
         for prompt in offer.prompts
     }
@@ -111,7 +126,12 @@ def words_of(text: str) -> Iterator[Word]:
     start, quote, place = 0, "", 0
     while place < len(text):
         letter = text[place]
-        if letter == "\\" and quote != "'" and place + 1 < len(text) and text[place + 1] in "\\\"' ":
+        if (
+            letter == "\\"
+            and quote != "'"
+            and place + 1 < len(text)
+            and text[place + 1] in "\\\"' "
+        ):
             word, start = (word, start) if word is not None else ([], place)
             place += 1
             word.append(text[place])
@@ -134,7 +154,11 @@ def words_of(text: str) -> Iterator[Word]:
 
 def quoted(text: str) -> str:
     """A text as one word of a line."""
-    return text if text and not re.search(r"[\s\"'\\]", text) else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return (
+        text
+        if text and not re.search(r"[\s\"'\\]", text)
+        else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    )
 
 
 def _prompt_call(server: str, prompt: Prompt, rest: str, offers: Sequence[Offer]) -> Line:
@@ -150,7 +174,11 @@ def _prompt_call(server: str, prompt: Prompt, rest: str, offers: Sequence[Offer]
         elif word.text.startswith("@"):
             return Wrong(f"No server has a resource {word.text[1:]}.")
         else:
-            takes = f"It takes {', '.join(f'{name}=…' for name in known)}." if known else "It takes none."
+            takes = (
+                f"It takes {', '.join(f'{name}=…' for name in known)}."
+                if known
+                else "It takes none."
+            )
             return Wrong(f"{word.text} is no argument of {prompt.name}. {takes}")
     return PromptCall(server, prompt, given, tuple(dict.fromkeys(attached)))
 
@@ -192,13 +220,18 @@ def attachment(token: str, offers: Sequence[Offer]) -> Attached | None:
 
 
 def _attached(offer: Offer, uri: str) -> Attached:
-    title = next((resource.title or resource.name for resource in offer.resources if resource.uri == uri), "")
+    title = next(
+        (resource.title or resource.name for resource in offer.resources if resource.uri == uri), ""
+    )
     return Attached(server=offer.server, uri=uri, title=title)
 
 
 def fits(template: str, uri: str) -> bool:
     """Whether a URI could be one of a template's, or is the template itself."""
-    parts = [re.escape(part) if index % 2 == 0 else ".+" for index, part in enumerate(_BLANK.split(template))]
+    parts = [
+        re.escape(part) if index % 2 == 0 else ".+"
+        for index, part in enumerate(_BLANK.split(template))
+    ]
     return uri == template or re.fullmatch("".join(parts), uri) is not None
 
 
@@ -225,7 +258,11 @@ def blank_at(template: str, typed: str) -> Blank | None:
     """
     parts = _BLANK.split(template)
     names, literals = parts[1::2], parts[0::2]
-    if any(_NAME.fullmatch(name) is None for name in names) or not names or not typed.startswith(literals[0]):
+    if (
+        any(_NAME.fullmatch(name) is None for name in names)
+        or not names
+        or not typed.startswith(literals[0])
+    ):
         return None
     at, before = len(literals[0]), dict[str, str]()
     for index, name in enumerate(names):

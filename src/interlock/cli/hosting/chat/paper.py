@@ -47,10 +47,19 @@ def rendered(renderable: Any, width: int, coloured: bool) -> str:
     segments = []
     for each in console.render(renderable, console.options):
         if not each.control:
-            style = each.style.update_link(None) if each.style is not None and each.style.link else each.style
+            style = (
+                each.style.update_link(None)
+                if each.style is not None and each.style.link
+                else each.style
+            )
             segments.append(Segment(visible(each.text), style if coloured else None))
     lines = [_trimmed(line) for line in Segment.split_lines(segments)]
-    console.print(Segments([each for line in lines for each in (*line, Segment.line())]), end="", crop=False, soft_wrap=True)
+    console.print(
+        Segments([each for line in lines for each in (*line, Segment.line())]),
+        end="",
+        crop=False,
+        soft_wrap=True,
+    )
     return buffer.getvalue()
 
 
@@ -98,6 +107,8 @@ class Paper:
         self._is_flushing = False
         waiting, self._waiting = self._waiting, []
         if waiting:
-            with contextlib.suppress(OSError):  # the terminal has gone; whoever reads from it hears of it, too
+            with contextlib.suppress(
+                OSError
+            ):  # the terminal has gone; whoever reads from it hears of it, too
                 self.output.write_raw("".join(waiting))
                 self.output.flush()

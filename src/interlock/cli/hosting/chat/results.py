@@ -55,7 +55,9 @@ class Media:
         except (binascii.Error, ValueError):
             return ""
         kind = mime_type or ""
-        ending = (mimetypes.guess_extension(kind) if re.fullmatch(r"[\w.+-]+/[\w.+-]+", kind) else None) or ".bin"
+        ending = (
+            mimetypes.guess_extension(kind) if re.fullmatch(r"[\w.+-]+/[\w.+-]+", kind) else None
+        ) or ".bin"
         if kind.startswith(("text/html", "image/svg", "application/xhtml")):
             ending = ".txt"  # a page of a stranger's must not run because somebody clicked on it
         if self._folder is None:
@@ -110,21 +112,31 @@ def _flat(head: str, value: Any, pad: str) -> list[str]:
     if isinstance(value, str) and "\n" in value:
         return [f"{head}|", *(f"{pad}  {line}" for line in seen(value).split("\n"))]
     if isinstance(value, str):
-        unclear = value != value.strip() or not value or value[0] in "{[\"'&*!|>%@`#-" or _reads_otherwise(value)
+        unclear = (
+            value != value.strip()
+            or not value
+            or value[0] in "{[\"'&*!|>%@`#-"
+            or _reads_otherwise(value)
+        )
         return [head + (f'"{seen(value)}"' if unclear else seen(value))]
     return [head + seen(msgspec.json.encode(value, enc_hook=str).decode())]
 
 
 def _reads_otherwise(text: str) -> bool:
     return (
-        text.lower() in ("true", "false", "null", "yes", "no", "on", "off", "~") or re.fullmatch(r"[-+]?[\d.][\d._eE+-]*", text) is not None
+        text.lower() in ("true", "false", "null", "yes", "no", "on", "off", "~")
+        or re.fullmatch(r"[-+]?[\d.][\d._eE+-]*", text) is not None
     )
 
 
 def rows_of(data: Any) -> list[dict[str, Any]]:
     """The list of objects that data is, or the only one that it holds; [] where there is none."""
     if isinstance(data, dict):
-        lists = [inner for inner in data.values() if isinstance(inner, list) and inner and all(isinstance(each, dict) for each in inner)]
+        lists = [
+            inner
+            for inner in data.values()
+            if isinstance(inner, list) and inner and all(isinstance(each, dict) for each in inner)
+        ]
         return lists[0] if len(lists) == 1 else []
     if isinstance(data, list) and data and all(isinstance(each, dict) for each in data):
         return data
@@ -152,18 +164,28 @@ def _more(rows: Sequence[Any]) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return in_line(value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode(), 200)
+    return in_line(
+        value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode(), 200
+    )
 
 
 def folded(result: CallToolResult) -> str:
     """A result in one line."""
     if result.structured_content is not UNSET and (rows := rows_of(result.structured_content)):
         lists = result.structured_content
-        name = next((key for key, inner in lists.items() if inner is rows), "rows") if isinstance(lists, dict) else "rows"
+        name = (
+            next((key for key, inner in lists.items() if inner is rows), "rows")
+            if isinstance(lists, dict)
+            else "rows"
+        )
         return f"{len(rows)} {in_line(str(name), 40)}"
     if _says_only_data(result):
         data = result.structured_content
-        shown = [f"{in_line(str(key), 40)}: {_cell(inner)}" for key, inner in data.items()] if isinstance(data, dict) else [_cell(data)]
+        shown = (
+            [f"{in_line(str(key), 40)}: {_cell(inner)}" for key, inner in data.items()]
+            if isinstance(data, dict)
+            else [_cell(data)]
+        )
         return in_line(", ".join(shown), 160)
     parts = []
     for block in result.content:
@@ -182,7 +204,10 @@ def _says_only_data(result: CallToolResult) -> bool:
     """Whether the data is all that a result has: its texts, if any, are the same once more as JSON."""
     if result.structured_content is UNSET:
         return False
-    return all(isinstance(block, TextContent) and block.text.lstrip()[:1] in ("{", "[") for block in result.content)
+    return all(
+        isinstance(block, TextContent) and block.text.lstrip()[:1] in ("{", "[")
+        for block in result.content
+    )
 
 
 def whole(result: CallToolResult, media: Media, width: int) -> list[Any]:
@@ -205,14 +230,26 @@ def blocks(content: Any, media: Media) -> list[Any]:
         if isinstance(block, TextContent):
             shown.append(_text(block.text))
         elif isinstance(block, ImageContent | AudioContent):
-            shown.append(_file(block.data, block.mime_type, "image" if isinstance(block, ImageContent) else "audio", media))
+            shown.append(
+                _file(
+                    block.data,
+                    block.mime_type,
+                    "image" if isinstance(block, ImageContent) else "audio",
+                    media,
+                )
+            )
         elif isinstance(block, ResourceLink):
             words = f"→ {in_line(block.title or block.name, 80)}: {in_line(block.uri, 1000)}"
             shown.append(Text(words, style="cyan", overflow="fold"))
         elif isinstance(block, EmbeddedResource):
             shown += contents(block.resource, media)
         elif isinstance(block, ToolUseContent):
-            shown.append(Text(f"calls {in_line(block.name, 80)}\n" + "\n".join(yaml_lines(block.input, 1)), overflow="fold"))
+            shown.append(
+                Text(
+                    f"calls {in_line(block.name, 80)}\n" + "\n".join(yaml_lines(block.input, 1)),
+                    overflow="fold",
+                )
+            )
         elif isinstance(block, ToolResultContent):
             shown += blocks(block.content, media)
         else:
@@ -230,7 +267,10 @@ def contents(part: ResourceContents, media: Media) -> list[Any]:
 
 def _text(text: str) -> Text:
     left = len(text) - MOST_TEXT
-    return Text(seen(text[:MOST_TEXT]) + (f"\n… and {left:,} characters more" if left > 0 else ""), overflow="fold")
+    return Text(
+        seen(text[:MOST_TEXT]) + (f"\n… and {left:,} characters more" if left > 0 else ""),
+        overflow="fold",
+    )
 
 
 def _file(data: str, mime_type: str, what: str, media: Media) -> Text:

@@ -42,7 +42,10 @@ def sheet(question: AnyQuestion, media: Media, width: int) -> list[Any]:
             *map(_in, whole(question.result, media, width)),
         ]
     elif isinstance(question, SampleQuestion):
-        body = [_head(question, "wants to ask a model"), *request_lines(question.request, question.model, question.left, media)]
+        body = [
+            _head(question, "wants to ask a model"),
+            *request_lines(question.request, question.model, question.left, media),
+        ]
     elif isinstance(question, SampledQuestion):
         words = f"gets this answer of {in_line(question.model, 60)}, if you let it"
         body = [_head(question, words), *map(_in, blocks(question.result.content, media))]
@@ -67,22 +70,34 @@ def _in(renderable: Any) -> Padding:
 
 def _head(question: AnyQuestion, words: str) -> Text:
     who = in_line(question.server, 80) or "The host"
-    return Text.assemble(("? ", "bold magenta"), (who, "bold magenta"), (f" {words}", "bold"), overflow="fold")
+    return Text.assemble(
+        ("? ", "bold magenta"), (who, "bold magenta"), (f" {words}", "bold"), overflow="fold"
+    )
 
 
 def warnings(question: AnyQuestion) -> list[Any]:
     """What to beware of, one line each."""
     return [
-        Text(f"! {f'{in_line(each.where, 120)}: ' if each.where else ''}{seen(each.words)}", style="bold yellow", overflow="fold")
+        Text(
+            f"! {f'{in_line(each.where, 120)}: ' if each.where else ''}{seen(each.words)}",
+            style="bold yellow",
+            overflow="fold",
+        )
         for each in question.warnings
     ]
 
 
 def _call(question: CallQuestion) -> list[Any]:
     who = {"model": "The model", "app": "An app of the server", "person": "You"}[question.by]
-    title = f" ({in_line(question.title, 80)})" if question.title and question.title != question.tool else ""
+    title = (
+        f" ({in_line(question.title, 80)})"
+        if question.title and question.title != question.tool
+        else ""
+    )
     body: list[Any] = [_head(question, f"may be asked to run {in_line(question.tool, 80)}{title}")]
-    body.append(Text(f"  {who} wants this call. {seen(question.why)}", style="dim", overflow="fold"))
+    body.append(
+        Text(f"  {who} wants this call. {seen(question.why)}", style="dim", overflow="fold")
+    )
     lines = yaml_lines(question.arguments) if question.arguments else ["(no arguments)"]
     body.append(_in(Text("\n".join(lines), overflow="fold")))
     return body
@@ -91,23 +106,37 @@ def _call(question: CallQuestion) -> list[Any]:
 def details(question: CallQuestion) -> list[Any]:
     """More of a call: its description, what the tool says of itself, and its schema."""
     says = annotation_words(question.annotations)
-    believed = "believed, as the server is trusted" if question.trusted else "not believed, as the server is not trusted"
+    believed = (
+        "believed, as the server is trusted"
+        if question.trusted
+        else "not believed, as the server is not trusted"
+    )
     shown: list[Any] = [Text(seen(question.description) or "(no description)", overflow="fold")]
     shown.append(Text(f"It says of itself: {says} ({believed}).", style="dim", overflow="fold"))
-    shown.append(Text("\n".join(["arguments:", *yaml_lines(question.input_schema, 1)]), overflow="fold"))
+    shown.append(
+        Text("\n".join(["arguments:", *yaml_lines(question.input_schema, 1)]), overflow="fold")
+    )
     return [_in(each) for each in shown]
 
 
 def annotation_words(annotations: ToolAnnotations | None) -> str:
     """What a tool says of itself, in words."""
     says = hints(annotations)
-    words = ["only reads" if says["read_only"] else "destroys or overwrites" if says["destructive"] else "adds"]
+    words = [
+        "only reads"
+        if says["read_only"]
+        else "destroys or overwrites"
+        if says["destructive"]
+        else "adds"
+    ]
     words.append("may be repeated" if says["idempotent"] else "each call counts")
     words.append("reaches the outside world" if says["open_world"] else "stays in its own world")
     return ", ".join(words)
 
 
-def request_lines(request: CreateMessageRequestParams, model: str, left: int | None, media: Media) -> list[Any]:
+def request_lines(
+    request: CreateMessageRequestParams, model: str, left: int | None, media: Media
+) -> list[Any]:
     """A request to a model."""
     facts = [f"model: {in_line(model, 60)}", f"at most {request.max_tokens:,} tokens"]
     if request.temperature is not None:
@@ -116,12 +145,21 @@ def request_lines(request: CreateMessageRequestParams, model: str, left: int | N
         facts.append(f"{left} more such requests before it has to wait")
     shown: list[Any] = [Text("  " + ", ".join(facts), style="dim", overflow="fold")]
     if request.system_prompt:
-        shown += [Text("  system:", style="dim"), _in(Text(seen(request.system_prompt), overflow="fold"))]
+        shown += [
+            Text("  system:", style="dim"),
+            _in(Text(seen(request.system_prompt), overflow="fold")),
+        ]
     for message in request.messages:
         shown.append(Text(f"  {message.role}:", style="dim"))
         shown += map(_in, blocks(message.content, media))
     if request.tools:
-        shown.append(Text(f"  tools: {', '.join(in_line(tool.name, 60) for tool in request.tools)}", style="dim", overflow="fold"))
+        shown.append(
+            Text(
+                f"  tools: {', '.join(in_line(tool.name, 60) for tool in request.tools)}",
+                style="dim",
+                overflow="fold",
+            )
+        )
     return shown
 
 
@@ -139,7 +177,13 @@ def address(url: str, host: str) -> Text:
 
 def _pin(question: PinQuestion) -> list[Any]:
     what = f"{_KINDS[question.kind]} {in_line(question.name, 80)}".strip()
-    how = "has changed since it was approved" if question.was and question.now else "is new" if question.now else "is gone"
+    how = (
+        "has changed since it was approved"
+        if question.was and question.now
+        else "is new"
+        if question.now
+        else "is gone"
+    )
     head = _head(question, f"offers something else: its {what} {how}")
     return [head, _in(unified(question.was, question.now))]
 
@@ -161,15 +205,24 @@ def _lines(shown: str) -> list[str]:
 
 
 def _start(question: StartQuestion) -> list[Any]:
-    words = "is to be started with this command" if question.runs_code else "is to be reached at this address"
-    body: list[Any] = [_head(question, words), _in(Text(seen(question.command), style="bold", overflow="fold"))]
+    words = (
+        "is to be started with this command"
+        if question.runs_code
+        else "is to be reached at this address"
+    )
+    body: list[Any] = [
+        _head(question, words),
+        _in(Text(seen(question.command), style="bold", overflow="fold")),
+    ]
     facts = [f"from {in_line(question.source, 200)}"] if question.source else []
     if question.variables:
         facts.append(f"variables: {', '.join(in_line(each, 200) for each in question.variables)}")
     if question.trusted:
         facts.append("what it says of its tools is believed")
     if question.roots:
-        facts.append(f"it may be told of {', '.join(in_line(each, 200) for each in question.roots)}")
+        facts.append(
+            f"it may be told of {', '.join(in_line(each, 200) for each in question.roots)}"
+        )
     if question.runs_code:
         facts.append("it runs as you, and can do what you can")
     return [*body, Text("\n".join(f"  {fact}" for fact in facts), style="dim", overflow="fold")]
@@ -178,26 +231,40 @@ def _start(question: StartQuestion) -> list[Any]:
 def field_lines(field: forms.Field, number: int, count: int) -> list[Any]:
     """A field of a form, before it is filled in; choices by their numbers."""
     need = "" if field.required else " (optional)"
-    lines: list[Any] = [Text.assemble((f"  {number}/{count} {in_line(field.title, 120)}", "bold"), (need, "dim"), overflow="fold")]
+    lines: list[Any] = [
+        Text.assemble(
+            (f"  {number}/{count} {in_line(field.title, 120)}", "bold"),
+            (need, "dim"),
+            overflow="fold",
+        )
+    ]
     remark = forms.remark(field) if not field.options else field.description
     if remark:
         lines.append(Text(f"    {seen(remark)}", style="dim", overflow="fold"))
     for place, (value, title) in enumerate(field.options, 1):
-        named = in_line(title, 200) if title == value else f"{in_line(title, 200)} [{in_line(value, 80)}]"
+        named = (
+            in_line(title, 200)
+            if title == value
+            else f"{in_line(title, 200)} [{in_line(value, 80)}]"
+        )
         lines.append(Text(f"    {place} {named}", overflow="fold"))
     if field.kind == "choices":
         lines.append(Text("    several, with commas between", style="dim"))
     return lines
 
 
-def filled_lines(fields: tuple[forms.Field, ...], content: dict[str, Any], wrong: dict[str, str]) -> list[Any]:
+def filled_lines(
+    fields: tuple[forms.Field, ...], content: dict[str, Any], wrong: dict[str, str]
+) -> list[Any]:
     """A form as it would be sent, with what is wrong in it."""
     lines: list[Any] = [Text("  This would be sent:", style="bold")]
     for number, field in enumerate(fields, 1):
         value = shown_value(field, content[field.name]) if field.name in content else "(left out)"
         lines.append(Text(f"  {number} {in_line(field.title, 120)}: {value}", overflow="fold"))
         if field.name in wrong:
-            lines.append(Text(f"    ! {seen(wrong[field.name])}", style="bold red", overflow="fold"))
+            lines.append(
+                Text(f"    ! {seen(wrong[field.name])}", style="bold red", overflow="fold")
+            )
     return lines
 
 

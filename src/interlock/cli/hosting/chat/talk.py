@@ -38,7 +38,12 @@ from .paper import Paper, in_line, seen
 from .results import Media, blocks, contents
 
 log = logging.getLogger("interlock")
-_PREVIEW = (Key("y", "send"), Key("a", "attach a resource"), Key("e", "change the arguments"), Key("n", "do not"))
+_PREVIEW = (
+    Key("y", "send"),
+    Key("a", "attach a resource"),
+    Key("e", "change the arguments"),
+    Key("n", "do not"),
+)
 
 
 def begin(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -> None:
@@ -47,12 +52,17 @@ def begin(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -
     async def run() -> None:
         session = get_app_session()
         task = asyncio.current_task()
-        for name in ("SIGTERM", "SIGHUP"):  # also whoever is ended from outside ends what was started
+        for name in (
+            "SIGTERM",
+            "SIGHUP",
+        ):  # also whoever is ended from outside ends what was started
             if task is not None and hasattr(signal, name) and sys.platform != "win32":
                 asyncio.get_running_loop().add_signal_handler(getattr(signal, name), task.cancel)
         with _printed(paper := Paper(session.output)):
             talk = Talk(host, session.input, paper, history=_history(), hint=hint)
-            with session.input.raw_mode():  # also between two prompts: nothing is echoed there, and Ctrl-C is a key
+            with (
+                session.input.raw_mode()
+            ):  # also between two prompts: nothing is echoed there, and Ctrl-C is a key
                 await talk.run(resume=resume, follow=follow)
 
     try:
@@ -85,7 +95,9 @@ class Talk:
         self.session: Session
         self._commands = Commands(self)
         self._typed = ""
-        self._choices = Choices(host.complete, self.offers, COMMANDS, self._commands.arguments_of, pause)
+        self._choices = Choices(
+            host.complete, self.offers, COMMANDS, self._commands.arguments_of, pause
+        )
         self._reading: PromptSession[str] = PromptSession(
             history=history or InMemoryHistory(), completer=self._choices, complete_while_typing=True, multiline=True,
             key_bindings=_keys(), reserve_space_for_menu=6, prompt_continuation="… ", enable_history_search=False,
@@ -110,14 +122,18 @@ class Talk:
             if following is not None:
                 following.cancel()
             await self.host.aclose()
-            await asyncio.gather(*([following] if following is not None else []), return_exceptions=True)
+            await asyncio.gather(
+                *([following] if following is not None else []), return_exceptions=True
+            )
 
     async def _first(self, resume: str) -> Session:
         """The conversation to begin with."""
         if resume:
             if any(row.id == resume for row in await self.host.log.sessions()):
                 return await self.host.resume(resume)
-            self.paper.note(f"! There is no conversation {in_line(resume, 60)}; this is a new one.", "bold red")
+            self.paper.note(
+                f"! There is no conversation {in_line(resume, 60)}; this is a new one.", "bold red"
+            )
         return self.host.session()
 
     def begin(self, session: Session) -> None:
@@ -130,10 +146,18 @@ class Talk:
             self.paper.note(self._hint, "bold")
             self._hint = ""
         remark = f"  {in_line(model.facts.remark)}" if model.facts.remark else ""
-        self.paper.print(Text.assemble(("You talk with ", ""), (in_line(model.name, 60), "bold"), (remark, "yellow"), overflow="fold"))
+        self.paper.print(
+            Text.assemble(
+                ("You talk with ", ""),
+                (in_line(model.name, 60), "bold"),
+                (remark, "yellow"),
+                overflow="fold",
+            )
+        )
         for message in session.messages[-4:]:
             self.paper.print(
-                Text(f"{message.role}:", style="dim"), *(Padding(each, (0, 0, 0, 2)) for each in blocks(message.content, self.media))
+                Text(f"{message.role}:", style="dim"),
+                *(Padding(each, (0, 0, 0, 2)) for each in blocks(message.content, self.media)),
             )
         self.paper.note("/ prompts and commands, @ resources, /help. Ctrl-D leaves.")
 
@@ -156,8 +180,14 @@ class Talk:
 
     async def _line(self) -> str:
         model = self.session.model
-        kind = in_line(model.facts.remark, 200).partition(",")[0].partition(":")[0].partition(".")[0]
-        mark = [("bold", in_line(model.name, 24)), ("", f" ({in_line(kind, 20)})" if kind else ""), ("bold", " ❯ ")]
+        kind = (
+            in_line(model.facts.remark, 200).partition(",")[0].partition(":")[0].partition(".")[0]
+        )
+        mark = [
+            ("bold", in_line(model.name, 24)),
+            ("", f" ({in_line(kind, 20)})" if kind else ""),
+            ("bold", " ❯ "),
+        ]
         text, self._typed = self._typed, ""
         buffer = self._reading.default_buffer
         try:
@@ -188,7 +218,11 @@ class Talk:
         return tuple(
             Offer(
                 server=link.id,
-                prompts=[p for p in link.prompts if ("prompt", p.name) not in self.host.register.blocked.get(link.id, {})],
+                prompts=[
+                    p
+                    for p in link.prompts
+                    if ("prompt", p.name) not in self.host.register.blocked.get(link.id, {})
+                ],
                 resources=link.resources,
                 templates=link.templates,
                 completes=link.capabilities.completions is not None,
@@ -207,16 +241,23 @@ class Talk:
         given = await self._arguments(call)
         attach = list(await self._expanded(call.attached))
         while True:
-            got = await self.front.during(self.host.get_prompt(call.server, call.prompt.name, given))
+            got = await self.front.during(
+                self.host.get_prompt(call.server, call.prompt.name, given)
+            )
             self.paper.print(Text(f"{in_line(call.server, 60)} would have you say:", style="bold"))
             for message in got.messages:
                 who = [] if message.role == "user" else [Text(f"  {message.role}:", style="dim")]
-                self.paper.print(*who, *(Padding(each, (0, 0, 0, 2)) for each in blocks(message.content, self.media)))
+                self.paper.print(
+                    *who,
+                    *(Padding(each, (0, 0, 0, 2)) for each in blocks(message.content, self.media)),
+                )
             for each in attach:
                 self.paper.note(f"  @ {each.server}: {each.uri}")
             key = await self.front.idle(lambda: self.front.key(_PREVIEW))
             if key == "y":
-                await self._turn(self.session.prompt(call.server, call.prompt.name, given, attach=attach))
+                await self._turn(
+                    self.session.prompt(call.server, call.prompt.name, given, attach=attach)
+                )
                 return
             if key == "n":
                 self.paper.note("Nothing was sent.")
@@ -226,11 +267,17 @@ class Talk:
             else:
                 given = await self._arguments(call, given)
 
-    async def _arguments(self, call: PromptCall, again: Mapping[str, str] | None = None) -> dict[str, str]:
+    async def _arguments(
+        self, call: PromptCall, again: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
         """The arguments of a prompt: those of the line, the others asked for one by one, needed ones first."""
         given = dict(call.arguments if again is None else again)
         known = sorted(call.prompt.arguments or (), key=lambda argument: not argument.required)
-        if again is None and call.arguments and all(argument.name in given for argument in known if argument.required):
+        if (
+            again is None
+            and call.arguments
+            and all(argument.name in given for argument in known if argument.required)
+        ):
             return given  # whoever types arguments has said which
         for argument in known:
             if again is None and argument.name in given:
@@ -238,11 +285,17 @@ class Talk:
             words = argument.description or argument.title or ""
             need = "" if argument.required else " (optional, Enter leaves it out)"
             self.paper.print(
-                Text.assemble((f"  {in_line(argument.name, 60)}{need}", "bold"), (f"  {in_line(words)}", "dim"), overflow="fold")
+                Text.assemble(
+                    (f"  {in_line(argument.name, 60)}{need}", "bold"),
+                    (f"  {in_line(words)}", "dim"),
+                    overflow="fold",
+                )
             )
             ref = PromptReference(name=call.prompt.name)
             while True:
-                value = await self._value(call.server, ref, argument.name, given, given.get(argument.name, ""))
+                value = await self._value(
+                    call.server, ref, argument.name, given, given.get(argument.name, "")
+                )
                 if value or not argument.required:
                     break
                 self.paper.note("    ! A value is needed here.", "bold red")
@@ -252,13 +305,18 @@ class Talk:
                 given.pop(argument.name, None)
         return given
 
-    async def _value(self, server: str, ref: Any, name: str, before: Mapping[str, str], text: str = "") -> str:
+    async def _value(
+        self, server: str, ref: Any, name: str, before: Mapping[str, str], text: str = ""
+    ) -> str:
         """One value, with the server's suggestions."""
         values = Values(self.host.complete, server, ref, name, before, self._pause)
         keys = KeyBindings()
         keys.add("enter", filter=completion_is_selected)(_take)
         session: PromptSession[str] = PromptSession(
-            completer=values, complete_while_typing=True, key_bindings=keys, reserve_space_for_menu=6
+            completer=values,
+            complete_while_typing=True,
+            key_bindings=keys,
+            reserve_space_for_menu=6,
         )
         session.default_buffer.on_text_changed += values.outdated
         kept = [text]
@@ -274,9 +332,13 @@ class Talk:
 
     async def _chosen(self) -> Sequence[Attached]:
         """Resources that the person names."""
-        session: PromptSession[str] = PromptSession(completer=self._choices, complete_while_typing=True, reserve_space_for_menu=6)
+        session: PromptSession[str] = PromptSession(
+            completer=self._choices, complete_while_typing=True, reserve_space_for_menu=6
+        )
         session.default_buffer.on_text_changed += self._choices.outdated
-        line = await self.front.idle(lambda: self.front.text(session, "  resources ❯ ", default="@"))
+        line = await self.front.idle(
+            lambda: self.front.text(session, "  resources ❯ ", default="@")
+        )
         found = [attachment(word.removeprefix("@"), self.offers()) for word in line.split()]
         if None in found:
             self.paper.note("! There is no such resource.", "bold red")
@@ -289,9 +351,19 @@ class Talk:
             if "{" in each.uri:
                 values: dict[str, str] = {}
                 for name in blanks(each.uri):
-                    self.paper.print(Text(f"  {in_line(each.uri, 200)}: {in_line(name, 60)}", style="bold", overflow="fold"))
-                    values[name] = await self._value(each.server, ResourceTemplateReference(uri=each.uri), name, values)
-                each = Attached(server=each.server, uri=self.host.expand(each.uri, values), title=each.title)
+                    self.paper.print(
+                        Text(
+                            f"  {in_line(each.uri, 200)}: {in_line(name, 60)}",
+                            style="bold",
+                            overflow="fold",
+                        )
+                    )
+                    values[name] = await self._value(
+                        each.server, ResourceTemplateReference(uri=each.uri), name, values
+                    )
+                each = Attached(
+                    server=each.server, uri=self.host.expand(each.uri, values), title=each.title
+                )
             whole.append(each)
         return whole
 
@@ -329,7 +401,9 @@ def _take(event: KeyPressEvent) -> None:
 
 def _keys() -> KeyBindings:
     keys = KeyBindings()
-    keys.add("enter", filter=~completion_is_selected)(lambda event: event.current_buffer.validate_and_handle())
+    keys.add("enter", filter=~completion_is_selected)(
+        lambda event: event.current_buffer.validate_and_handle()
+    )
     keys.add("enter", filter=completion_is_selected)(_take)
     keys.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
     return keys

@@ -45,7 +45,11 @@ def best(text: str) -> str | None:
         return None
     wants_morning = "morning" in text.lower()
     most = re.search(r"at most (one|two|\d) stop|non-?stop|direct", text.lower())
-    limit = 9 if most is None else {"one": 1, "two": 2}.get(most[1] or "", 0 if most[1] is None else _digit(most[1]))
+    limit = (
+        9
+        if most is None
+        else {"one": 1, "two": 2}.get(most[1] or "", 0 if most[1] is None else _digit(most[1]))
+    )
 
     def weight(row: Row) -> tuple[int, int, str]:
         late = NOT_MORNING if wants_morning and not MORNING[0] <= row.departs < MORNING[1] else 0

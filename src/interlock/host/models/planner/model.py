@@ -7,7 +7,12 @@ import re
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from interlock.types import CreateMessageRequestParams, CreateMessageResult, TextContent, ToolUseContent
+from interlock.types import (
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    TextContent,
+    ToolUseContent,
+)
 
 from ..conversation import fresh_id, ids_in
 from ..seam import Delta, Facts, Said, Usage
@@ -15,7 +20,9 @@ from .flights import best
 from .steps import MISSING, Done, Next, next_step
 from .wishes import spoken, wishes
 
-REMARK = "Rule-based, no language model: it plans a holiday by fixed rules and understands nothing else."
+REMARK = (
+    "Rule-based, no language model: it plans a holiday by fixed rules and understands nothing else."
+)
 HELP = (
     "I am no language model: I follow fixed rules, and all I can do is plan a holiday with the travel, weather, calendar and mail servers. "
     "Choose the prompt “Plan a vacation” (type /), with a destination, a departure date and a return date, and I begin. "
@@ -33,13 +40,23 @@ class Planner:
     def __init__(self, name: str = "planner", *, pace: float = 0.0) -> None:
         self.name = name
         # It reads nothing of the tools but their names, so that any number of them fits.
-        self.facts = Facts(context=10_000_000, output=8_192, images=False, cost=1.0, speed=1.0, intelligence=0.0, remark=REMARK)
+        self.facts = Facts(
+            context=10_000_000,
+            output=8_192,
+            images=False,
+            cost=1.0,
+            speed=1.0,
+            intelligence=0.0,
+            remark=REMARK,
+        )
         self._pace = pace
 
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    async def stream(self, request: CreateMessageRequestParams) -> AsyncGenerator[Delta | Said, None]:
+    async def stream(
+        self, request: CreateMessageRequestParams
+    ) -> AsyncGenerator[Delta | Said, None]:
         """Say, or do, what comes next in the plan."""
         step = _answer(request)
         for word in re.findall(r"\S+\s*|\s+", step.text):
@@ -54,7 +71,12 @@ class Planner:
             use = ToolUseContent(id=id, name=name, input=arguments)
             content.append(use)
             yield Delta("call", name, use.id)
-        result = CreateMessageResult(role="assistant", content=content, model=self.name, stop_reason="toolUse" if step.calls else "endTurn")
+        result = CreateMessageResult(
+            role="assistant",
+            content=content,
+            model=self.name,
+            stop_reason="toolUse" if step.calls else "endTurn",
+        )
         yield Said(result, Usage())
 
 
@@ -65,7 +87,11 @@ def _answer(request: CreateMessageRequestParams) -> Next:
         return Next(best(text) or (MISSING if wish is not None else HELP))
     if wish is None:
         return Next(HELP if place < 0 else DATES)
-    later = [message for message in request.messages[place + 1 :] if message.role == "user" and spoken(message)]
+    later = [
+        message
+        for message in request.messages[place + 1 :]
+        if message.role == "user" and spoken(message)
+    ]
     if later:
         return Next(HELP)
     names = {tool.name.rpartition("__")[2]: tool.name for tool in reversed(request.tools)}

@@ -32,14 +32,21 @@ class Done:
         self.words: dict[str, str] = {}
         uses: dict[str, ToolUseContent] = {}
         for message in messages:
-            for block in message.content if isinstance(message.content, list) else [message.content]:
+            for block in (
+                message.content if isinstance(message.content, list) else [message.content]
+            ):
                 if isinstance(block, ToolUseContent):
                     uses[block.id] = block
-                elif isinstance(block, ToolResultContent) and (use := uses.get(block.tool_use_id)) is not None:
+                elif (
+                    isinstance(block, ToolResultContent)
+                    and (use := uses.get(block.tool_use_id)) is not None
+                ):
                     name = plain.get(use.name, use.name)
                     self.calls.append((name, dict(use.input), data_of(block)))
                     if block.is_error:
-                        self.words[name] = " ".join(b.text for b in block.content if isinstance(b, TextContent))
+                        self.words[name] = " ".join(
+                            b.text for b in block.content if isinstance(b, TextContent)
+                        )
 
     def of(self, name: str, **arguments: Any) -> Any:
         """What the last call of a tool gave, of those with these arguments; None where there was none."""
@@ -103,12 +110,18 @@ def _look(wish: Wishes, done: Done) -> Next | None:
 
 def _choose(wish: Wishes, done: Done) -> Next | None:
     """The best flight for each way, which the travel server asks a model for."""
-    for date, start, end in ((wish.departure, wish.home, wish.destination), (wish.back, wish.destination, wish.home)):
+    for date, start, end in (
+        (wish.departure, wish.home, wish.destination),
+        (wish.back, wish.destination, wish.home),
+    ):
         if done.of("find_best_flight", date=date) is None and _flights(done, date):
             way = "there" if date == wish.departure else "back"
             given = {"origin": start, "destination": end, "date": date, "preferences": wish.flights}
             count = len(_flights(done, date))
-            return Next(f"There are {count} flights {way}. I let the travel server find the best one.", [("find_best_flight", given)])
+            return Next(
+                f"There are {count} flights {way}. I let the travel server find the best one.",
+                [("find_best_flight", given)],
+            )
     return None
 
 
@@ -128,8 +141,14 @@ def _book(wish: Wishes, done: Done) -> Next | None:
     }
     if back is not None:
         given["return_flight"] = back["id"]
-    words = f"{there['airline']} at {there['departs']}" + (f", back with {back['airline']} at {back['departs']}" if back else "")
-    over = f" That is more than the budget of {dollars(wish.budget)}." if wish.budget and total > wish.budget else ""
+    words = f"{there['airline']} at {there['departs']}" + (
+        f", back with {back['airline']} at {back['departs']}" if back else ""
+    )
+    over = (
+        f" That is more than the budget of {dollars(wish.budget)}."
+        if wish.budget and total > wish.budget
+        else ""
+    )
     alone = (
         " No model chose among the flights, so I take the cheapest."
         if any(name == "find_best_flight" and data is FAILED for name, _, data in done.calls)
@@ -153,18 +172,34 @@ def _tell(wish: Wishes, done: Done) -> Next | None:
     calls: list[Call] = [("create_event", event)]
     address = (booking.get("contact") or {}).get("email")
     if address:
-        mail = {"to": address, "subject": f"{title}: booked ({booking['id']})", "body": _letter(wish, booking)}
+        mail = {
+            "to": address,
+            "subject": f"{title}: booked ({booking['id']})",
+            "body": _letter(wish, booking),
+        }
         calls.append(("send_mail", mail))
-    return Next(f"It is booked: {booking['id']}. I put it into the calendar and send the confirmation.", calls)
+    return Next(
+        f"It is booked: {booking['id']}. I put it into the calendar and send the confirmation.",
+        calls,
+    )
 
 
 def _letter(wish: Wishes, booking: Mapping[str, Any]) -> str:
-    lines = [f"Your trip to {wish.destination}, {wish.departure} to {wish.back}, is booked.", "", f"Booking: {booking['id']}"]
+    lines = [
+        f"Your trip to {wish.destination}, {wish.departure} to {wish.back}, is booked.",
+        "",
+        f"Booking: {booking['id']}",
+    ]
     for name, key in (("Flight there", "outbound"), ("Flight back", "return_flight")):
         if flight := booking.get(key):
-            lines.append(f"{name}: {flight['id']}, {flight['airline']}, {flight['date']} {flight['departs']} to {flight['arrives']}")
+            lines.append(
+                f"{name}: {flight['id']}, {flight['airline']}, {flight['date']} {flight['departs']} to {flight['arrives']}"
+            )
     if hotel := booking.get("hotel"):
-        lines.append(f"Hotel: {hotel['name']}, {hotel['area']}" + (f", {booking['room']}" if booking.get("room") else ""))
+        lines.append(
+            f"Hotel: {hotel['name']}, {hotel['area']}"
+            + (f", {booking['room']}" if booking.get("room") else "")
+        )
     lines += [f"Travelers: {booking['travelers']}", f"Total: {dollars(booking['total'])}"]
     return "\n".join(lines)
 
@@ -195,19 +230,31 @@ def _summary(wish: Wishes, done: Done, tools: Mapping[str, str]) -> str:
     booking = _booking(done)
     if booking is None:
         return f"Nothing was booked. {_why_not(wish, done, tools)}".strip()
-    lines = [f"Your trip to **{wish.destination}** is booked, {wish.departure} to {wish.back}, for {booking['travelers']}.", ""]
+    lines = [
+        f"Your trip to **{wish.destination}** is booked, {wish.departure} to {wish.back}, for {booking['travelers']}.",
+        "",
+    ]
     for name, key in (("There", "outbound"), ("Back", "return_flight")):
         if flight := booking.get(key):
-            lines.append(f"- {name}: {flight['airline']} {flight['id']}, {flight['departs']} to {flight['arrives']}")
+            lines.append(
+                f"- {name}: {flight['airline']} {flight['id']}, {flight['departs']} to {flight['arrives']}"
+            )
     if hotel := booking.get("hotel"):
-        lines.append(f"- Hotel: {hotel['name']}, {hotel['area']}" + (f", {booking['room'].lower()}" if booking.get("room") else ""))
+        lines.append(
+            f"- Hotel: {hotel['name']}, {hotel['area']}"
+            + (f", {booking['room'].lower()}" if booking.get("room") else "")
+        )
     lines.append(
-        f"- In all: {dollars(booking['total'])}" + (" with insurance" if booking.get("insurance") else "") + f", booking {booking['id']}"
+        f"- In all: {dollars(booking['total'])}"
+        + (" with insurance" if booking.get("insurance") else "")
+        + f", booking {booking['id']}"
     )
     weather = done.of("check_weather")
     if isinstance(weather, dict) and "highCelsius" in weather:
         degrees = f"{weather['lowCelsius']} to {weather['highCelsius']} °C"
-        lines.append(f"- Weather: mostly {degrees}, rain on {weather['rainDays']} days of the month")
+        lines.append(
+            f"- Weather: mostly {degrees}, rain on {weather['rainDays']} days of the month"
+        )
     lines += ["", _rest(done)]
     return "\n".join(lines)
 
@@ -215,11 +262,17 @@ def _summary(wish: Wishes, done: Done, tools: Mapping[str, str]) -> str:
 def _rest(done: Done) -> str:
     mail, said = done.of("send_mail"), []
     failed = (None, FAILED)
-    said.append("It could not be put into the calendar." if done.of("create_event") in failed else "It stands in your calendar.")
+    said.append(
+        "It could not be put into the calendar."
+        if done.of("create_event") in failed
+        else "It stands in your calendar."
+    )
     if mail in failed:
         said.append("The confirmation could not be sent.")
     elif mail.get("how") == "local":
-        said.append("The confirmation lies among your sent mail on this machine; no mail server is configured, so it went no further.")
+        said.append(
+            "The confirmation lies among your sent mail on this machine; no mail server is configured, so it went no further."
+        )
     else:
         said.append("The confirmation was sent.")
     return " ".join(said)
@@ -249,7 +302,9 @@ def _hotel(wish: Wishes, done: Done) -> dict[str, Any] | None:
     def fits(hotel: dict[str, Any], sea: bool, night: bool) -> bool:
         return (
             (not wish.budget or spent + hotel["total"] <= wish.budget)
-            and (not (sea and wish.sea) or any("sea" in f or "beach" in f for f in hotel["features"]))
+            and (
+                not (sea and wish.sea) or any("sea" in f or "beach" in f for f in hotel["features"])
+            )
             and (not (night and wish.night) or hotel["price_per_night"] <= wish.night)
         )
 

@@ -10,7 +10,10 @@ from msgspec import Struct
 
 from interlock.types import SamplingMessage, TextContent, ToolResultContent
 
-_LINE = re.compile(r"^(Destination|Departure date|Return date|Duration|Budget|Travelers|Interests): (.+)$", re.MULTILINE)
+_LINE = re.compile(
+    r"^(Destination|Departure date|Return date|Duration|Budget|Travelers|Interests): (.+)$",
+    re.MULTILINE,
+)
 _HOME = re.compile(r"^- Home airport: (.+)$", re.MULTILINE)
 _FLIGHTS = re.compile(r"^- Flights: ([^;\n]+)", re.MULTILINE)
 _NIGHT = re.compile(r"up to \$(\d+) a night")
@@ -100,7 +103,11 @@ def _read(found: dict[str, str], all_of_it: str) -> Wishes | None:
         back = there + dt.timedelta(days=min(days, 366))
     if there is None or back is None or back <= there:
         return None
-    home, flights, night = _HOME.search(all_of_it), _FLIGHTS.search(all_of_it), _NIGHT.search(all_of_it)
+    home, flights, night = (
+        _HOME.search(all_of_it),
+        _FLIGHTS.search(all_of_it),
+        _NIGHT.search(all_of_it),
+    )
     return Wishes(
         destination=found["Destination"].strip(),
         departure=there.isoformat(),

@@ -85,9 +85,14 @@ async def tables(connection: Connection) -> list[TableName]:
 
 async def described(connection: Connection, wanted: Sequence[TableName]) -> list[Table]:
     """These tables, of those that are there and may be read, with the columns that may be read."""
-    rows = await connection.fetch(_GIVEN, [one.schema for one in wanted], [one.name for one in wanted])
+    rows = await connection.fetch(
+        _GIVEN, [one.schema for one in wanted], [one.name for one in wanted]
+    )
     oids = [row["oid"] for row in rows]
-    columns, keys, indexes = [_by_table(await connection.fetch(query, oids)) for query in (_COLUMNS, _FOREIGN_KEYS, _INDEXES)]
+    columns, keys, indexes = [
+        _by_table(await connection.fetch(query, oids))
+        for query in (_COLUMNS, _FOREIGN_KEYS, _INDEXES)
+    ]
     made = []
     for row in rows:
         name, oid = _name(row), row["oid"]

@@ -28,10 +28,15 @@ GUARD = "interlock_guard"
 _GUARDED = f"""
 SAVEPOINT {GUARD}; CREATE TEMPORARY TABLE {GUARD} (open int UNIQUE DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP;
 INSERT INTO pg_temp.{GUARD} VALUES (1), (1); RELEASE {GUARD}"""
-_PATIENCE = 5.0  # seconds until a connection that does not end what it was told to end is ended itself
+_PATIENCE = (
+    5.0  # seconds until a connection that does not end what it was told to end is ended itself
+)
 _CANCELLED = "57014"
 _INTERVAL = "client_connection_check_interval"
-_WATCHING = (14, 0)  # the version from which a server notices while it computes that its client has gone
+_WATCHING = (
+    14,
+    0,
+)  # the version from which a server notices while it computes that its client has gone
 # What a transaction cannot keep a role from: it reaches beyond the database, or beyond the transaction.
 _POWERS = """
 SELECT CASE WHEN r.rolsuper AND r.rolname = session_user THEN 'is a superuser'
@@ -69,7 +74,9 @@ class Link:
 class Connections:
     """At most `Limits.connections` to one database; they are made when they are needed."""
 
-    def __init__(self, target: Target, limits: Limits, driver: Driver, patience: float = _PATIENCE) -> None:
+    def __init__(
+        self, target: Target, limits: Limits, driver: Driver, patience: float = _PATIENCE
+    ) -> None:
         """`patience` is how many seconds a connection has to end what it was told to end."""
         self._target, self._limits, self._driver, self._patience = target, limits, driver, patience
         self._places = asyncio.Semaphore(limits.connections)
@@ -88,7 +95,9 @@ class Connections:
             async with asyncio.timeout(self._limits.waiting):
                 await self._places.acquire()
         except TimeoutError:
-            raise ToolError(f"All {self._limits.connections} connections to {self._target.place} are busy. Try it again later.") from None
+            raise ToolError(
+                f"All {self._limits.connections} connections to {self._target.place} are busy. Try it again later."
+            ) from None
         link: Link | None = None
         try:
             link = await self._begun(begin)
@@ -153,10 +162,16 @@ class Connections:
 
     def _settings(self, link: Link) -> str:
         """What holds for one transaction. To read its result takes the snapshot."""
-        wanted = {"statement_timeout": self._limits.seconds, "lock_timeout": min(self._limits.waiting, self._limits.seconds)}
+        wanted = {
+            "statement_timeout": self._limits.seconds,
+            "lock_timeout": min(self._limits.waiting, self._limits.seconds),
+        }
         if link.watched:
             wanted[_INTERVAL] = self._patience
-        calls = (f"pg_catalog.set_config('{name}', '{_thousandths(value)}', true)" for name, value in wanted.items())
+        calls = (
+            f"pg_catalog.set_config('{name}', '{_thousandths(value)}', true)"
+            for name, value in wanted.items()
+        )
         return f"SELECT {', '.join(calls)}"
 
     async def _connected(self) -> Link:
@@ -165,7 +180,10 @@ class Connections:
             "idle_in_transaction_session_timeout": str(_thousandths(self._limits.seconds + self._patience + 10)),
         }  # fmt: skip
         connection: Connection = await self._driver.connect(
-            self._target.url, timeout=self._limits.waiting, statement_cache_size=0, server_settings=settings
+            self._target.url,
+            timeout=self._limits.waiting,
+            statement_cache_size=0,
+            server_settings=settings,
         )
         try:
             if os.environ.get(ANY_ROLE) != "1":
@@ -181,7 +199,9 @@ class Connections:
         if connection.get_server_version() < _WATCHING:
             return False
         try:
-            await connection.execute(f"BEGIN; SET LOCAL {_INTERVAL} = {int(self._patience * 1000)}; ROLLBACK")
+            await connection.execute(
+                f"BEGIN; SET LOCAL {_INTERVAL} = {int(self._patience * 1000)}; ROLLBACK"
+            )
         except self._driver.refusal:
             await connection.execute("ROLLBACK")
             return False
@@ -189,7 +209,9 @@ class Connections:
 
     async def _judge(self, connection: Connection) -> None:
         """Raises ToolError for a role whom a transaction that reads only does not hold."""
-        await connection.execute(_ALONE)  # who may be a superuser calls nothing that somebody else has put in the way of PostgreSQL's own
+        await connection.execute(
+            _ALONE
+        )  # who may be a superuser calls nothing that somebody else has put in the way of PostgreSQL's own
         powers = [row["power"] for row in await connection.fetch(_POWERS)]
         await connection.execute("ROLLBACK")
         if powers:
@@ -221,10 +243,14 @@ class Connections:
                 except self._driver.refusal as error:
                     if getattr(error, "sqlstate", None) != _CANCELLED:
                         raise
-                    await _reset(connection)  # what was cancelled had ended before, and this was cancelled in its place
+                    await _reset(
+                        connection
+                    )  # what was cancelled had ended before, and this was cancelled in its place
             self._idle.put(link)
         except Exception:
-            await self._kill([link.pid])  # it may have caught the cancellation, or be computing for nobody
+            await self._kill(
+                [link.pid]
+            )  # it may have caught the cancellation, or be computing for nobody
             connection.terminate()
 
     async def _kill(self, pids: list[int]) -> None:
@@ -233,14 +259,18 @@ class Connections:
             return
         with suppress(Exception):
             async with asyncio.timeout(self._patience):
-                other: Connection = await self._driver.connect(self._target.url, statement_cache_size=0)
+                other: Connection = await self._driver.connect(
+                    self._target.url, statement_cache_size=0
+                )
                 try:
                     await other.fetch(_END, pids)
                 finally:
                     other.terminate()
 
     @asynccontextmanager
-    async def running(self, link: Link, sql: str = "", before: int = 0, *, reading: bool = True) -> AsyncIterator[Connection]:
+    async def running(
+        self, link: Link, sql: str = "", before: int = 0, *, reading: bool = True
+    ) -> AsyncIterator[Connection]:
         """For one statement of a caller: its time, and what goes wrong with it as ToolError."""
         try:
             async with asyncio.timeout(self._limits.seconds):
@@ -256,7 +286,9 @@ class Connections:
                     f"A row, or what one statement gives, has more than {most} bytes. Ask for less: left(column, 1000), LIMIT."
                 ) from None
             if link.meter.copying:
-                raise ToolError("COPY FROM STDIN has nothing to read here: write INSERT, with the values as parameters.") from None
+                raise ToolError(
+                    "COPY FROM STDIN has nothing to read here: write INSERT, with the values as parameters."
+                ) from None
             if getattr(error, "table_name", None) == GUARD:
                 raise ToolError(
                     "It would end the transaction, or check its constraints early: leave out what is about the transaction."

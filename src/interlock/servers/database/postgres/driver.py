@@ -60,7 +60,13 @@ class Connection(Protocol):
         ...
 
     async def set_type_codec(
-        self, typename: str, *, schema: str, encoder: Callable[[Any], Any], decoder: Callable[[str], Any], format: str = "text"
+        self,
+        typename: str,
+        *,
+        schema: str,
+        encoder: Callable[[Any], Any],
+        decoder: Callable[[str], Any],
+        format: str = "text",
     ) -> None:
         """Say how the values of a type are read and written."""
         ...
@@ -107,16 +113,26 @@ def driver() -> Driver:
     try:
         module = importlib.import_module("asyncpg")  # optional extra `postgres`
     except ImportError:
-        raise ValueError("PostgreSQL needs a driver that is not installed: pip install 'interlock[postgres]'") from None
+        raise ValueError(
+            "PostgreSQL needs a driver that is not installed: pip install 'interlock[postgres]'"
+        ) from None
     return Driver(
         connect=module.connect, refusal=module.PostgresError, misuse=module.InterfaceError, lost=module.PostgresConnectionError,
         range=module.Range, record=module.Record, bits=module.BitString,
     )  # fmt: skip
 
 
-def set_text(connection: Any, oid: int, name: str, encoder: Callable[[Any], Any], decoder: Callable[[str], Any]) -> None:
+def set_text(
+    connection: Any,
+    oid: int,
+    name: str,
+    encoder: Callable[[Any], Any],
+    decoder: Callable[[str], Any],
+) -> None:
     """Like `set_type_codec`, for types of PostgreSQL's own that it does not take: ranges, rows, "char". The names are the driver's."""
-    connection._protocol.get_settings().add_python_codec(oid, name, "pg_catalog", [], "scalar", encoder, decoder, "text")
+    connection._protocol.get_settings().add_python_codec(
+        oid, name, "pg_catalog", [], "scalar", encoder, decoder, "text"
+    )
 
 
 _COPY_IN = b"2\0\0\0\4G\0\0\0"  # the statement is bound, and the server wants data for COPY

@@ -39,7 +39,9 @@ class PostgresEngine:
         "Names that are not all small letters stand in double quotes. Integers divide to integers. LIKE minds case, ILIKE does not.",
     )
 
-    def __init__(self, target: Target, name: str, limits: Limits, driver: Driver, *, write: bool) -> None:
+    def __init__(
+        self, target: Target, name: str, limits: Limits, driver: Driver, *, write: bool
+    ) -> None:
         self.name, self.writable = name, write
         self._target, self._limits, self._driver = target, limits, driver
         self._connections: Connections | None = None
@@ -65,7 +67,10 @@ class PostgresEngine:
         query = """SELECT pg_catalog.current_setting('server_version'), coalesce(pg_catalog.current_schema(), ''),
                    pg_catalog.pg_database_size(pg_catalog.current_database())"""
         connections = self._ready()
-        async with connections.transaction(READING) as link, connections.running(link) as connection:
+        async with (
+            connections.transaction(READING) as link,
+            connections.running(link) as connection,
+        ):
             (row,) = await connection.fetch(query)
         version, schema, size = row.values()
         return About(f"PostgreSQL {version}", self._target.place, schema, size)
@@ -74,7 +79,10 @@ class PostgresEngine:
         """Changes with the catalogue."""
         try:
             connections = self._ready()
-            async with connections.transaction(LOOKING) as link, connections.running(link) as connection:
+            async with (
+                connections.transaction(LOOKING) as link,
+                connections.running(link) as connection,
+            ):
                 return await catalogue.version(connection)
         except ToolError:
             return ""
@@ -82,14 +90,20 @@ class PostgresEngine:
     async def tables(self) -> list[TableName]:
         """What the role may read, without partitions and what extensions brought."""
         connections = self._ready()
-        async with connections.transaction(LOOKING) as link, connections.running(link) as connection:
+        async with (
+            connections.transaction(LOOKING) as link,
+            connections.running(link) as connection,
+        ):
             link.meter.start(self._limits.value + _SLACK)
             return await catalogue.tables(connection)
 
     async def describe(self, tables: Sequence[TableName]) -> list[Table]:
         """These tables in full, as far as the role may read them."""
         connections = self._ready()
-        async with connections.transaction(LOOKING) as link, connections.running(link) as connection:
+        async with (
+            connections.transaction(LOOKING) as link,
+            connections.running(link) as connection,
+        ):
             link.meter.start(self._limits.value + _SLACK)
             return await catalogue.described(connection, tables)
 
@@ -108,7 +122,9 @@ class PostgresEngine:
             connections.transaction(READING) as link,
             connections.running(link, statement.sql, len(_CURSOR)) as connection,
         ):
-            link.meter.start(self._limits.value + _SLACK)  # values may stand in what the server says of errors
+            link.meter.start(
+                self._limits.value + _SLACK
+            )  # values may stand in what the server says of errors
             declared = await connection.prepare(_CURSOR + statement.sql)
             await declared.fetch(*arguments)
             skip = page.skip
@@ -118,7 +134,9 @@ class PostgresEngine:
             columns, collected = await self._fetched(link, page, at_once)
         return Rows(columns, collected.rows, collected.ended, round(time.monotonic() - began, 6))
 
-    async def _fetched(self, link: Link, page: Page, at_once: int) -> tuple[list[ResultColumn], Collected]:
+    async def _fetched(
+        self, link: Link, page: Page, at_once: int
+    ) -> tuple[list[ResultColumn], Collected]:
         """Rows of the cursor until the page is full, and one more row than it has room for."""
         columns: list[ResultColumn] = []
         collected: Collected | None = None
@@ -152,10 +170,14 @@ class PostgresEngine:
             explained = await (await connection.prepare(before + statement.sql)).fetch(*arguments)
             return plan_of(explained[0][0])
 
-    async def execute(self, statements: Sequence[Statement], page: Page, *, keep: bool = True) -> list[Rows]:
+    async def execute(
+        self, statements: Sequence[Statement], page: Page, *, keep: bool = True
+    ) -> list[Rows]:
         """Run statements in one transaction that may write."""
         if not self.writable:
-            raise ToolError(f"The database {self.name} may only be read. Whoever started the server decides that.")
+            raise ToolError(
+                f"The database {self.name} may only be read. Whoever started the server decides that."
+            )
         for statement in statements:
             _checked(statement)
         connections, done = self._ready(), []
@@ -167,11 +189,15 @@ class PostgresEngine:
                 except ToolError as error:
                     if len(statements) == 1:
                         raise
-                    raise ToolError(f"Statement {number} of {len(statements)}: {error} Nothing was changed.") from error
+                    raise ToolError(
+                        f"Statement {number} of {len(statements)}: {error} Nothing was changed."
+                    ) from error
             if keep:
                 async with connections.running(link, reading=False) as connection:
                     link.meter.start(self._limits.value + _SLACK)
-                    await connection.execute(f"DELETE FROM pg_temp.{GUARD}; COMMIT" if guarded else "COMMIT")
+                    await connection.execute(
+                        f"DELETE FROM pg_temp.{GUARD}; COMMIT" if guarded else "COMMIT"
+                    )
         return done
 
     async def _executed(self, link: Link, statement: Statement, page: Page) -> Rows:
@@ -188,13 +214,24 @@ class PostgresEngine:
         for row in found:
             if not collected.add([plain(value, self._driver) for value in row]):
                 break
-        return Rows(columns, collected.rows, collected.ended, round(time.monotonic() - began, 6), _changed(prepared.get_statusmsg()))
+        return Rows(
+            columns,
+            collected.rows,
+            collected.ended,
+            round(time.monotonic() - began, 6),
+            _changed(prepared.get_statusmsg()),
+        )
 
-    async def _columns(self, connection: Connection, attributes: Sequence[Attribute]) -> list[ResultColumn]:
+    async def _columns(
+        self, connection: Connection, attributes: Sequence[Attribute]
+    ) -> list[ResultColumn]:
         unknown = {one.type.oid for one in attributes} - self._types.keys()
         if unknown:
             self._types |= await catalogue.types(connection, sorted(unknown))
-        return [ResultColumn(one.name, self._types.get(one.type.oid, one.type.name)) for one in attributes]
+        return [
+            ResultColumn(one.name, self._types.get(one.type.oid, one.type.name))
+            for one in attributes
+        ]
 
 
 def _checked(statement: Statement) -> None:

@@ -12,7 +12,12 @@ _MORE = (
     "Subplan Name", "Index Cond", "Recheck Cond", "Hash Cond", "Merge Cond", "TID Cond", "Join Filter", "Filter", "Rows Removed by Filter",
     "Sort Key", "Group Key", "Function Call", "CTE Name", "Workers Planned", "Sort Method",
 )  # fmt: skip
-_AGGREGATES = {"Hashed": "HashAggregate", "Sorted": "GroupAggregate", "Mixed": "MixedAggregate", "Plain": "Aggregate"}
+_AGGREGATES = {
+    "Hashed": "HashAggregate",
+    "Sorted": "GroupAggregate",
+    "Mixed": "MixedAggregate",
+    "Plain": "Aggregate",
+}
 
 
 def plan_of(explained: Any) -> Plan:
@@ -58,5 +63,7 @@ def _what(node: Mapping[str, Any]) -> str:
     for key in _MORE:
         if key in node:
             value = node[key]
-            parts.append(f"{key}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
+            parts.append(
+                f"{key}: {', '.join(map(str, value)) if isinstance(value, list) else value}"
+            )
     return line("; ".join(parts), 500)

@@ -35,31 +35,47 @@ class TooLarge(ToolError):
 
 def late(seconds: float) -> ToolError:
     """The statement ran for too long."""
-    return ToolError(f"It took longer than {seconds:g} seconds and was stopped. Ask for less, or let explain say what is slow.")
+    return ToolError(
+        f"It took longer than {seconds:g} seconds and was stopped. Ask for less, or let explain say what is slow."
+    )
 
 
 def unreachable(error: BaseException, target: Target, driver: Driver) -> ToolError:
     """Why there is no connection. The address is in it, and never the password."""
     if isinstance(error, TimeoutError):
-        return ToolError(f"PostgreSQL at {target.place} did not answer in time. Is it running, and the address right?")
+        return ToolError(
+            f"PostgreSQL at {target.place} did not answer in time. Is it running, and the address right?"
+        )
     if isinstance(error, driver.refusal):
-        return ToolError(f"PostgreSQL at {target.place} refused the connection: {target.clean(_told(error))}")
+        return ToolError(
+            f"PostgreSQL at {target.place} refused the connection: {target.clean(_told(error))}"
+        )
     if isinstance(error, OSError) and not isinstance(error, ConnectionError | FileNotFoundError):
-        return ToolError(f"PostgreSQL at {target.place} cannot be reached: {target.clean(line(str(error)))}")
+        return ToolError(
+            f"PostgreSQL at {target.place} cannot be reached: {target.clean(line(str(error)))}"
+        )
     if isinstance(error, OSError):
         return ToolError(
             f"PostgreSQL at {target.place} cannot be reached: {target.clean(line(str(error)))}. Is it running, and the address right?"
         )
-    return ToolError(f"PostgreSQL at {target.place} cannot be connected to: {target.clean(line(str(error)))}")
+    return ToolError(
+        f"PostgreSQL at {target.place} cannot be connected to: {target.clean(line(str(error)))}"
+    )
 
 
-def refused(error: BaseException, driver: Driver, *, sql: str = "", before: int = 0, reading: bool = True) -> ToolError:
+def refused(
+    error: BaseException, driver: Driver, *, sql: str = "", before: int = 0, reading: bool = True
+) -> ToolError:
     """Why a statement did not run. `before` characters stood before it in what the server saw; `reading` says that it could only read."""
     if isinstance(error, ToolError):
         return error
     if isinstance(error, UnicodeError):
-        return ToolError("The database holds text, or was sent text, that is not Unicode. Cast such a column to bytea.")
-    if isinstance(error, driver.lost) or (isinstance(error, OSError) and not isinstance(error, TimeoutError)):
+        return ToolError(
+            "The database holds text, or was sent text, that is not Unicode. Cast such a column to bytea."
+        )
+    if isinstance(error, driver.lost) or (
+        isinstance(error, OSError) and not isinstance(error, TimeoutError)
+    ):
         return ToolError("The connection to the server broke off. Try it again.")
     if isinstance(error, driver.refusal):
         code = getattr(error, "sqlstate", None)
@@ -70,16 +86,32 @@ def refused(error: BaseException, driver: Driver, *, sql: str = "", before: int 
             words.append(ONLY_READING)
         return ToolError(" ".join(filter(None, words)))
     if "cannot decode" in str(error) or "cannot encode" in str(error):
-        return ToolError("A column has values that the driver cannot read as they are: write to_json(column), or column::text.")
-    return ToolError(f"The driver cannot do this: {line(' '.join(str(error).split()) or type(error).__name__, _MOST)}")
+        return ToolError(
+            "A column has values that the driver cannot read as they are: write to_json(column), or column::text."
+        )
+    return ToolError(
+        f"The driver cannot do this: {line(' '.join(str(error).split()) or type(error).__name__, _MOST)}"
+    )
 
 
 def _told(error: Exception) -> str:
     """The server's words, with its detail and its hint."""
-    parts = [getattr(error, "message", None) or str(error), getattr(error, "detail", None), getattr(error, "hint", None)]
+    parts = [
+        getattr(error, "message", None) or str(error),
+        getattr(error, "detail", None),
+        getattr(error, "hint", None),
+    ]
     code = getattr(error, "sqlstate", None) or ""
     said = ". ".join(str(part).strip().rstrip(".") for part in parts if part)
-    return " ".join(filter(None, [f"{visible(said)[:_MOST]} ({code})." if code else f"{visible(said)[:_MOST]}.", _ADVICE.get(code, "")]))
+    return " ".join(
+        filter(
+            None,
+            [
+                f"{visible(said)[:_MOST]} ({code})." if code else f"{visible(said)[:_MOST]}.",
+                _ADVICE.get(code, ""),
+            ],
+        )
+    )
 
 
 def _where(error: Exception, sql: str, before: int) -> str:

@@ -7,7 +7,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from ..words import line
 
-_ADVICE = "postgresql://user@host:5432/database, or postgresql:///database?host=/folder/of/the/socket"
+_ADVICE = (
+    "postgresql://user@host:5432/database, or postgresql:///database?host=/folder/of/the/socket"
+)
 
 
 class Target:
@@ -22,16 +24,37 @@ class Target:
         except ValueError:
             raise ValueError(f"This is no URL of PostgreSQL: {_ADVICE}.") from None
         who, _, hosts = parts.netloc.rpartition("@")
-        ports = [port for host in hosts.split(",") if (port := host.rpartition("]")[2].partition(":")[2])]
-        if parts.scheme not in ("postgres", "postgresql") or parts.fragment or not all(port.isascii() and port.isdigit() for port in ports):
-            raise ValueError(f"This is no URL of PostgreSQL: {_ADVICE}. Signs such as / # @ in a password are written as %2F %23 %40.")
-        host = unquote(hosts) or query.get("host", [""])[-1] or os.environ.get("PGHOST", "") or "this machine"
-        port = "" if ports else query.get("port", [""])[-1] or os.environ.get("PGPORT", "") or "5432"
+        ports = [
+            port for host in hosts.split(",") if (port := host.rpartition("]")[2].partition(":")[2])
+        ]
+        if (
+            parts.scheme not in ("postgres", "postgresql")
+            or parts.fragment
+            or not all(port.isascii() and port.isdigit() for port in ports)
+        ):
+            raise ValueError(
+                f"This is no URL of PostgreSQL: {_ADVICE}. Signs such as / # @ in a password are written as %2F %23 %40."
+            )
+        host = (
+            unquote(hosts)
+            or query.get("host", [""])[-1]
+            or os.environ.get("PGHOST", "")
+            or "this machine"
+        )
+        port = (
+            "" if ports else query.get("port", [""])[-1] or os.environ.get("PGPORT", "") or "5432"
+        )
         database = (
-            unquote(parts.path.strip("/")) or query.get("dbname", query.get("database", [""]))[-1] or os.environ.get("PGDATABASE", "")
+            unquote(parts.path.strip("/"))
+            or query.get("dbname", query.get("database", [""]))[-1]
+            or os.environ.get("PGDATABASE", "")
         )
         self.place = line(f"{host}{f':{port}' if port else ''}{f'/{database}' if database else ''}")
-        secrets = (unquote(who.partition(":")[2]), who.partition(":")[2], query.get("password", [""])[-1])
+        secrets = (
+            unquote(who.partition(":")[2]),
+            who.partition(":")[2],
+            query.get("password", [""])[-1],
+        )
         self._secrets = [secret for secret in secrets if secret]
 
     def clean(self, text: str) -> str:

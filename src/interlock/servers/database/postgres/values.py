@@ -43,9 +43,15 @@ async def teach(connection: Connection) -> None:
     for name in _TIMES:
         await connection.set_type_codec(name, schema="pg_catalog", encoder=_written, decoder=_time)
     for name in ("json", "jsonb"):
-        await connection.set_type_codec(name, schema="pg_catalog", encoder=_json_written, decoder=_json)
-    await connection.set_type_codec("numeric", schema="pg_catalog", encoder=_written, decoder=decimal.Decimal)
-    await connection.set_type_codec("float4", schema="pg_catalog", encoder=_written, decoder=float)  # so that 0.1 stays 0.1
+        await connection.set_type_codec(
+            name, schema="pg_catalog", encoder=_json_written, decoder=_json
+        )
+    await connection.set_type_codec(
+        "numeric", schema="pg_catalog", encoder=_written, decoder=decimal.Decimal
+    )
+    await connection.set_type_codec(
+        "float4", schema="pg_catalog", encoder=_written, decoder=float
+    )  # so that 0.1 stays 0.1
 
 
 def plain(value: Any, driver: Driver) -> Any:
@@ -64,7 +70,9 @@ def arguments_of(statement: Statement) -> Sequence[Any]:
     given = statement.parameters
     if isinstance(given, Mapping):
         if given:
-            raise ToolError("PostgreSQL's parameters have no names: write $1, $2 in the SQL, and give a list of values.")
+            raise ToolError(
+                "PostgreSQL's parameters have no names: write $1, $2 in the SQL, and give a list of values."
+            )
         return ()
     return [_argument(one) for one in given]
 
