@@ -157,3 +157,34 @@ for line in sys.stdin:
         continue
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
+
+# As old servers with hand-written handlers do: it declares all three, and has only some of their lists.
+LACKING = """
+import json, sys
+
+LISTS = {
+    "tools/list": {"tools": [{"name": "query", "inputSchema": {"type": "object"}}]},
+    "resources/list": {"resources": [{"uri": "memo://insights", "name": "insights"}]},
+    "prompts/list": {"prompts": [{"name": "demo"}]},
+}
+for name in sys.argv[1:]:
+    del LISTS[name]
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    answer = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] == "initialize":
+        answer["result"] = {
+            "protocolVersion": "2024-11-05",
+            "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+            "serverInfo": {"name": "lacking", "version": "0"},
+        }
+    elif message["method"] in LISTS:
+        answer["result"] = LISTS[message["method"]]
+    elif message["method"] == "tools/call":
+        answer["result"] = {"content": [{"type": "text", "text": "called"}]}
+    else:
+        answer["error"] = {"code": -32601, "message": "Method not found"}
+    print(json.dumps(answer), flush=True)
+"""

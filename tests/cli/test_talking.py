@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Command, Program
-from tests.cli.programs import STRANGER
+from tests.cli.programs import LACKING, STRANGER
 
 HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
 
@@ -73,6 +73,43 @@ def test_list_of_one_kind(interlock: Command, everyday: Path) -> None:
     assert "greet (name, style?)" in result.stdout
     assert "prompts/list" in result.stderr
     assert "tools/list" not in result.stderr
+
+
+@pytest.fixture
+def lacking(tmp_path: Path) -> list[str]:
+    """The command of a server that declares all capabilities and has no list of templates."""
+    path = tmp_path / "lacking.py"
+    path.write_text(LACKING, encoding="utf-8")
+    return [sys.executable, str(path)]
+
+
+def test_lists_that_a_server_lacks_hide_no_others(interlock: Command, lacking: list[str]) -> None:
+    """A list that is answered with -32601 is left out, and said only where it was asked for."""
+    result = interlock("list", "--", *lacking)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "query" in result.stdout
+    assert "memo://insights" in result.stdout
+    assert "demo" in result.stdout
+    named = interlock("list", "--resources", "--", *lacking)
+    assert named.exit_code == 0
+    assert named.stderr == "The server has no list of resource templates.\n"
+    assert "memo://insights" in named.stdout
+    data = json.loads(interlock("list", "--json", "--", *lacking, "prompts/list").stdout)
+    assert "resourceTemplates" not in data
+    assert "prompts" not in data
+    assert [tool["name"] for tool in data["tools"]] == ["query"]
+    neither = interlock("list", "--resources", "--", *lacking, "resources/list")
+    assert neither.stderr == "The server has no list of resources or resource templates.\n"
+    assert "It offers nothing of that kind." in neither.stdout
+
+
+def test_a_tool_can_be_called_where_no_tools_are_listed(
+    interlock: Command, lacking: list[str]
+) -> None:
+    """The list only helps with the types of arguments; `schema` has nothing to show."""
+    called = interlock("call", "query", "--", *lacking, "tools/list")
+    assert (called.exit_code, called.stdout) == (0, "called\n")
+    assert json.loads(interlock("schema", "--", *lacking, "tools/list").stdout) == {}
 
 
 def test_schema(interlock: Command, everyday: Path) -> None:

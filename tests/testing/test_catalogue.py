@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from interlock import Client, Server
 from interlock.testing import check_catalogue, take_catalogue
 from interlock.testing.drift import drift, narrowed, weakened
+from interlock.types import INTERNAL_ERROR, METHOD_NOT_FOUND, McpError
 
 S, W, N, B = ({"type": kind} for kind in ("string", "integer", "number", "boolean"))
 
@@ -189,6 +190,44 @@ async def test_a_client_will_do(tmp_path):
             "resources": {},
             "templates": {},
         }
+
+
+@pytest.mark.parametrize("missing", ["tools", "prompts", "resources", "resources/templates"])
+@pytest.mark.parametrize("revision", ["2024-11-05", "2026-07-28"])
+async def test_a_list_that_the_server_lacks_is_empty(missing, revision):
+    """A server with hand-written handlers may lack any one list; the snapshot has the others."""
+    server = make_server()
+
+    @server.use
+    def lacking(handler):
+        async def handle(x):
+            if x.method == f"{missing}/list":
+                raise McpError(METHOD_NOT_FOUND, "Method not found")
+            return await handler(x)
+
+        return handle
+
+    async with Client(server, revision=revision) as client:
+        catalogue = await take_catalogue(client)
+    empty = [name for name, items in catalogue.items() if not items]
+    assert empty == [missing.rpartition("/")[2]]
+
+
+async def test_any_other_error_of_a_list_is_an_error():
+    """Only a method that is missing makes an empty list; a snapshot is never taken of half a server."""
+    server = make_server()
+
+    @server.use
+    def failing(handler):
+        async def handle(x):
+            if x.method == "prompts/list":
+                raise McpError(INTERNAL_ERROR, "The database is locked")
+            return await handler(x)
+
+        return handle
+
+    with pytest.raises(McpError, match="database is locked"):
+        await take_catalogue(server)
 
 
 def test_prompts_and_tools_in_whole():

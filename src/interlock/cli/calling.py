@@ -13,6 +13,7 @@ import msgspec
 
 from .. import Client
 from .. import types as t
+from ..client.listed import unless_missing
 from . import exits
 from .options import TargetCommand, target_command
 from .screen import Bar, note, plain, print_json, say, size, size_of
@@ -65,11 +66,9 @@ def call(talk: Talk, words: Sequence[str], arguments: str | None, output: Path |
         raise click.UsageError("Missing TOOL.")
 
     async def work(client: Client) -> int:
-        tools = (
-            {tool.name: tool for tool in await client.list_tools()}
-            if client.server_capabilities.tools is not None
-            else {}
-        )
+        offered = client.server_capabilities.tools is not None
+        listed = await unless_missing(client.list_tools()) if offered else None
+        tools = {tool.name: tool for tool in listed or ()}
         tool = tools.get(words[0])
         if tool is None and (near := difflib.get_close_matches(words[0], tools, n=1)):
             note(f"The server lists no tool {words[0]!r}. Did you mean {near[0]!r}?", fg="yellow")

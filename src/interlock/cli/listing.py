@@ -5,16 +5,24 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from .. import Client
 from .. import types as t
+from ..client.listed import unless_missing
 from . import exits
 from .options import exactly, target_command
 from .screen import note, plain, print_json, say, shown
 from .talking import Talk
+
+_HEADINGS: Final = {
+    "tools": "Tools",
+    "resources": "Resources",
+    "resourceTemplates": "Resource templates",
+    "prompts": "Prompts",
+}
 
 
 @target_command("list")
@@ -34,23 +42,30 @@ def list_(talk: Talk, words: Sequence[str], tools: bool, resources: bool, prompt
 
     async def work(client: Client) -> None:
         offered = client.server_capabilities
-        found: dict[str, list[Any]] = {}
+        found: dict[str, list[Any] | None] = {}
         if (everything or tools) and offered.tools is not None:
-            found["tools"] = await client.list_tools()
+            found["tools"] = await unless_missing(client.list_tools())
         if (everything or resources) and offered.resources is not None:
-            found["resources"] = await client.list_resources()
-            found["resourceTemplates"] = await client.list_resource_templates()
+            found["resources"] = await unless_missing(client.list_resources())
+            found["resourceTemplates"] = await unless_missing(client.list_resource_templates())
         if (everything or prompts) and offered.prompts is not None:
-            found["prompts"] = await client.list_prompts()
+            found["prompts"] = await unless_missing(client.list_prompts())
+        missing = [_HEADINGS[kind].lower() for kind, items in found.items() if items is None]
+        if missing and not everything:
+            note(f"The server has no list of {' or '.join(missing)}.", fg="yellow")
         if talk.machine:
             print_json(
                 {
                     **_identity(client),
-                    **{kind: [plain(item) for item in items] for kind, items in found.items()},
+                    **{
+                        kind: [plain(item) for item in items]
+                        for kind, items in found.items()
+                        if items is not None
+                    },
                 }
             )
         else:
-            _show(client, found, talk.verbose)
+            _show(client, {kind: items or [] for kind, items in found.items()}, talk.verbose)
 
     talk.run(work)
 
@@ -73,13 +88,7 @@ def _show(client: Client, found: dict[str, list[Any]], verbose: bool) -> None:
     say(f"{name} speaks {client.revision}", bold=True)
     if client.instructions:
         say(client.instructions.strip(), dim=True)
-    headings = {
-        "tools": "Tools",
-        "resources": "Resources",
-        "resourceTemplates": "Resource templates",
-        "prompts": "Prompts",
-    }
-    for kind, heading in headings.items():
+    for kind, heading in _HEADINGS.items():
         if not found.get(kind):
             continue
         say()
@@ -155,9 +164,8 @@ def schema(talk: Talk, words: Sequence[str]) -> None:
 
     async def work(client: Client) -> int:
         schemas: dict[str, dict[str, Any]] = {}
-        for tool in (
-            await client.list_tools() if client.server_capabilities.tools is not None else ()
-        ):
+        offered = client.server_capabilities.tools is not None
+        for tool in (await unless_missing(client.list_tools()) if offered else None) or ():
             schemas[tool.name] = {"inputSchema": tool.input_schema}
             if tool.output_schema is not None:
                 schemas[tool.name]["outputSchema"] = tool.output_schema

@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
+from .. import types as t
 from ..client.app import Client
+from ..client.listed import unless_missing
 from ..server.app import Server
 from ..wire.codec import encode
 from .drift import Catalogue, Drift, drift
@@ -18,22 +20,35 @@ _RESOURCE = ("name", "title", "description", "mimeType")
 
 
 async def take_catalogue(target: Server | Client) -> Catalogue:
-    """What a server offers now: tools, prompts, resources and templates by name, with what callers rely on."""
+    """What a server offers now: tools, prompts, resources and templates by name.
+
+    Of each item it holds what callers rely on. A list that the server lacks (-32601) is empty.
+    """
     if isinstance(target, Server):
         async with Client(target) as client:
             return await take_catalogue(client)
     offers = target.server_capabilities
-    tools = await target.list_tools() if offers.tools is not None else []
-    prompts = await target.list_prompts() if offers.prompts is not None else []
-    resources = await target.list_resources() if offers.resources is not None else []
-    templates = await target.list_resource_templates() if offers.resources is not None else []
+    tools: list[t.Tool] | None = None
+    prompts: list[t.Prompt] | None = None
+    resources: list[t.Resource] | None = None
+    templates: list[t.ResourceTemplate] | None = None
+    if offers.tools is not None:
+        tools = await unless_missing(target.list_tools())
+    if offers.prompts is not None:
+        prompts = await unless_missing(target.list_prompts())
+    if offers.resources is not None:
+        resources = await unless_missing(target.list_resources())
+        templates = await unless_missing(target.list_resource_templates())
     return {
-        "tools": {tool.name: _said(tool, _TOOL) for tool in tools},
+        "tools": {tool.name: _said(tool, _TOOL) for tool in tools or ()},
         "prompts": {
-            prompt.name: _said(prompt, ("title", "description", "arguments")) for prompt in prompts
+            prompt.name: _said(prompt, ("title", "description", "arguments"))
+            for prompt in prompts or ()
         },
-        "resources": {resource.uri: _said(resource, _RESOURCE) for resource in resources},
-        "templates": {template.uri_template: _said(template, _RESOURCE) for template in templates},
+        "resources": {resource.uri: _said(resource, _RESOURCE) for resource in resources or ()},
+        "templates": {
+            template.uri_template: _said(template, _RESOURCE) for template in templates or ()
+        },
     }
 
 

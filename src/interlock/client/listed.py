@@ -1,0 +1,34 @@
+"""A list that a server may lack although it declares the capability: such a list counts as empty, not as an error."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from .. import types as t
+
+Items = TypeVar("Items")
+
+
+async def unless_missing(listing: Awaitable[list[Items]]) -> list[Items] | None:
+    """The items of a list, or None where the server has no such method (-32601).
+
+    Servers with hand-written handlers often declare `resources` and answer `resources/list`
+    only. The other lists of such a server are still worth having.
+
+    Args:
+        listing: A call of one of the `list_...` methods of a client, not yet awaited.
+
+    Returns:
+        What the call returns; None where the answer is METHOD_NOT_FOUND.
+
+    Raises:
+        McpError: The server answers with any other error.
+        Unreachable: No answer can come.
+    """
+    try:
+        return await listing
+    except t.McpError as bad:
+        if bad.code != t.METHOD_NOT_FOUND:
+            raise
+        return None
