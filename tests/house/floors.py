@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.house.source import House, Import, Source, room
 
 FLOORS: dict[int, tuple[str, ...]] = {
-    0: ("types", "schema", "version", "lazily", "addresses", "settings"),
+    0: ("types", "schema", "version", "lazily", "addresses", "settings", "invisible", "urls"),
     1: ("wire", "exchange"),
     2: ("protocol",),
     3: ("asking", "bell", "fetch"),
@@ -37,6 +37,8 @@ FACE = {
     "interlock.schema",
     "interlock.auth",
     "interlock.store",
+    "interlock.invisible",
+    "interlock.urls",
 }
 PRODUCTS = 9
 

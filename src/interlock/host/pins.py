@@ -11,10 +11,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from interlock.invisible import visible
 from interlock.types import Prompt, Tool
 
 from .pinfile import BadPins, PinFile, digest_of_form
-from .suspicions.letters import visible
 
 __all__ = ["BadPins", "Difference", "Features", "Pins", "digest_of", "unified"]
 

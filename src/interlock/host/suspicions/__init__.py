@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from interlock.invisible import clean, hidden, smuggled, turned, visible
 from interlock.types import (
     CreateMessageRequestParams,
     EmbeddedResource,
@@ -17,12 +18,11 @@ from interlock.types import (
     Tool,
     ToolResultContent,
 )
+from interlock.urls import examine
 
 from ..forms import Field
 from ..questions import Warned
-from .addresses import of_url
 from .commands import of_command
-from .letters import clean, hidden, smuggled, turned, visible
 from .wordings import phrases, secrets
 
 __all__ = [
@@ -158,6 +158,12 @@ def of_form(message: str, fields: Sequence[Field]) -> tuple[Warned, ...]:
             for kind, what in asked
         ]
     return _once([*found, *of_text(message, where="message")])
+
+
+def of_url(url: str, *, server: str = "") -> tuple[str, tuple[Warned, ...]]:
+    """The host that a URL leads to, and what is odd about the URL; `server` is the URL of the server that names it."""
+    host, dangers = examine(url, own=server)
+    return host, tuple(Warned(kind=each.kind, words=each.words, where=url) for each in dangers)
 
 
 def of_sampling(params: CreateMessageRequestParams) -> tuple[Warned, ...]:

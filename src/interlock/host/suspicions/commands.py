@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from interlock.invisible import hidden
+
 from ..questions import Warned
-from .letters import hidden
 
 _ROOT = frozenset({"sudo", "doas", "su", "pkexec", "runas", "gsudo"})
 _SHELLS = frozenset(

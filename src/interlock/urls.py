@@ -1,4 +1,7 @@
-"""Addresses that are not what they seem: foreign letters, names before the @, bare numbers, look-alikes (`ELI-25`, `ELI-26`)."""
+"""URLs that are not what they seem: phishing and spoofing signs (homographs, userinfo, bare IP addresses, look-alike hosts).
+
+Nothing is fetched or resolved here. A sign is not a proof, and no sign is not an all-clear (`ELI-25`, `ELI-26`).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ import contextlib
 import re
 import unicodedata
 from ipaddress import ip_address
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from ..questions import Warned
-from .letters import hidden
+from .invisible import hidden
 
 # Letters that are taken for another at a glance; the left is what a reader sees. Decomposition does the rest (accents, full width).
 _ALIKE = {
@@ -27,15 +30,45 @@ _SECOND_LEVEL = frozenset(
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
-def of_url(url: str, *, server: str = "") -> tuple[str, tuple[Warned, ...]]:
-    """The host that an address leads to, as a person should read it, and what is odd about the address. Nothing is fetched.
+class Danger(NamedTuple):
+    """A sign that a URL is not what it seems: `kind` is a short stable word, `words` a sentence for the person."""
 
-    `server` is the address, or host, of the server that names it, for look-alikes. The host is empty where there is none to be made out.
+    kind: str
+    words: str
+
+
+class Examined(NamedTuple):
+    """What a URL leads to, as a person should read it.
+
+    Attributes:
+        host: The host in its own letters; empty where there is none to be made out.
+        dangers: What is odd about the URL, the gravest first.
     """
-    warned: list[Warned] = []
+
+    host: str
+    dangers: tuple[Danger, ...]
+
+
+def dangers(url: str) -> tuple[str, ...]:
+    """What is odd about a URL that somebody is asked to open, one sentence each; empty where nothing is.
+
+    Args:
+        url: The URL as the server wrote it.
+    """
+    return tuple(found.words for found in examine(url).dangers)
+
+
+def examine(url: str, *, own: str = "") -> Examined:
+    """Read a URL as a careful person would.
+
+    Args:
+        url: The URL as the server wrote it.
+        own: The URL, or host, of the server that names it; its look-alikes are pointed out.
+    """
+    found: list[Danger] = []
 
     def warn(kind: str, words: str) -> None:
-        warned.append(Warned(kind=kind, words=words, where=url))
+        found.append(Danger(kind, words))
 
     if hidden(url) or re.search(r"[\s\\]", url):
         warn("hidden", "The address has characters that cannot be seen, or that no address has.")
@@ -44,15 +77,16 @@ def of_url(url: str, *, server: str = "") -> tuple[str, tuple[Warned, ...]]:
         host, port = (parts.hostname or "").rstrip("."), parts.port
     except ValueError:
         warn("address", "This is no address that can be read. Do not open it.")
-        return "", tuple(warned)
+        return Examined("", tuple(found))
     if parts.scheme not in ("http", "https"):
         warn(
             "scheme",
-            f"This is no address of the web: it begins with {parts.scheme or 'nothing'}. It may start a program.",
+            f"This is no address of the web: it begins with {parts.scheme or 'nothing'}. "
+            "It may start a program.",
         )
     if not host:
         warn("address", "No host can be made out in this address. Do not open it.")
-        return "", tuple(warned)
+        return Examined("", tuple(found))
     local = host in _LOCAL or host.endswith(".localhost")
     if parts.scheme == "http" and not local:
         warn(
@@ -65,12 +99,11 @@ def of_url(url: str, *, server: str = "") -> tuple[str, tuple[Warned, ...]]:
         warn("port", f"The port {port} is unusual for a page.")
     shown = _spelled(host)
     if not local:
-        for kind, words in _of_host(host, shown):
-            warn(kind, words)
-    own = _own(server)
-    if own and (lookalike := _lookalike(shown, own)):
+        found += (Danger(*each) for each in _of_host(host, shown))
+    ours = _own(own)
+    if ours and (lookalike := _lookalike(shown, ours)):
         warn("lookalike", lookalike)
-    return shown, tuple(warned)
+    return Examined(shown, tuple(found))
 
 
 def _of_host(host: str, shown: str) -> list[tuple[str, str]]:
