@@ -12,7 +12,7 @@ from .types.base import Implementation, Result
 from .types.errors import Unanswerable
 from .types.input import InputRequest, InputResponse
 from .types.lifecycle import ClientCapabilities, LoggingLevel, RequestMeta
-from .wire.revisions import Era, era
+from .wire.revisions import Ability, Era, era, supports
 
 NO_CAPABILITIES = ClientCapabilities()
 NO_META = RequestMeta()
@@ -61,6 +61,16 @@ class Caller(Struct, frozen=True):
     def era(self) -> Era:
         """The manner in which this caller speaks."""
         return era(self.revision)
+
+    def supports(self, ability: Ability) -> bool:
+        """Whether the revision that this caller speaks has an ability, such as "elicitation".
+
+        What the caller itself declares is in `capabilities`.
+
+        Raises:
+            ValueError: There is no ability of this name; the message lists those that there are.
+        """
+        return supports(self.revision, ability)
 
 
 class RawResult(Struct, frozen=True):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from interlock import types as t
+from interlock.exchange import Caller
 from interlock.wire.revisions import (
+    ABILITIES,
     ERRORS,
     HANDSHAKE_REVISIONS,
     METHODS,
@@ -14,12 +18,14 @@ from interlock.wire.revisions import (
     OLDEST,
     REVISIONS,
     STATELESS_REVISIONS,
+    Ability,
     Era,
     Side,
     era,
     error_code,
     has,
     speaks,
+    supports,
 )
 
 R1, R2, R3, R4, R5 = REVISIONS
@@ -89,3 +95,39 @@ def test_each_misfortune_has_its_code_in_each_revision(name: str, codes: list[in
     """(`ERR-07`, `ERR-08`, `ERR-09`, `ERR-12`, `ERR-14`, `ERR-16`)"""
     assert [error_code(name, r) for r in REVISIONS] == codes
     assert CODES.keys() == ERRORS.keys()
+
+
+@pytest.mark.parametrize("ability", ABILITIES)
+def test_each_ability_belongs_to_some_revisions_and_not_to_all(ability: Ability) -> None:
+    """A row that is true or false everywhere would tell nobody anything."""
+    assert {supports(revision, ability) for revision in REVISIONS} == {True, False}
+
+
+@pytest.mark.parametrize(
+    "ability, method",
+    [("elicitation", "elicitation/create"), ("ping", "ping")],
+)
+def test_an_ability_that_is_a_method_has_the_span_of_the_method(
+    ability: Ability, method: str
+) -> None:
+    """The two tables do not contradict each other."""
+    for revision in REVISIONS:
+        assert supports(revision, ability) is speaks(revision, method)
+
+
+def test_an_unknown_ability_is_refused_with_the_list_of_those_there_are() -> None:
+    """A slip in a name must not count as a plain no."""
+    with pytest.raises(ValueError, match=r"unknown ability 'elicitaton'; there are .*elicitation"):
+        supports(NEWEST, "elicitaton")  # type: ignore[arg-type]  # the slip
+
+
+def test_a_caller_is_asked_for_what_its_revision_can_do() -> None:
+    """`ctx.caller.supports(...)` is what authors write."""
+    assert not Caller("2025-03-26").supports("elicitation")
+    assert Caller("2025-06-18").supports("elicitation")
+
+
+def test_the_guide_lists_every_ability() -> None:
+    """An author finds each name where revisions are explained."""
+    text = (Path(__file__).parents[2] / "docs" / "guide" / "revisions.md").read_text()
+    assert [name for name in ABILITIES if f"`{name}`" not in text] == []

@@ -15,7 +15,7 @@ from .. import types as t
 from ..asking import missing_capability, required_capability
 from ..exchange import Caller, Exchange, Principal
 from ..types.lifecycle import LOGGING_LEVELS, LoggingLevel
-from ..wire.revisions import R3, Era
+from ..wire.revisions import Era
 from .forms import form
 from .scopes import check
 
@@ -228,9 +228,7 @@ class Context(Generic[State]):
         Never put a secret or a pre-authenticated link into `url`. `elicitation_id` is a name of your own for what they do there, for
         `elicitation_complete`; without it one is made. Raises as `elicit` does (`ELI-17`, `ELI-27`).
         """
-        id = (
-            elicitation_id if self.caller.era is Era.HANDSHAKE else None
-        )  # the stateless era has none (`ELI-19`)
+        id = elicitation_id if self.caller.supports("elicitation_ids") else None  # `ELI-19`
         params = t.ElicitRequestParams(message=message, mode="url", url=url, elicitation_id=id)
         _accepted(await self._ask(t.ElicitRequest(params), key), message)
 
@@ -376,7 +374,9 @@ class Context(Generic[State]):
     def _takes_context(self) -> bool:
         """Whether the client takes includeContext; before 2025-11-25 none could say that it does not."""
         sampling = self.caller.capabilities.sampling
-        return self.caller.revision <= R3 or (sampling is not None and sampling.context is not None)
+        if not self.caller.supports("sampling_context_declared"):
+            return True
+        return sampling is not None and sampling.context is not None
 
     async def _ask(self, request: t.InputRequest, key: str | None) -> t.InputResponse:
         lacking = required_capability(request, self.caller.capabilities)

@@ -19,7 +19,7 @@ from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
 from ..protocol.server import MOST_SUBSCRIPTIONS
 from ..protocol.sessions import SINCE
 from ..types.errors import InterlockError
-from ..wire.revisions import R3, Era, error_code
+from ..wire.revisions import Era, error_code
 from .calling import Calling
 from .changes import Listener
 from .content import prompt_result, resource_result
@@ -92,7 +92,7 @@ class Handlers:
         try:
             values = tool.signature.decode(p.arguments)
         except ArgumentsError as bad:
-            if x.caller.revision <= R3:  # `TOL-16`
+            if not x.caller.supports("argument_errors_as_results"):  # `TOL-16`
                 raise t.McpError(
                     t.INVALID_PARAMS, f"Invalid arguments for tool {p.name}: {bad}"
                 ) from None
@@ -109,7 +109,7 @@ class Handlers:
     async def _run_tool(self, tool: ToolFeature, values: dict[str, Any], x: Exchange) -> AnyResult:
         try:
             value = await self._run(tool.call, values, x)
-            result = tool.output.result(value, structured=x.caller.revision >= R3)
+            result = tool.output.result(value, structured=x.caller.supports("structured_content"))
             if tool.call.context is None and isinstance(result, t.InputRequiredResult):
                 raise OutputError(
                     "it asks for input, but takes no Context, by which alone it could read the answers"

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 
 from ..client.app import Client
 from ..server.app import Server
-from ..wire.revisions import HANDSHAKE_REVISIONS, NEWEST, REVISIONS, STATELESS_REVISIONS
+from ..wire.revisions import (
+    HANDSHAKE_REVISIONS,
+    NEWEST,
+    REVISIONS,
+    STATELESS_REVISIONS,
+    Era,
+    era,
+)
 from .tape import Tape
 
 
@@ -19,7 +26,7 @@ class Way(NamedTuple):
     park: bool = True
 
     def __str__(self) -> str:
-        if self.revision in HANDSHAKE_REVISIONS:
+        if era(self.revision) is Era.HANDSHAKE:
             return self.revision
         return f"{self.revision}-{'parked' if self.park else 'replayed'}"
 
@@ -30,8 +37,9 @@ EVERY_WAY: tuple[Way, ...] = (
 )
 """All there are."""
 
-WAYS: tuple[Way, ...] = tuple(
-    way for way in EVERY_WAY if way.revision in (HANDSHAKE_REVISIONS[-1], NEWEST)
+WAYS: tuple[Way, ...] = (
+    Way(HANDSHAKE_REVISIONS[-1]),
+    *(Way(NEWEST, park) for park in (True, False)),
 )
 """One for each era and manner of asking: enough for the tests of most servers."""
 

@@ -24,7 +24,7 @@ from ..protocol.sessions import POSITION, SINCE, Replay, Session, StoreError, ca
 from ..protocol.streams import Answer, orphaned, place
 from ..wire import jsonrpc
 from ..wire.codec import encode
-from ..wire.revisions import R4, speaks
+from ..wire.revisions import speaks, supports
 from ..wire.sse import event
 from .authorized import Term
 from .replies import HOLD, Reply, gone
@@ -130,7 +130,7 @@ class Feed:
                 self._since = (
                     self._since if self._since is not None else position
                 )  # what was missed has yet to be said
-                if self.session.revision >= R4:
+                if supports(self.session.revision, "primed_streams"):
                     self.reply.push(event(b"", id=f"{_CHANGES}{self._since}"))
             return
         if not speaks(self.session.revision, method):

@@ -16,7 +16,7 @@ from ..exchange import Exchange
 from ..schema import SchemaError, header_parameters
 from ..wire.http import argument_value, encode_value
 from ..wire.jsonrpc import READ_ERRORS
-from ..wire.revisions import R3, STATELESS_REVISIONS
+from ..wire.revisions import supports
 from .heads import header_name
 
 log = logging.getLogger("interlock.client")
@@ -49,7 +49,7 @@ class Letterhead:
         head = self._plain.get((revision, method))
         if head is None:
             head = self._plain[revision, method] = self._head(revision, method)
-        if revision not in STATELESS_REVISIONS:
+        if not supports(revision, "mirrored_headers"):
             return head if session is None else (*head, ("Mcp-Session-Id", session))
         field = _NAMED.get(method)
         if field is None:
@@ -70,7 +70,7 @@ class Letterhead:
     def get(self, revision: str, session: str | None, last_event: str | None) -> Pairs:
         """The headers of a GET that listens (`HTL-24`)."""
         head = [*self._own, ("Accept", STREAM)]
-        if revision >= R3:
+        if supports(revision, "version_header"):
             head.append(("MCP-Protocol-Version", revision))
         if session is not None:
             head.append(("Mcp-Session-Id", session))
@@ -82,11 +82,11 @@ class Letterhead:
 
     def _head(self, revision: str, method: str | None) -> Pairs:
         head = [*self._own, ("Content-Type", "application/json"), ("Accept", BOTH)]
-        if revision >= R3 and (
-            method != "initialize" or revision in STATELESS_REVISIONS
+        if (
+            supports(revision, "version_header") and method != "initialize"
         ):  # `HTL-47`: once it is agreed
             head.append(("MCP-Protocol-Version", revision))
-        if revision in STATELESS_REVISIONS and method is not None:
+        if supports(revision, "mirrored_headers") and method is not None:
             head.append(("Mcp-Method", method))
         return tuple(head)
 

@@ -26,7 +26,7 @@ from ..protocol.sessions import Session, StoreError, caller_of
 from ..protocol.streams import Answer
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Frame, Malformed
-from ..wire.revisions import R2, R4
+from ..wire.revisions import R2, supports
 from .bodies import asked
 from .feeds import Feeds
 from .notes import Note, Notes
@@ -204,7 +204,7 @@ class Sessions:
 
         Returns the events, the ids that will be answered, and the method where there is one only. Raises Malformed.
         """
-        if batch and session.revision != R2:
+        if batch and not supports(session.revision, "batches"):
             raise Malformed(t.INVALID_REQUEST, "Invalid request: this revision has no batches")
         events: list[ServerEvent] = []
         ids: list[t.RequestId] = []
@@ -257,7 +257,7 @@ class Sessions:
             keep=None
             if name is None
             else lambda number, data, last: self._keep(session.id, name, number, data, last),
-            primes=has_session and session.revision >= R4,
+            primes=has_session and supports(session.revision, "primed_streams"),
             retry=self._retry,
             events=accepts(x.headers, EVENTS) and method not in _STATE_METHODS,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from .. import types as t
 
@@ -207,6 +207,47 @@ ERRORS: Final[dict[str, dict[str, int]]] = {
     "unsupported_protocol_version": {R1: t.INVALID_PARAMS, R5: t.UNSUPPORTED_PROTOCOL_VERSION},
 }
 
+Ability = Literal[
+    "argument_errors_as_results",
+    "audio",
+    "batches",
+    "elicitation",
+    "elicitation_ids",
+    "elicitation_urls",
+    "http_sessions",
+    "mirrored_headers",
+    "multiple_choice",
+    "ping",
+    "primed_streams",
+    "questions_in_results",
+    "resource_links",
+    "sampling_context_declared",
+    "sampling_tools",
+    "structured_content",
+    "version_header",
+]
+
+ABILITIES: Final[dict[Ability, Span]] = {
+    # what a revision can do, by a name, where it is no method, type or field alone
+    "argument_errors_as_results": (R4, NEWEST),  # bad arguments of a tool are a result (`TOL-16`)
+    "audio": TYPES[t.AudioContent],
+    "batches": (R2, R2),  # several messages in one array (`RPC-13`, `RPC-16`)
+    "elicitation": (R3, NEWEST),
+    "elicitation_ids": (R4, R4),  # a visit to a page has an id, and its end a notification
+    "elicitation_urls": (R4, NEWEST),
+    "http_sessions": (R2, R4),  # Mcp-Session-Id, GET and DELETE
+    "mirrored_headers": (R5, NEWEST),  # Mcp-Method, Mcp-Name and Mcp-Param-*
+    "multiple_choice": (R4, NEWEST),  # fields of forms that take several values
+    "ping": (R1, R4),
+    "primed_streams": (R4, R4),  # an event stream begins with an id, so that it can be resumed
+    "questions_in_results": (R5, NEWEST),  # input_required instead of requests of the server
+    "resource_links": TYPES[t.ResourceLink],
+    "sampling_context_declared": (R4, NEWEST),  # clients say whether they take includeContext
+    "sampling_tools": FIELDS[t.CreateMessageRequestParams, "tools"],
+    "structured_content": FIELDS[t.CallToolResult, "structuredContent"],
+    "version_header": (R3, NEWEST),  # MCP-Protocol-Version after `initialize` (`HTL-47`)
+}
+
 INPUT_METHODS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
 INPUT_REQUIRED_METHODS: Final = ("tools/call", "prompts/get", "resources/read")
 """The requests that may be answered with questions in the stateless era (`MRT-01`)."""
@@ -216,6 +257,18 @@ def speaks(revision: str, method: str) -> bool:
     """Whether a revision has a method."""
     row = METHODS.get(method)
     return row is not None and row.since <= revision <= row.until
+
+
+def supports(revision: str, ability: Ability) -> bool:
+    """Whether a revision has an ability of the ABILITIES table.
+
+    Raises:
+        ValueError: There is no ability of this name.
+    """
+    span = ABILITIES.get(ability)
+    if span is None:
+        raise ValueError(f"unknown ability {ability!r}; there are {', '.join(ABILITIES)}")
+    return has(revision, span)
 
 
 def has(revision: str, span: Span | None) -> bool:

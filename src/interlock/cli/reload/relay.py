@@ -13,7 +13,7 @@ from ... import types as t
 from ...version import VERSION
 from ...wire import jsonrpc
 from ...wire.jsonrpc import Envelope, Frame, Malformed
-from ...wire.revisions import NEWEST, R2
+from ...wire.revisions import NEWEST, supports
 
 MOST_HELD: Final = 10_000
 _OWN: Final = "interlock-reload-"  # how the ids of our own requests begin
@@ -91,7 +91,7 @@ class Relay:
             if (
                 jsonrpc.is_batch(frame)
                 and self._session is not None
-                and self._session.revision == R2
+                and supports(self._session.revision, "batches")
             ):
                 self._open_batch(frame)
             else:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from interlock import REVISIONS, Answers, Client, InterlockError, McpError, TimedOut, Unreachable
+from interlock import Answers, Client, InterlockError, McpError, TimedOut, Unreachable
 
 from .backoff import Backoff
 from .bounds import Bounds
@@ -19,7 +19,6 @@ from .waits import Calm, Sleep, cancelled, within
 
 log = logging.getLogger("interlock.host")
 
-_STATELESS = REVISIONS[-1]  # revisions are dates: from this one on there is no ping
 
 _FAREWELL = 0.2  # seconds in which subscriptions are ended before the client is
 
@@ -98,7 +97,7 @@ class Life:
             raise TimedOut(f"It did not start within {seconds:g} seconds.")
         self._opening.result()
         self.opened = True
-        if not self._is_stateless and self._bounds.ping is not None:
+        if self.client.caller.supports("ping") and self._bounds.ping is not None:
             self._spawn(self._ping_now_and_then(self._bounds.ping))
 
     async def fetch(self) -> None:
@@ -211,10 +210,6 @@ class Life:
         """Hear no more of it."""
         if (task := self._watches.pop(uri, None)) is not None:
             task.cancel()
-
-    @property
-    def _is_stateless(self) -> bool:
-        return self.client.revision >= _STATELESS
 
     def _complain(self, words: str) -> None:
         if not (self._over.done() or self._closing):  # else its end says more

@@ -69,7 +69,7 @@ async def ask_form(
     Args:
         part: which kinds of fields.
     """
-    several = ctx.caller.revision >= SEVERAL_SINCE
+    several = ctx.caller.supports("multiple_choice")
     if part == "several" and not several:
         raise ToolError(
             f"Before {SEVERAL_SINCE} a form has no field of which more than one can be chosen. Ask for another part."

@@ -35,7 +35,7 @@ async def open_account(ctx: Ctx) -> str:
     """Do what can be done only after a visit to a page. In 2025-11-25 the call fails with an error that names the page; once
     `finish_visit` was called it works. In 2026-07-28 the question is asked in a round of the call, as any other.
     """
-    if ctx.caller.revision != WITH_IDS:
+    if not ctx.caller.supports("elicitation_ids"):
         await ctx.elicit_url(WORDS, PAGE)
         return "The account is open."
     asked = ctx.caller.capabilities.elicitation
