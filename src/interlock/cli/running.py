@@ -14,6 +14,7 @@ from ..protocol.sessions import StoreError
 from . import exits
 from .loading import load_server, wire_kept_clear
 from .location import split_target
+from .screen import WARNING
 
 _LOOPBACK = "127.0.0.1"
 TRANSPORT_OPTIONS = (
@@ -179,8 +180,13 @@ def _listening(address: Any) -> None:
 @click.argument("file", metavar="FILE[:OBJECT]")
 @with_transport_options
 @click.option(
-    "--reload",
+    "--dev",
     is_flag=True,
+    help="Development: failing tools show the error and its place; stdio: reloads too.",
+)
+@click.option(
+    "--reload/--no-reload",
+    default=None,
     help="Start the server anew when a file changes; the client's pipe stays open.",
 )
 @click.option(
@@ -199,7 +205,8 @@ def _listening(address: Any) -> None:
 )
 def run(
     file: str,
-    reload: bool,
+    dev: bool,
+    reload: bool | None,
     folders: tuple[str, ...],
     grace: float,
     **given: Any,
@@ -214,16 +221,22 @@ def run(
     takes over between two calls. The session goes on, subscriptions too, and the client is told that the lists have changed.
     While the file has an error, requests are answered with it; the next save repairs it.
 
+    With --dev, and with --reload, a tool that fails says why: type, message and place of the error. Otherwise callers see only a
+    reference, and the error is in the log. Over stdio --dev reloads as --reload does (--no-reload: it does not). Over HTTP and
+    sockets everybody who can reach the server sees the errors of a --dev server, with whatever secrets are in them.
+
     The exit code is 0 once the client has gone, 1 where the file cannot be run, 2 where it holds no server.
 
     \b
     interlock run weather.py
-    interlock run weather.py:mcp --reload
+    interlock run weather.py:mcp --dev
     interlock run weather.py --http :8000 --workers 4 --store redis://localhost
     interlock run weather.py --transport tcp --port 8765
     """
     path, name = split_target(file)
     transport, options = chosen_transport(given)
+    if reload is None:
+        reload = dev and transport == "stdio"
     if reload:
         if transport != "stdio":
             raise click.UsageError("--reload is for --transport stdio.")
@@ -243,7 +256,18 @@ def run(
         # Of the file's own frames only: how it came to be imported is no news to its author.
         traceback.print_exception(bad.with_traceback(_own_frames(bad, path)))
         sys.exit(exits.TOOL_FAILED)
+    if dev:
+        _enter_development(server)
     run_server(server, transport, options, path)
+
+
+def _enter_development(server: Server) -> None:
+    """Let errors be answered as they are, and warn of mistakes that can be seen at once."""
+    from ..server.development import warnings_of  # late: not for servers in production
+
+    server.dev = True
+    for words in warnings_of(server):
+        click.echo(f"{WARNING}{words}", err=True)
 
 
 def run_server(

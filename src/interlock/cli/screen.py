@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -14,6 +14,9 @@ from ..wire.codec import encode
 
 # What must not reach a terminal from a stranger: everything that can move the cursor, hide text or ring the bell.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+WARNING: Final = "interlock: warning: "
+"""How a line on the stderr of `interlock run --dev` begins that its author should see in any case."""
+
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 

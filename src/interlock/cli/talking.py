@@ -17,7 +17,7 @@ from ..client.app import DEFAULT_TIMEOUT
 from ..wire.jsonrpc import Frame
 from . import exits
 from .answering import Answering, AnswersGiven
-from .screen import note, print_json
+from .screen import WARNING, note, print_json
 from .targets import Reach
 
 Work = Callable[[Client], Coroutine[Any, Any, int | None]]
@@ -45,7 +45,8 @@ class Talk(Struct):
         answering = Answering(self.answers)
         client = Client(
             self.reach(
-                self._show if self.verbose else None, self._show_stderr if self.verbose else None
+                self._show if self.verbose else None,
+                self._show_stderr if self.verbose else _show_warning,
             ),
             answers=Answers(elicit=answering.answer, roots=list(self.roots) or None),
             on_log=_show_log,
@@ -113,6 +114,12 @@ class Talk(Struct):
     @staticmethod
     def _show_stderr(line: str) -> None:
         note(f"  | {line}", dim=True)
+
+
+def _show_warning(line: str) -> None:
+    """Of what a server writes to stderr, the warnings of development mode."""
+    if line.startswith(WARNING):
+        note(f"Warning: {line.removeprefix(WARNING)}", fg="yellow")
 
 
 def _show_log(params: t.LoggingMessageNotificationParams) -> None:

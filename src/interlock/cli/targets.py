@@ -32,8 +32,13 @@ LIKELY_CONFIGS: Final = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/m
 
 
 def command_to_run(path: Path, name: str | None) -> list[str]:
-    """The command that serves the server object of a file over stdio. `-P`: the working folder must not shadow any module."""
-    return [sys.executable, "-P", "-m", "interlock", "run", f"{path}:{name}" if name else str(path)]
+    """The command that serves the server object of a file over stdio, in development mode.
+
+    Whoever names the file tries it out, and is to see why it fails. `-P`: the working folder must
+    not shadow any module.
+    """
+    target = f"{path}:{name}" if name else str(path)
+    return [sys.executable, "-P", "-m", "interlock", "run", target, "--dev", "--no-reload"]
 
 
 def reach_command(command: Sequence[str]) -> Reach:

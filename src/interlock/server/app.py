@@ -417,7 +417,32 @@ class Server:
             self._handler = self._stacked()
         return await self._handler(exchange)
 
+    @property
+    def dev(self) -> bool:
+        """Development mode, off by default: errors of your code are answered with type, message and place.
+
+        `interlock run --dev` sets it, and so do the commands that start a file to try it out
+        (`interlock call FILE`). Set it before the server runs, and never where others reach it:
+        messages of errors hold file names, addresses and secrets.
+        """
+        return self._dev
+
+    @dev.setter
+    def dev(self, on: bool) -> None:
+        self._dev = on
+        self._handler = None
+
+    _dev = False
+
     def _stacked(self) -> Handler:
+        handler = self._layered()
+        if not self._dev:
+            return handler
+        from .development import explaining  # late: only for authors who try a server out
+
+        return explaining(handler)
+
+    def _layered(self) -> Handler:
         concurrency, queue = self._limits
         if concurrency is None:
             return stack(self.handlers.handle, *self._middleware)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -116,11 +116,11 @@ class Handlers:
                 )
             return result
         except BaseExceptionGroup as group:
-            return self._misfortune(tool.key, _meant(group, x), x)
+            return self._misfortune(tool, _meant(group, x), x)
         except (Exception, SystemExit) as bad:
-            return self._misfortune(tool.key, bad, x)
+            return self._misfortune(tool, bad, x)
 
-    def _misfortune(self, name: str, bad: BaseException, x: Exchange) -> t.CallToolResult:
+    def _misfortune(self, tool: ToolFeature, bad: BaseException, x: Exchange) -> t.CallToolResult:
         """The result of a tool that raised. Raises what is an answer of its own."""
         if isinstance(bad, t.McpError | t.ProtocolError):
             raise bad
@@ -129,16 +129,29 @@ class Handlers:
         if isinstance(bad, t.ToolError | t.TimedOut):
             return _failed(str(bad))
         if isinstance(bad, OutputError):
-            return self._broke(
-                name, bad, f"The tool {name} gave a result that does not fit what it declares"
-            )
-        return self._broke(name, bad, f"The tool {name} failed")
+            words = f"The tool {tool.key} gave a result that does not fit what it declares"
+            return self._broke(tool, bad, words)
+        return self._broke(tool, bad, f"The tool {tool.key} failed")
 
-    def _broke(self, name: str, bad: BaseException, words: str) -> t.CallToolResult:
-        """What nobody foresaw: a plain sentence for the model, the rest for the log, and a reference that joins the two (`ERR-20`)."""
+    def _broke(self, tool: ToolFeature, bad: BaseException, words: str) -> t.CallToolResult:
+        """The result of a tool that raised unforeseen: a plain sentence, the rest in the log (`ERR-20`).
+
+        A reference joins the two. In development mode the error itself stands beside the reference.
+        """
         reference = os.urandom(4).hex()
-        log.error("tool %s failed (reference %s)", name, reference, exc_info=bad)
-        return _failed(f"{words} (reference {reference}).")
+        log.error("tool %s failed (reference %s)", tool.key, reference, exc_info=bad)
+        return _failed(f"{words} (reference {reference}){self._explained(bad, tool.call.function)}")
+
+    def _explained(self, bad: BaseException, function: Callable[..., Any] | None) -> str:
+        """How a masked sentence ends: with the error in development mode, else with a full stop."""
+        if not self._server.dev:
+            return "."
+        from .development import describe, place_of  # late: only for authors who try a server out
+
+        if not isinstance(bad, OutputError):
+            return f": {describe(bad, function)}"
+        place = place_of(function)  # its type is ours, and it was raised after the function
+        return f": {bad} ({place})" if place else f": {bad}"
 
     async def _run(self, call: Call, values: dict[str, Any], x: Exchange) -> Any:
         if call.waits and call.context is None and call.gate is None and call.timeout is None:
@@ -271,13 +284,26 @@ class Handlers:
             raise t.McpError(t.INVALID_REQUEST, str(bad)) from None
 
     async def _guarded(self, what: str, running: Awaitable[Any], x: Exchange) -> Any:
-        """Outside tools every misfortune is a JSON-RPC error, and what nobody foresaw is told to the log only."""
+        """Outside tools every error is a JSON-RPC error; what nobody foresaw is told to the log only."""
         try:
             return await running
         except BaseExceptionGroup as group:
-            raise _error(what, _meant(group, x), x) from None
+            raise self._error(what, _meant(group, x), x) from None
         except (Exception, SystemExit) as bad:
-            raise _error(what, bad, x) from None
+            raise self._error(what, bad, x) from None
+
+    def _error(self, what: str, bad: BaseException, x: Exchange) -> Exception:
+        """The error that is answered where something other than a tool raised."""
+        if isinstance(bad, t.Unanswerable):
+            return unanswerable(bad, x) or t.McpError(t.INVALID_REQUEST, str(bad))
+        if isinstance(bad, t.ToolError | t.TimedOut):
+            return t.McpError(t.INTERNAL_ERROR, str(bad))
+        if isinstance(bad, InterlockError):
+            return bad
+        reference = os.urandom(4).hex()
+        log.error("%s failed (reference %s)", what, reference, exc_info=bad)
+        words = f"{what[0].upper()}{what[1:]} failed (reference {reference})"
+        return t.McpError(t.INTERNAL_ERROR, f"{words}{self._explained(bad, None)}")
 
     async def complete(self, x: Exchange) -> AnyResult:
         """`completion/complete`."""
@@ -426,21 +452,6 @@ def _kept(
         meta=result.meta,
         ttl_ms=result.ttl_ms if result.ttl_ms is not None else feature.ttl_ms,
         cache_scope=scope,
-    )
-
-
-def _error(what: str, bad: BaseException, x: Exchange) -> Exception:
-    """The error that is answered where something other than a tool raised."""
-    if isinstance(bad, t.Unanswerable):
-        return unanswerable(bad, x) or t.McpError(t.INVALID_REQUEST, str(bad))
-    if isinstance(bad, t.ToolError | t.TimedOut):
-        return t.McpError(t.INTERNAL_ERROR, str(bad))
-    if isinstance(bad, InterlockError):
-        return bad
-    reference = os.urandom(4).hex()
-    log.error("%s failed (reference %s)", what, reference, exc_info=bad)
-    return t.McpError(
-        t.INTERNAL_ERROR, f"{what[0].upper()}{what[1:]} failed (reference {reference})."
     )
 
 
