@@ -57,9 +57,13 @@ class Traveller:
 
     async def attach(self) -> None:
         """Choose what the model may read: a month of the calendar by its template, the preferences, an earlier journey."""
-        say = self.page.get_by_label("What you say")
+        say = self.page.get_by_label("Your message")
         await self.hand.into(say)
         await self.page.keyboard.press("@")
+        await self.page.get_by_role("listbox", name="Resources").wait_for()
+        await self.shot("mentioned")
+        await self.page.keyboard.press("ArrowUp")  # to the last one: all resources
+        await self.page.keyboard.press("Enter")
         await self.dialog.wait_for()
         await self.shot("resources")
         await self.hand.press(self._branch("A month of one calendar"))
@@ -107,9 +111,9 @@ class Traveller:
 
     async def plan(self) -> None:
         """Choose the prompt and fill it in."""
-        await self.hand.into(self.page.get_by_label("What you say"))
+        await self.hand.into(self.page.get_by_label("Your message"))
         await self.page.keyboard.press("/")
-        await self.page.get_by_role("combobox", name="Search prompts").wait_for()
+        await self.page.get_by_role("listbox", name="Prompts").wait_for()
         await self.page.keyboard.type("plan a vac")
         await self.shot("prompts")
         await self.page.keyboard.press("Enter")

@@ -134,7 +134,7 @@ async def test_what_is_declined_or_stopped_is_not_booked(chromium: Any, tmp_path
         await page.locator(".composer .stop").wait_for(state="detached")
         await _say(page, WISH)
         await person.question("travel wants to ask a model")
-        await page.get_by_label("What you say").click()
+        await page.get_by_label("Your message").click()
         await page.keyboard.press("Escape")
         await page.locator(".turn-end.stopped").wait_for()
         await page.locator("[data-question]").wait_for(state="detached")
@@ -153,7 +153,7 @@ async def test_what_is_declined_or_stopped_is_not_booked(chromium: Any, tmp_path
 
 
 async def _say(page: Any, text: str) -> None:
-    await page.get_by_label("What you say").click()
+    await page.get_by_label("Your message").click()
     await page.keyboard.insert_text(text)
     await page.keyboard.press("Enter")
 

@@ -118,7 +118,7 @@ async def shot(page: Any, name: str) -> None:
 
 async def say(page: Any, text: str) -> None:
     """Write something and send it with Enter."""
-    field = page.get_by_label("What you say")
+    field = page.get_by_label("Your message")
     await field.fill(text)
     await field.press("Enter")
 

@@ -13,7 +13,7 @@ from tests.host.web.test_page_questions import SEARCH, armed
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 WELCOME = """
-- link "To what you say"
+- link "Skip to the message box"
 - banner:
   - text: Interlock
   - heading "New conversation" [level=1]
@@ -40,8 +40,8 @@ WELCOME = """
   - list "Prompts to begin with":
     - listitem:
       - button /Plan a vacation/
-  - form "Say something":
-    - textbox "What you say"
+  - form "Composer":
+    - textbox "Your message"
     - button "Prompts"
     - button "Resources"
     - combobox "Model"
@@ -141,10 +141,12 @@ async def test_all_that_is_shown_can_be_read(
         await sound(page)
         await shot(page, f"all-welcome-{where}")
         await page.keyboard.press("/")
+        await page.get_by_role("option", name="Plan a vacation").wait_for()
+        await sound(page)
         await page.get_by_role("option", name="Plan a vacation").click()
         await sound(page)
         await page.keyboard.press("Escape")
-        await page.get_by_label("What you say").press("@")
+        await page.get_by_role("button", name="Resources", exact=True).click()
         await page.get_by_role("treeitem", name="Preferences").click()
         await page.get_by_text("Window seat").wait_for()
         await sound(page)
@@ -216,7 +218,7 @@ async def test_the_focus_is_always_seen(chromium: Any) -> None:
             )
             assert width >= 1, name
             seen.append(name)
-        assert seen[:2] == ["To what you say", "Search everything"]
+        assert seen[:2] == ["Skip to the message box", "Search everything"]
         assert len(set(seen)) == len(seen)
         await page.keyboard.press("Shift+Tab")
 

@@ -489,7 +489,7 @@ async def test_a_flood_does_not_freeze_the_page(chromium: Any) -> None:
         await frame.evaluate(
             "setTimeout(() => { for (;;) post({ jsonrpc: '2.0', method: 'ping' }) })"
         )
-        field = page.get_by_label("What you say")
+        field = page.get_by_label("Your message")
         await field.fill("still here")
         assert await field.input_value() == "still here"
         await page.get_by_role("button", name="Close the app").click()
@@ -532,7 +532,7 @@ async def test_an_app_does_not_get_what_is_typed_elsewhere(chromium: Any) -> Non
         await frame.evaluate(
             "() => { window.field = document.createElement('input'); document.body.append(field) }"
         )
-        field = page.get_by_label("What you say")
+        field = page.get_by_label("Your message")
         await field.fill("a")
         await app_of(page).locator("input").click()
         await page.keyboard.type("mine")

@@ -95,7 +95,7 @@ async def test_enter_sends_and_shift_breaks_the_line(chromium: Any) -> None:
     """The composer grows with its lines, and what was said is shown as it was written."""
     async with staged(chromium, "Yes.") as stage:
         page = await stage.page()
-        field = page.get_by_label("What you say")
+        field = page.get_by_label("Your message")
         await field.type("first")
         low = (await field.bounding_box())["height"]
         await field.press("Shift+Enter")
@@ -117,12 +117,12 @@ async def test_a_draft_is_kept_where_it_was_begun(chromium: Any) -> None:
         page = await stage.page()
         await say(page, "Hello")
         await page.get_by_text("Yes.").wait_for()
-        await page.get_by_label("What you say").fill("half a sen")
+        await page.get_by_label("Your message").fill("half a sen")
         await page.get_by_role("button", name="New conversation").click()
-        assert await page.get_by_label("What you say").input_value() == ""
+        assert await page.get_by_label("Your message").input_value() == ""
         await page.go_back()
         await page.get_by_text("Yes.").wait_for()
-        assert await page.get_by_label("What you say").input_value() == "half a sen"
+        assert await page.get_by_label("Your message").input_value() == "half a sen"
 
 
 async def test_markdown_of_the_model_is_drawn(chromium: Any) -> None:
@@ -239,7 +239,7 @@ async def test_five_hundred_messages_stay_usable(chromium: Any) -> None:
             )
             < 60
         )
-        await page.get_by_label("What you say").type("still quick")
+        await page.get_by_label("Your message").type("still quick")
         stage.host.tell(said(at, "one more"))
         await page.get_by_text("one more").wait_for()
         await page.locator(".log").evaluate("log => { log.scrollTop = 0; }")
@@ -395,6 +395,6 @@ async def test_an_earlier_conversation_is_shown_from_the_log(chromium: Any) -> N
         await page.get_by_text("What was").wait_for()
         assert await page.get_by_text("An old remark.").is_visible()
         assert await page.get_by_text("Never ended").is_visible()
-        assert await page.get_by_label("What you say").count() == 0
-        assert await page.get_by_role("button", name="Go on with it").is_visible()
+        assert await page.get_by_label("Your message").count() == 0
+        assert await page.get_by_role("button", name="Continue it").is_visible()
         await shot(page, "conversation-replay")

@@ -19,9 +19,11 @@ async def test_a_prompt_is_found_filled_in_and_used_by_keys_alone(chromium: Any)
 
     async with staged(chromium, "Planned.") as stage:
         page = await stage.page()
-        await page.get_by_label("What you say").press("/")
-        await page.get_by_role("combobox", name="Search prompts").wait_for()
+        await page.get_by_label("Your message").press("/")
+        await page.get_by_role("listbox", name="Prompts").wait_for()
         await page.keyboard.type("vacation tra")
+        assert await page.locator(".mentions li").count() == 1
+        assert await page.get_by_label("Your message").input_value() == "/vacation tra"
         await page.keyboard.press("Enter")
         field = page.get_by_role("combobox", name="destination")
         await focus_on(page, "[data-field=destination]")
@@ -48,6 +50,75 @@ async def test_a_prompt_is_found_filled_in_and_used_by_keys_alone(chromium: Any)
         assert "Plan a vacation" in await said.inner_text()
         assert "travel" in await said.inner_text()
         await focus_on(page, "#say")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/etc/hosts: what is it", "/", "/plan", "ask @ada", "mail ada@example.com", "@bar", "@"],
+)
+async def test_slash_and_at_can_be_typed(chromium: Any, text: str) -> None:
+    """Every letter stays where it was typed, and what is sent is what was typed; Escape closes the list once."""
+    async with staged(chromium, "Yes.") as stage:
+        page = await stage.page()
+        field = page.get_by_label("Your message")
+        await field.press_sequentially(text)
+        assert await field.input_value() == text
+        if await page.locator(".mentions").count():
+            await page.keyboard.press("Escape")
+            await page.locator(".mentions").wait_for(state="detached")
+        assert await field.input_value() == text
+        assert await page.get_by_role("dialog").count() == 0
+        await page.keyboard.press("Enter")
+        await page.get_by_text("Yes.").wait_for()
+        assert await page.get_by_role("article", name="You").locator("bdi").inner_text() == text
+
+
+async def test_a_resource_is_attached_while_one_writes(chromium: Any) -> None:
+    """`@`, a part of its name, Enter: it is attached, the name goes, the sentence stays; so does a template (`RES-18`)."""
+    async with staged(chromium, "Read.") as stage:
+        page = await stage.page()
+        field = page.get_by_label("Your message")
+        await field.press_sequentially("Compare @lis")
+        await page.get_by_role("option", name="Lisbon 2022").wait_for()
+        assert await field.get_attribute("aria-activedescendant") == await page.get_by_role(
+            "option", name="Lisbon 2022"
+        ).get_attribute("id")
+        await shot(page, "mentions")
+        await page.keyboard.press("Enter")
+        await page.keyboard.type("with today")
+        assert await field.input_value() == "Compare with today"
+        assert await page.locator(".composer .chip-text").all_inner_texts() == ["Lisbon 2022"]
+        await page.keyboard.type(" @forecast")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("dialog").get_by_role("combobox", name="city").wait_for()
+        await page.keyboard.press("Escape")
+        await page.get_by_role("dialog").wait_for(state="detached")
+        assert await field.input_value() == "Compare with today "
+
+
+@pytest.mark.parametrize("opened", ["Prompts", "Resources", "Search everything"])
+async def test_one_escape_closes_a_palette_with_words_in_it(chromium: Any, opened: str) -> None:
+    """The search field does not keep the first Escape for itself."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        await page.get_by_role("button", name=opened, exact=True).click()
+        await page.get_by_role("dialog").wait_for()
+        await page.keyboard.type("bar")
+        await page.keyboard.press("Escape")
+        await page.get_by_role("dialog").wait_for(state="detached")
+
+
+async def test_one_writes_on_where_a_dialog_was_closed(chromium: Any) -> None:
+    """The message box does not only have the focus again: what is typed goes into it."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        await page.get_by_label("Your message").press_sequentially("one")
+        await page.keyboard.press("Control+k")
+        await page.get_by_role("dialog").wait_for()
+        await page.keyboard.press("Escape")
+        await page.get_by_role("dialog").wait_for(state="detached")
+        await page.keyboard.type(" two")
+        assert await page.get_by_label("Your message").input_value() == "one two"
 
 
 async def test_suggestions_are_asked_for_once_where_one_types_quickly(chromium: Any) -> None:
@@ -90,7 +161,8 @@ async def test_resources_are_walked_looked_at_and_attached(chromium: Any) -> Non
     """A tree by server and address, with keys; several are chosen, shown as chips, and go with what is said (`RES-18`, `HST-01`)."""
     async with staged(chromium, "I have read them.") as stage:
         page = await stage.page()
-        await page.get_by_label("What you say").press("@")
+        await page.get_by_label("Your message").press("@")
+        await page.get_by_role("option", name="Browse all resources").click()
         tree = page.get_by_role("tree", name="Resources")
         await tree.get_by_role("treeitem", name="travel").focus()
         for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):
@@ -205,7 +277,7 @@ async def test_a_resource_that_changes_is_read_again_while_it_is_looked_at(chrom
                 else None
             ),
         )
-        await page.get_by_label("What you say").press("@")
+        await page.get_by_role("button", name="Resources", exact=True).click()
         await page.get_by_role("treeitem", name="Preferences").click()
         await page.get_by_text("Window seat.").wait_for()
         stage.servers["travel"].likes = "Aisle seat."  # type: ignore[attr-defined]  # what this example server reads

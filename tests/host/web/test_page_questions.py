@@ -97,7 +97,7 @@ async def test_keys_do_nothing_while_a_person_types(chromium: Any) -> None:
         written.set()
         await armed(page)
         await page.keyboard.type("saaad")
-        assert await page.get_by_label("What you say").input_value() == "and a dear asaaad"
+        assert await page.get_by_label("Your message").input_value() == "and a dear asaaad"
         assert len(stage.host.questions) == 1
         await page.get_by_role("button", name="Answer", exact=False).click()
         await focus_on(page, "[data-question]")

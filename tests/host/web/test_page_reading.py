@@ -210,7 +210,7 @@ async def test_what_was_stopped_says_so(chromium: Any) -> None:
         box = await armed(page)
         assert "No rule decides this" not in await box.inner_text()
         assert await page.locator(".side-title").first.inner_text() == "Find flights"
-        await page.get_by_label("What you say").click()
+        await page.get_by_label("Your message").click()
         await page.keyboard.press("Escape")
         await page.get_by_text("You stopped it.").wait_for()
         card = page.get_by_role("article", name="Search flights")

@@ -105,7 +105,7 @@ export function App() {
   const Over = now && OVERLAYS[/** @type {keyof typeof OVERLAYS} */ (now.name)];
   const narrow = drawer.value;
   return html`<div class=${cls("app", panel.value && "has-panel", narrow && "has-drawer")}>
-    <a class="skip" href="#say" onClick=${(event) => { event.preventDefault(); document.getElementById("say")?.focus(); }}>To what you say</a>
+    <a class="skip" href="#say" onClick=${(event) => { event.preventDefault(); document.getElementById("say")?.focus(); }}>Skip to the message box</a>
     <${Bar} />
     <nav class="side" aria-label="Conversations and servers" onClick=${(event) => { if (narrow && event.target.closest(".side-row")) drawer.value = false; }}><${Side} /></nav>
     ${narrow && html`<div class="scrim" onClick=${() => { drawer.value = false; }}></div>`}

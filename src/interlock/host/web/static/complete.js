@@ -107,10 +107,43 @@ export function Picker({ label, placeholder, items, words, onWords, empty }) {
       items[now].take();
     }
   };
-  return html`<div class="picker"><input ref=${input} autofocus class="picker-search" type="search" role="combobox" aria-expanded="true" aria-autocomplete="list" aria-controls=${`${id}-list`} aria-label=${label} aria-activedescendant=${items[now] ? `${id}-${now}` : undefined}
-      placeholder=${placeholder} value=${words} autocomplete="off" spellcheck=${false} onInput=${(event) => onWords(event.currentTarget.value)} onKeyDown=${key} />
-    <ul ref=${list} id=${`${id}-list`} role="listbox" aria-label=${label} class="picker-list">
-      ${items.map((item, index) => html`${item.group && item.group !== items[index - 1]?.group && html`<li key=${`group ${item.group}`} role="presentation" class="picker-group">${item.group}</li>`}
-        <li key=${item.key} id=${`${id}-${index}`} role="option" aria-selected=${index === now ? "true" : "false"} onMouseMove=${() => setAt(index)} onClick=${item.take}>${item.render()}</li>`)}
-    </ul>${!items.length && html`<p class="quiet center">${empty}</p>`}</div>`;
+  const search = html`
+    <input
+      ref=${input}
+      autofocus
+      class="picker-search"
+      type="text"
+      enterkeyhint="go"
+      role="combobox"
+      aria-expanded="true"
+      aria-autocomplete="list"
+      aria-controls=${`${id}-list`}
+      aria-label=${label}
+      aria-activedescendant=${items[now] ? `${id}-${now}` : undefined}
+      placeholder=${placeholder}
+      value=${words}
+      autocomplete="off"
+      spellcheck=${false}
+      onInput=${(event) => onWords(event.currentTarget.value)}
+      onKeyDown=${key}
+    />`;
+  const heading = (item, before) => item.group && item.group !== before?.group && html`
+    <li key=${`group ${item.group}`} role="presentation" class="picker-group">${item.group}</li>`;
+  return html`
+    <div class="picker">
+      ${search}
+      <ul ref=${list} id=${`${id}-list`} role="listbox" aria-label=${label} class="picker-list">
+        ${items.map((item, index) => html`
+          ${heading(item, items[index - 1])}
+          <li
+            key=${item.key}
+            id=${`${id}-${index}`}
+            role="option"
+            aria-selected=${index === now ? "true" : "false"}
+            onMouseMove=${() => setAt(index)}
+            onClick=${item.take}
+          >${item.render()}</li>`)}
+      </ul>
+      ${!items.length && html`<p class="quiet center">${empty}</p>`}
+    </div>`;
 }

@@ -1,40 +1,141 @@
 // @ts-check
-// Where the person writes: several lines, what is attached, prompts and resources at hand, and a way to stop.
-import { Icon, IconButton, cls, html, useLayoutEffect, useRef, useState } from "./kit.js";
+// The composer: the message box with its attachments, suggestions of prompts and resources, the model, and Send or Stop.
+import { Icon, IconButton, cls, html, useEffect, useId, useLayoutEffect, useRef, useState } from "./kit.js";
 import { speak } from "./conversation.js";
+import { Mentions, suggested, trigger } from "./mentions.js";
 import { choosePrompt } from "./prompts.js";
 import { Chip, chooseResources } from "./resources.js";
 import { attached, attempt, current, draft, models, open, sessions, talk } from "./store.js";
 
-const MOST_ROWS = 12, NARROW = window.matchMedia("(max-width: 760px)");
+const MOST_ROWS = 12;
+const NARROW = window.matchMedia("(max-width: 760px)");
+const LISTED = { "/": "Prompts", "@": "Resources" };
 
 /** Stop what is running. */
 export const stop = () => current.value && attempt("cancel", { session: current.value });
 
+/** As many rows as the text needs. @param {any} box */
+function grow(box) {
+  box.rows = 1;
+  const looks = getComputedStyle(box);
+  const inner = box.scrollHeight - parseFloat(looks.paddingTop) - parseFloat(looks.paddingBottom);
+  const rows = Math.max(1, Math.round(inner / parseFloat(looks.lineHeight)));
+  box.rows = Math.min(MOST_ROWS, rows);
+  box.classList.toggle("overflows", rows > MOST_ROWS);
+}
+
+/**
+ * The suggestions for what stands before the caret, and the keys that choose among them.
+ * @param {{text: string, write: (text: string) => void, field: {current: any}}} props
+ */
+function useMentions({ text, write, field }) {
+  const id = useId();
+  const [caret, setCaret] = useState(0);
+  const [here, setHere] = useState(false);
+  const [at, setAt] = useState(0);
+  const [closed, setClosed] = useState("");
+  const asked = here ? trigger(text, caret) : null;
+  const mark = asked ? `${asked.sign}${asked.start}` : "";
+  const items = asked && mark !== closed ? suggested(asked) : [];
+  const now = Math.min(at, items.length - 1);
+  useEffect(() => {
+    if (here && !asked) setClosed(""); // what is begun anew opens the list anew
+  }, [mark]);
+  useEffect(() => setAt(0), [asked?.words]);
+  useEffect(() => {
+    document.getElementById(`${id}-${now}`)?.scrollIntoView({ block: "nearest" });
+  }, [now]);
+  const take = (item) => {
+    if (!asked) return;
+    const end = asked.start + 1 + asked.words.length;
+    write(text.slice(0, asked.start) + text.slice(end));
+    setCaret(asked.start);
+    field.current.focus();
+    item.take();
+  };
+  /** Whether the key was meant for the list. @param {any} event */
+  const key = (event) => {
+    if (!items.length || event.altKey || event.ctrlKey || event.metaKey) return false;
+    if (event.key === "ArrowDown") setAt((now + 1) % items.length);
+    else if (event.key === "ArrowUp") setAt((now + items.length - 1) % items.length);
+    else if (event.key === "Enter" && !event.shiftKey) take(items[now]);
+    else if (event.key === "Escape") setClosed(mark);
+    else return false;
+    event.preventDefault();
+    event.stopPropagation();
+    return true;
+  };
+  const follow = (event) => setCaret(event.currentTarget.selectionStart);
+  const attributes = {
+    "aria-autocomplete": "list",
+    "aria-haspopup": "listbox",
+    "aria-controls": items.length ? id : undefined,
+    "aria-activedescendant": items.length ? `${id}-${now}` : undefined,
+    onKeyUp: follow,
+    onClick: follow,
+    onFocus: () => setHere(true),
+    onBlur: () => setHere(false),
+  };
+  const label = asked ? LISTED[asked.sign] : "";
+  const list = items.length > 0 && html`
+    <${Mentions} id=${id} label=${label} items=${items} at=${now} onAt=${setAt} onTake=${take} />`;
+  return { key, follow, attributes, list };
+}
+
+/** The record of an earlier conversation, which can be gone on with. @param {{id: string}} props */
+function Record({ id }) {
+  const resume = async () => {
+    const again = await attempt("resume", { session: id });
+    if (again) open(again.session);
+  };
+  return html`
+    <div class="composer">
+      <p class="quiet replay">
+        <${Icon} name="list" /> This is the record of an earlier conversation, shown from the log.
+        <button type="button" onClick=${resume}>Continue it</button>
+      </p>
+    </div>`;
+}
+
 /** @param {{id: string}} props */
 export function Composer({ id }) {
+  const listed = sessions.value.find((one) => one.id === id);
+  const past = id !== "" && (!listed || listed.past);
+  return past ? html`<${Record} id=${id} />` : html`<${Message} id=${id} />`;
+}
+
+/** What is attached to the message. @param {{onRemoved: () => void}} props */
+function Attachments({ onRemoved }) {
+  const remove = (one) => {
+    attached.value = attached.value.filter((each) => each !== one);
+    onRemoved();
+  };
+  if (!attached.value.length) return null;
+  return html`
+    <div class="chips" role="group" aria-label="Attached">
+      ${attached.value.map((one) => html`
+        <${Chip} key=${one.server + one.uri} one=${one} onRemove=${() => remove(one)} />`)}
+    </div>`;
+}
+
+/** The message box. @param {{id: string}} props */
+function Message({ id }) {
   const text = draft(id).value;
   const [model, setModel] = useState("");
   const field = useRef(/** @type {any} */ (null));
   const running = id ? talk(id).running.value : false;
-  const listed = sessions.value.find((one) => one.id === id);
-  const replay = id !== "" && (!listed || listed.past);
   useLayoutEffect(() => {
-    if (window.matchMedia("(pointer: fine)").matches && !document.activeElement?.closest("dialog, [data-question]")) field.current?.focus();
+    const elsewhere = document.activeElement?.closest("dialog, [data-question]");
+    if (window.matchMedia("(pointer: fine)").matches && !elsewhere) field.current?.focus();
   }, [id]);
-  useLayoutEffect(() => {
-    const box = field.current;
-    if (!box) return;
-    box.rows = 1;
-    const looks = getComputedStyle(box);
-    const rows = Math.round((box.scrollHeight - parseFloat(looks.paddingTop) - parseFloat(looks.paddingBottom)) / parseFloat(looks.lineHeight));
-    box.rows = Math.max(1, Math.min(MOST_ROWS, rows));
-  }, [text]);
+  useLayoutEffect(() => grow(field.current), [text]);
   const write = (value) => { draft(current.value).value = value; };
+  const mentions = useMentions({ text, write, field });
   const send = async (event) => {
     event?.preventDefault();
     if (running || !text.trim()) return;
-    const attach = attached.value, said = text;
+    const attach = attached.value;
+    const said = text;
     write("");
     attached.value = [];
     if (!(await speak("say", { text: said, attach }, model)) && !draft(current.value).value) {
@@ -43,24 +144,66 @@ export function Composer({ id }) {
     }
   };
   const key = (event) => {
-    if (event.isComposing) return;
+    if (event.isComposing || mentions.key(event)) return;
     if (event.key === "Enter" && !event.shiftKey && !event.altKey) send(event);
-    else if (event.key === "/" && text === "") event.preventDefault(), choosePrompt();
-    else if (event.key === "@" && /(?:^|\s)$/.test(text.slice(0, event.currentTarget.selectionStart))) event.preventDefault(), chooseResources();
-    else if (event.key === "Escape" && running) event.preventDefault(), stop();
+    else if (event.key === "Escape" && running) {
+      event.preventDefault();
+      stop();
+    }
   };
-  const resume = async () => {
-    const again = await attempt("resume", { session: id });
-    if (again) open(again.session);
+  const input = (event) => {
+    write(event.currentTarget.value);
+    mentions.follow(event);
   };
-  if (replay) return html`<div class="composer"><p class="quiet replay"><${Icon} name="list" /> This is the record of an earlier conversation; it is shown from the log.<button type="button" onClick=${resume}>Go on with it</button></p></div>`;
-  return html`<form class="composer" onSubmit=${send} aria-label="Say something">
-    ${attached.value.length > 0 && html`<div class="chips" aria-label="Attached">${attached.value.map((one) => html`<${Chip} key=${one.server + one.uri} one=${one} onRemove=${() => { attached.value = attached.value.filter((each) => each !== one); field.current.focus(); }} />`)}</div>`}
-    <div class="composer-box">
-      <textarea id="say" ref=${field} rows="1" aria-label="What you say" placeholder=${NARROW.matches ? "Say what you want" : "Say what you want, / for prompts, @ for resources"} value=${text} onInput=${(event) => write(event.currentTarget.value)} onKeyDown=${key}></textarea>
-      <div class="composer-row"><button type="button" class="small quiet" aria-label="Prompts" onClick=${choosePrompt}><${Icon} name="prompt" /><span>Prompts</span></button><button type="button" class="small quiet" aria-label="Resources" onClick=${chooseResources}><${Icon} name="at" /><span>Resources</span></button>
-        <span class="grow"></span>
-        ${!id && models.value.length > 1 && html`<select class="small" aria-label="Model" value=${model} onChange=${(event) => setModel(event.currentTarget.value)}><option value="">${models.value[0].name}</option>${models.value.slice(1).map((one) => html`<option key=${one.name} value=${one.name}>${one.name}</option>`)}</select>`}
-        ${running ? html`<button type="button" class="stop" onClick=${stop} aria-keyshortcuts="Escape"><${Icon} name="stop" />Stop<kbd aria-hidden="true">Esc</kbd></button>` : html`<${IconButton} name="send" label="Send" type="submit" class=${cls("send", !text.trim() && "idle")} />`}
-      </div></div></form>`;
+  const hint = NARROW.matches ? "Message the model" : "Message the model, / for prompts, @ for resources";
+  return html`
+    <form class="composer" onSubmit=${send} aria-label="Composer">
+      <${Attachments} onRemoved=${() => field.current.focus()} />
+      ${mentions.list}
+      <div class="composer-box">
+        <textarea
+          id="say"
+          ref=${field}
+          rows="1"
+          aria-label="Your message"
+          placeholder=${hint}
+          value=${text}
+          onInput=${input}
+          onKeyDown=${key}
+          ...${mentions.attributes}
+        ></textarea>
+        <div class="composer-row">
+          <button type="button" class="small quiet" aria-label="Prompts" onClick=${choosePrompt}>
+            <${Icon} name="prompt" /><span>Prompts</span>
+          </button>
+          <button type="button" class="small quiet" aria-label="Resources" onClick=${chooseResources}>
+            <${Icon} name="at" /><span>Resources</span>
+          </button>
+          <span class="grow"></span>
+          ${!id && models.value.length > 1 && html`<${Models} model=${model} onChange=${setModel} />`}
+          ${running ? html`<${Stop} />` : html`<${Send} idle=${!text.trim()} />`}
+        </div>
+      </div>
+    </form>`;
 }
+
+/** Which model answers. @param {{model: string, onChange: (name: string) => void}} props */
+const Models = ({ model, onChange }) => html`
+  <select
+    class="small"
+    aria-label="Model"
+    value=${model}
+    onChange=${(event) => onChange(event.currentTarget.value)}
+  >
+    <option value="">${models.value[0].name}</option>
+    ${models.value.slice(1).map((one) => html`<option key=${one.name} value=${one.name}>${one.name}</option>`)}
+  </select>`;
+
+const Stop = () => html`
+  <button type="button" class="stop" onClick=${stop} aria-keyshortcuts="Escape">
+    <${Icon} name="stop" />Stop<kbd aria-hidden="true">Esc</kbd>
+  </button>`;
+
+/** @param {{idle: boolean}} props */
+const Send = ({ idle }) => html`
+  <${IconButton} name="send" label="Send" type="submit" class=${cls("send", idle && "idle")} />`;

@@ -101,6 +101,17 @@ export function json(value) {
   return JSON.stringify(value, null, 2).replace(UNSEEN, (sign) => [...Array(sign.length).keys()].map((i) => `\\u${sign.charCodeAt(i).toString(16).padStart(4, "0")}`).join(""));
 }
 
+/**
+ * Let the field that has the focus again take what is typed. Chromium gives it the focus back when a dialog closes, but loses the
+ * caret with the dialog's elements: without this the field looks focused and swallows every key.
+ */
+function restoreCaret() {
+  const field = document.activeElement;
+  if (!(field instanceof HTMLElement) || !typing(field)) return;
+  field.blur();
+  field.focus({ preventScroll: true });
+}
+
 /** A native modal dialog: the browser keeps the focus inside, and Escape closes it. */
 export function Dialog({ title, onClose, children, class: name = "", foot = null }) {
   const box = useRef(/** @type {any} */ (null));
@@ -108,16 +119,33 @@ export function Dialog({ title, onClose, children, class: name = "", foot = null
   useLayoutEffect(() => {
     const mine = box.current;
     mine.showModal();
-    return () => mine.close(); // which gives the focus back to where it was
+    return () => {
+      mine.close(); // which gives the focus back to where it was
+      queueMicrotask(restoreCaret);
+    };
   }, []);
   const outside = (event) => event.target === box.current && onClose();
-  return html`<dialog ref=${box} class=${cls("dialog", name)} aria-labelledby=${id} onCancel=${(event) => { event.preventDefault(); onClose(); }} onMouseDown=${outside}>
-    <div class="dialog-box">
-      <header class="dialog-head"><h2 id=${id}>${title}</h2><${IconButton} name="close" label="Close" onClick=${onClose} /></header>
-      <div class="dialog-body">${children}</div>
-      ${foot && html`<footer class="dialog-foot">${foot}</footer>`}
-    </div>
-  </dialog>`;
+  const cancel = (event) => {
+    event.preventDefault();
+    onClose();
+  };
+  return html`
+    <dialog
+      ref=${box}
+      class=${cls("dialog", name)}
+      aria-labelledby=${id}
+      onCancel=${cancel}
+      onMouseDown=${outside}
+    >
+      <div class="dialog-box">
+        <header class="dialog-head">
+          <h2 id=${id}>${title}</h2>
+          <${IconButton} name="close" label="Close" onClick=${onClose} />
+        </header>
+        <div class="dialog-body">${children}</div>
+        ${foot && html`<footer class="dialog-foot">${foot}</footer>`}
+      </div>
+    </dialog>`;
 }
 
 /** A line of choices of which one holds. @param {{label: string, value: string, options: [string, any][], onChange: (value: string) => void}} props */

@@ -50,10 +50,14 @@ function joined(node) {
 
 const same = (one, other) => one.server === other.server && one.uri === other.uri;
 
-/** `back` says where it leads back to, where that is not the composer. @param {{onClose: () => void, server?: string, uri?: string, back?: string}} props */
-export function Resources({ onClose, server: only = "", uri = "", back = "" }) {
+/**
+ * The resource or template that is shown first may be given; `back` says where it leads back to, where that is not the composer.
+ * @param {{onClose: () => void, server?: string, uri?: string, template?: any, back?: string}} props
+ */
+export function Resources({ onClose, server: only = "", uri = "", template = null, back = "" }) {
   const [words, setWords] = useState("");
-  const [shown, setShown] = useState(/** @type {any} */ (uri ? { server: only, uri } : null));
+  const first = uri || template ? { server: only, ...(template ? { template } : { uri }) } : null;
+  const [shown, setShown] = useState(/** @type {any} */ (first));
   const [chosen, setChosen] = useState(attached.value);
   const toggle = (one) => setChosen((before) => (before.some((each) => same(each, one)) ? before.filter((each) => !same(each, one)) : [...before, one]));
   const done = () => {
@@ -70,7 +74,18 @@ export function Resources({ onClose, server: only = "", uri = "", back = "" }) {
     <div class="chips">${chosen.map((one) => html`<${Chip} key=${one.server + one.uri} one=${one} onRemove=${() => toggle(one)} />`)}</div>`;
   return html`<${Dialog} title="Resources" class="wide" onClose=${onClose} foot=${foot}>
     <div class=${cls("browser", shown && "has-shown")}>
-      <div class="browser-list"><input autofocus type="search" class="picker-search" placeholder="Search resources and templates" aria-label="Search resources and templates" value=${words} onInput=${(event) => setWords(event.currentTarget.value)} autocomplete="off" />
+      <div class="browser-list">
+        <input
+          autofocus=${!first}
+          type="text"
+          role="searchbox"
+          class="picker-search"
+          placeholder="Search resources and templates"
+          aria-label="Search resources and templates"
+          value=${words}
+          onInput=${(event) => setWords(event.currentTarget.value)}
+          autocomplete="off"
+        />
         <div class="tree" role="tree" aria-label="Resources" onKeyDown=${walk}>${found.map((server) => html`<${ServerBranch} key=${server.id} server=${server} open=${true} shown=${shown} chosen=${chosen} onShow=${setShown} onToggle=${toggle} />`)}</div>
         ${!found.length && html`<p class="quiet center">${words ? "No resource fits these words." : "No server that is ready offers resources."}</p>`}</div>
       <div class="browser-shown" aria-live="polite">${shown ? html`<button type="button" class="small quiet back" onClick=${() => setShown(null)}><${Icon} name="chevron" />Back</button>${shown.template ? html`<${Template} key=${shown.server + shown.template.uriTemplate} server=${shown.server} template=${shown.template} onFilled=${(one) => setShown({ ...one, server: shown.server })} />`
