@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from interlock import Server
 from interlock.host.questions import CallQuestion, Decision, SampledQuestion, SampleQuestion
 from interlock.types import (
     CreateMessageRequestParams,
@@ -68,7 +69,7 @@ async def test_a_prompt_takes_resources_along(chromium: Any) -> None:
         await browser.get_by_label("Attach Preferences").check()
         await browser.get_by_role("button", name="Attach 2").click()
         await browser.wait_for(state="detached")
-        chips = prompt.get_by_role("group", name="What goes along")
+        chips = prompt.get_by_role("group", name="Attached to the prompt")
         assert await chips.locator(".chip-text").all_inner_texts() == ["Lisbon 2022", "Preferences"]
         await shot(page, "prompt-with-resources")
         await chips.get_by_role("button", name="Leave out Lisbon 2022").click()
@@ -86,6 +87,61 @@ async def test_a_prompt_takes_resources_along(chromium: Any) -> None:
         assert "[[" not in await said.inner_text()
         assert "[[data-" in str(stage.host.models["planner"].requests[0].messages)  # type: ignore[attr-defined]  # the scripted model keeps what it is asked
         assert await page.locator(".side-title").first.inner_text() != "Untitled"
+
+
+async def test_a_preview_comes_into_view(chromium: Any) -> None:
+    """What a long prompt says is below its many fields: whoever asks for it sees its beginning (`PRM-05`)."""
+    from playwright.async_api import expect  # late: only these tests need it
+
+    def server() -> Server:
+        made = Server("forms")
+
+        @made.prompt("long", title="A long form")
+        def long(
+            a: str = "", b: str = "", c: str = "", d: str = "", e: str = "", f: str = "",
+            g: str = "", h: str = "", i: str = "", j: str = "", k: str = "", m: str = "",
+        ) -> str:  # fmt: skip
+            return "The first line.\n" + "more\n" * 80
+
+        return made
+
+    async with staged(chromium, servers={"forms": server}) as stage:
+        page = await stage.page()
+        await page.get_by_role("button", name="A long form").click()
+        await page.get_by_role("button", name="Preview").click()
+        await expect(page.get_by_role("heading", name="What it says")).to_be_in_viewport(ratio=1)
+        await expect(page.get_by_text("The first line.")).to_be_in_viewport()
+        await shot(page, "preview")
+
+
+@pytest.mark.parametrize("size", [DESK, TELEPHONE])
+async def test_a_table_with_a_long_text_breaks_no_word(chromium: Any, size: dict[str, int]) -> None:
+    """A long text beside short ones gets a column of its own width: a row is a few lines high, and a name stays on one line."""
+    note = (
+        "A long text about what to expect there: warm days and cool nights, and the sea is cold. "
+    )
+    row = {"city": "Barcelona", "month": "September", "high": 27.5, "low": 14, "note": note * 2}
+
+    def server() -> Server:
+        made = Server("weather")
+
+        @made.resource("weather://year", title="Weather of a year", mime_type="application/json")
+        def year() -> list[dict[str, str | float]]:
+            return [row] * 3
+
+        return made
+
+    async with staged(chromium, servers={"weather": server}) as stage:
+        page = await stage.page(size=size)
+        await page.get_by_role("button", name="Resources", exact=True).click()
+        await page.get_by_role("treeitem", name="Weather of a year").click()
+        cells = page.get_by_role("cell")
+        await cells.first.wait_for()
+        lines = "cell => { const range = document.createRange(); range.selectNodeContents(cell); return new Set([...range.getClientRects()].map(r => Math.round(r.top))).size; }"
+        heights = [await cells.nth(at).evaluate(lines) for at in range(5)]
+        assert heights[:4] == [1, 1, 1, 1]
+        assert heights[4] <= 6
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 async def test_arguments_are_written_as_people_write_them(chromium: Any) -> None:

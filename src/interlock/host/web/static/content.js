@@ -48,12 +48,18 @@ export function Value({ value, depth = 0 }) {
     ${entries.length > ROWS && html`<div class="quiet">and ${entries.length - ROWS} more</div>`}</dl>`;
 }
 
+/** How a cell is set: numbers to the right, long texts in a wide column. @param {unknown} value */
+function alignment(value) {
+  if (typeof value === "number") return "right";
+  return typeof value === "string" && value.length > 60 ? "long" : "";
+}
+
 /** Objects of one kind, as a table. */
 function Rows({ rows }) {
   const columns = [...new Set(rows.slice(0, ROWS).flatMap((row) => Object.keys(row)))].slice(0, 12);
   return html`<div class="table" tabindex="0" role="group" aria-label="Table"><table>
     <thead><tr>${columns.map((name) => html`<th key=${name} scope="col"><${Say} text=${name} /></th>`)}</tr></thead>
-    <tbody>${rows.slice(0, ROWS).map((row, at) => html`<tr key=${at}>${columns.map((name) => html`<td key=${name} class=${typeof row[name] === "number" ? "right" : ""}>${name in row ? html`<${Value} value=${row[name]} depth=${4} />` : ""}</td>`)}</tr>`)}</tbody>
+    <tbody>${rows.slice(0, ROWS).map((row, at) => html`<tr key=${at}>${columns.map((name) => html`<td key=${name} class=${alignment(row[name])}>${name in row ? html`<${Value} value=${row[name]} depth=${4} />` : ""}</td>`)}</tr>`)}</tbody>
   </table>${rows.length > ROWS && html`<p class="quiet">and ${rows.length - ROWS} more rows</p>`}</div>`;
 }
 

@@ -61,10 +61,20 @@ const MAKE = {
     const items = token.items.map((item, at) => html`<li key=${at} class=${item.task ? "task" : ""}>${item.task && html`<input type="checkbox" disabled checked=${item.checked} aria-label=${item.checked ? "done" : "open"} />`}${all(item.tokens, depth)}</li>`);
     return token.ordered ? html`<ol start=${token.start || 1}>${items}</ol>` : html`<ul>${items}</ul>`;
   },
-  table: (token, depth) => html`<div class="table" tabindex="0" role="group" aria-label="Table"><table>
-    <thead><tr>${token.header.map((cell, at) => html`<th key=${at} scope="col" class=${cell.align ?? ""}>${all(cell.tokens, depth)}</th>`)}</tr></thead>
-    <tbody>${token.rows.map((row, at) => html`<tr key=${at}>${row.map((cell, place) => html`<td key=${place} class=${cell.align ?? ""}>${all(cell.tokens, depth)}</td>`)}</tr>`)}</tbody>
-  </table></div>`,
+  table: (token, depth) => {
+    const kind = (cell) => `${cell.align ?? ""} ${cell.text.length > 60 ? "long" : ""}`.trim();
+    const heads = token.header.map((cell, at) => html`
+      <th key=${at} scope="col" class=${cell.align ?? ""}>${all(cell.tokens, depth)}</th>`);
+    const cells = (row) => row.map((cell, at) => html`
+      <td key=${at} class=${kind(cell)}>${all(cell.tokens, depth)}</td>`);
+    return html`
+      <div class="table" tabindex="0" role="group" aria-label="Table">
+        <table>
+          <thead><tr>${heads}</tr></thead>
+          <tbody>${token.rows.map((row, at) => html`<tr key=${at}>${cells(row)}</tr>`)}</tbody>
+        </table>
+      </div>`;
+  },
 };
 
 /** @param {any[]} tokens @param {number} depth */

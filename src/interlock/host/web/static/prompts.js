@@ -72,18 +72,74 @@ function Fill({ server, prompt, onClose, onBack }) {
     speak("prompt", { server, name: prompt.name, arguments: given(), attach });
     onClose();
   };
-  const foot = html`<button ref=${button} autofocus=${!fields.length} type="button" class="main" onClick=${use}>Use prompt</button><button type="button" onClick=${look} disabled=${busy}>${preview ? "Preview again" : "Preview"}</button><button type="button" class="quiet" onClick=${onBack}>All prompts</button>`;
-  return html`<${Dialog} title=${html`<${Say} text=${prompt.title || prompt.name} />`} onClose=${onClose} foot=${foot}>
-    <p class="small-line"><${From} server=${server} /> <code class="quiet">/<${Say} text=${prompt.name} /></code></p>
-    ${prompt.description && html`<p class="wrap"><${Say} text=${prompt.description} /></p>`}
-    <form ref=${form} class="fields" noValidate onSubmit=${use}>${fields.map((field, at) => html`<${Suggested} key=${field.name} field=${field} value=${values[field.name]} words=${wrong[field.name]} focus=${at === 0}
-        onChange=${(value) => { setValues((before) => ({ ...before, [field.name]: value })); setPreview(null); setWrong((before) => ({ ...before, [field.name]: "" })); }} ask=${completes ? suggestions(server, { type: "ref/prompt", name: prompt.name }, field.name, values) : undefined} />`)}<button type="submit" class="hidden" tabindex="-1" aria-hidden="true">Use prompt</button></form>
-    <div class="goes-along" role="group" aria-label="What goes along">${attached.value.length > 0 && html`<div class="chips">${attached.value.map((one) => html`<${Chip} key=${one.server + one.uri} one=${one} onRemove=${() => { attached.value = attached.value.filter((each) => each !== one); beside.current.focus(); }} />`)}</div>`}
-      <button ref=${beside} type="button" class="small" onClick=${() => setChoosing(true)}><${Icon} name="at" />${attached.value.length ? "Attach more" : "Attach resources"}</button></div>
-    ${words && html`<p class="wrong" role="alert">${visible(words)}</p>`}
-    <div aria-live="polite">${preview && html`<h3 class="sub">What it says</h3>${preview.map((message, at) => html`<div key=${at} class=${cls("sample-message", message.role)}><span class="role">${message.role === "user" ? "You" : "Model"}</span>${list(message.content).map((block, place) => html`<${Content} key=${place} block=${block} server=${server} />`)}</div>`)}`}</div>
-    ${choosing && html`<${Resources} back="the prompt" onClose=${() => setChoosing(false)} />`}
-  <//>`;
+  const change = (name, value) => {
+    setValues((before) => ({ ...before, [name]: value }));
+    setPreview(null);
+    setWrong((before) => ({ ...before, [name]: "" }));
+  };
+  const remove = (one) => {
+    attached.value = attached.value.filter((each) => each !== one);
+    beside.current.focus();
+  };
+  const completion = (name) =>
+    (completes ? suggestions(server, { type: "ref/prompt", name: prompt.name }, name, values) : undefined);
+  const foot = html`
+    <button ref=${button} autofocus=${!fields.length} type="button" class="main" onClick=${use}>
+      Use prompt
+    </button>
+    <button type="button" onClick=${look} disabled=${busy}>${preview ? "Preview again" : "Preview"}</button>
+    <button type="button" class="quiet" onClick=${onBack}>All prompts</button>`;
+  return html`
+    <${Dialog} title=${html`<${Say} text=${prompt.title || prompt.name} />`} onClose=${onClose} foot=${foot}>
+      <p class="small-line">
+        <${From} server=${server} /> <code class="quiet">/<${Say} text=${prompt.name} /></code>
+      </p>
+      ${prompt.description && html`<p class="wrap"><${Say} text=${prompt.description} /></p>`}
+      <form ref=${form} class="fields" noValidate onSubmit=${use}>
+        ${fields.map((field, at) => html`
+          <${Suggested}
+            key=${field.name}
+            field=${field}
+            value=${values[field.name]}
+            words=${wrong[field.name]}
+            focus=${at === 0}
+            onChange=${(value) => change(field.name, value)}
+            ask=${completion(field.name)}
+          />`)}
+        <button type="submit" class="hidden" tabindex="-1" aria-hidden="true">Use prompt</button>
+      </form>
+      <div class="goes-along" role="group" aria-label="Attached to the prompt">
+        ${attached.value.length > 0 && html`
+          <div class="chips">
+            ${attached.value.map((one) => html`
+              <${Chip} key=${one.server + one.uri} one=${one} onRemove=${() => remove(one)} />`)}
+          </div>`}
+        <button ref=${beside} type="button" class="small" onClick=${() => setChoosing(true)}>
+          <${Icon} name="at" />${attached.value.length ? "Attach more" : "Attach resources"}
+        </button>
+      </div>
+      ${words && html`<p class="wrong" role="alert">${visible(words)}</p>`}
+      <div aria-live="polite">
+        ${preview && html`<${Preview} messages=${preview} server=${server} />`}
+      </div>
+      ${choosing && html`<${Resources} back="the prompt" onClose=${() => setChoosing(false)} />`}
+    <//>`;
+}
+
+/** What the prompt says with these values; it comes into view when it is there. */
+function Preview({ messages, server }) {
+  const box = useRef(/** @type {any} */ (null));
+  useLayoutEffect(() => box.current.scrollIntoView({ block: "start" }), [messages]);
+  return html`
+    <section ref=${box} class="preview" aria-label="Preview">
+      <h3 class="sub">What it says</h3>
+      ${messages.map((message, at) => html`
+        <div key=${at} class=${cls("sample-message", message.role)}>
+          <span class="role">${message.role === "user" ? "You" : "Model"}</span>
+          ${list(message.content).map((block, place) => html`
+            <${Content} key=${place} block=${block} server=${server} />`)}
+        </div>`)}
+    </section>`;
 }
 
 /** Open the palette. */
