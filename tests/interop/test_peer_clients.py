@@ -201,9 +201,14 @@ async def test_logging(talk: Talk) -> None:
 
 async def test_progress(talk: Talk) -> None:
     """Each report reaches the callback of its call, in order (`PRG-02`)."""
-    if not talk.of_python:
-        return  # that SDK loses reports that come together with the result; that others reach it `test_cancellation` shows
-    step = await talk.client.do("call", name="count", arguments={"to": 3}, progress=True, until=3)
+    if talk.way.road == "sse" and not talk.of_python:
+        # That SDK drops progress that it reads together with the result, and over TCP the server
+        # cannot see what it has read.
+        return
+    heard = 3 if talk.of_python else 0  # the other program does not note what a callback gets
+    step = await talk.client.do(
+        "call", name="count", arguments={"to": 3}, progress=True, until=heard
+    )
     words = [f"at {n}" if talk.way.speaks >= R2 else None for n in (1, 2, 3)]
     assert step.result["reported"] == [[n, 3, words[n - 1]] for n in (1, 2, 3)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -28,11 +29,12 @@ async def turns(number: int = 5) -> None:
 
 
 class Ends:
-    """A channel, and the raw ends of its two pipes."""
+    """A channel, and the raw ends of its two pipes, or with `sockets` of two pairs of sockets."""
 
-    def __init__(self, kind: Any, **options: Any) -> None:
-        read, self.write_to = os.pipe()
-        self.read_from, write = os.pipe()
+    def __init__(self, kind: Any, *, sockets: bool = False, **options: Any) -> None:
+        make = _socket_pair if sockets else os.pipe
+        read, self.write_to = make()
+        self.read_from, write = make()
         self.channel: Any = kind(read, write, **options)
         self._open = {self.write_to, self.read_from}
 
@@ -75,6 +77,11 @@ class Ends:
         if fd in self._open:
             self._open.discard(fd)
             os.close(fd)
+
+
+def _socket_pair() -> tuple[int, int]:
+    one, other = socket.socketpair()
+    return one.detach(), other.detach()
 
 
 @contextlib.asynccontextmanager

@@ -285,6 +285,74 @@ async def test_nothing_is_left_open(kind: Any) -> None:
     assert threading.active_count() <= threads + 4
 
 
+@pytest.mark.parametrize("sockets", [False, True], ids=["pipes", "sockets"])
+@both_kinds
+async def test_what_stands_behind_a_barrier_comes_in_a_later_read(kind: Any, sockets: bool) -> None:
+    """However late the peer reads, and however many barriers there are; in order."""
+    async with ends(kind, sockets=sockets) as both:
+        for piece in ([b"1"], [b"2", b"3"], [], [b"4"]):
+            if piece:
+                both.channel.send(piece)
+            both.channel.barrier()
+        both.channel.send([b"5"])
+        reads = []
+        while b"5\n" not in reads:
+            await turns(200)
+            reads.append(await asyncio.to_thread(os.read, both.read_from, 65536))
+        assert reads == [b"1\n", b"2\n3\n", b"4\n", b"5\n"]
+        await both.channel.drain()
+        assert both.channel.queued == 0
+
+
+@both_kinds
+async def test_a_barrier_behind_what_was_read_holds_nothing_back(kind: Any) -> None:
+    """What is sent then is written at once, in the same turn where that is possible."""
+    async with ends(kind) as both:
+        both.channel.send([b"1"])
+        assert await both.read(2) == b"1\n"
+        both.channel.barrier()
+        both.channel.send([b"2"])
+        if kind is PipeChannel:
+            assert both.channel.queued == 0
+        assert await both.read(2) == b"2\n"
+
+
+@both_kinds
+async def test_a_barrier_behind_more_than_a_pipe_holds(kind: Any) -> None:
+    """First all before it is written, and then read; only then comes what is behind."""
+    async with ends(kind) as both:
+        both.channel.send([b"x" * MB])
+        both.channel.barrier()
+        both.channel.send([b"last"])
+        assert await both.read(MB + 1, piece=50_000) == b"x" * MB + b"\n"
+        assert await both.read(5) == b"last\n"
+
+
+@both_kinds
+async def test_closing_writes_what_stands_behind_barriers(kind: Any) -> None:
+    """A peer that has hung up need not read the one before it gets the other."""
+    async with ends(kind) as both:
+        for frame in (b"1", b"2", b"3"):
+            both.channel.send([frame])
+            both.channel.barrier()
+        both.hang_up()
+        await both.channel.aclose()
+        assert await both.rest() == b"1\n2\n3\n"
+
+
+@both_kinds
+async def test_a_peer_that_goes_before_a_barrier_leaves_nothing_waiting(kind: Any) -> None:
+    """Neither frames nor whoever drains."""
+    async with ends(kind) as both:
+        both.channel.send([b"x"])
+        both.channel.barrier()
+        both.channel.send([b"y" * 2 * MB])
+        draining = asyncio.ensure_future(both.channel.drain())
+        await turns()
+        both.close()
+        await draining
+
+
 async def test_pipes_and_sockets_are_waited_for_and_files_get_threads(tmp_path: Any) -> None:
     """As the platform allows."""
     read, write = os.pipe()

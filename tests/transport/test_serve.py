@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -615,3 +616,77 @@ async def test_a_batch_of_an_older_session_is_served() -> None:
             stage.let_go(f"n{n}")
         answers = await client.answered(0, 1, 2)
     assert [words(answers[n]) for n in range(3)] == ["n0", "n1", "n2"]
+
+
+def _progress(x: Exchange, *steps: int) -> None:
+    for step in steps:
+        x.notify(
+            "notifications/progress",
+            t.ProgressNotificationParams(progress_token=x.meta.progress_token or 0, progress=step),
+        )
+
+
+@pytest.mark.parametrize("session", [True, False], ids=["session", "stateless"])
+@pytest.mark.parametrize("waits", [True, False], ids=["waits", "does not wait"])
+@pytest.mark.parametrize("outcome", ["result", "error"])
+async def test_the_response_of_a_call_is_never_read_together_with_its_progress(
+    session: bool, waits: bool, outcome: str
+) -> None:
+    """However late the peer reads; the responses of other calls do not wait for that (`PRG-02`)."""
+
+    async def handler(x: Exchange) -> AnyResult:
+        if x.params.name == "reports":
+            _progress(x, 1, 2)
+            if waits:
+                await turns(3)
+            if outcome == "error":
+                raise t.McpError(-32000, "as I said")
+        return text(x.params.name)
+
+    async with ends(PipeChannel, sockets=True) as both:
+        serving = asyncio.ensure_future(serve(handler, identity(), both.channel))
+
+        def call(name: str) -> bytes:
+            params = {"name": name, "_meta": {"progressToken": name}}
+            line = request if session else stamped
+            return line(name, "tools/call", params) + b"\n"
+
+        if session:
+            both.write(initialize("hello", R4) + b"\n")
+            await asyncio.to_thread(os.read, both.read_from, 65536)
+        both.write(call("reports") + call("silent"))
+        reads: list[set[Any]] = []
+        while not any("reports" in read for read in reads):
+            await turns(300)
+            data = await asyncio.to_thread(os.read, both.read_from, 65536)
+            messages = [json.loads(line) for line in data.splitlines()]
+            reads.append({m["id"] if "id" in m else m["params"]["progress"] for m in messages})
+        both.hang_up()
+        await serving
+    assert reads == [{1, 2, "silent"}, {"reports"}]
+
+
+async def test_a_call_without_progress_passes_no_barrier() -> None:
+    """Such calls cost what they did; many calls that report in one turn share one."""
+    barriers: list[int] = []
+    sent: list[int] = []
+
+    async def handler(x: Exchange) -> AnyResult:
+        if x.params.name == "reports":
+            _progress(x, 1)
+        return text("x")
+
+    connection = ServerConnection(identity())
+    serving = Serving(
+        handler,
+        connection,
+        lambda out: sent.append(len(out)),
+        barrier=lambda: barriers.append(len(sent)),
+    )
+    serving.receive([stamped(n, "tools/call", {"name": "x"}) for n in range(5)])
+    await turns(5)
+    assert (barriers, sum(sent)) == ([], 5)
+    serving.receive([stamped(n, "tools/call", {"name": "reports"}) for n in range(10, 15)])
+    await turns(5)
+    assert len(barriers) == 1
+    assert sum(sent) == 15

@@ -217,22 +217,30 @@ class ServerConnection:
         if self._questions:
             self._withdraw_all(id)
 
-    def notify(self, id: CallId, method: str, params: Any) -> None:
-        """Send a notification on the way of an open request; dropped where its revision does not have the method."""
+    def notify(self, id: CallId, method: str, params: Any) -> int:
+        """Send a notification on the way of an open request.
+
+        It is dropped where the revision of the request does not have the method.
+
+        Returns:
+            The bytes that it adds to what is outgoing; 0 where it was dropped.
+        """
         caller = self._open.get(id)
         if caller is None:
-            return
+            return 0
+        before = len(self._out)
         if isinstance(id, SessionListen):
             self._notify_session(id, method, params, caller)
         elif speaks(caller.revision, method):
             if id in self._listens:  # `LSN-05`
                 if method in _NOT_FOR_LISTENERS:
-                    return
+                    return 0
                 params = replace(
                     params,
                     meta=Raw(b'{"%b":%b}' % (SUBSCRIPTION_ID.encode(), jsonrpc.encode_id(id))),
                 )
             self._out.append((id, jsonrpc.notification(method, encode(params, caller.revision))))
+        return sum(len(frame) for _, frame in self._out[before:])
 
     def ask(self, id: CallId, request: t.InputRequest) -> t.RequestId:
         """Put a question to the peer as a request of our own (handshake era only); its answer comes as ResponseReceived."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from ..transport.channel import Channel, Pushing
+from ..transport.channel import Barriers, Channel, Pushing
 from ..wire.jsonrpc import Frame
 
 MakePair = Callable[[], Awaitable[tuple[Channel, Channel]]]
@@ -139,6 +139,19 @@ async def _outlives_its_peer(one: Channel, other: Channel) -> None:
     await one.aclose()
     one.send([b"into the void"])
     await one.drain()
+
+
+async def _holds_back(one: Channel, other: Channel) -> None:
+    """one that has barriers sends everything in order, before and behind them"""
+    if not isinstance(one, Barriers):
+        return
+    frames = [b"%d" % n for n in range(20)]
+    for frame in frames:
+        one.send([frame])
+        one.barrier()
+    await _turns()
+    got = await _take(other, len(frames))
+    _require(got == frames, _first_difference(frames, got))
 
 
 async def _pushes(one: Channel, other: Channel) -> None:
@@ -295,6 +308,7 @@ _STEPS = (
     _pushes_back,
     _ends,
     _outlives_its_peer,
+    _holds_back,
     _pushes,
     _pushes_patiently,
 )

@@ -26,6 +26,18 @@ class Pushing(Protocol):
         ...
 
 
+@runtime_checkable
+class Barriers(Protocol):
+    """A write barrier, which a channel may offer that can tell what its peer has read."""
+
+    def barrier(self) -> None:
+        """Hold back what is sent from now on until the peer has read what was sent before.
+
+        Costs nothing where the peer has read it already, or where nothing is sent afterwards.
+        """
+        ...
+
+
 class Channel(Protocol):
     """A two-way stream of frames: a pipe, a socket, two queues. One task receives; any task of the same loop may send.
 

@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import errno
 import os
+import select
 import stat
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
@@ -20,6 +22,12 @@ HIGH_WATER = 1024 * 1024  # bytes queued for writing beyond which `drain` waits
 READ_AHEAD = 8 * 1024 * 1024  # bytes received and not yet taken beyond which reading pauses
 _SMALL_READ, _LARGE_READ = 64 * 1024, 1024 * 1024
 _JOIN_UP_TO = 64 * 1024
+_FIRST_LOOK = (
+    0.0005  # seconds until it is looked again whether the peer has read; twice as long each time
+)
+_LAST_LOOK = 0.016
+_BARRIER = b""  # among what a thread is to write
+_GRACE_TO_READ = 0.01  # seconds, where the platform cannot tell what the peer has read
 
 
 def open_pipe_channel(
@@ -39,6 +47,37 @@ def _pollable(fd: int) -> bool:
     """Pipes and sockets can be waited for; files cannot, and a terminal's flags are shared with the shell."""
     mode = os.fstat(fd).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _unread(fd: int) -> int | None:
+    """What the reader of a pipe or socket has not read yet, in bytes (of a socket: of memory).
+
+    None where nobody can tell: only Linux tells the writing end. A reader that has gone has
+    nothing left to read.
+    """
+    if sys.platform != "linux":
+        return None
+    import fcntl  # late: not on Windows, and needed only after progress
+    import termios  # late: as above
+
+    question = termios.TIOCOUTQ if stat.S_ISSOCK(os.fstat(fd).st_mode) else termios.FIONREAD
+    try:
+        left = int.from_bytes(fcntl.ioctl(fd, question, bytes(4)), sys.byteorder)
+    except OSError:
+        return None
+    return left and (0 if _is_deserted(fd) else left)
+
+
+def _is_deserted(fd: int) -> bool:
+    """Whether nobody holds the reading end of a pipe any more: what is left in it stays there."""
+    watch = select.poll()
+    watch.register(fd, 0)
+    return any(event & select.POLLERR for _, event in watch.poll(0))
+
+
+def _size(frames: list[Frame]) -> int:
+    """The bytes that frames take, with their newlines."""
+    return sum(map(len, frames)) + len(frames)
 
 
 def _too_long(splitter: LineSplitter, reported: int) -> str:
@@ -76,6 +115,8 @@ class PipeChannel:
             None  # called once, when the first large message goes by
         )
         self._out: deque[memoryview] = deque()
+        self._behind: deque[list[Frame]] = deque()  # what stands behind each barrier
+        self._looking: asyncio.TimerHandle | None = None
         self.queued = 0
         self._room: asyncio.Event = asyncio.Event()
         self._room.set()
@@ -120,6 +161,23 @@ class PipeChannel:
         """Queue frames to be written; they are tried at once where nothing waits before them."""
         if self._write_closed:
             return
+        if self._behind:
+            self._behind[-1] += frames
+            self.queued += _size(frames)
+        else:
+            self._write(frames)
+        if self.queued > HIGH_WATER:
+            self._room.clear()
+
+    def barrier(self) -> None:
+        """Hold back what is sent from now on until the peer has read what was sent before."""
+        if self._write_closed:
+            return
+        if self._out or self._behind or _unread(self._write_fd) != 0:
+            self._behind.append([])
+            self._look_soon()
+
+    def _write(self, frames: list[Frame]) -> None:
         total = sum(map(len, frames))
         if total <= _JOIN_UP_TO:
             chunks = [memoryview(b"\n".join(frames) + b"\n")]
@@ -133,8 +191,31 @@ class PipeChannel:
             self._writable()
             if self._out and not self._write_closed:
                 self._loop.add_writer(self._write_fd, self._writable)
-        if self.queued > HIGH_WATER:
-            self._room.clear()
+
+    def _look_soon(self, after: float = _FIRST_LOOK) -> None:
+        """Look in a moment whether the peer has read all before the barrier, if it is written."""
+        if self._looking is None and self._behind and not self._out:
+            self._looking = self._loop.call_later(after, self._look, after)
+
+    def _look(self, after: float) -> None:
+        """Write what stands behind the barrier if the peer has read everything before it."""
+        self._looking = None
+        unread = _unread(self._write_fd)
+        if unread is None and after < _GRACE_TO_READ:
+            self._look_soon(_GRACE_TO_READ)
+        elif unread:
+            self._look_soon(min(2 * after, _LAST_LOOK))
+        else:
+            self._pass_barrier()
+            self._look_soon()
+
+    def _pass_barrier(self) -> None:
+        frames = self._behind.popleft()
+        if frames:
+            self.queued -= _size(frames)
+            self._write(frames)
+        elif not self._behind:
+            self._relax()
 
     async def drain(self) -> None:
         """Wait until little is queued."""
@@ -146,6 +227,8 @@ class PipeChannel:
         if self._closed:
             return
         self._closed = True
+        while self._behind:  # a peer that is leaving does not mind what it reads together
+            self._pass_barrier()
         if self._out and not self._write_closed:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
@@ -230,7 +313,10 @@ class PipeChannel:
                 written -= len(first)
                 out.popleft()
         self._loop.remove_writer(self._write_fd)
-        self._relax()
+        if self._behind:
+            self._look_soon()
+        else:
+            self._relax()
 
     def _relax(self) -> None:
         """Nothing is queued any more: whoever waited for that goes on, and so does reading."""
@@ -252,7 +338,11 @@ class PipeChannel:
         if not self._write_closed:
             self._write_closed = True
             self._out.clear()
+            self._behind.clear()
             self.queued = 0
+            if self._looking is not None:
+                self._looking.cancel()
+                self._looking = None
             self._loop.remove_writer(self._write_fd)
             if self._write_fd != self._read_fd:
                 os.close(self._write_fd)
@@ -346,6 +436,13 @@ class ThreadChannel:
             if self.queued > HIGH_WATER:
                 self._room.clear()
 
+    def barrier(self) -> None:
+        """Hold back what is sent from now on until the peer has read what was sent before."""
+        with self._work:
+            if not self._stopping:
+                self._out.append(_BARRIER)
+                self._work.notify()
+
     async def drain(self) -> None:
         """Wait until little is queued."""
         await self._room.wait()
@@ -402,6 +499,9 @@ class ThreadChannel:
                 if not self._out:
                     break
                 data = self._out.popleft()
+            if data is _BARRIER:
+                self._wait_for_reader()
+                continue
             if not self._write_all(data):
                 with self._work:
                     self._stopping = True
@@ -417,6 +517,21 @@ class ThreadChannel:
             os.close(self._write_fd)
         self._post(self._room.set)
         self._post(self._written.set)
+
+    def _wait_for_reader(self) -> None:
+        """Wait until the peer has read what was written, or the channel is closing."""
+        if sys.platform == "win32":
+            with contextlib.suppress(OSError):
+                os.fsync(self._write_fd)  # FlushFileBuffers, which waits for the reader of a pipe
+            return
+        if not _pollable(self._write_fd):
+            return  # a file or a terminal, where nobody reads as fast as that
+        after = _FIRST_LOOK
+        while (unread := _unread(self._write_fd)) != 0 and not self._stopping:
+            time.sleep(after if unread else _GRACE_TO_READ)
+            if unread is None:
+                return
+            after = min(2 * after, _LAST_LOOK)
 
     def _write_all(self, data: bytes) -> bool:
         view = memoryview(data)

@@ -24,9 +24,9 @@ from ..protocol.events import (
 )
 from ..protocol.identity import Identity
 from ..protocol.server import ServerConnection
-from ..wire.jsonrpc import Frame
+from ..wire.jsonrpc import Frame, is_answer
 from ..wire.revisions import Era
-from .channel import Channel, pump
+from .channel import Barriers, Channel, pump
 
 log = logging.getLogger("interlock.server")
 
@@ -36,16 +36,40 @@ MOST_QUEUED = (
     8 * 1024 * 1024
 )  # bytes beyond which a peer that does not read is told less: no progress, no log
 _DROPPABLE = frozenset({"notifications/progress", "notifications/message"})
-Transmit = Callable[[list[tuple[Route, Frame]]], None]
+Sent = tuple[Route, Frame]
+Transmit = Callable[[list[Sent]], None]
 
 
 class Serving:
-    """One peer being served. `transmit` takes what is to be sent and never waits; `drain` waits until the peer keeps up."""
+    """One peer being served.
+
+    `transmit` takes what is to be sent and never waits; `drain` waits until the peer keeps up.
+    `barrier` holds back what is transmitted after it until the peer has read what was transmitted
+    before. It stands between the progress of a call and its response: the TypeScript SDK loses
+    progress that it reads together with the response.
+    """
 
     __slots__ = (
-        "_cancelled", "_closed", "_drain", "_flush_is_due", "_headers", "_loop", "_on_notification", "_queued", "_release", "_taking",
-        "_transmit", "_waiting", "connection", "denied", "handler", "most_calls", "running",
-    )  # fmt: skip
+        "_barrier",
+        "_cancelled",
+        "_closed",
+        "_drain",
+        "_flush_is_due",
+        "_headers",
+        "_loop",
+        "_on_notification",
+        "_queued",
+        "_release",
+        "_reported",
+        "_taking",
+        "_transmit",
+        "_waiting",
+        "connection",
+        "denied",
+        "handler",
+        "most_calls",
+        "running",
+    )
 
     def __init__(
         self,
@@ -59,9 +83,12 @@ class Serving:
         on_notification: Callable[[str, Any, Caller | None], None] | None = None,
         headers: Mapping[str, str] | None = None,
         release: Callable[[int | None], bool] = stay,
+        barrier: Callable[[], None] | None = None,
     ) -> None:
         self.handler, self.connection, self.most_calls = handler, connection, most_calls
         self._headers, self._release = headers, release
+        self._barrier = barrier
+        self._reported: set[Route] = set()  # the calls that have sent progress
         self.running: dict[CallId, asyncio.Task[None]] = {}
         self.denied: tuple[
             tuple[str, ...], ...
@@ -96,8 +123,33 @@ class Serving:
         """Send what is to be sent, now."""
         self._flush_is_due = False
         out = self.connection.outgoing()
-        if out:
-            self._transmit(out)
+        if not out:
+            return
+        if self._barrier is not None and self._reported:
+            out, after = self._split(out)
+            if after:
+                if out:
+                    self._transmit(out)
+                self._barrier()
+                out = after
+        self._transmit(out)
+
+    def _split(self, out: list[Sent]) -> tuple[list[Sent], list[Sent]]:
+        """Take the responses of calls that have sent progress out of what is sent.
+
+        Returns:
+            What may be read together with progress, and those responses.
+        """
+        before: list[Sent] = []
+        after: list[Sent] = []
+        for sent in out:
+            route, frame = sent
+            if route in self._reported and is_answer(frame):
+                self._reported.discard(route)
+                after.append(sent)
+            else:
+                before.append(sent)
+        return before, after
 
     async def aclose(self, grace: float = 0.0) -> None:
         """The peer has gone: let running calls finish for `grace` seconds, then cancel what is left and give it time to clean up."""
@@ -198,6 +250,7 @@ class Serving:
         elif type(event) is RequestCancelled:
             if event.reason:
                 log.debug("request %r was cancelled: %s", event.id, event.reason)
+            self._reported.discard(event.id)
             cancelled = self.running.pop(event.id, None)
             if cancelled is not None:
                 self._cancelled[cancelled] = None
@@ -223,7 +276,9 @@ class Serving:
     def _notify(self, id: CallId, method: str, params: Any) -> None:
         if self._closed or (method in _DROPPABLE and self._queued() > MOST_QUEUED):
             return
-        self.connection.notify(id, method, params)
+        sent = self.connection.notify(id, method, params)
+        if sent and self._barrier is not None and method == "notifications/progress":
+            self._reported.add(id)
         self._flush_soon()
 
     async def _ask(self, id: CallId, request: t.InputRequest) -> t.InputResponse:
@@ -278,7 +333,7 @@ async def serve(
     """
     connection = ServerConnection(identity, principal=principal)
 
-    def transmit(out: list[tuple[Route, Frame]]) -> None:
+    def transmit(out: list[Sent]) -> None:
         channel.send([frame for _, frame in out])
 
     serving = Serving(
@@ -289,6 +344,7 @@ async def serve(
         queued=lambda: channel.queued,
         most_calls=most_calls,
         on_notification=on_notification,
+        barrier=channel.barrier if isinstance(channel, Barriers) else None,
     )
 
     def take(frames: list[Frame]) -> None:

@@ -30,6 +30,31 @@ function doing(client, { stateless, level }) {
             const onprogress = progress ? ({ progress, total, message }) => reported.push([progress, total, message ?? null]) : undefined;
             return { ...(await call(name, args, options({ onprogress }))), ...(progress && { reported }) };
         },
+        // Makes `times` calls, and keeps the process busy for `busy` milliseconds of every turn of its loop;
+        // returns how many reports reached each call.
+        call_often: async ({ name, arguments: args, times, at_once: atOnce, busy }, options) => {
+            const counts = [];
+            let over = false;
+            const hog = () => {
+                const end = performance.now() + busy;
+                while (performance.now() < end);
+                if (!over) setImmediate(hog);
+            };
+            if (busy) hog();
+            const one = async () => {
+                let count = 0;
+                await call(name, args, options({ onprogress: () => count++ }));
+                counts.push(count);
+            };
+            try {
+                while (counts.length < times) {
+                    await Promise.all(Array.from({ length: atOnce }, one));
+                }
+            } finally {
+                over = true;
+            }
+            return counts;
+        },
         call_and_cancel: async ({ name }, options) => {
             const giving = new AbortController();
             try {

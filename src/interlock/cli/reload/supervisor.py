@@ -15,7 +15,9 @@ from typing import Any
 import click
 
 from ... import Channel
+from ...transport.channel import Barriers
 from ...transport.stdio import own_streams
+from ...wire.jsonrpc import Frame
 from ..targets import command_to_run
 from .child import Child
 from .relay import Relay, State
@@ -82,6 +84,7 @@ class Supervisor:
         self._hurry: asyncio.TimerHandle | None = None
         self._stirred = asyncio.Event()
         self._closing = False
+        self._reported = False  # progress was among what the client was sent last
 
     async def run(self) -> None:
         """Serve until the client has gone."""
@@ -114,7 +117,7 @@ class Supervisor:
         relay = self._relay
         if relay.to_client:
             out, relay.to_client = relay.to_client, []
-            self._channel.send(out)
+            self._send(out)
         if relay.to_child and self._child is not None:
             into, relay.to_child = relay.to_child, []
             self._child.send(into)
@@ -124,6 +127,16 @@ class Supervisor:
         elif relay.state is State.DRAINING and self._hurry is None:
             self._hurry = asyncio.get_running_loop().call_later(self._grace, self._on_hurry)
         self._stirred.set()
+
+    def _send(self, frames: list[Frame]) -> None:
+        """Send to the client.
+
+        A child sends the response of a call only after its progress was read (`Serving`); so do we.
+        """
+        if self._reported and isinstance(self._channel, Barriers):
+            self._channel.barrier()
+        self._reported = any(b'"notifications/progress"' in frame[:100] for frame in frames)
+        self._channel.send(frames)
 
     def _on_hurry(self) -> None:
         self._relay.hurry()
