@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from interlock.cli.hosting.approvals import Approvals
+from interlock.cli.approvals import Approvals
 from interlock.cli.hosting.making import config_of, host_of, models_of, save_rules, saved_rules
 from interlock.cli.hosting.options import Given
 from interlock.host.app import DISCOVERY

@@ -324,15 +324,11 @@ def test_an_entry_of_a_configuration(
 ) -> None:
     """Started as its client would: with its own variables, and without those that may hold secrets."""
     monkeypatch.setenv("SECRET", "known")
-    entry: dict[str, Any] = {
-        "command": sys.executable,
-        "args": [stranger.name, "a"],
-        "cwd": str(tmp_path),
-    }
+    entry: dict[str, Any] = {"command": sys.executable, "args": [str(stranger), "a"]}
     config = tmp_path / name
     for env, expected in (({}, None), ({"SECRET": "told"}, "told")):
         config.write_text(text.format(entry=json.dumps({**entry, "env": env})), encoding="utf-8")
-        result = interlock("call", "arguments", "--config", config, "--server", "s")
+        result = interlock("call", "arguments", "--config", config, "--server", "s", "--trust")
         assert json.loads(result.stdout) == [None, ["a"], expected], result.stderr
     assert "There are 2 servers" in interlock("list", "--config", config).stderr
     assert (
@@ -341,12 +337,23 @@ def test_an_entry_of_a_configuration(
     )
 
 
+def test_what_a_client_does_not_know_is_said(interlock: Command, tmp_path: Path) -> None:
+    """An entry is read as its client reads it, and what that leaves out is no surprise."""
+    config = tmp_path / "settings.json"
+    entry = {"command": "no-such-program-anywhere", "cwd": "/"}
+    config.write_text(json.dumps({"context_servers": {"s": entry}}))
+    result = interlock("ping", "--config", config, "--trust")
+    assert result.exit_code == 4
+    assert "The server s: its cwd is not known, and not used." in result.stderr
+
+
 def test_a_toml_configuration(interlock: Command, stranger: Path, tmp_path: Path) -> None:
     """As Codex has it; the only entry needs no name."""
     config = tmp_path / "config.toml"
     config.write_text(f"[mcp_servers.s]\ncommand = '{sys.executable}'\nargs = ['{stranger}']\n")
     assert (
-        interlock("ping", "--config", config).stdout == "stranger 0 answered, speaking 2024-11-05\n"
+        interlock("ping", "--config", config, "--trust").stdout
+        == "stranger 0 answered, speaking 2024-11-05\n"
     )
 
 
@@ -355,15 +362,15 @@ def test_a_configuration_in_the_folder(interlock: Command, stranger: Path) -> No
     Path(".mcp.json").write_text(
         json.dumps({"mcpServers": {"s": {"command": sys.executable, "args": [str(stranger)]}}})
     )
-    assert interlock("ping", "--server", "s").exit_code == 0
+    assert interlock("ping", "--server", "s", "--trust").exit_code == 0
 
 
 @pytest.mark.parametrize(
     "text, words",
     [
         ("{", "cannot be read"),
-        ("{}", "holds no servers"),
-        ('{"mcpServers": {"s": {}}}', "neither a command nor a url"),
+        ("{}", "it holds no servers"),
+        ('{"mcpServers": {"s": {}}}', "it has neither a command nor a url"),
     ],
 )
 def test_a_configuration_that_leads_nowhere(
@@ -397,7 +404,8 @@ def test_sockets(interlock: Command, listening: list[str], tmp_path: Path) -> No
     for address in listening:
         assert interlock("call", address, "add", "a=1").stdout == "3\n"
         (tmp_path / "c.json").write_text(json.dumps({"mcpServers": {"s": {"url": address}}}))
-        result = interlock("call", "--config", tmp_path / "c.json", "add", "a=1", "-v")
+        words = ["add", "a=1", "-v", "--trust"]
+        result = interlock("call", "--config", tmp_path / "c.json", *words)
         assert result.stdout == "3\n"
         assert "--> " in result.stderr
 

@@ -39,6 +39,7 @@ FACE = {
     "interlock.store",
     "interlock.invisible",
     "interlock.urls",
+    "interlock.addresses",
 }
 PRODUCTS = 9
 

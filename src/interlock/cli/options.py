@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from ..wire.revisions import REVISIONS
 from . import exits
 from .answering import answers_given
 from .talking import Talk
-from .targets import reach_command, reach_config, reach_target, web_options
+from .targets import Reach, reach_command, reach_target, web_options
 
 _COMMAND: Final = "interlock.command"  # where the words after `--` wait in the context
 
@@ -25,7 +25,8 @@ The server is told in one of three ways:
       object of that name), https://host/path, unix:///path/of/a/socket or
       tcp://host:port
   -- COMMAND ARGS..., at the end: a command that is started
-  --config FILE --server NAME: an entry of a client's configuration
+  --config FILE --server NAME: an entry of a client's configuration; you are
+      asked before one of a project is started for the first time
 A Python file that imports interlock is served by `interlock run`; any other is run as a script.
 """
 
@@ -36,6 +37,11 @@ _OPTIONS: Final = (
         help="A client's configuration with servers.",
     ),
     click.option("--server", "entry", metavar="NAME", help="Which server of the configuration."),
+    click.option(
+        "--trust",
+        is_flag=True,
+        help="Start, or reach, the server of a configuration without asking, this time.",
+    ),
     click.option(
         "--header",
         "headers",
@@ -147,6 +153,7 @@ def target_command(
             web = web_options(given.pop("headers"), given.pop("legacy_sse"), given.pop("account"))
             context = click.get_current_context()
             config, entry = shared.pop("config"), shared.pop("entry")
+            trust = given.pop("trust")
             started = context.meta.get(_COMMAND)
             if started is not None and (config or entry):
                 raise click.UsageError(
@@ -165,10 +172,12 @@ def target_command(
                 raise click.UsageError(
                     "--header, --account and --legacy-sse are for http:// and https:// addresses."
                 )
+            if trust and not (config or entry):
+                raise click.UsageError("--trust is for --config and --server.")
             if started is not None:
                 reach = reach_command(started)
             elif config or entry:
-                reach = reach_config(config, entry, web)
+                reach = _reach_config(config, entry, web, trust)
             elif words:
                 reach, words = reach_target(words[0], web), words[1:]
             else:
@@ -194,6 +203,14 @@ def target_command(
         return whole
 
     return decorate
+
+
+def _reach_config(
+    config: Path | None, entry: str | None, web: Mapping[str, Any], trust: bool
+) -> Reach:
+    from .configured import reach_config  # late: only where a configuration is read
+
+    return reach_config(config, entry, web, trust=trust)
 
 
 def exactly(words: Sequence[str], *names: str) -> tuple[str, ...]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 import shutil
 import sys
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +16,6 @@ import click
 
 from .. import ClientTransport, Http, Socket, Stdio
 from ..transport.channel import Tap
-from .install.jsonc import NotJson, plain_value
 from .location import header_lines, split_target
 
 OnLine = Callable[[str], None]
@@ -26,8 +23,6 @@ Reach = Callable[[Tap | None, OnLine | None], ClientTransport]
 """Makes the transport to a target; the first argument sees every frame, the second each line that a child writes to stderr."""
 
 _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)")
-_SECTIONS: Final = ("mcpServers", "servers", "context_servers", "mcp_servers")
-_URL_KEYS: Final = ("url", "httpUrl", "serverUrl")  # as the clients differ
 LIKELY_CONFIGS: Final = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 
 
@@ -84,7 +79,7 @@ def reach_target(text: str, web: Mapping[str, Any]) -> Reach:
             raise click.UsageError(f"There is no file {path}.")
         return reach_command(["node", text])
     if "://" in text:
-        return _reach_address(text, web)
+        return reach_address(text, web)
     if path.suffix in (".json", ".toml") and path.is_file():
         raise click.UsageError(
             f"To take a server from a configuration write --config {text} [--server NAME]."
@@ -97,7 +92,8 @@ def reach_target(text: str, web: Mapping[str, Any]) -> Reach:
     )
 
 
-def _reach_address(text: str, web: Mapping[str, Any]) -> Reach:
+def reach_address(text: str, web: Mapping[str, Any]) -> Reach:
+    """The way to an address; `web` is as in `reach_target`. Raises click.UsageError."""
     try:
         parts = urlsplit(text)
         if parts.scheme in ("http", "https"):
@@ -152,68 +148,3 @@ def uses_interlock(path: Path) -> bool:
         if any(name.partition(".")[0] == "interlock" for name in names):
             return True
     return False
-
-
-# -- configuration files ---------------------------------------------------------------------------------
-
-
-def reach_config(config: Path | None, name: str | None, web: Mapping[str, Any]) -> Reach:
-    """An entry of a configuration file: of the one that is there, or the one called `name`. Raises click.UsageError.
-
-    Such a server gets only the variables of its entry and a few harmless ones, as its client would start it.
-    """
-    path = config or next((p for p in map(Path, LIKELY_CONFIGS) if p.is_file()), None)
-    if path is None:
-        raise click.UsageError(
-            f"Say by --config in which file the server {name} is; here is none of {', '.join(LIKELY_CONFIGS)}."
-        )
-    entries = _entries(path)
-    if name is None:
-        if len(entries) != 1:
-            raise click.UsageError(
-                f"There are {len(entries)} servers in {path}; say which by --server: {', '.join(entries) or 'none'}"
-            )
-        name = next(iter(entries))
-    if name not in entries:
-        raise click.UsageError(
-            f"There is no server {name} in {path}; there is {', '.join(entries) or 'none'}."
-        )
-    return _reach_entry(entries[name], f"The server {name} in {path}", web)
-
-
-def _entries(path: Path) -> Mapping[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        data = tomllib.loads(text) if path.suffix == ".toml" else plain_value(text)
-    except (OSError, UnicodeDecodeError, NotJson, tomllib.TOMLDecodeError) as bad:
-        raise click.UsageError(f"{path} cannot be read: {bad}") from None
-    for section in _SECTIONS:
-        if isinstance(data, Mapping) and isinstance(data.get(section), Mapping):
-            found: Mapping[str, Any] = data[section]
-            return found
-    raise click.UsageError(f"{path} holds no servers: it has none of {', '.join(_SECTIONS)}.")
-
-
-def _reach_entry(entry: Any, what: str, web: Mapping[str, Any]) -> Reach:
-    url = (
-        next((entry[key] for key in _URL_KEYS if key in entry), None)
-        if isinstance(entry, Mapping)
-        else None
-    )
-    if not isinstance(entry, Mapping) or not ("command" in entry or url):
-        raise click.UsageError(f"{what} has neither a command nor a url: {json.dumps(entry)}")
-    if "command" not in entry:
-        own = {
-            str(key): os.path.expandvars(str(value))
-            for key, value in (entry.get("headers") or entry.get("http_headers") or {}).items()
-        }
-        headers = {**own, **web.get("headers", {})}
-        older = {"legacy_sse": True} if entry.get("type") == "sse" else {}
-        return _reach_address(
-            str(url), {**older, **web, **({"headers": headers} if headers else {})}
-        )
-    command = [str(entry["command"]), *(str(argument) for argument in entry.get("args") or ())]
-    env = {str(key): str(value) for key, value in (entry.get("env") or {}).items()}
-    return lambda tap, on_stderr: Stdio(
-        command, env=env, cwd=entry.get("cwd"), on_stderr=on_stderr, tap=tap
-    )

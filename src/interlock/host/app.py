@@ -27,6 +27,7 @@ from interlock.types import (
 )
 
 from . import suspicions
+from .admission import approval_of, start_question
 from .answering import Answering, Asking
 from .calls import Calls
 from .config import Changes, Config, Entry, load_config, read_config
@@ -52,7 +53,7 @@ from .loop.budget import Budget
 from .models.seam import Model
 from .pins import BadPins, Pins
 from .policy import Policy, Rule
-from .questions import AnyQuestion, Person, StartQuestion, Warned
+from .questions import AnyQuestion, Person
 from .register import Register
 from .session import Session
 from .toolbox import Toolbox
@@ -234,7 +235,7 @@ class Host:
             link is None
             or not self._ask_to_start
             or entry.id in self._inside
-            or self.pins.approved_command(entry.id, _approval(entry))
+            or self.pins.approved_command(entry.id, approval_of(entry))
         ):
             return entry
         was = link.entry
@@ -490,27 +491,14 @@ class Host:
 
     async def _admit(self, entry: Entry) -> bool:
         """Whether a server may be started, or reached (`SEC-17`)."""
-        wanted = _approval(entry)
+        wanted = approval_of(entry)
         if (
             not self._ask_to_start
             or entry.id in self._inside
             or self.pins.approved_command(entry.id, wanted)
         ):
             return True
-        folder = (
-            (
-                Warned(
-                    kind="folder", words="The command is run in this folder.", where=entry.shown_cwd
-                ),
-            )
-            if entry.shown_cwd
-            else ()
-        )
-        question = StartQuestion(
-            id=self.desk.name(), server=entry.id, command=entry.shown, source=entry.source, trusted=entry.trusted, roots=entry.roots,
-            variables=tuple(dict.fromkeys([*entry.shown_env, *entry.variables])), runs_code=bool(entry.command),
-            warnings=(*folder, *suspicions.of_command(entry.command)),
-        )  # fmt: skip
+        question = start_question(self.desk.name(), entry)
         decision = await self.desk.decide(question)
         if decision.allow:
             self.pins.approve_command(entry.id, wanted)
@@ -546,11 +534,6 @@ def _configured(
         entries=tuple(here.get(id) or read[id] for id in written if id in here or id in read),
         problems=config.problems,
     ), targets
-
-
-def _approval(entry: Entry) -> str:
-    """What the person approves when a server may be started."""
-    return "\n".join((entry.digest, "trusted" if entry.trusted else "", *entry.roots))
 
 
 def _wants_more(entry: Entry, was: Entry) -> bool:

@@ -11,7 +11,7 @@ import click
 
 from ...demo import WORDS, holiday
 from ...host.app import Host
-from .making import own_folder
+from ..approvals import own_folder
 from .pages import need_web, run_pages
 
 

@@ -14,8 +14,8 @@ import msgspec
 from ...host.events import Noted
 from ...host.log import LogError, SqliteLog, Tampered
 from .. import exits
+from ..approvals import own_folder
 from ..screen import note, say
-from .making import own_folder
 
 WORDS = """\b
 Exit codes:

@@ -23,15 +23,15 @@ from ...host.loop.budget import Budget
 from ...host.models.configured import PROVIDERS, BadModels, from_environment, read_models
 from ...host.models.planner import Planner
 from ...host.models.seam import Model
-from ...host.pins import BadPins
 from ...host.policy import Policy, Rule
 from ...host.rulebook import BadPolicy, load_policy, read_rules, write_rules
-from ...store import StoreError, data_folder, put_whole, turn
+from ...store import put_whole, turn
+from ..approvals import make_folder, open_approvals, own_folder
 from ..auth.kept import KeptTokens
+from ..configured import asked
 from ..install.clients import this_place
 from ..screen import note
 from ..targets import LIKELY_CONFIGS
-from .approvals import Approvals
 from .options import Given
 
 EVERY = 1.0  # seconds between two looks at the configuration
@@ -45,7 +45,7 @@ def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Hos
     Raises click.UsageError for what is missing or wrong.
     """
     paths = config_paths(given)
-    config = config_of(given, _asked if ask and sys.stdin.isatty() else None)
+    config = config_of(given, asked if ask and sys.stdin.isatty() else None)
     if not config.entries:
         problems = "".join(f"\n  {problem}" for problem in config.problems)
         raise click.UsageError(f"There is no server in {', '.join(map(str, paths))}.{problems}")
@@ -56,15 +56,13 @@ def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Hos
     for rule in saved_rules(saved):
         policy.remember(rule, "always")
     log = given.log_file or own / "log.db"
-    _make(log.parent)
+    make_folder(log.parent)
     return Host(
         config,
         models=models,
         policy=policy,
-        pins=_approvals(
-            given.lock or paths[0].parent / "interlock.lock",
-            own=own / "approved.json",
-            here=paths[0],
+        pins=open_approvals(
+            given.lock or paths[0].parent / "interlock.lock", here=paths[0], places=given.places
         ),
         log=SqliteLog(log, redact=given.secrets),
         budget=Budget(steps=given.steps) if given.steps is not None else Budget(),
@@ -75,34 +73,6 @@ def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Hos
         saved=lambda rules: save_rules(saved, rules),
         hub={"auth": _authorizer},
     )
-
-
-def own_folder() -> Path:
-    """The folder of a person's own rules, approvals and log, which is made. Raises click.UsageError where it cannot be had."""
-    try:
-        folder = data_folder().parent / "host"
-    except StoreError as bad:
-        raise click.UsageError(str(bad)) from None
-    _make(folder)
-    return folder
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as bad:
-        raise click.UsageError(f"The folder {folder} cannot be made: {bad.strerror}.") from None
-
-
-def _approvals(path: Path, *, own: Path, here: Path) -> Approvals:
-    _make(path.parent)
-    approvals = Approvals(path, own=own, here=here)
-    try:
-        approvals.known("-")  # reads the one file,
-        approvals.approved_command("-", "-")  # and this the other
-    except BadPins as bad:
-        raise click.UsageError(str(bad)) from None
-    return approvals
 
 
 def config_paths(given: Given) -> tuple[Path, ...]:
@@ -135,6 +105,7 @@ def _read(given: Given, ask: Callable[[Input], str] | None = None) -> Config:
         return given.answers.get(input.id)
 
     config = load_config(*config_paths(given), ask=answer)
+    given.places.update({entry.id: Path(entry.source) for entry in config.entries if entry.source})
     entries = tuple(
         replace(entry, trusted=True) if entry.id in given.trust else entry
         for entry in config.entries
@@ -277,22 +248,3 @@ def _authorizer(entry: Entry) -> Authorizer | None:
     if not entry.url or any(name.lower() == "authorization" for name in entry.headers):
         return None
     return KeptTokens("")
-
-
-def _asked(input: Input) -> str:
-    """What a configuration wants to know of the person, asked at the terminal."""
-    words = input.description or input.id
-    if input.options:
-        return str(
-            click.prompt(
-                words, type=click.Choice(list(input.options)), default=input.default or None
-            )
-        )
-    return str(
-        click.prompt(
-            words,
-            default=input.default or None,
-            hide_input=input.password,
-            show_default=not input.password,
-        )
-    )

@@ -44,7 +44,13 @@ HOST_OPTIONS = (
 
 
 class Given(Struct, kw_only=True):
-    """What was typed; `answers` is what was answered since to what a configuration asks, `secrets` what must not be seen of it."""
+    """What was typed, and what was found out since.
+
+    Attributes:
+        answers: What was answered to what a configuration asks, by the id of the input.
+        secrets: What must not be seen of it.
+        places: The configuration that each server is from, by its id.
+    """
 
     configs: tuple[Path, ...]
     models_file: Path | None
@@ -57,6 +63,7 @@ class Given(Struct, kw_only=True):
     steps: int | None = None
     discovery: float | None = None
     answers: dict[str, str] = {}
+    places: dict[str, Path] = {}
     secrets: Secrets = field(default_factory=Secrets)
 
 

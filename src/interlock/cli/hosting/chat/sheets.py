@@ -12,6 +12,7 @@ from rich.text import Text
 from interlock.types import CreateMessageRequestParams, ToolAnnotations
 
 from ....host import forms
+from ....host.admission import facts
 from ....host.policy import hints
 from ....host.questions import (
     AnyQuestion,
@@ -214,18 +215,8 @@ def _start(question: StartQuestion) -> list[Any]:
         _head(question, words),
         _in(Text(seen(question.command), style="bold", overflow="fold")),
     ]
-    facts = [f"from {in_line(question.source, 200)}"] if question.source else []
-    if question.variables:
-        facts.append(f"variables: {', '.join(in_line(each, 200) for each in question.variables)}")
-    if question.trusted:
-        facts.append("what it says of its tools is believed")
-    if question.roots:
-        facts.append(
-            f"it may be told of {', '.join(in_line(each, 200) for each in question.roots)}"
-        )
-    if question.runs_code:
-        facts.append("it runs as you, and can do what you can")
-    return [*body, Text("\n".join(f"  {fact}" for fact in facts), style="dim", overflow="fold")]
+    known = "\n".join(f"  {in_line(fact, 2000)}" for fact in facts(question))
+    return [*body, Text(known, style="dim", overflow="fold")]
 
 
 def field_lines(field: forms.Field, number: int, count: int) -> list[Any]:

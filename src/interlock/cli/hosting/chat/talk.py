@@ -27,7 +27,7 @@ from ....host.app import Host
 from ....host.events import Attached, TurnEnded
 from ....host.log import LogError
 from ....host.session import Session
-from ..making import own_folder
+from ...approvals import own_folder
 from .asking import Asker
 from .commands import COMMANDS, Commands, Mistake
 from .completing import PAUSE, Choices, Values
