@@ -210,6 +210,13 @@ def test_verbose_shows_every_frame(interlock: Command, everyday: Path, revision:
     assert answers[frames[-1][1]["id"]]["structuredContent"] == {"result": 3}
 
 
+def test_a_call_without_arguments_sends_an_empty_object(interlock: Command, everyday: Path) -> None:
+    """Many servers refuse a call that lacks the member."""
+    result = interlock("call", everyday, "work", "-v")
+    (sent,) = [line for line in result.stderr.splitlines() if '"method":"tools/call"' in line]
+    assert '"arguments":{}' in sent
+
+
 def test_roots(interlock: Command, everyday: Path, tmp_path: Path) -> None:
     """The folders that a server may work in are those that were named."""
     result = interlock("call", everyday, "folders", "--root", tmp_path, "--root", ".")

@@ -45,23 +45,35 @@ SENT: dict[str, tuple[Any, str, dict[str, Any]]] = {
         "tools/call",
         {"name": "x", "arguments": {"a": 1}},
     ),
-    "a tool without arguments": (lambda c: c.call_tool("x"), "tools/call", {"name": "x"}),
-    "a tool with empty arguments": (lambda c: c.call_tool("x", {}), "tools/call", {"name": "x"}),
+    "a tool without arguments": (
+        lambda c: c.call_tool("x"),
+        "tools/call",
+        {"name": "x", "arguments": {}},
+    ),
+    "a tool with empty arguments": (
+        lambda c: c.call_tool("x", {}),
+        "tools/call",
+        {"name": "x", "arguments": {}},
+    ),
     "a tool with meta": (
         lambda c: c.call_tool("x", meta={"a/b": [1]}),
         "tools/call",
-        {"name": "x", "_meta": {"a/b": [1]}},
+        {"name": "x", "arguments": {}, "_meta": {"a/b": [1]}},
     ),
     "a resource": (
         lambda c: c.read_resource("x:y", meta={"n": 1}),
         "resources/read",
         {"uri": "x:y", "_meta": {"n": 1}},
     ),
-    "a prompt": (lambda c: c.get_prompt("x"), "prompts/get", {"name": "x"}),
+    "a prompt": (
+        lambda c: c.get_prompt("x"),
+        "prompts/get",
+        {"name": "x", "arguments": {}},
+    ),
     "a prompt with meta": (
         lambda c: c.get_prompt("x", {}, meta={"n": 1}),
         "prompts/get",
-        {"name": "x", "_meta": {"n": 1}},
+        {"name": "x", "arguments": {}, "_meta": {"n": 1}},
     ),
     "completion of a prompt": (
         lambda c: c.complete("city", "name", "Pa"),

@@ -394,7 +394,7 @@ async def test_calls_side_by_side_keep_their_own():
         ]
     assert [result.text for result in results] == names
     assert len(set(ids)) == len(ids) == 41
-    assert [set(params) for params in quiet] == [{"_meta", "name"}]
+    assert [set(params) for params in quiet] == [{"_meta", "name", "arguments"}]
 
 
 # -- what kind of result it is -----------------------------------------------------------------------------

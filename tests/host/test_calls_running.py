@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Context, Server
+from interlock import AnyResult, Context, Exchange, Handler, Server
 from interlock.host.events import (
     Answered,
     Asked,
@@ -22,7 +22,7 @@ from interlock.host.hub import Bounds
 from interlock.host.models.scripted import call
 from interlock.host.policy import Policy, Rule
 from interlock.host.questions import Answer
-from interlock.types import ToolAnnotations
+from interlock.types import NOTHING, ToolAnnotations
 from tests.host.scene import ALLOW, YES, Scene, Sitting, adder, last, scene
 
 ADD = call("adder__add", a=1, b=2)
@@ -59,6 +59,30 @@ class Waiting:
             finally:
                 self.over.set()
             return "waited"
+
+
+async def test_a_model_that_gives_no_arguments_sends_an_empty_object() -> None:
+    """What the model says, `{}`, is what the server gets: many servers refuse a call without the member."""
+    given: list[bytes] = []
+
+    def notes(handler: Handler) -> Handler:
+        async def handle(x: Exchange) -> AnyResult:
+            if x.method == "tools/call":
+                assert x.params.arguments is not NOTHING  # which stands for no member at all
+                given.append(bytes(x.params.arguments))
+            return await handler(x)
+
+        return handle
+
+    server = Server("notes", middleware=[notes])
+
+    @server.tool
+    async def now() -> str:
+        return "noon"
+
+    async with scene({"notes": server}, call("notes__now"), "done", policy=ALLOW) as one:
+        await one.host.session().say("when?")
+    assert given == [b"{}"]
 
 
 async def ends_with(one: Scene, turn: asyncio.Future[Any], reason: str = "cancelled") -> None:

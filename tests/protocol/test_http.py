@@ -392,6 +392,18 @@ def test_headers_say_what_the_body_says(case: str) -> None:
         assert json.loads(verdict.body)["id"] == 1  # type: ignore[union-attr]  # a refusal
 
 
+def test_lone_surrogates_hide_no_name_from_the_comparison_with_the_headers() -> None:
+    """A body that holds one is read with U+FFFD, and its headers must agree with it all the same."""
+    params = {"name": "add", "arguments": {"text": "\ud83d"}}
+    verdict = modern("tools/call", params).judged()
+    assert isinstance(verdict, Stateless)
+    assert json.loads(bytes(verdict.request.params.arguments)) == {"text": "\ufffd"}
+    assert refusal(modern("tools/call", params, mcp_name="other").judged()) == (
+        400,
+        t.HEADER_MISMATCH,
+    )
+
+
 def test_the_headers_of_arguments_go_to_whoever_knows_the_schema() -> None:
     """They are handed on as they are; others are not (`HDR-14`, `XMH-19`)."""
     verdict = modern(

@@ -406,6 +406,7 @@ def test_what_is_no_request_is_never_answered(frame: bytes, method: str | None) 
 
 MALFORMED = {
     "no JSON": (b"{nope", None, t.PARSE_ERROR),
+    "NaN": (b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":NaN}}', 7, t.PARSE_ERROR),
     "an empty line": (b" ", None, t.PARSE_ERROR),
     "a wrong version": (b'{"jsonrpc":"1.0","id":7,"method":"ping"}', 7, t.INVALID_REQUEST),
     "a float as id": (b'{"jsonrpc":"2.0","id":7.5,"method":"ping"}', None, t.INVALID_REQUEST),

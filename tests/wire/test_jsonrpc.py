@@ -15,29 +15,45 @@ from interlock import types as t
 from interlock.wire import jsonrpc
 from interlock.wire.jsonrpc import Malformed, open_batch, open_envelope
 
-NOT_JSON = {
-    "nothing": b"",
-    "blanks": b"  \t ",
-    "half an object": b'{"jsonrpc":"2.0","id":1,"method":"ping"',
-    "half a string": b'{"jsonrpc":"2.0","id":"1',
-    "two messages": b'{"jsonrpc":"2.0","method":"a"}{"jsonrpc":"2.0","method":"b"}',
-    "words": b"Server listening on stdio",
-    "a byte order mark": b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}',
-    "another encoding": '{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode("utf-16"),
-    "bad UTF-8 in the method": b'{"jsonrpc":"2.0","id":1,"method":"pin\xff"}',
-    "half a UTF-8 sequence in the id": b'{"jsonrpc":"2.0","id":"\xe2\x82","method":"ping"}',
-    "a lone surrogate": b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}',
-    "NaN": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}',
-    "Infinity": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":-Infinity}}',
-    "single quotes": b"{'jsonrpc':'2.0','method':'ping'}",
-    "a trailing comma": b'{"jsonrpc":"2.0","method":"ping",}',
-    "a control character": b'{"jsonrpc":"2.0","id":1,"method":"pi\x01ng"}',
-    "an id of five thousand digits": b'{"jsonrpc":"2.0","id":%b,"method":"ping"}' % (b"1" * 5000),
-    "an id beyond all numbers": b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}',
-    "deep nesting": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":%b%b}'
-    % (b"[" * 200_000, b"]" * 200_000),
-    "deep nesting that never ends": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":'
-    + b'{"a":' * 200_000,
+NOT_JSON: dict[str, tuple[bytes, Any]] = {
+    "nothing": (b"", None),
+    "blanks": (b"  \t ", None),
+    "half an object": (b'{"jsonrpc":"2.0","id":1,"method":"ping"', 1),
+    "half an object that ends in its id": (b'{"jsonrpc":"2.0","method":"ping","id":1', None),
+    "half a string": (b'{"jsonrpc":"2.0","id":"1', None),
+    "two messages": (
+        b'{"jsonrpc":"2.0","method":"a"}{"jsonrpc":"2.0","method":"b","id":2}',
+        None,
+    ),
+    "words": (b"Server listening on stdio", None),
+    "a byte order mark": (b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}', None),
+    "another encoding": ('{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode("utf-16"), None),
+    "bad UTF-8 in the method": (b'{"jsonrpc":"2.0","id":1,"method":"pin\xff"}', 1),
+    "half a UTF-8 sequence in the id": (
+        b'{"jsonrpc":"2.0","id":"\xe2\x82","method":"ping"}',
+        None,
+    ),
+    "a lone surrogate in the id": (b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', None),
+    "NaN": (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}', 1),
+    "NaN before the id": (b'{"jsonrpc":"2.0","params":{"x":NaN,"id":5},"id":"a"}', "a"),
+    "Infinity": (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":-Infinity}}', 1),
+    "single quotes": (b"{'jsonrpc':'2.0','id':1,'method':'ping'}", None),
+    "a trailing comma": (b'{"jsonrpc":"2.0","id":1,"method":"ping",}', 1),
+    "a control character": (b'{"jsonrpc":"2.0","id":1,"method":"pi\x01ng"}', 1),
+    "an id of five thousand digits": (
+        b'{"jsonrpc":"2.0","id":%b,"method":"ping"}' % (b"1" * 5000),
+        None,
+    ),
+    "an id beyond all numbers": (b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}', None),
+    "deep nesting": (
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":%b%b}'
+        % (b"[" * 200_000, b"]" * 200_000),
+        1,
+    ),
+    "deep nesting that never ends": (
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b'{"a":' * 200_000,
+        1,
+    ),
 }
 
 WRONG_SHAPE: dict[str, tuple[bytes, Any]] = {
@@ -73,13 +89,41 @@ WRONG_SHAPE: dict[str, tuple[bytes, Any]] = {
 }
 
 
-@pytest.mark.parametrize("frame", NOT_JSON.values(), ids=NOT_JSON)
-def test_what_is_no_json_is_a_parse_error_without_an_id(frame: bytes) -> None:
-    """-32700, and no id but where it can be read beyond doubt (`RPC-09`, `RPC-12`, `ERR-01`)."""
+@pytest.mark.parametrize("frame, id", NOT_JSON.values(), ids=NOT_JSON)
+def test_what_is_no_json_is_a_parse_error_with_the_id_that_can_be_found(
+    frame: bytes, id: Any
+) -> None:
+    """-32700, with the id where it can be found beyond doubt (`RPC-09`, `RPC-12`, `ERR-01`)."""
     with pytest.raises(Malformed) as caught:
         open_envelope(frame)
     assert caught.value.code == t.PARSE_ERROR
-    assert caught.value.id is None
+    assert caught.value.id == id
+    assert type(caught.value.id) is type(id)
+
+
+@pytest.mark.parametrize(
+    "frame, words",
+    [
+        (b'{"id":1,"x":NaN}', "NaN and Infinity are no JSON"),
+        (b'{"id":1,"x":[-Infinity]}', "NaN and Infinity are no JSON"),
+        (b'{"id":1,"x":%b' % (b"[" * 5000), "nested too deeply"),
+        (b'{"id":1,"x":"\xff"}', "not UTF-8"),
+        (b'{"id":1,"x":tru}', "invalid character"),
+    ],
+)
+def test_a_parse_error_says_what_is_wrong(frame: bytes, words: str) -> None:
+    """The words are those that the caller of a tool sees when an answer cannot be read."""
+    with pytest.raises(Malformed, match=words):
+        open_envelope(frame)
+
+
+def test_escaped_halves_of_surrogate_pairs_are_read_as_replacement_characters() -> None:
+    """JavaScript writes them for text that was cut inside an emoji; whole pairs stay as they are."""
+    frame = rb'{"jsonrpc":"2.0","id":1,"result":{"a":"\ud83d\ude00 \ud83d \udc00 \\ud800"}}'
+    envelope = open_envelope(frame)
+    assert envelope.id == 1
+    assert json.loads(bytes(envelope.result)) == {"a": "\U0001f600 \ufffd \ufffd \\ud800"}
+    assert [json.loads(m) for m in open_batch(rb'["\ud800", 1]')] == ["\ufffd", 1]
 
 
 @pytest.mark.parametrize("frame, id", WRONG_SHAPE.values(), ids=WRONG_SHAPE)
@@ -115,7 +159,7 @@ def test_a_malformed_answer_is_told_from_a_malformed_request() -> None:
 def test_the_words_for_bad_bytes_do_not_repeat_them() -> None:
     """An error message is one short sentence, whatever was sent, and however much of it (`RPC-10`)."""
     long = b'{"jsonrpc":"%b","id":1}' % (b"2" * 1_000_000)
-    for frame in (*NOT_JSON.values(), *(frame for frame, _ in WRONG_SHAPE.values()), long):
+    for frame in (*(frame for frame, _ in (*NOT_JSON.values(), *WRONG_SHAPE.values())), long):
         with pytest.raises(Malformed) as caught:
             open_envelope(frame)
         assert len(str(caught.value)) <= 203

@@ -241,11 +241,14 @@ class Client:
     ) -> t.CallToolResult:
         """Call a tool and return its result, also where the tool says that it failed (`is_error`; `.value()` raises then).
 
+        `arguments` are sent as `{}` where there are none: deployed servers refuse a call without the member.
         `on_progress` hears how far it has come, `asker` answers the questions of this call instead of the client's own.
         Raises McpError for a JSON-RPC error, Unreachable where no answer can come, TimedOut, and ProtocolError for structured
         content that does not fit the tool's output schema (2026-07-28, "Tools").
         """
-        raw = Raw(msgspec.json.encode(arguments)) if arguments else t.NOTHING
+        # Always sent, also where there are none: many deployed servers refuse a call without the
+        # member (`if (!arguments) throw`), and no known server refuses an empty object.
+        raw = Raw(msgspec.json.encode(arguments if arguments is not None else {}))
         params = t.CallToolRequestParams(name=name, arguments=raw, meta=_meta(meta))
         result = await self._request(
             "tools/call", params, t.CallToolResult, timeout, on_progress, asker, max_timeout
@@ -317,7 +320,7 @@ class Client:
             key: v if isinstance(v, str) else msgspec.json.encode(v).decode()
             for key, v in (arguments or {}).items()
         }
-        params = t.GetPromptRequestParams(name=name, arguments=given or None, meta=_meta(meta))
+        params = t.GetPromptRequestParams(name=name, arguments=given, meta=_meta(meta))
         return await self._request("prompts/get", params, t.GetPromptResult, timeout, None, asker)
 
     async def complete(

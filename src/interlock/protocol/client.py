@@ -12,6 +12,7 @@ from ..wire import jsonrpc
 from ..wire.codec import decode, encode
 from ..wire.jsonrpc import Frame, Malformed
 from ..wire.revisions import FIELDS, INPUT_METHODS, METHODS, NEWEST, Era, era, has, speaks
+from ..wire.salvage import split
 from .calls import Calls
 from .events import (
     ClientEvent,
@@ -146,11 +147,24 @@ class ClientConnection:
         return self._receive_question(envelope.id, envelope.method, envelope.params)
 
     def _receive_batch(self, frame: Frame) -> list[Any]:
-        """Message by message; what is wrong with one does not touch the others (`RPC-13`)."""
+        """Message by message; what is wrong with one does not touch the others (`RPC-13`).
+
+        A batch that is no JSON as a whole still ends the calls whose answers it holds.
+        """
         events: list[Any] = []
-        for message in jsonrpc.open_batch(frame):
+        unreadable: Malformed | None = None
+        try:
+            messages = jsonrpc.open_batch(frame)
+        except Malformed as bad:
+            if bad.code != t.PARSE_ERROR:
+                raise
+            unreadable = bad
+            messages = split(frame)
+        for message in messages:
             with contextlib.suppress(Malformed):
                 events += [] if jsonrpc.is_batch(message) else self.receive(message)
+        if unreadable is not None and not events:
+            raise unreadable
         return events
 
     def _receive_response(self, envelope: jsonrpc.Envelope) -> list[Any]:

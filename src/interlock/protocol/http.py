@@ -19,6 +19,7 @@ from ..wire.codec import decode
 from ..wire.http import BadValue, decode_value, is_numeric
 from ..wire.jsonrpc import READ_ERRORS, Frame, Malformed
 from ..wire.revisions import HANDSHAKE_REVISIONS, R2, STATELESS_REVISIONS
+from ..wire.salvage import without_lone_surrogates
 from .identity import Identity
 
 Headers = Mapping[bytes, bytes]
@@ -270,6 +271,9 @@ def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame)
         request = identity.read_request(body)
         meta = decode(request.params.meta, t.RequestMeta)
     except (Malformed, *READ_ERRORS):
+        mended = without_lone_surrogates(body)
+        if mended is not None:  # so that its names are compared with the headers as they are read
+            return _judge_body(rules, identity, headers, mended)
         return _judge_unread(rules, identity, headers, said, body)
     if meta.protocol_version is None and (said is None or said in HANDSHAKE_REVISIONS):
         return (

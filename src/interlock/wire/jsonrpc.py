@@ -13,9 +13,11 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ..types.base import NOTHING, RequestId
 from ..types.errors import INVALID_REQUEST, PARSE_ERROR
+from . import salvage
 
 Frame = bytes
 _LONGEST = 200
+_NOT_FINITE = (b"NaN", b"Infinity")
 _MOST_IN_BATCH = 10_000
 _asks = re.compile(
     rb'\{"jsonrpc":"2\.0",(?:"id":(?:-?[0-9]+|"(?:[^"\\]|\\.)*"),)?"method":'
@@ -102,6 +104,7 @@ class Malformed(Exception):
         self.code, self.id, self.is_answer = code, id, is_answer
 
 
+_at_byte = re.compile(r"\(byte ([0-9]+)\)$").search
 _envelope = msgspec.json.Decoder(Envelope).decode
 _trace = msgspec.json.Decoder(_Trace).decode
 _batch = msgspec.json.Decoder(list[Raw]).decode
@@ -115,13 +118,43 @@ READ_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def open_envelope(frame: Frame) -> Envelope:
-    """Take one message apart. Raises Malformed."""
+    """Take one message apart.
+
+    Escaped surrogates without a partner are read as U+FFFD, but not in an id, which must come back as it was.
+
+    Raises:
+        Malformed: The message is no JSON-RPC; with the id, where it could be found.
+    """
     try:
         return _envelope(frame)
     except msgspec.ValidationError as bad:
         raise _explained(frame, str(bad)) from None
-    except READ_ERRORS:
-        raise Malformed(PARSE_ERROR, "Parse error: the message is not valid JSON") from None
+    except READ_ERRORS as bad:
+        mended = salvage.without_lone_surrogates(frame)
+        if mended is None:
+            raise _unreadable(frame, bad) from None
+    envelope = open_envelope(mended)
+    if isinstance(envelope.id, str) and salvage.trace(frame).id is None:
+        raise Malformed(PARSE_ERROR, "Parse error: the id holds half a surrogate pair")
+    return envelope
+
+
+def _unreadable(frame: Frame, bad: Exception) -> Malformed:
+    """A message that is no JSON: what is wrong with it, and its id where that can be found all the same."""
+    found = salvage.trace(frame)
+    words = f"Parse error: the message is not valid JSON: {_what_is_wrong(frame, bad)}"
+    return Malformed(PARSE_ERROR, words, found.id, is_answer=found.is_answer)
+
+
+def _what_is_wrong(frame: Frame, bad: Exception) -> str:
+    if isinstance(bad, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(bad, UnicodeDecodeError):
+        return "it is not UTF-8"
+    where = _at_byte(str(bad))
+    if where is not None and frame[int(where[1]) :][:8].lstrip(b"-").startswith(_NOT_FINITE):
+        return f"NaN and Infinity are no JSON (byte {where[1]})"
+    return str(bad).removeprefix("JSON is malformed: ")
 
 
 def _explained(frame: Frame, why: str) -> Malformed:
@@ -131,16 +164,16 @@ def _explained(frame: Frame, why: str) -> Malformed:
         _skip(
             frame
         )  # builds nothing: a few MB of small values would be a hundred times that, and seconds of work
-    except READ_ERRORS:
-        return Malformed(PARSE_ERROR, "Parse error: the message is not valid JSON")
+    except READ_ERRORS as bad:
+        return _unreadable(frame, bad)
     try:
         trace = _trace(frame)
     except READ_ERRORS:
         trace = _Trace()  # no object
     try:
         id = None if trace.id is UNSET or bytes(trace.id)[:1] in b"[{tfn" else _json(trace.id)
-    except READ_ERRORS:
-        return Malformed(PARSE_ERROR, "Parse error: the message is not valid JSON")
+    except READ_ERRORS as bad:
+        return _unreadable(frame, bad)
     id = id if isinstance(id, int | str) else None
     is_answer = trace.method is UNSET and not (trace.result is UNSET and trace.error is UNSET)
     return Malformed(INVALID_REQUEST, f"Invalid request: {why}", id, is_answer=is_answer)
@@ -159,12 +192,16 @@ def open_batch(frame: Frame) -> list[Frame]:
             f"Invalid request: a batch has at most {_MOST_IN_BATCH} messages, and they are messages",
         )
     try:
-        messages = _batch(frame)
-    except READ_ERRORS:
-        raise Malformed(PARSE_ERROR, "Parse error: the batch is not valid JSON") from None
+        messages = [bytes(message) for message in _batch(frame)]
+    except READ_ERRORS as bad:
+        mended = salvage.without_lone_surrogates(frame)
+        if mended is not None:
+            return open_batch(mended)
+        what = _what_is_wrong(frame, bad)
+        raise Malformed(PARSE_ERROR, f"Parse error: the batch is not valid JSON: {what}") from None
     if not messages:
         raise Malformed(INVALID_REQUEST, "Invalid request: an empty batch")
-    return [bytes(m) for m in messages]
+    return messages
 
 
 def _is_long(frame: Frame) -> bool:

@@ -1,0 +1,147 @@
+"""A bounded scanner for JSON-RPC messages that the strict decoder refuses: their id, their kind, and their lone surrogates."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from msgspec import Struct
+
+from ..types.base import RequestId
+
+_MOST_STEPS = 200_000  # brackets and members looked at in one message: about 0.2 seconds
+_MEMBER = 10  # steps that a member costs
+_MOST_MENDED = 4 * 1024 * 1024  # bytes in which lone surrogates are looked for
+_MOST_ESCAPES = 200_000  # of those that matter here, in one message: about 0.1 seconds
+_LONGEST_NAME = 4096  # bytes of a member's name or of an id; nobody needs longer ones
+_REPLACEMENT = rb"\ufffd"
+
+_space = re.compile(rb"[ \t\r\n]*").match
+_string = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL).match
+_scalar = re.compile(rb'[^,:"\[\]{} \t\r\n]+').match
+_integer = re.compile(rb"-?(?:0|[1-9][0-9]*)").fullmatch
+_to_bracket = re.compile(
+    rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+[\[\]{}]', re.DOTALL
+).match
+_surrogates = re.compile(  # begins with a backslash, so that the search skips all other text
+    rb"\\(?:\\"  # else the second of two backslashes would be taken for the start of an escape
+    rb"|u[dD][89aAbB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2}))"
+).sub
+
+
+class Trace(Struct, frozen=True):
+    """What can be learned from a message that is not valid JSON; `id` is None where none was found."""
+
+    id: RequestId | None = None
+    is_answer: bool = False
+
+
+def trace(frame: bytes) -> Trace:
+    """Find the id and the kind of a message by its top-level members, whatever is wrong within them.
+
+    The scan stops where the top level itself makes no sense, such as at the end of a message that was cut off, and after
+    200,000 steps (brackets, and members ten times); what was found before that counts. A name that comes twice counts as it came last.
+    """
+    found: dict[str, bytes] = {}
+    at = _after_space(frame, 0)
+    if frame[at : at + 1] != b"{":
+        return Trace()
+    left = _MOST_STEPS
+    while True:
+        name = _string(frame, _after_space(frame, at + 1))
+        left -= _MEMBER
+        if name is None or left <= 0:
+            break
+        at = _after_space(frame, name.end())
+        if frame[at : at + 1] != b":":
+            break
+        start = _after_space(frame, at + 1)
+        end, left = _skip(frame, start, left)
+        at = _after_space(frame, end)
+        follows = frame[at : at + 1]
+        if end > start and (follows or frame[start : start + 1] not in b"-0123456789"):
+            short = min(end, start + _LONGEST_NAME + 1)
+            found[_text(name.group()) or ""] = frame[start:short]
+        if end == start or follows != b",":
+            break
+    answers = "method" not in found and ("result" in found or "error" in found)
+    return Trace(_id(found.get("id", b"")), answers)
+
+
+def split(frame: bytes) -> list[bytes]:
+    """The members of a batch that is not valid JSON, as far as they can be told apart; bounded as `trace` is."""
+    members: list[bytes] = []
+    at = _after_space(frame, 0)
+    if frame[at : at + 1] != b"[":
+        return members
+    left = _MOST_STEPS
+    while True:
+        start = _after_space(frame, at + 1)
+        end, left = _skip(frame, start, left - _MEMBER)
+        if end == start or left <= 0:
+            return members
+        members.append(frame[start:end])
+        at = _after_space(frame, end)
+        if frame[at : at + 1] != b",":
+            return members
+
+
+def without_lone_surrogates(frame: bytes) -> bytes | None:
+    """The same message with U+FFFD in the place of each escaped surrogate that has no partner; None where there is none.
+
+    JSON's grammar allows them (RFC 8259, 8.2), JavaScript writes them for text that was cut inside an emoji, and no UTF-8
+    text can hold them. Messages of more than 4 MiB, and what follows
+    200,000 escapes, are left as they are.
+    """
+    if len(frame) > _MOST_MENDED or (rb"\ud" not in frame and rb"\uD" not in frame):
+        return None
+    mended = _surrogates(_replaced, frame, _MOST_ESCAPES)
+    return None if mended == frame else mended
+
+
+def _replaced(found: re.Match[bytes]) -> bytes:
+    return _REPLACEMENT if found.group(1) else found.group()
+
+
+def _after_space(frame: bytes, at: int) -> int:
+    found = _space(frame, at)
+    return at if found is None else found.end()
+
+
+def _skip(frame: bytes, at: int, left: int) -> tuple[int, int]:
+    """The end of the value that begins at `at`, and how many brackets may still be looked at; `at` itself where it has no end."""
+    first = frame[at : at + 1]
+    if first not in (b"{", b"["):
+        found = _string(frame, at) if first == b'"' else _scalar(frame, at)
+        return (at if found is None else found.end()), left
+    end, depth = at, 0
+    while left > 0:
+        left -= 1
+        bracket = _to_bracket(frame, end)
+        if bracket is None:
+            return len(frame), left  # cut off: it was the last value
+        end = bracket.end()
+        depth += 1 if frame[end - 1] in b"{[" else -1
+        if depth == 0:
+            return end, left
+    return at, left
+
+
+def _text(string: bytes) -> str | None:
+    if len(string) > _LONGEST_NAME:
+        return None
+    try:
+        text = json.loads(string)
+        text.encode()
+    except ValueError:  # an unknown escape, no UTF-8, or a lone surrogate
+        return None
+    return text if isinstance(text, str) else None
+
+
+def _id(value: bytes) -> RequestId | None:
+    if len(value) > _LONGEST_NAME:
+        return None
+    if _integer(value):
+        return int(value)
+    return _text(value) if value[:1] == b'"' else None
