@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 
@@ -207,9 +208,16 @@ def test_mounts_in_starlette(place: Any) -> None:
         "/deep/down/x",
         "/place/x",
         "/routed/mcp",
-        "/deep/down/mcp/",
+        "/deep/down/mcp//",
+        "//deep/down/mcp/",
     ):
-        assert one.ask(where(nowhere)).status in (404, 307), nowhere
+        response = one.ask(where(nowhere))
+        assert response.status == 404 or "mcp" not in response.headers["location"], nowhere
+    for slashed, name in (("/deep/down/mcp/", "deep"), ("/place/mcp/", "place"), ("/mcp/", "rest")):
+        response = one.ask(where(f"{slashed}?a=1&b=%2F"))
+        assert (response.status, response.headers["location"]) == (307, "../mcp?a=1&b=%2F")
+        place_of = urljoin(slashed, response.headers["location"])
+        assert named(one.ask(where(place_of))) == name
     for name in ("deep", "place", "rest", "routed"):
         assert one.log().count(f"{name} born") == 1
     with Wire(one.port) as old:

@@ -75,6 +75,32 @@ def test_a_server_does_not_answer_by_other_names(shared: Site, host: str, target
     assert response.json["error"]["message"].startswith("Forbidden: the host")
 
 
+@pytest.mark.parametrize("target", ["/mcp/", "/sse/"])
+def test_a_slash_too_many_is_redirected_for_those_who_may_ask(shared: Site, target: str) -> None:
+    """Relative to where it came from, whatever the method and the query; strangers learn nothing."""
+    for method in ("GET", "POST", "DELETE"):
+        response = shared.ask(head(method, "Content-Length: 0", target=f"{target}?a=/b&c=%0D%0A"))
+        assert response.status == 307
+        assert response.headers["location"] == f"..{target[:-1]}?a=/b&c=%0D%0A"
+    assert shared.ask(head("GET", target=target, host="evil.example")).status == 403
+    assert shared.ask(head("GET", "Origin: https://evil.example", target=target)).status == 403
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "//evil.example/mcp/",
+        "//evil.example/%2e%2e/mcp/",
+        "/\\evil.example/mcp/",
+        "/mcp//",
+        "//mcp/",
+    ],
+)
+def test_no_path_is_redirected_but_the_known_ones(shared: Site, target: str) -> None:
+    """What looks like another authority is a path that is not here (open redirect)."""
+    assert shared.ask(head("GET", target=target)).status in (400, 404)
+
+
 def test_a_request_names_one_host(shared: Site) -> None:
     """Two of them would be two requests to two readers, and none is nobody's (`HDR-11`)."""
     assert shared.ask(add("Host: evil.example")).status in (400, 403)

@@ -10,6 +10,7 @@ import ipaddress
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from urllib.parse import quote, quote_from_bytes
 
 from .. import types as t
 from ..exchange import Handler, Principal
@@ -46,6 +47,7 @@ from .replies import HOLD, Pairs, Receive, Reply, Send, gone, send_body
 from .serve import DEFAULT_MOST_CALLS, Serving
 from .twoends import TwoEndpoints
 
+_QUERY = "!$%&'()*+,-./:;=?@_~"  # what stays as it is in the query of a redirect
 _MOST_GREETING = 256 * 1024  # bytes; what it says is kept for as long as the session
 
 
@@ -98,6 +100,8 @@ class HttpApp:
             self, stream=stream, retry_ms=retry_ms, most_calls=calls_per_session
         )
         self._twoends = TwoEndpoints(self) if legacy_sse else None
+        paths = (path, *(self._twoends.paths if self._twoends is not None else ()))
+        self._redirects = dict(_slashed(known) for known in paths if known != "/")
         self._guarded = guard(self._front()) if guard is not None else None
 
     def _front(self) -> Front:
@@ -119,7 +123,7 @@ class HttpApp:
             send = self._cross.marking(scope, send)
         if self.chronicle.is_on:
             send = self.chronicle.watching(scope, send)
-        if self._guarded is not None:
+        if self._guarded is not None and self._beneath(scope) not in self._redirects:
             await self._guarded(scope, receive, send)
         elif self._entered and scope["path"] == self.path and not scope.get("root_path"):
             try:
@@ -157,11 +161,11 @@ class HttpApp:
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._entered:
             await self.open()
-        root, path = scope.get("root_path", ""), scope["path"]
-        if root and (path == root or path.startswith(f"{root}/")):
-            path = path[len(root) :]
+        root, path = scope.get("root_path", ""), self._beneath(scope)
         if path == self.path or (root and path in ("", "/")):
             await self._serve(scope, receive, send)
+        elif path in self._redirects:
+            await self._redirect(self._redirects[path], scope, send)
         elif path == self.health and scope["method"] in ("GET", "HEAD"):
             await self._tell_health(scope, send)
         elif self._twoends is not None and path in self._twoends.paths:
@@ -173,6 +177,23 @@ class HttpApp:
                 b"Not found: the MCP endpoint of this server is %b\n" % self.path.encode(),
                 b"text/plain",
             )
+
+    @staticmethod
+    def _beneath(scope: Scope) -> str:
+        """The path of a request beneath the place where the app is mounted."""
+        root: str = scope.get("root_path", "")
+        path: str = scope["path"]
+        return path[len(root) :] if root and f"{path}/".startswith(f"{root}/") else path
+
+    async def _redirect(self, location: bytes, scope: Scope, send: Send) -> None:
+        """Send a client that has a slash too many or too few where it wants to go."""
+        headers = dict(scope["headers"])
+        if why := self.rules.stranger(headers.get(b"host"), headers.get(b"origin")):
+            await self.refuse(send, error(403, t.INVALID_REQUEST, f"Forbidden: {why}"))
+            return
+        if query := scope.get("query_string", b""):
+            location += b"?" + quote_from_bytes(query, safe=_QUERY).encode()
+        await send_body(send, 307, b"", headers=((b"location", location),))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """The ASGI lifespan: the server's own is entered before the first request."""
@@ -503,6 +524,18 @@ class HttpApp:
             (503, b'{"status":"draining"}') if self.draining else (200, b'{"status":"ok"}')
         )
         await send_body(send, status, b"" if scope["method"] == "HEAD" else body)
+
+
+def _slashed(path: str) -> tuple[str, bytes]:
+    """A path with a slash more or less at its end, and the way from there to the path.
+
+    The way is relative: it leads to this server also behind a proxy that changes paths, and
+    nothing a client says can make it lead elsewhere.
+    """
+    last = quote(path.rstrip("/").rpartition("/")[2])
+    if path.endswith("/"):
+        return path[:-1], f"./{last}/".encode()
+    return f"{path}/", f"../{last}".encode()
 
 
 def _shut_down(serving: Serving, id: CallId) -> None:
