@@ -17,7 +17,7 @@ from interlock.cli.program import program
 from interlock.host import forms
 from interlock.host.log import SqliteLog
 from interlock.host.models.scripted import Scripted, call
-from interlock.host.models.seam import Facts
+from interlock.host.models.seam import Facts, ModelFailure
 from interlock.host.policy import Policy
 from interlock.host.questions import Filled, FormQuestion
 from tests.cli.seated import seated
@@ -176,6 +176,22 @@ async def test_control_c_cancels_the_turn_and_the_chat_goes_on() -> None:
         await seat.answer("❯", "again\r")
         await seat.see("Good.")
         await seat.leave()
+
+
+async def test_a_model_that_failed_is_asked_again() -> None:
+    """Its words stand there once, and `/retry` asks it with what was said, once."""
+    model = Scripted(ModelFailure("It has too much to do.", "overloaded"), "Good.")
+    async with seated({"guide": guide()}, models=[model]) as seat:
+        await seat.answer("❯", "hello\r")
+        await seat.see("gave no answer. It has too much to do.")
+        await seat.see("■ /retry asks the model again.")
+        await seat.answer("❯", "/retry\r")
+        await seat.see("Good.")
+        await seat.answer("❯", "/retry\r")
+        await seat.see("There is nothing to try again")
+        await seat.leave()
+    assert seat.text.count("It has too much to do.") == 1
+    assert [len(request.messages) for request in model.requests] == [1, 1]
 
 
 async def test_control_c_twice_leaves() -> None:

@@ -20,11 +20,13 @@ from interlock.host.events import (
     CallProgress,
     CallProposed,
     Event,
+    PersonSaid,
 )
 from interlock.host.log import MemoryLog, Replay, SqliteLog
 from interlock.host.models.scripted import Scripted, call
 from interlock.host.models.seam import ModelFailure
 from interlock.host.questions import Answer, Decision, Filled
+from interlock.types import ProtocolError
 from tests.host.library import library
 from tests.host.scene import ALLOW, NO, YES, Scene, Sitting, adder, scene
 
@@ -52,6 +54,41 @@ async def test_a_conversation_of_an_earlier_run_goes_on(tmp_path: Path) -> None:
         assert one.model.requests[0].system_prompt == system
         assert one.model.requests[0].messages[:-1] == before
         assert not {event.call for event in one.of(CallProposed)} & set(calls)
+
+
+async def test_a_failed_turn_is_tried_again_and_its_words_go_once(tmp_path: Path) -> None:
+    """Trying again, or saying the same words, asks the model once more; it never gets them twice, also not out of the log."""
+    path = tmp_path / "log.db"
+    busy = ModelFailure("The model has too much to do.", "overloaded")
+    async with scene({}, busy, busy, busy, "Hello.", log=SqliteLog(path)) as one:
+        session = one.host.session()
+        with pytest.raises(ProtocolError, match="nothing to try again"):
+            await session.retry()
+        for turn in (session.say("hi"), session.retry(), session.say("hi")):
+            assert (await turn).reason == "failed"
+        assert (await session.retry()).reason == "done"
+        assert [len(request.messages) for request in one.model.requests] == [1, 1, 1, 1]
+        assert len(one.of(PersonSaid)) == 1
+        with pytest.raises(ProtocolError, match="the model has answered"):
+            await session.retry()
+    async with scene({}, "Still here.", log=SqliteLog(path)) as one:
+        again = await one.host.resume(session.id)
+        assert again.messages == session.messages
+        await again.say("hi")
+        assert (
+            len(one.model.requests[0].messages) == 3
+        )  # a word that was answered may be said again
+
+
+async def test_a_turn_that_failed_after_a_call_goes_on_from_its_result() -> None:
+    """The tool is not called again: its result was there."""
+    cut = ModelFailure("Broken off.", "cut")
+    server = adder()
+    async with scene({"adder": server}, ADD, cut, "It is 3.", policy=ALLOW) as one:
+        session = one.host.session()
+        assert (await session.say("add")).reason == "failed"
+        assert (await session.retry()).reason == "done"
+        assert server.calls == [(1, 2)]  # type: ignore[attr-defined]  # what it was called with
 
 
 async def test_taken_up_twice_at_once_it_is_one(tmp_path: Path) -> None:

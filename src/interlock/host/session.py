@@ -83,12 +83,16 @@ class Session:
     async def say(self, text: str, *, attach: Sequence[Attached] = ()) -> TurnEnded:
         """Say something, with resources beside it, and wait for the turn to end.
 
+        What the model has not answered yet is not said twice: the same words again ask it once more.
+
         Raises Busy while another turn runs, and McpError or Unreachable where a resource cannot be read; nothing was said then.
         """
         self._refuse_if_busy()
         said = SamplingMessage(
             role="user", content=[*await self._attachments(attach), TextContent(text=text)]
         )
+        if self.messages and self.messages[-1] == said:
+            return await self._run_turn()
         return await self._take_turn(
             PersonSaid(session=self.id, messages=(said,), attached=tuple(attach))
         )
@@ -124,6 +128,18 @@ class Session:
             arguments=dict(arguments),
         )
         return await self._take_turn(event)
+
+    async def retry(self) -> TurnEnded:
+        """Ask the model again where it has not answered, without saying anything new, and wait for the turn to end.
+
+        Raises:
+            Busy: Another turn runs.
+            ProtocolError: The model has answered all that was said.
+        """
+        self._refuse_if_busy()
+        if not self.messages or self.messages[-1].role != "user":
+            raise ProtocolError("There is nothing to try again: the model has answered.")
+        return await self._run_turn()
 
     def beside(self, server: str, uri: str, shown: CallToolResult) -> None:
         """Put what an app of a server shows beside what is said next, in place of what it gave before (MCP Apps, 2026-01-26; `APP-29`)."""
@@ -182,6 +198,11 @@ class Session:
         self.title = self.title or title_of(said)
         self._host.tell(said)
         self.messages += said.messages
+        return await self._run_turn()
+
+    async def _run_turn(self) -> TurnEnded:
+        """Let the model go on from the last message; cancelling this cancels the turn."""
+        self._refuse_if_busy()
         work = self._begin()
         try:
             await self._within(work)

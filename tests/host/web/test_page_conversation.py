@@ -20,7 +20,7 @@ from interlock.host.events import (
     TurnEnded,
 )
 from interlock.host.models.scripted import call
-from interlock.host.models.seam import Usage
+from interlock.host.models.seam import ModelFailure, Usage
 from interlock.types import (
     AudioContent,
     CallToolResult,
@@ -338,6 +338,38 @@ async def test_a_running_call_says_how_far_it_is_and_can_be_stopped(chromium: An
         await page.get_by_role("button", name="Send").wait_for()
         await page.locator(".turn-end.stopped").wait_for()
         assert not next(iter(stage.host.sessions.values())).running
+
+
+async def test_a_model_that_fails_says_so_once_and_is_asked_again(chromium: Any) -> None:
+    """Its words stand there once, what it waited for turns no more, and "Try again" asks it with what was said, once."""
+
+    async def slow(request: Any) -> Any:
+        session = next(iter(stage.host.sessions))
+        stage.host.tell(ModelSays(session=session, kind="note", text="Asked again in 1 s"))
+        return ModelFailure("Too much to do.", "overloaded")
+
+    async with staged(chromium, slow, ModelFailure("No key.", "unauthorized"), "Hello.") as stage:
+        page = await stage.page()
+        await say(page, "hi")
+        again = page.get_by_role("button", name="Try again")
+        await again.wait_for()
+        log = page.get_by_role("log")
+        assert (await log.inner_text()).count("Too much to do.") == 1
+        wait = await page.evaluate("document.querySelector('.note-line path').getAttribute('d')")
+        assert wait != await page.evaluate(
+            "import('./static/kit.js').then(kit => kit.Icon({name: 'wait'}).props.children.props.d)"
+        )
+        await shot(page, "conversation-failed")
+        await again.click()
+        await page.get_by_text("No key.").wait_for()
+        assert await again.count() == 1
+        await page.reload()
+        await again.click()
+        await page.get_by_text("Hello.").wait_for()
+        assert await again.count() == 0
+        assert await page.get_by_role("article", name="You").count() == 1
+        model: Any = stage.host.models["planner"]
+        assert [len(request.messages) for request in model.requests] == [1, 1, 1]
 
 
 async def test_the_page_comes_back_when_the_stream_breaks(chromium: Any) -> None:

@@ -37,6 +37,12 @@ class SayPrompt(Act, frozen=True, kw_only=True, tag="prompt"):
     attach: tuple[Attached, ...] = ()
 
 
+class Retry(Act, frozen=True, kw_only=True, tag="retry"):
+    """Ask the model again where the last turn failed."""
+
+    session: str
+
+
 class Cancel(Act, frozen=True, kw_only=True, tag="cancel"):
     """End the turn under way."""
 
@@ -208,7 +214,31 @@ class CloseApp(Act, frozen=True, kw_only=True, tag="closeApp"):
 
 
 AnyAct = (
-    Say | SayPrompt | Cancel | NewSession | OpenSession | Resume | GiveAnswer | PreviewPrompt | Complete | Read | Expand | Grant | Revoke
-    | Server | ServerLog | Forget | SearchLog | Watch | Unwatch | CallTool | AppResource | AppRead | AppLink | AppContext | CloseApp
-)  # fmt: skip
+    Say
+    | SayPrompt
+    | Retry
+    | Cancel
+    | NewSession
+    | OpenSession
+    | Resume
+    | GiveAnswer
+    | PreviewPrompt
+    | Complete
+    | Read
+    | Expand
+    | Grant
+    | Revoke
+    | Server
+    | ServerLog
+    | Forget
+    | SearchLog
+    | Watch
+    | Unwatch
+    | CallTool
+    | AppResource
+    | AppRead
+    | AppLink
+    | AppContext
+    | CloseApp
+)
 read_act = msgspec.json.Decoder(AnyAct).decode

@@ -10,6 +10,7 @@ import msgspec
 
 from interlock.types import InterlockError
 
+from ..events import ModelAsked, Noted, PersonSaid
 from . import acts as a
 from .apart import Apart
 from .opened import OpenApps
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..app import Host
 
 MOST_NOTES = 5_000
+BEGUN = (PersonSaid, ModelAsked)  # after these a turn is under way
 
 
 class Mistake(Exception):
@@ -34,13 +36,33 @@ class Doing:
         self._apps = OpenApps(host, apart)
         self._turns: set[asyncio.Task[Any]] = set()
         self._table: dict[type[a.Act], Callable[[Any], Awaitable[Any]]] = {
-            a.Say: self._say, a.SayPrompt: self._say_prompt, a.Cancel: self._cancel, a.NewSession: self._new, a.OpenSession: self._open,
-            a.Resume: self._resume, a.GiveAnswer: self._answer, a.PreviewPrompt: self._preview, a.Complete: self._complete,
-            a.Read: self._read, a.Expand: self._expand, a.Grant: self._grant, a.Revoke: self._revoke, a.Server: self._server,
-            a.ServerLog: self._server_log, a.Forget: self._forget, a.SearchLog: self._search, a.Watch: self._watch,
-            a.Unwatch: self._unwatch, a.CallTool: self._call_tool, a.AppResource: self._open_app, a.AppRead: self._app_read,
-            a.AppLink: self._app_link, a.AppContext: self._app_context, a.CloseApp: self._close_app,
-        }  # fmt: skip
+            a.Say: self._say,
+            a.SayPrompt: self._say_prompt,
+            a.Retry: self._retry,
+            a.Cancel: self._cancel,
+            a.NewSession: self._new,
+            a.OpenSession: self._open,
+            a.Resume: self._resume,
+            a.GiveAnswer: self._answer,
+            a.PreviewPrompt: self._preview,
+            a.Complete: self._complete,
+            a.Read: self._read,
+            a.Expand: self._expand,
+            a.Grant: self._grant,
+            a.Revoke: self._revoke,
+            a.Server: self._server,
+            a.ServerLog: self._server_log,
+            a.Forget: self._forget,
+            a.SearchLog: self._search,
+            a.Watch: self._watch,
+            a.Unwatch: self._unwatch,
+            a.CallTool: self._call_tool,
+            a.AppResource: self._open_app,
+            a.AppRead: self._app_read,
+            a.AppLink: self._app_link,
+            a.AppContext: self._app_context,
+            a.CloseApp: self._close_app,
+        }
 
     async def do(self, act: a.Act) -> Any:
         """Carry an act out; what comes of it, as JSON has it. Raises Mistake with words for the person."""
@@ -61,20 +83,25 @@ class Doing:
     async def _say(self, act: a.Say) -> None:
         if not act.text.strip():
             raise Mistake("There is nothing to say.")
-        await self._begin(self._session(act.session).say(act.text, attach=act.attach))
+        turn = self._session(act.session).say(act.text, attach=act.attach)
+        await self._begin(turn, act.session)
 
     async def _say_prompt(self, act: a.SayPrompt) -> None:
         turn = self._session(act.session).prompt(
             act.server, act.name, act.arguments, attach=act.attach
         )
-        await self._begin(turn)
+        await self._begin(turn, act.session)
 
-    async def _begin(self, turn: Any) -> None:
-        """Let a turn run by itself. What is wrong before it has begun is said to who asked for it; what comes later is told as events."""
+    async def _retry(self, act: a.Retry) -> None:
+        await self._begin(self._session(act.session).retry(), act.session)
+
+    async def _begin(self, turn: Any, session: str) -> None:
+        """Let a turn run by itself: an error before it has begun goes to the caller, what comes later is told as events."""
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def hear(noted: Any) -> None:
-            if noted.event.__struct_config__.tag == "personSaid" and not begun.done():
+        def hear(noted: Noted) -> None:
+            ours = isinstance(noted.event, BEGUN) and noted.event.session == session
+            if ours and not begun.done():
                 begun.set_result(None)
 
         end = self._host.listen(hear)

@@ -26,6 +26,7 @@ COMMANDS = {
     "servers": "the servers and their state; /servers ID, /servers ID log|start|stop|restart",
     "tools": "all tools; /tools WORDS searches them",
     "model": "which model speaks; /model NAME takes another",
+    "retry": "ask the model again where it gave no answer",
     "roots": "folders that servers may be told of; /roots add|remove FOLDER [SERVER]",
     "rules": "what you had remembered; /rules forget N takes one back",
     "show": "all of the last call's result; /show N of another's",
@@ -56,6 +57,10 @@ class Talking(Protocol):
 
     async def read(self, words: str) -> None:
         """Print a resource."""
+        ...
+
+    async def retry(self) -> None:
+        """Ask the model again where the last turn failed."""
         ...
 
 
@@ -311,6 +316,9 @@ class Commands:
 
     async def _new(self, rest: str) -> None:
         self._talk.begin(self._host.session(model=self._talk.session.model.name))
+
+    async def _retry(self, rest: str) -> None:
+        await self._talk.retry()
 
     async def _quit(self, rest: str) -> None:
         raise Leave

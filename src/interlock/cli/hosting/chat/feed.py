@@ -55,6 +55,7 @@ class Feed:
         self.ended: list[Ended] = []
         self._speech, self._thought = Speech(), Speech()
         self._states: dict[str, str] = {}
+        self._failure = ""  # what the model said went wrong when it was asked last
         self._table: dict[type[e.Event], Callable[[Any], None]] = {
             e.ModelSays: self._says, e.ModelSaid: self._model_said, e.ModelFailed: self._failed, e.Trimmed: self._trimmed,
             e.TurnEnded: self._turn_ended, e.CallProposed: self._proposed, e.CallDecided: self._decided, e.CallProgress: self._progress,
@@ -101,7 +102,8 @@ class Feed:
 
     def _failed(self, event: e.ModelFailed) -> None:
         self._end_speech()
-        self._paper.note(f"✗ {event.model} gave no answer: {event.words}", "bold red")
+        self._failure = event.words
+        self._paper.note(f"✗ {event.model} gave no answer. {event.words}", "bold red")
 
     def _trimmed(self, event: e.Trimmed) -> None:
         self._paper.note(
@@ -112,8 +114,13 @@ class Feed:
     def _turn_ended(self, event: e.TurnEnded) -> None:
         self._end_speech()
         self.running.clear()
-        if event.reason != "done":
+        if event.reason in ("failed", "refused"):
+            words = "" if event.words == self._failure else event.words
+            parts = ("■", words, "/retry asks the model again.")
+            self._paper.note(" ".join(part for part in parts if part), "yellow")
+        elif event.reason != "done":
             self._paper.note(f"■ The turn ended ({event.reason}). {event.words}".rstrip(), "yellow")
+        self._failure = ""
         used = event.usage
         if used.input or used.output:
             self._paper.note(f"  {used.input:,} tokens in, {used.output:,} out")

@@ -236,6 +236,10 @@ class Talk:
         attach = await self._expanded(speech.attached)
         await self._turn(self.session.say(speech.text, attach=attach))
 
+    async def retry(self) -> None:
+        """Ask the model again where the last turn failed."""
+        await self._turn(self.session.retry())
+
     async def _prompt(self, call: PromptCall) -> None:
         """Ask for the arguments that are missing, show what would be said, and say it."""
         given = await self._arguments(call)

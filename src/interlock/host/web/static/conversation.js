@@ -48,7 +48,10 @@ function ModelItem({ item }) {
   if (done && !text && !thought && !notes.length && !others.length) return null;
   return html`<article class=${cls("answer", !done && "streaming")} aria-label="Model" aria-busy=${done ? "false" : "true"}>
     ${thought && html`<${Fold} class="thought" title=${done ? "Thoughts" : "Thinking …"}><p class="wrap"><${Say} text=${thought} /></p><//>`}
-    ${notes.map((words, at) => html`<p key=${at} class="quiet small-line"><${Icon} name="wait" /> <${Say} text=${words} /></p>`)}
+    ${notes.map((words, at) => html`
+      <p key=${at} class="quiet small-line note-line">
+        <${Icon} name=${done ? "list" : "wait"} /> <${Say} text=${words} />
+      </p>`)}
     ${text && html`<${Markdown} text=${text} />`}
     ${others.map((block, at) => html`<${Content} key=${at} block=${block} />`)}
     ${!done && (doing ? html`<p class="quiet small-line"><span class="dots" aria-hidden="true"></span> prepares a call of <code><${Say} text=${doing} /></code></p>` : !text && html`<p class="quiet small-line"><span class="dots" aria-hidden="true"></span> <span class="hidden-text">The model is working.</span></p>`)}
@@ -61,18 +64,59 @@ function QuestionItem({ item }) {
   return asked.answer.value ? html`<${Settled} asked=${asked} />` : html`<div class="card is-asking"><div class="card-body"><${Question} question=${asked.question} /></div></div>`;
 }
 
-const REASONS = { cancelled: "You stopped it.", steps: "Stopped: that were as many steps as one turn may have.", tokens: "Stopped: that were as many tokens as one turn may take.", seconds: "Stopped: the turn took as long as it may.", failed: "The turn failed.", refused: "The model refused." };
+/** @type {Record<string, string>} */
+const REASONS = {
+  cancelled: "You stopped it.",
+  steps: "Stopped: one turn may not take more steps.",
+  tokens: "Stopped: one turn may not take more tokens.",
+  seconds: "Stopped: one turn may not take longer.",
+  failed: "The turn failed.",
+  refused: "The model refused.",
+};
 
 /** The host's words where the person stopped a turn, who is the one that reads this. */
 const CANCELLED = "Cancelled by the person.";
 
-/** The end of a turn: why, where it was not simply done, and what it took. */
-function EndedItem({ item }) {
-  const { reason, words, usage } = item.event;
-  const took = usage && (usage.input || usage.output) ? `${(usage.input ?? 0).toLocaleString("en")} tokens in, ${(usage.output ?? 0).toLocaleString("en")} out` : "";
-  if (reason === "done" && !took) return null;
-  return html`<p class=${cls("turn-end", reason !== "done" && "stopped")}>${reason !== "done" && html`<span>${words && words !== CANCELLED ? html`<${Say} text=${words} />` : REASONS[reason]}</span>`}${took && html`<span class="quiet">${took}</span>`}</p>`;
+/** @param {any} usage */
+function tokens(usage) {
+  if (!usage || !(usage.input || usage.output)) return "";
+  const [sent, got] = [usage.input ?? 0, usage.output ?? 0].map((count) => count.toLocaleString("en"));
+  return `${sent} tokens in, ${got} out`;
 }
+
+/** The end of a turn: why, where it was not simply done and nothing says so yet; what it took; another try where it failed. */
+function EndedItem({ item }) {
+  const { session, reason, words, usage } = item.event;
+  const took = tokens(usage);
+  const ok = reason === "done";
+  const why = words && words !== CANCELLED ? html`<${Say} text=${words} />` : REASONS[reason];
+  const retriable = !ok && talk(session).retriable.value === item;
+  if (!took && !retriable && (ok || item.told)) return null;
+  return html`
+    <div class=${cls("turn-end", !ok && "stopped")}>
+      ${!ok && !item.told && html`<span class="why">${why}</span>`}
+      ${took && html`<span class="quiet">${took}</span>`}
+      ${retriable && html`<${TryAgain} session=${session} />`}
+    </div>`;
+}
+
+/** A way to ask the model again, and what happens to the words that it has not answered. @param {{session: string}} props */
+function TryAgain({ session }) {
+  const listed = sessions.value.find((one) => one.id === session);
+  if (!listed || listed.past) return null;
+  return html`
+    <button type="button" class="small" onClick=${() => attempt("retry", { session })}>Try again</button>
+    <span class="quiet">What you write next goes to the model along with what it has not answered.</span>`;
+}
+
+/** The model gave no answer. */
+const FailedItem = ({ item }) => html`
+  <p class="line wrong" role="alert">
+    <${Icon} name="warn" />
+    <span>
+      <strong><${Say} text=${item.event.model} /></strong> gave no answer. <${Say} text=${item.event.words} />
+    </span>
+  </p>`;
 
 const KINDS = {
   said: SaidItem,
@@ -80,7 +124,7 @@ const KINDS = {
   call: CallCard,
   question: QuestionItem,
   ended: EndedItem,
-  failed: ({ item }) => html`<p class="line wrong" role="alert"><${Icon} name="warn" /><span><strong><${Say} text=${item.event.model} /></strong> gave no answer: <${Say} text=${item.event.words} /></span></p>`,
+  failed: FailedItem,
   resumed: ({ item }) => html`<p class="line quiet"><${Icon} name="talk" /><span>Taken up again, ${when(item.at)}</span></p>`,
   trimmed: ({ item }) => html`<p class="line quiet"><${Icon} name="list" /><span>Left out for the model: <${Say} text=${item.event.words} /></span></p>`,
   sampled: ({ item }) => html`<p class=${cls("line", item.event.error ? "wrong" : "quiet")}><${Icon} name="talk" /><span>${item.event.error ? html`<${Say} text=${item.event.server} /> got no answer of a model: <${Say} text=${item.event.error} />` : html`<${Say} text=${item.event.model} /> answered for <${Say} text=${item.event.server} />`}</span></p>`,

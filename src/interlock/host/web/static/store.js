@@ -54,16 +54,21 @@ export class Talk {
     this.loaded = signal(/** @type {"no" | "loading" | "yes" | "failed"} */ ("no"));
     this.words = signal("");
     this.remark = signal("");
+    /** The end of a turn that failed, as long as nothing has come after it: it can be tried again. */
+    this.retriable = signal(/** @type {any} */ (null));
     this.last = 0;
     this.calls = /** @type {Map<string, any>} */ (new Map());
     this.asked = /** @type {Map<string, any>} */ (new Map());
     this.step = /** @type {any} */ (null);
+    /** What the model said went wrong when it was asked last. */
+    this.failure = "";
     this.held = /** @type {any[]} */ ([]);
     this.into = /** @type {any[] | null} */ (null);
   }
 
   clear() {
     this.last = 0;
+    this.retriable.value = null;
     this.calls.clear();
     this.asked.clear();
     this.step = null;
@@ -180,12 +185,15 @@ const TAKE = {
   },
   personSaid: (talk, event, at) => {
     talk.finish();
+    talk.retriable.value = null;
     talk.add({ kind: "said", at, event });
     talk.running.value = true;
   },
   modelAsked: (talk, event, at) => {
     talk.finish();
+    talk.retriable.value = null;
     talk.running.value = true;
+    talk.failure = "";
     talk.piece(at, event.step, event.model);
   },
   modelSays: (talk, event, at) => {
@@ -205,13 +213,16 @@ const TAKE = {
   },
   modelFailed: (talk, event, at) => {
     talk.finish();
+    talk.failure = event.words;
     talk.add({ kind: "failed", at, event });
   },
   trimmed: (talk, event, at) => talk.add({ kind: "trimmed", at, event }),
   turnEnded: (talk, event, at) => {
     talk.finish();
     talk.running.value = false;
-    talk.add({ kind: "ended", at, event });
+    const told = event.words !== "" && event.words === talk.failure; // the line above says it already
+    const item = talk.add({ kind: "ended", at, event, told });
+    if (["failed", "refused"].includes(event.reason)) talk.retriable.value = item;
   },
   callProposed: (talk, event, at) => {
     if (talk.calls.has(event.call)) return;
@@ -280,7 +291,7 @@ const HOST = {
   },
   turnEnded: (event) => {
     runs(event.session, false);
-    if (event.session === current.value) spoken.value = event.reason === "done" ? "The answer is complete." : event.words || "The turn is over.";
+    if (event.session === current.value) spoken.value = ending(event);
   },
   serverState: (event) => {
     servers.value = servers.value.map((one) => (one.id === event.server ? { ...one, state: event.state, words: event.words ?? "", revision: event.revision || one.revision } : one));
@@ -300,6 +311,13 @@ export function log(server) {
   let lines = logs.get(server);
   if (!lines) logs.set(server, (lines = signal([])));
   return lines;
+}
+
+/** The end of a turn in one sentence; why a model gave no answer is said by an alert. @param {any} event */
+function ending(event) {
+  if (event.reason === "done") return "The answer is complete.";
+  if (talk(event.session).failure) return "You can try again.";
+  return event.words || "The turn is over.";
 }
 
 /** A question in one sentence. @param {any} question */
