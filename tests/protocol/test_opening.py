@@ -1,4 +1,7 @@
-"""How a client finds out which revision to speak: every turn of the procedure is a row of a table."""
+"""How a client finds out which revision to speak:
+
+every turn of the procedure is a row of a table.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,17 @@ from typing import Any
 import pytest
 
 from interlock import types as t
-from interlock.protocol.opening import Discover, Initialize, Opened, Refused, Silence, opening
+from interlock.protocol.opening import (
+    CannotRestart,
+    Discover,
+    Ended,
+    Initialize,
+    Opened,
+    Refused,
+    Restart,
+    Silence,
+    opening,
+)
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R1, R2, R3, R4, REVISIONS
 
 WORDS = t.ServerCapabilities(tools=t.ListChangedCapability())
@@ -38,7 +51,11 @@ def no_such_method(code: int = -32601) -> t.McpError:
     return t.McpError(code, "Method not found: server/discover")
 
 
-PROBE, ASK_NEWEST, SILENCE = Discover(NEWEST, 5.0), Initialize(R4), Silence()
+PROBE, ASK_NEWEST, SILENCE = Discover(NEWEST, 5.0, 0.5), Initialize(R4), Silence()
+ASK_SOON = Initialize(R4, 1.25)  # after silence
+AFRESH, PROBE_AFRESH = Restart(ASK_NEWEST), Restart(Discover(NEWEST, None))
+GONE = t.Unreachable("The server has ended.", exit_code=1)
+DIED = Ended(GONE)  # of what it was sent, for all that is known
 FUTURE, FURTHER = "2027-01-01", "2028-01-01"
 
 # revisions allowed, then pairs of what is wanted and what comes of it, then how it ends
@@ -126,38 +143,42 @@ TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
         [(PROBE, greeting(R4)), (ASK_NEWEST, greeting(R3))],
         R3,
     ),
-    "a silent server": (REVISIONS, [(PROBE, SILENCE), (ASK_NEWEST, greeting(R4))], R4),
+    "a silent server": (REVISIONS, [(PROBE, SILENCE), (ASK_SOON, greeting(R4))], R4),
     "a server silent to the end": (
         REVISIONS,
-        [(PROBE, SILENCE), (ASK_NEWEST, SILENCE)],
+        [(PROBE, SILENCE), (ASK_SOON, SILENCE), (AFRESH, CannotRestart())],
         t.TimedOut,
     ),
     "a modern server that was merely slow": (
         REVISIONS,
         [
             (PROBE, SILENCE),
-            (ASK_NEWEST, unsupported(NEWEST)),
+            (ASK_SOON, unsupported(NEWEST)),
             (Discover(NEWEST, None), discovered(NEWEST)),
         ],
         NEWEST,
     ),
     "a slow server that falls silent again": (
         REVISIONS,
-        [(PROBE, SILENCE), (ASK_NEWEST, unsupported(NEWEST)), (Discover(NEWEST, None), SILENCE)],
+        [(PROBE, SILENCE), (ASK_SOON, unsupported(NEWEST)), (Discover(NEWEST, None), SILENCE)],
         t.McpError,
     ),
     "a slow server of other revisions": (
         REVISIONS,
         [
             (PROBE, SILENCE),
-            (ASK_NEWEST, unsupported(FUTURE)),
+            (ASK_SOON, unsupported(FUTURE)),
             (Discover(NEWEST, None), unsupported(FUTURE)),
         ],
         Refused,
     ),
     "a server that refuses both": (
         REVISIONS,
-        [(PROBE, no_such_method()), (ASK_NEWEST, no_such_method(-32602))],
+        [
+            (PROBE, no_such_method()),
+            (ASK_NEWEST, no_such_method(-32602)),
+            (AFRESH, CannotRestart()),
+        ],
         t.McpError,
     ),
     "a server that answers the probe with nonsense and refuses with the modern code": (
@@ -219,7 +240,10 @@ TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
 
 
 def play(steps: Any, turns: list[tuple[Any, Any]]) -> Opened:
-    """Hold the procedure to its row: it wants just what the row says, in that order, and then it ends."""
+    """Hold the procedure to its row:
+
+    it wants just what the row says, in that order, and then it ends.
+    """
     outcome = None
     for wanted, comes in turns:
         assert steps.send(outcome) == wanted
@@ -234,7 +258,9 @@ def play(steps: Any, turns: list[tuple[Any, Any]]) -> Opened:
 def test_each_turn_of_the_way_to_a_revision(
     revisions: tuple[str, ...], turns: list[tuple[Any, Any]], ending: Any
 ) -> None:
-    """(`ERA-04`, `ERA-05`, `ERA-06`, `ERA-07`, `ERA-08`, `ERA-19`, `CFQ-05`, `STA-13`, `LIF-02`, `LIF-05`, `LIF-22`)"""
+    """(`ERA-04`, `ERA-05`, `ERA-06`, `ERA-07`, `ERA-08`, `ERA-19`, `CFQ-05`, `STA-13`, `LIF-02`,
+    `LIF-05`, `LIF-22`)
+    """
     if isinstance(ending, str):
         opened = play(opening(revisions), turns)
         assert opened.revision == ending
@@ -244,6 +270,143 @@ def test_each_turn_of_the_way_to_a_revision(
             play(opening(revisions), turns)
         assert type(caught.value) is ending
         assert str(caught.value)
+
+
+# Servers for which the probe is no question but an accident: turns, and how it ends; a revision is
+# one that a new process spoke.
+AFRESH_TURNS: dict[str, tuple[list[tuple[Any, Any]], Any]] = {
+    "it dies of the probe": ([(PROBE, DIED), (AFRESH, greeting(R1))], R1),
+    "it stops reading, and dies of the next message": (
+        [(PROBE, SILENCE), (ASK_SOON, DIED), (AFRESH, greeting(R1))],
+        R1,
+    ),
+    "it stops reading, and stays": (
+        [(PROBE, SILENCE), (ASK_SOON, SILENCE), (AFRESH, greeting(R2))],
+        R2,
+    ),
+    "it refuses initialize after the probe, as bridges do": (
+        [(PROBE, no_such_method()), (ASK_NEWEST, no_such_method(-32600)), (AFRESH, greeting(R4))],
+        R4,
+    ),
+    "it answers the probe with an error and dies": (
+        [(PROBE, no_such_method()), (ASK_NEWEST, DIED), (AFRESH, greeting(R3))],
+        R3,
+    ),
+    "it is silent, and refuses initialize": (
+        [(PROBE, SILENCE), (ASK_SOON, no_such_method()), (AFRESH, greeting(R4))],
+        R4,
+    ),
+    "the new process counters with what was not allowed": (
+        [(PROBE, DIED), (AFRESH, greeting("2023-01-01"))],
+        Refused,
+    ),
+    "the new process ends too": ([(PROBE, DIED), (AFRESH, DIED)], t.Unreachable),
+    "the new process is silent too": ([(PROBE, DIED), (AFRESH, SILENCE)], t.TimedOut),
+    "the new process refuses": ([(PROBE, DIED), (AFRESH, no_such_method())], t.McpError),
+    "it cannot be started afresh": ([(PROBE, DIED), (AFRESH, CannotRestart())], t.Unreachable),
+}
+
+
+@pytest.mark.parametrize("turns, ending", AFRESH_TURNS.values(), ids=AFRESH_TURNS)
+def test_a_server_that_the_probe_breaks_is_greeted_afresh(
+    turns: list[tuple[Any, Any]], ending: Any
+) -> None:
+    """Once, with a process that has seen no probe; the result says so, for the next time (`ERA-07`,
+    `ERA-14`).
+    """
+    if isinstance(ending, str):
+        opened = play(opening(), turns)
+        assert (opened.revision, opened.probe_failed) == (ending, True)
+    else:
+        with pytest.raises(ending) as caught:
+            play(opening(), turns)
+        assert type(caught.value) is ending
+
+
+def test_a_server_that_is_opened_without_a_new_process_says_so() -> None:
+    """There is nothing to remember that would spare anything."""
+    for turns in (
+        [(PROBE, discovered(NEWEST))],
+        [(PROBE, no_such_method()), (ASK_NEWEST, greeting(R4))],
+        [(PROBE, SILENCE), (ASK_SOON, greeting(R4))],
+    ):
+        assert play(opening(), turns).probe_failed is False
+
+
+def test_a_server_that_ends_before_it_reads_the_probe_is_not_started_again() -> None:
+    """It ended for a reason of its own."""
+    why = t.Unreachable("no config file", exit_code=1)
+    with pytest.raises(t.Unreachable, match="no config file"):
+        play(opening(), [(PROBE, Ended(why, unread=True))])
+    with pytest.raises(t.Unreachable, match="no config file"):
+        play(opening(known=R4), [(ASK_NEWEST, Ended(why, unread=True))])
+
+
+def test_where_no_older_revision_is_allowed_nothing_is_started_afresh() -> None:
+    """There is nothing else to try."""
+    with pytest.raises(t.Unreachable, match="has ended"):
+        play(opening((NEWEST,)), [(Discover(NEWEST, None), DIED)])
+    with pytest.raises(t.Unreachable, match="has ended"):
+        play(opening((R4,)), [(ASK_NEWEST, DIED)])
+
+
+LATE: dict[str, list[tuple[Any, Any]]] = {
+    "after initialize was sent": [(PROBE, SILENCE), (ASK_SOON, discovered(NEWEST))],
+    "after a new process was started": [
+        (PROBE, SILENCE),
+        (ASK_SOON, SILENCE),
+        (AFRESH, discovered(NEWEST)),
+    ],
+    "once it is asked for in a new process": [
+        (PROBE, SILENCE),
+        (ASK_SOON, SILENCE),
+        (AFRESH, no_such_method()),
+        (Discover(NEWEST, None), discovered(NEWEST)),
+    ],
+}
+
+
+@pytest.mark.parametrize("turns", LATE.values(), ids=LATE)
+def test_the_answer_to_a_probe_counts_however_late_it_comes(turns: list[tuple[Any, Any]]) -> None:
+    """Whoever answers it is of the stateless era (`ERA-05`)."""
+    opened = play(opening(), turns)
+    assert (opened.revision, opened.probe_failed) == (NEWEST, False)
+
+
+REMEMBERED: dict[str, tuple[list[tuple[Any, Any]], Any]] = {
+    "it still is": ([(ASK_NEWEST, greeting(R2))], R2),
+    "it names what it speaks now": (
+        [(ASK_NEWEST, unsupported(NEWEST)), (Discover(NEWEST, None), discovered(NEWEST))],
+        NEWEST,
+    ),
+    "it knows no initialize any more": (
+        [(ASK_NEWEST, no_such_method()), (Discover(NEWEST, None), discovered(NEWEST))],
+        NEWEST,
+    ),
+    "it dies of initialize": (
+        [(ASK_NEWEST, DIED), (PROBE_AFRESH, discovered(NEWEST))],
+        NEWEST,
+    ),
+    "it dies of either": ([(ASK_NEWEST, DIED), (PROBE_AFRESH, DIED)], t.Unreachable),
+    "it refuses either": (
+        [(ASK_NEWEST, no_such_method()), (Discover(NEWEST, None), no_such_method())],
+        t.McpError,
+    ),
+    "it is silent": ([(ASK_NEWEST, SILENCE)], t.TimedOut),
+}
+
+
+@pytest.mark.parametrize("turns, ending", REMEMBERED.values(), ids=REMEMBERED)
+def test_a_server_remembered_as_an_older_one_is_opened_whatever_it_has_become(
+    turns: list[tuple[Any, Any]], ending: Any
+) -> None:
+    """The memory spares the probe; it does not decide (`ERA-13`, `ERA-14`)."""
+    if isinstance(ending, str):
+        assert play(opening(known=R4), turns).revision == ending
+    else:
+        with pytest.raises(ending) as caught:
+            play(opening(known=R4), turns)
+        assert type(caught.value) is ending
 
 
 @pytest.mark.parametrize(
@@ -299,7 +462,7 @@ def test_a_verdict_that_no_longer_holds_is_corrected() -> None:
 
 def test_the_wait_for_the_probe_is_the_callers_to_choose() -> None:
     """Slow starters exist; where nothing could be tried after it there is no bound of this kind."""
-    assert next(opening(seconds=0.25)) == Discover(NEWEST, 0.25)
+    assert next(opening(seconds=0.25)) == Discover(NEWEST, 0.25, 0.25)
     assert next(opening((NEWEST,), seconds=0.25)) == Discover(NEWEST, None)
 
 

@@ -1,4 +1,7 @@
-"""Programs that are started as servers: one that speaks just enough of the protocol to be opened, and variations on it."""
+"""Programs that are started as servers:
+
+one that speaks just enough of the protocol to be opened, and variations on it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from interlock.exchange import MUTE, Caller, Exchange
 from interlock.transport.conversation import Hello
 from interlock.wire.revisions import NEWEST
 
-# A server in plain Python: `before` runs first, `during` in place of each tool call, `after` once its input has ended.
+# A server in plain Python: `before` runs first, `during` in place of each tool call, `after` once
+# its input has ended.
 SERVER = """
 import json, os, signal, subprocess, sys, time
 
@@ -58,3 +62,99 @@ def hello(**more: Any) -> Hello:
 def call(name: str = "x") -> Exchange:
     """A tool call, ready to be carried."""
     return Exchange("tools/call", t.CallToolRequestParams(name=name), Caller(NEWEST))
+
+
+# A server of the handshake era; the names of its variations say what the probe does to it. Each
+# start leaves a line in a file.
+OLD = """
+import json, os, signal, sys, time
+
+with open({starts!r}, "a") as file:
+    file.write(f"{{os.getpid()}}\\n")
+
+def starts():
+    with open({starts!r}) as file:
+        return file.read().split()
+
+number = len(starts())
+
+def say(message):
+    sys.stdout.write(json.dumps({{"jsonrpc": "2.0", **message}}) + "\\n")
+    sys.stdout.flush()
+
+def fail(code=-32601, words="Method not found"):
+    say({{"id": message["id"], "error": {{"code": code, "message": words}}}})
+
+def greet():
+    say({{"id": message["id"], "result": {{
+        "protocolVersion": "2024-11-05", "capabilities": {{}}, "serverInfo": {{"name": "old", "version": "{version}"}}
+    }}}})
+
+def swallow():
+    for line in sys.stdin:
+        pass
+    sys.exit(0)
+
+probed = False
+{before}
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    if method == "server/discover":
+        probed = True
+{probe}
+    elif method == "initialize":
+{initialize}
+    elif method == "tools/call":
+        say({{"id": message["id"], "result": {{"content": [{{"type": "text", "text": str(number)}}]}}}})
+    elif "id" in message:
+        say({{"id": message["id"], "result": {{}}}})
+"""
+
+DISCOVERED = """say({"id": message["id"], "result": {"supportedVersions": ["2026-07-28"], "capabilities": {}}})"""
+
+BROKEN_BY_THE_PROBE = {
+    "it dies": {"probe": "sys.exit('unknown request')"},
+    "it stops reading, and dies of the next message, as the Python SDK did up to 1.8": {
+        "probe": "sys.stdin.readline(); sys.exit('unknown request')"
+    },
+    "it stops reading, and stays": {"probe": "swallow()"},
+    "it refuses initialize after the probe, as bridges do": {
+        "initialize": "fail(-32600, 'Server already initialized') if probed else greet()"
+    },
+    "it answers nothing to the probe and refuses initialize": {
+        "probe": "pass",
+        "initialize": "fail(-32600, 'Server already initialized') if probed else greet()",
+    },
+    "it refuses initialize, and does not end with its input": {
+        "initialize": "fail(-32600, 'Server already initialized') if probed else greet()",
+        "before": "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+    },
+}
+
+
+def old_server(
+    folder: Path,
+    *,
+    before: str = "",
+    probe: str = "fail()",
+    initialize: str = "greet()",
+    version: str = "1",
+) -> list[str]:
+    """The command of a server of the handshake era; `starts` says how often it was started."""
+    path = folder / "old_server.py"
+    program = OLD.format(
+        starts=str(folder / "starts"),
+        before=before,
+        probe="        " + probe.replace("\n", "\n        "),
+        initialize="        " + initialize.replace("\n", "\n        "),
+        version=version,
+    )
+    path.write_text(program, encoding="utf-8")
+    return [sys.executable, "-S", str(path)]
+
+
+def starts(folder: Path) -> list[int]:
+    """The process ids of the old server, of all its starts."""
+    path = folder / "starts"
+    return [int(pid) for pid in path.read_text().split()] if path.exists() else []

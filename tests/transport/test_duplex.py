@@ -142,7 +142,7 @@ async def test_a_silent_server_is_given_up_after_the_time_allowed() -> None:
     (`ERA-07`, `LIF-13`, `LIF-18`, `LIF-22`)
     """
     for revisions, methods in (
-        (REVISIONS, ["server/discover", "notifications/cancelled", "initialize"]),
+        (REVISIONS, ["server/discover", "initialize", "notifications/cancelled"]),
         ((NEWEST,), ["server/discover", "notifications/cancelled"]),
         ((R4,), ["initialize"]),
     ):
@@ -158,16 +158,20 @@ async def test_a_silent_server_is_given_up_after_the_time_allowed() -> None:
 
 
 async def test_a_slow_server_is_understood_though_its_answers_come_late() -> None:
-    """The late answer to the probe is passed over by its id (`ERA-07`, `CAN-07`)."""
-    ours, theirs = channel_pair()
-    duplex, server = Duplex(ours), HandServer(theirs)
-    opening = asyncio.ensure_future(duplex.open(hello(probe_seconds=0.01)))
-    probe = await server.next("server/discover")
-    greeting = await server.next("initialize")
-    server.say(answer(probe["id"], DISCOVERED), answer(greeting["id"], GREETED))
-    result: Opened = await opening
-    assert result.revision == R4
-    await duplex.aclose()
+    """Who answers the probe is of the stateless era, however late it is; who refuses it, of the other (`ERA-05`, `ERA-07`)."""
+    for late, revision in ((DISCOVERED, NEWEST), (None, R4)):
+        ours, theirs = channel_pair()
+        duplex, server = Duplex(ours), HandServer(theirs)
+        opening = asyncio.ensure_future(duplex.open(hello(probe_seconds=0.01)))
+        probe = await server.next("server/discover")
+        greeting = await server.next("initialize")
+        server.say(
+            error(probe["id"], -32601) if late is None else answer(probe["id"], late),
+            answer(greeting["id"], GREETED),
+        )
+        result: Opened = await opening
+        assert result.revision == revision
+        await duplex.aclose()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from .. import version
 from ..exchange import Asker, Caller, Exchange, Handler, Middleware, Notify, silent, stack
 from ..fetch import Authorizer
 from ..protocol.freshness import Book
-from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened
+from ..protocol.opening import Opened
 from ..transport.conversation import GONE, ClientTransport, Hello
 from ..wire.revisions import METHODS, REVISIONS, Era, Side
 from .answers import Answers, ElicitFunction, RootsGiven, SampleFunction
@@ -56,7 +56,8 @@ class Client:
         validate: whether structured results are checked against the output schemas that are known.
         cache: whether answers that the server allows to be kept are kept.
         max_rounds: how often one request may be answered with questions.
-        probe_timeout: seconds to wait for a server to answer `server/discover` before it is taken for one of the handshake era.
+        probe_timeout: seconds to wait for a server to answer `server/discover` before it is taken for one of the handshake era;
+            None: 5, but for a child process half of one from when it has read the request, however long it takes to start.
         clock: the time in seconds, by which kept answers grow old.
         headers, token, auth: for a URL, headers that are sent with each request, a bearer token, or what gets tokens (`interlock.auth`);
             `Http` has more such options.
@@ -86,7 +87,7 @@ class Client:
         validate: bool = True,
         cache: bool = True,
         max_rounds: int = DEFAULT_MOST_ROUNDS,
-        probe_timeout: float = DEFAULT_PROBE_SECONDS,
+        probe_timeout: float | None = None,
         clock: Callable[[], float] = time.monotonic,
         headers: Mapping[str, str] | None = None,
         token: str | None = None,
@@ -119,6 +120,7 @@ class Client:
         self._opening = asyncio.Lock()
         self._opened: Opened | None = None
         self._caller: Caller | None = None
+        self._known: str | None = None  # what was spoken when it was open before (`ERA-13`)
         layers = [
             *middleware,
             rounds(max_rounds, self._asking),
@@ -154,14 +156,13 @@ class Client:
             notify=self._hear,
             lost=self._lose,
             revisions=self._allowed,
-            known=self._caller.revision
-            if self._caller is not None
-            else None,  # as it was when this client was open before (`ERA-13`)
+            known=self._known,
             probe_seconds=self._probe_timeout,
             open_seconds=min(self.timeout or MOST_OPEN_SECONDS, MOST_OPEN_SECONDS),
         )
         try:
             self._opened = await self._transport.open(hello)
+            self._known = self._opened.revision
             self._caller = Caller(
                 self._opened.revision, self._answers.capabilities, self.info, self.log_level
             )
@@ -172,6 +173,7 @@ class Client:
             ):
                 await self.set_log_level(self.log_level)
         except BaseException:
+            self._known = None  # it may no longer be so
             await self.aclose()
             raise
 

@@ -29,10 +29,12 @@ from ..protocol.events import (
     ResponseReceived,
 )
 from ..protocol.opening import (
-    DEFAULT_PROBE_SECONDS,
+    CannotRestart,
     Discover,
+    Initialize,
     Opened,
     Outcome,
+    Restart,
     Silence,
     Step,
     opening,
@@ -43,6 +45,7 @@ from ..wire.revisions import METHODS, REVISIONS, Era, era
 
 log = logging.getLogger("interlock.client")
 _MOST_WARNINGS = 20  # about lines that are no messages, on one connection
+_LOOK = 0.05  # seconds between two looks at whether a request has been read
 
 
 GONE = {"reason": "session"}
@@ -52,10 +55,11 @@ GONE = {"reason": "session"}
 class Hello(Struct, kw_only=True):
     """What a client says of itself when a conversation is opened, and what it allows.
 
-    `known` is a revision that this server spoke before; `probe_seconds` bounds the wait for the answer to `server/discover`
-    where `initialize` can be tried after it, and `open_seconds` every other wait. `asker` answers the server's questions that
-    belong to no request of ours, `notify` hears its notifications of that kind, and `lost` is called once where no answer can
-    come any more.
+    `known` is a revision that this server spoke before; `probe_seconds` bounds the wait for the
+    answer to `server/discover` where `initialize` can be tried after it (None: as `opening` has it),
+    and `open_seconds` every other wait. `asker` answers the server's questions that belong to no
+    request of ours, `notify` hears its notifications of that kind, and `lost` is called once where
+    no answer can come any more.
     """
 
     info: t.Implementation
@@ -65,7 +69,7 @@ class Hello(Struct, kw_only=True):
     lost: Callable[[Exception], None] = lambda why: None
     revisions: tuple[str, ...] = REVISIONS
     known: str | None = None
-    probe_seconds: float = DEFAULT_PROBE_SECONDS
+    probe_seconds: float | None = None
     open_seconds: float = 60.0
 
 
@@ -309,11 +313,20 @@ class Conversation:
     async def open(self, hello: Hello) -> Opened:
         """Agree on a revision with the server, and introduce ourselves."""
         self.hello = hello
-        opened = await agree(hello, self.connection, self.carry)
+        steps = OpeningSteps(hello, self.connection, self.carry)
+        try:
+            opened = await agree(hello, steps.take)
+        finally:
+            await steps.aclose()
+        self.settle(opened)
+        return opened
+
+    def settle(self, opened: Opened) -> None:
+        """Speak the revision that was agreed on from now on, and say so to a server of the handshake era (`LIF-08`)."""
+        self.connection.revision = opened.revision
         if era(opened.revision) is Era.HANDSHAKE:
             self.connection.notify("notifications/initialized", t.InitializedNotificationParams())
             self._flush_soon()
-        return opened
 
     def tell(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
@@ -374,53 +387,149 @@ def unhurried(bound: asyncio.Timeout) -> Iterator[None]:
             bound.reschedule(loop.time() + left)
 
 
-async def agree(
-    hello: Hello, connection: ClientConnection, carry: Callable[[Exchange], Awaitable[AnyResult]]
-) -> Opened:
-    """Agree on a revision: take the steps of `opening`, each exchange by `carry`, and leave the revision with the connection.
-
-    Raises what `opening` and `carry` raise.
-    """
+async def agree(hello: Hello, take: Callable[[Step], Awaitable[Outcome]]) -> Opened:
+    """Agree on a revision: run `opening`, each step by `take`. Raises what these raise."""
     steps = opening(hello.revisions, known=hello.known, seconds=hello.probe_seconds)
     step = next(steps)
     while True:
-        connection.revision = step.revision
-        outcome = await _take_step(step, hello, carry)
+        outcome = await take(step)
         try:
             step = steps.send(outcome)
         except StopIteration as done:
             opened: Opened = done.value
-            connection.revision = opened.revision
             return opened
 
 
-async def _take_step(
-    step: Step, hello: Hello, carry: Callable[[Exchange], Awaitable[AnyResult]]
-) -> Outcome:
-    caller = Caller(step.revision, hello.capabilities, hello.info)
-    if isinstance(step, Discover):
-        x, seconds = (
-            Exchange("server/discover", t.DiscoverRequestParams(), caller),
-            step.seconds or hello.open_seconds,
-        )
-    else:
-        params = t.InitializeRequestParams(
-            protocol_version=step.revision, capabilities=hello.capabilities, client_info=hello.info
-        )
-        x, seconds = Exchange("initialize", params, caller), hello.open_seconds
-    try:
-        async with asyncio.timeout(seconds) as bound:
-            x.unhurried = lambda: unhurried(bound)
-            result = await carry(x)
-    except TimeoutError:
-        return Silence()
-    except t.McpError as bad:
-        return bad
-    except t.ProtocolError as bad:
-        return t.McpError(t.INTERNAL_ERROR, str(bad))
-    if isinstance(result, t.DiscoverResult | t.InitializeResult):
-        return result
-    return t.McpError(t.INTERNAL_ERROR, "The server answered with something else.")
+class OpeningSteps:
+    """Takes the steps of `opening` on one connection, each exchange by `carry`; it cannot start a server afresh.
+
+    Args:
+        hello: What the client says of itself.
+        connection: Gets the revision of each step.
+        carry: Carries one exchange. What it raises is raised, unless it is an error of the server.
+        unread: Whether something sent has not been read by the server yet; None where that cannot be told.
+        keeps: Whether a request that was not answered in time stays open, so that an answer that comes late still counts.
+    """
+
+    def __init__(
+        self,
+        hello: Hello,
+        connection: ClientConnection,
+        carry: Callable[[Exchange], Awaitable[AnyResult]],
+        *,
+        unread: Callable[[], bool | None] = lambda: None,
+        keeps: bool = True,
+    ) -> None:
+        self._hello, self._connection, self._carry = hello, connection, carry
+        self._unread, self._keeps = unread, keeps
+        self._open: dict[str, asyncio.Task[Outcome]] = {}  # by method, until answered
+        self._bound: asyncio.Timeout | None = None
+
+    async def take(self, step: Step) -> Outcome:
+        """Take one step; see `opening` for what comes of it."""
+        if isinstance(step, Restart):
+            return CannotRestart()
+        self._connection.revision = step.revision
+        method = "server/discover" if isinstance(step, Discover) else "initialize"
+        if method in self._open:
+            self._open.pop(method).cancel()
+        task = asyncio.ensure_future(self._send(step))
+        self._open[method] = task
+        task.add_done_callback(_seen)
+        outcome = await self._answered(task, step)
+        if isinstance(outcome, Silence) and not self._keeps:
+            await self.aclose()
+        return outcome
+
+    @property
+    def waits_for_initialize(self) -> bool:
+        """Whether `initialize` was sent and its answer can still come."""
+        task = self._open.get("initialize")
+        return task is not None and not task.done()
+
+    async def late(self) -> Outcome:
+        """Wait for the answer to `initialize` that did not come in time, without a bound; as `take`."""
+        return await self._first_result(self._open["initialize"])
+
+    async def aclose(self) -> None:
+        """Give up what was not answered."""
+        tasks, self._open = list(self._open.values()), {}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _answered(self, task: asyncio.Task[Outcome], step: Discover | Initialize) -> Outcome:
+        """The outcome of a step: its answer, the late answer of the one before, or Silence."""
+        answer = asyncio.ensure_future(self._first_result(task))
+        answer.add_done_callback(_seen)
+        try:
+            async with asyncio.timeout(self._hello.open_seconds) as self._bound:
+                seconds = await self._patience(answer, step)
+                if seconds is not None:
+                    self._bound.reschedule(asyncio.get_running_loop().time() + seconds)
+                return await asyncio.shield(answer)
+        except TimeoutError:
+            return Silence()
+        finally:
+            self._bound = None
+            answer.cancel()
+
+    async def _patience(
+        self, answer: asyncio.Future[Outcome], step: Discover | Initialize
+    ) -> float | None:
+        """How many seconds to wait from now on; None: no bound of the step's. Returns once the server has read the request."""
+        if step.read_seconds is not None:
+            await asyncio.wait({answer}, timeout=_LOOK)
+            if self._unread() is not None:
+                while not answer.done() and self._unread():
+                    await asyncio.wait({answer}, timeout=_LOOK)
+                return step.read_seconds
+        return step.seconds if isinstance(step, Discover) else None
+
+    async def _first_result(self, task: asyncio.Task[Outcome]) -> Outcome:
+        """What comes of `initialize`, or a DiscoverResult that comes before it."""
+        probe = self._open.get("server/discover")
+        if probe is None or probe is task:
+            return await asyncio.shield(task)
+        await asyncio.wait({task, probe}, return_when=asyncio.FIRST_COMPLETED)
+        if probe.done() and not probe.cancelled() and probe.exception() is None:
+            late = probe.result()
+            if isinstance(late, t.DiscoverResult):
+                return late
+        return await asyncio.shield(task)
+
+    async def _send(self, step: Discover | Initialize) -> Outcome:
+        hello = self._hello
+        caller = Caller(step.revision, hello.capabilities, hello.info)
+        if isinstance(step, Discover):
+            x = Exchange("server/discover", t.DiscoverRequestParams(), caller)
+        else:
+            params = t.InitializeRequestParams(
+                protocol_version=step.revision,
+                capabilities=hello.capabilities,
+                client_info=hello.info,
+            )
+            x = Exchange("initialize", params, caller)
+        x.unhurried = self._unhurried
+        try:
+            result = await self._carry(x)
+        except t.McpError as bad:
+            return bad
+        except t.ProtocolError as bad:
+            return t.McpError(t.INTERNAL_ERROR, str(bad))
+        if isinstance(result, t.DiscoverResult | t.InitializeResult):
+            return result
+        return t.McpError(t.INTERNAL_ERROR, "The server answered with something else.")
+
+    def _unhurried(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._bound is None else unhurried(self._bound)
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    """An answer for which nobody waits any more is no fault, whatever it is."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _head(caller: Caller) -> bytes:

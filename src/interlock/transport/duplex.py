@@ -25,11 +25,15 @@ class Duplex:
 
     async def open(self, hello: Hello) -> Opened:
         """Agree on a revision with the server at the other end."""
+        return await self.begin().open(hello)
+
+    def begin(self) -> Conversation:
+        """Begin to receive, without a word of our own yet."""
         self._conversation = Conversation(
             self.channel.send if self._tap is None else self._send_tapped
         )
         self._pump = asyncio.create_task(self._receive(self._conversation))
-        return await self._conversation.open(hello)
+        return self._conversation
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
         """Carry one exchange to the server and back."""

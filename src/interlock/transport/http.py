@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange
 from ..fetch import Authorizer, Fetch, Lost
-from ..protocol.opening import Opened, Refused
+from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened, Refused
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Frame
 from ..wire.lines import DEFAULT_LIMIT
 from ..wire.revisions import Era, era
 from .channel import Tap
-from .conversation import GONE, Conversation, Hello, agree
+from .conversation import GONE, Conversation, Hello, OpeningSteps, agree
 from .duplex import Duplex
 from .eventstream import Sleep, backoff
 from .heads import is_address, without_secrets
@@ -160,8 +160,9 @@ class Http:
         )
         if self._legacy_sse:
             return await self._open_old(hello)
+        steps = OpeningSteps(hello, conversation.connection, self._knock, keeps=False)
         try:
-            opened = await agree(hello, conversation.connection, self._knock)
+            opened = await agree(hello, steps.take)
         except t.Unreachable as bad:
             why = bad.__cause__ if isinstance(bad.__cause__, t.McpError) else bad
             if (
@@ -171,6 +172,9 @@ class Http:
             ):
                 raise why from None
             return await self._open_old(hello, why)
+        finally:
+            await steps.aclose()
+        conversation.connection.revision = opened.revision
         self._revision = opened.revision
         if era(opened.revision) is Era.HANDSHAKE:
             await self.trips.post(jsonrpc.notification("notifications/initialized", b"{}"))
@@ -197,9 +201,10 @@ class Http:
             raise Refused(
                 f"HTTP with SSE is older than {', '.join(hello.revisions)}; allow a revision of the handshake era for it."
             )
-        seconds = (
-            hello.open_seconds if why is None else min(hello.probe_seconds, hello.open_seconds)
+        probe_seconds = (
+            DEFAULT_PROBE_SECONDS if hello.probe_seconds is None else hello.probe_seconds
         )
+        seconds = hello.open_seconds if why is None else min(probe_seconds, hello.open_seconds)
         channel = TwoEnds(
             self.url, self.trips.send, self.letters, limit=self.limit, seconds=seconds
         )

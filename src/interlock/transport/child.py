@@ -1,0 +1,388 @@
+"""One process of a server on this machine:
+
+how it is started, watched and ended, and the conversation over its pipes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from .. import types as t
+from ..protocol.opening import Discover, Ended, Initialize, Opened, Outcome, Step
+from .channel import Tap
+from .conversation import Conversation, Hello, OpeningSteps
+from .duplex import Duplex
+from .pipes import open_pipe_channel
+
+_STDERR_TAIL = 8 * 1024
+_LAST_WORDS = 0.5  # seconds in which what a child wrote before its end may still arrive
+
+
+class Child:
+    """A child process and the conversation with it.
+
+    Args:
+        command: The program and its arguments, run without a shell.
+        env: All of its environment.
+        cwd: The folder it is started in; None: ours.
+        on_stderr: Gets each line that it writes to stderr.
+        limit: The most bytes that one of its lines may have.
+        tap: Sees every frame.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str | Path | None,
+        on_stderr: Callable[[str], None] | None,
+        limit: int,
+        tap: Tap | None,
+    ) -> None:
+        self._command = list(command)
+        self._env, self._cwd, self._limit, self._tap = dict(env), cwd, limit, tap
+        self._process: subprocess.Popen[bytes] | None = None
+        self._input: int | None = (
+            None  # the end of its stdin that we write to, until a channel owns it
+        )
+        self._read_end: int | None = None  # our copy of the end that it reads from
+        self._ending: asyncio.Future[int | None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._stderr = StderrTail(on_stderr)
+        self.duplex: Duplex | None = None
+        self._conversation: Conversation | None = None
+        self._steps: OpeningSteps | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while the process is there."""
+        return self._process.pid if self._process is not None else None
+
+    async def start(self, hello: Hello) -> None:
+        """Start the process and begin to receive. Raises Unreachable where it cannot be started."""
+        starting = asyncio.ensure_future(asyncio.to_thread(self._start))
+        try:
+            self._process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError):
+                self._process = (
+                    await starting
+                )  # the thread cannot be called back: `aclose` ends what it starts
+            raise
+        except OSError as bad:
+            raise t.Unreachable(
+                f"The server could not be started: {' '.join(self._command)}: {bad.strerror or bad}"
+            ) from bad
+        process = self._process
+        if process.stdout is None or process.stderr is None or self._input is None:
+            raise t.Unreachable("The server was started without pipes.")
+        self._stderr.attach(os.dup(process.stderr.fileno()))
+        write_end, self._input = self._input, None
+        channel = open_pipe_channel(os.dup(process.stdout.fileno()), write_end, limit=self._limit)
+        for stream in (process.stdout, process.stderr):
+            stream.close()
+        self.duplex = Duplex(channel, tap=self._tap)
+        conversation = self.duplex.begin()
+        # Until it is the one that is spoken to, its end is nothing to tell of.
+        conversation.hello = replace(hello, lost=_ignore)
+        self._conversation = conversation
+        self._steps = OpeningSteps(
+            hello, conversation.connection, conversation.carry, unread=self._unread
+        )
+        self._watching = asyncio.create_task(_hang_up_when_ended(process, self.duplex))
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        read_end, self._input = os.pipe()
+        try:
+            process = subprocess.Popen(
+                self._command,
+                stdin=read_end,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self._env,
+                cwd=self._cwd,
+                start_new_session=sys.platform
+                != "win32",  # a signal for us (Ctrl-C) is not one for the child
+            )
+        except BaseException:
+            os.close(read_end)
+            raise
+        self._read_end = read_end
+        if sys.platform == "win32":
+            self._stop_looking()  # there is no call that tells what is in a pipe
+        return process
+
+    # -- opening -----------------------------------------------------------------------------------
+
+    async def take(self, step: Step) -> Outcome:
+        """Take a step of `opening` here; Ended where the process has ended or hung up.
+
+        Raises Unreachable where it is closed.
+        """
+        steps = self._steps
+        if steps is None:
+            raise t.Unreachable("The server was not started.")
+        try:
+            return await steps.take(step)
+        except t.Unreachable as bad:
+            return await self._ended(bad)
+
+    async def start_with(self, hello: Hello, first: Discover | Initialize) -> Outcome:
+        """Start the process and take a first step; a start that fails is an outcome too."""
+        try:
+            await self.start(hello)
+        except t.Unreachable as bad:
+            return Ended(bad)
+        return await self.take(first)
+
+    @property
+    def may_answer(self) -> bool:
+        """Whether `initialize` was sent, and can still be answered."""
+        return (
+            self._steps is not None
+            and self._steps.waits_for_initialize
+            and self._process is not None
+            and self._process.poll() is None
+        )
+
+    async def late_answer(self) -> Outcome:
+        """Wait, without a bound, for an answer to `initialize` that did not come in time."""
+        if self._steps is None:
+            raise t.Unreachable("The server was not started.")
+        try:
+            return await self._steps.late()
+        except t.Unreachable as bad:
+            return await self._ended(bad)
+
+    async def settle(self, hello: Hello, opened: Opened) -> None:
+        """This is the process to speak to: its end is told from now on."""
+        conversation, steps = self._conversation, self._steps
+        if conversation is None or steps is None:
+            raise t.Unreachable("The client was closed.")
+        await steps.aclose()
+        self._stop_looking()
+        conversation.hello = hello
+        conversation.settle(opened)
+        if conversation.broken is not None:
+            hello.lost(conversation.broken)
+
+    async def _ended(self, bad: t.Unreachable) -> Outcome:
+        if self.duplex is None:
+            raise bad  # we have closed it
+        unread = self._unread()
+        return Ended(await self.explained(bad), unread=unread is True)
+
+    def _unread(self) -> bool | None:
+        """Whether something that was sent still waits in the pipe; None where that cannot be told
+        (any more).
+
+        What a process that has ended left unread is still there.
+        """
+        if self._read_end is None or not hasattr(select, "poll"):
+            return None
+        poll = select.poll()
+        poll.register(self._read_end, select.POLLIN)
+        return any(found & select.POLLIN for _, found in poll.poll(0))
+
+    def _stop_looking(self) -> None:
+        """Give up our copy of the read end:
+
+        as long as there is one, writing to a process that has ended does not fail.
+        """
+        read_end, self._read_end = self._read_end, None
+        if read_end is not None:
+            os.close(read_end)
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    async def explained(self, bad: t.Unreachable) -> t.Unreachable:
+        """The same misfortune with the exit code and the last words of the process, where it has
+        ended.
+        """
+        if self._process is None:
+            return bad
+        if self._ending is None or self._ending.done():
+            self._ending = asyncio.ensure_future(
+                _exit_code(self._process, 0.5)
+            )  # one look for all calls that wait
+        code = await asyncio.shield(self._ending)
+        if code is None:
+            return bad
+        self._stderr.read_rest()
+        return t.Unreachable("The server has ended.", exit_code=code, stderr=self._stderr.tail)
+
+    async def aclose(self, patience: float) -> None:
+        """Close its stdin, wait `patience` seconds, and end it by force where it does not end.
+
+        May be called twice.
+        """
+        duplex, self.duplex = self.duplex, None
+        process = self._process
+        if self._watching is not None:
+            self._watching.cancel()
+        self._stop_looking()
+        write_end, self._input = self._input, None
+        if write_end is not None:
+            os.close(write_end)  # the opening was given up
+        try:
+            if self._steps is not None:
+                await self._steps.aclose()
+            if duplex is not None:
+                await duplex.aclose()
+        finally:
+            if process is not None:
+                for stream in (process.stdout, process.stderr):
+                    if stream is not None:
+                        stream.close()  # ours where the opening was given up; else closed long ago
+                await _end(process, patience)
+                self._process = None
+            self._stderr.detach()
+
+
+def _ignore(why: Exception) -> None:
+    """See Hello.lost."""
+
+
+async def _hang_up_when_ended(process: subprocess.Popen[bytes], duplex: Duplex) -> None:
+    """A child that has ended answers nothing more, though something it has started may hold its end
+    of the pipe open.
+    """
+    if hasattr(os, "pidfd_open"):
+        while await _exit_code(process, 3600.0) is None:
+            pass
+    while process.poll() is None:  # noqa: ASYNC110 - no event to wait for on such a platform
+        await asyncio.sleep(1.0)
+    await asyncio.sleep(_LAST_WORDS)
+    duplex.hang_up(t.Unreachable("The server has ended."))
+
+
+async def _exit_code(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+    """The exit code once the child has ended, None where it has not within `seconds`."""
+    if process.poll() is None:
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+        watch = _watch(process, loop, ended)
+        try:
+            async with asyncio.timeout(seconds):
+                await ended
+        except TimeoutError:
+            pass
+        finally:
+            watch()
+    return process.poll()
+
+
+def _watch(
+    process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None]
+) -> Callable[[], None]:
+    """Set `ended` when the child ends; returns how to stop watching."""
+
+    def settle() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError):
+            fd = os.pidfd_open(process.pid)
+            loop.add_reader(fd, settle)
+
+            def stop() -> None:
+                loop.remove_reader(fd)
+                os.close(fd)
+
+            return stop
+    waiter = loop.run_in_executor(None, process.wait)
+    waiter.add_done_callback(lambda _: settle())
+    return lambda: None
+
+
+async def _end(process: subprocess.Popen[bytes], patience: float) -> None:
+    """Wait, then ask, then force: whoever the child has started in its session goes with it."""
+    if await _exit_code(process, patience) is None:
+        _signal(process, signal.SIGTERM)
+        if await _exit_code(process, patience) is None:
+            _signal(process, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+            await _exit_code(process, 10.0)
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)  # what the child left behind in its session
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(OSError):
+        if sys.platform == "win32":
+            process.terminate()
+        else:
+            os.killpg(process.pid, number)
+
+
+class StderrTail:
+    """The last of what a child wrote to stderr, and each line of it to whoever wants it."""
+
+    def __init__(self, on_line: Callable[[str], None] | None) -> None:
+        self._on_line = on_line
+        self._fd: int | None = None
+        self._kept = b""
+        self._partial = b""
+
+    @property
+    def tail(self) -> str:
+        return self._kept.decode("utf-8", "replace")
+
+    def attach(self, fd: int) -> None:
+        self._fd = fd
+        if sys.platform == "win32":
+            asyncio.get_running_loop().run_in_executor(None, self._read_blocking)
+        else:
+            os.set_blocking(fd, False)
+            asyncio.get_running_loop().add_reader(fd, self.read_rest, True)
+
+    def read_rest(self, once: bool = False) -> None:
+        """Take in what is there now."""
+        while self._fd is not None:
+            try:
+                chunk = os.read(self._fd, 65536)
+            except OSError as bad:
+                if not isinstance(bad, BlockingIOError):
+                    self.detach()
+                return
+            if not chunk:
+                self.detach()
+                return
+            self._take(chunk)
+            if once:
+                return
+
+    def _take(self, chunk: bytes) -> None:
+        self._kept = (self._kept + chunk)[-_STDERR_TAIL:]
+        if self._on_line is not None:
+            *lines, self._partial = (self._partial + chunk).split(b"\n")
+            self._partial = self._partial[-_STDERR_TAIL:]
+            for line in lines:
+                self._on_line(line.decode("utf-8", "replace").rstrip("\r"))
+
+    def _read_blocking(self) -> None:
+        fd = self._fd
+        while fd is not None and (chunk := os.read(fd, 65536)):
+            self._take(chunk)
+
+    def detach(self) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            if sys.platform != "win32":
+                asyncio.get_running_loop().remove_reader(fd)
+            os.close(fd)
+            if self._partial and self._on_line is not None:
+                self._on_line(self._partial.decode("utf-8", "replace"))
+                self._partial = b""
