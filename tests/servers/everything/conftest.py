@@ -7,14 +7,17 @@ from collections.abc import AsyncIterator
 import pytest
 
 from interlock import Client, Server
-from interlock.servers.everything import everything_server
+from interlock.servers.everything import Limits, everything_server
 from tests.servers.everything.desk import model, person
 
 
 @pytest.fixture(scope="session")
 def server() -> Server:
-    """One server for all: what it remembers begins anew with the first client and ends with the last."""
-    return everything_server()
+    """One server for all: what it remembers begins anew with the first client and ends with the last.
+
+    Its lists have small pages, so that each test that lists something follows cursors.
+    """
+    return everything_server(Limits(page_size=8))
 
 
 @pytest.fixture(params=["2026-07-28", "2025-11-25"])

@@ -9,7 +9,7 @@ from base64 import b64decode
 import pytest
 
 from interlock import Client, McpError, Server, types
-from interlock.servers.everything import CLOCK, COUNTER
+from interlock.servers.everything import CLOCK, COUNTER, everything_server
 from tests.servers.everything.desk import PROMPTS, URIS, soon
 
 # -- resources ----------------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ async def test_completion(client: Client) -> None:
     ],
 )
 async def test_pages(client: Client, method: str, items: str, sizes: list[int]) -> None:
-    """Each list comes in pages of eight, and a cursor that was not given is refused (`PAG-05`, `TOL-29`)."""
+    """Each list comes in pages, and a cursor that was not given is refused (`PAG-05`, `TOL-29`)."""
     found, cursor = [], None
     while True:
         page = await client.request(method, types.ListToolsRequestParams(cursor=cursor))
@@ -247,6 +247,25 @@ async def test_pages(client: Client, method: str, items: str, sizes: list[int]) 
     assert found == sizes
     with pytest.raises(McpError, match="cursor"):
         await client.request(method, types.ListToolsRequestParams(cursor="nonsense"))
+
+
+async def test_one_page_holds_all_unless_small_pages_are_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many clients never ask for a second page, and would see a part of the tools only."""
+    for size, pages in ((None, [83]), ("40", [40, 40, 3])):
+        if size is not None:
+            monkeypatch.setenv("INTERLOCK_EVERYTHING_PAGE_SIZE", size)
+        found, cursor = [], None
+        async with Client(everything_server()) as client:
+            while len(found) < len(pages):
+                page = await client.request(
+                    "tools/list", types.ListToolsRequestParams(cursor=cursor)
+                )
+                assert isinstance(page, types.ListToolsResult)
+                found.append(len(page.tools))
+                cursor = page.next_cursor
+        assert (found, cursor) == (pages, None)
 
 
 async def test_icons(server: Server) -> None:

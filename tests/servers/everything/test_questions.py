@@ -10,6 +10,7 @@ import pytest
 from interlock import REVISIONS, Client, McpError, Server, TextContent, types
 from interlock.client.answers import Answers, check_tool_turns
 from interlock.schema import compile as compile_schema
+from interlock.servers.everything import everything_server
 from interlock.servers.everything.forms import PARTS
 from interlock.testing import ScriptedAnswers
 from interlock.types import (
@@ -258,11 +259,10 @@ async def test_a_visit_where_nobody_can_go(server: Server, revision: str) -> Non
             assert (await client.call_tool("open_account")).is_error
 
 
-async def test_visits_are_forgotten_in_the_end(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_visits_are_forgotten_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so many are remembered, the latest."""
     monkeypatch.setenv("INTERLOCK_EVERYTHING_VISITS", "2")
+    server = everything_server()
     async with Client(server, revision="2025-11-25", elicit=person) as client:
         ids = []
         for _ in range(3):

@@ -1,7 +1,8 @@
 """Every feature of every revision, to look at and to test clients with; nothing that it does has an effect outside of it.
 
-`interlock serve everything` runs it. INTERLOCK_EVERYTHING_SECONDS, _EXTRAS, _ROUNDS and _VISITS set how much it does at most. The
-table in docs/servers/everything.md says which tool, resource or prompt shows what.
+`interlock serve everything` runs it. INTERLOCK_EVERYTHING_SECONDS, _EXTRAS, _ROUNDS, _VISITS and
+_PAGE_SIZE set how much it does at most. The table in docs/servers/everything.md says which tool,
+resource or prompt shows what.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def everything_server(limits: Limits | None = None) -> Server:
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[Board]:
         board = Board(limits or settings_of(Limits, PREFIX))
+        server.page_size = board.limits.page_size
         try:
             yield board
         finally:
@@ -64,7 +66,6 @@ def everything_server(limits: Limits | None = None) -> Server:
         icons=ICONS,
         lifespan=lifespan,
         extensions=[Extension(ECHO, settings={"most": 1000}, methods=echo_extension())],
-        page_size=8,
     )
     add_giving(made)
     add_outputs(made)

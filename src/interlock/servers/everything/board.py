@@ -40,6 +40,7 @@ class Limits(Struct, frozen=True):
     extras: int = 20  # features that were added while it runs
     rounds: int = 5  # of asking a model that uses tools
     visits: int = 100  # of pages, that are remembered
+    page_size: int = 1000  # items of a list on one page
 
 
 @dataclass
