@@ -8,6 +8,8 @@ import pytest
 
 from interlock import Server
 from interlock.host.events import (
+    CallDecided,
+    CallEnded,
     CallProposed,
 )
 from interlock.host.loop.budget import Budget
@@ -19,7 +21,7 @@ from interlock.types import (
     ToolResultContent,
 )
 from tests.host.library import library
-from tests.host.scene import ALLOW, NO, Scene, Sitting, given, last, scene, texts_of
+from tests.host.scene import ALLOW, NO, YES, Scene, Sitting, adder, given, last, scene, texts_of
 
 ADD = call("adder__add", a=1, b=2)
 
@@ -262,3 +264,34 @@ async def test_what_is_blocked_is_not_found() -> None:
         await session.say("work")
         assert "crowd__work_17" not in texts_of(session.messages[2])[0]
         assert "not as it was" in last(one)
+
+
+async def test_a_stopped_server_is_called_stopped_to_model_and_person() -> None:
+    """Its tools are gone from the list; a model that still calls one is told why, not that there is no such tool."""
+    strange = call("adder_2__add", a=1, b=2)
+    calls = [call("adder__add", a=1, b=2), strange, call("nowhere__add")]
+    async with scene({"adder": adder(), "adder_2": adder()}, calls, "Sorry.", policy=ALLOW) as one:
+        await one.host.hub.stop("adder")
+        await one.host.hub.stop("adder_2")
+        await one.host.session().say("add")
+        words = last(one)
+        assert "The server adder is stopped, so adder__add cannot be called." in words
+        assert "The server adder_2 is stopped" in words
+        assert "There is no tool 'nowhere__add'" in words
+        proposed = [(event.server, event.tool) for event in one.of(CallProposed)]
+        assert proposed == [("adder", "add"), ("adder_2", "add"), ("", "")]
+        assert [event.error for event in one.of(CallEnded)][:1] == ["The server adder is stopped."]
+        assert [event.by for event in one.of(CallDecided)] == ["stopped", "stopped", "host"]
+
+
+async def test_a_server_that_stops_while_the_person_is_asked_is_called_stopped() -> None:
+    """The question was open; what is answered then is about a server that is gone."""
+
+    async def stops(question: Any) -> Any:
+        await one.host.hub.stop("adder")
+        return YES
+
+    person = Sitting(call=stops)
+    async with scene({"adder": adder()}, call("adder__add", a=1, b=2), "x", person=person) as one:
+        await one.host.session().say("add")
+        assert "The server adder is stopped." in last(one)

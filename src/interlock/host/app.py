@@ -51,6 +51,7 @@ from .hub.hub import DEFAULT_WAIT
 from .log import Log, MemoryLog, Replay, Secrets
 from .loop.budget import Budget
 from .models.seam import Model
+from .naming import server_part, tool_name
 from .pins import BadPins, Pins
 from .policy import Policy, Rule
 from .questions import AnyQuestion, Person
@@ -263,6 +264,34 @@ class Host:
         """Hear every event as it happens; what is returned ends it."""
         self._listeners.append(hear)
         return lambda: self._listeners.remove(hear) if hear in self._listeners else None
+
+    def stopped(self, name: str) -> str:
+        """The id of the stopped server whose tool has this name; "" where no stopped server has such names."""
+        begins = server_part(name)
+        for link in self.hub.links.values():
+            if link.state in ("off", "refused") and server_part(tool_name(link.id, "x")) == begins:
+                return link.id
+        return ""
+
+    def tell_stopped(
+        self, session: str, call: str, name: str, arguments: dict[str, Any], server: str
+    ) -> None:
+        """A model wanted a tool of a server that is stopped."""
+        tool = name.removeprefix(server_part(name)).lstrip("_")
+        words = f"The server {server} is stopped."
+        self.tell(
+            CallProposed(
+                session=session,
+                call=call,
+                name=name,
+                server=server,
+                tool=tool,
+                title=suspicions.visible(tool),
+                arguments=arguments,
+            )
+        )
+        self.tell(CallDecided(session=session, call=call, allow=False, by="stopped", why=words))
+        self.tell(CallEnded(session=session, call=call, server=server, tool=tool, error=words))
 
     def tell_unknown(
         self, session: str, call: str, name: str, arguments: dict[str, Any], words: str

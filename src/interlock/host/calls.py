@@ -151,6 +151,9 @@ class Calls:
         try:
             now = self._toolbox.find(item.name)
         except Unknown:
+            link = self._hub.links.get(item.server)
+            if link is not None and link.state in ("off", "refused"):
+                return f"The server {item.server} is stopped."
             return f"{item.name} is no longer there."
         return now.blocked or (
             ""

@@ -141,7 +141,10 @@ class CallProposed(Event, frozen=True, kw_only=True, tag="callProposed"):
 
 
 class CallDecided(Event, frozen=True, kw_only=True, tag="callDecided"):
-    """Whether it may be, who decided ("rule", "person", "pin", "budget", "host", "nobody") and why; `arguments` where they were edited."""
+    """Whether it may be, who decided and why; `arguments` where they were edited.
+
+    `by` is "rule", "person", "pin", "budget", "host", "nobody", or "stopped" where the tool's server is stopped.
+    """
 
     call: str
     allow: bool

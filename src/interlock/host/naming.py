@@ -38,6 +38,11 @@ def tool_name(server: str, tool: str) -> str:
     return f"{left}{_BETWEEN}{right[: room - len(left)]}{tail}"
 
 
+def server_part(name: str) -> str:
+    """What a tool's name begins with: that part is the same for all tools of a server (but for very long ids)."""
+    return name.partition(_BETWEEN)[0]
+
+
 def _readable(text: str) -> str:
     """What of a text can stand in a name, at least one character."""
     bare = "".join(

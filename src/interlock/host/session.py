@@ -355,6 +355,8 @@ class Session:
         try:
             item = self._host.toolbox.find(name)
         except Unknown as bad:
+            if server := self._host.stopped(name):
+                return self._stopped_server(use, call, name, arguments, server)
             return self._unknown(use, call, arguments, str(bad))
         if not item.for_model:
             return self._unknown(use, call, arguments, f"{name} is not for models to call.")
@@ -411,6 +413,13 @@ class Session:
             tool_use_id=use.id,
             content=[TextContent(text=self._fence.around(text, f"page {page} of {name}"))],
         )
+
+    def _stopped_server(
+        self, use: Use, call: str, name: str, arguments: dict[str, Any], server: str
+    ) -> ToolResultContent:
+        self._host.tell_stopped(self.id, call, name, arguments, server)
+        words = f"The server {server} is stopped, so {name} cannot be called. The person can start it; ask them."
+        return self._rendering.refusal(use.id, suspicions.clean(words))
 
     def _unknown(
         self, use: Use, call: str, arguments: dict[str, Any], words: str

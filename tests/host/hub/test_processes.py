@@ -64,7 +64,7 @@ async def test_a_server_that_dies_in_a_call(tool: str, code: int, tmp_path: Path
                 assert "before the end" in words
                 assert f"the key is {DOTS}" in words
                 assert "sesame" not in words
-        with pytest.raises(Unreachable, match="The server x is down"):
+        with pytest.raises(Unreachable, match="The server x is not reachable"):
             await link.call("pid")
         assert one.heard.changed[-1] == ("x", [])
         assert one["other"].state == "up"

@@ -55,7 +55,7 @@ async def test_what_differs_is_exchanged_and_the_rest_is_not_touched(tmp_path: P
         assert ("gone", []) in one.heard.changed
         with pytest.raises(Unreachable, match="0.01 seconds"):
             await one["noted"].call("hang")
-        with pytest.raises(Unreachable, match="gone is off. It is no longer configured"):
+        with pytest.raises(Unreachable, match="gone is stopped. It is no longer configured"):
             await before["gone"].call("pid")
     assert not [pid for id in (*old, "new") for pid in pids(tmp_path, id) if alive(pid)]
 

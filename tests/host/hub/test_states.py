@@ -108,7 +108,7 @@ async def test_links_stand_in_the_order_of_the_configuration() -> None:
         assert list(one.hub.links) == ids
         assert [link.state for link in one.hub.links.values()] == ["up", "off", "up"]
         with pytest.raises(
-            Unreachable, match=r"a is off\. It is switched off in the configuration\."
+            Unreachable, match=r"a is stopped\. It is switched off in the configuration\."
         ):
             await one["a"].call("add")
         await one.hub.start("a")
@@ -290,7 +290,9 @@ async def test_a_call_to_a_server_that_is_ended_by_hand(what: str) -> None:
             "restart": "It is started again.",
             "reload": "It is no longer configured.",
         }[what]
-        assert str(caught.value) == f"The server a is off. {why}"
+        assert str(caught.value) == f"The server a is stopped. {why}".removesuffix(
+            " It was stopped."
+        )
 
 
 async def test_a_server_that_is_down_can_be_started_at_once() -> None:
@@ -357,7 +359,7 @@ async def test_a_server_is_started_only_with_leave() -> None:
             "d": "off",
         }
         assert "broken face" in one["c"].words
-        with pytest.raises(Unreachable, match="was refused"):
+        with pytest.raises(Unreachable, match="may not be started"):
             await one["b"].call("add")
         assert reached == ["a"]
         await one.hub.restart("a")

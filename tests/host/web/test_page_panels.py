@@ -55,6 +55,26 @@ async def test_a_server_is_stopped_and_started(chromium: Any) -> None:
         await panel.get_by_text("ready").wait_for()
 
 
+async def test_a_stopped_server_is_started_from_the_call_that_wanted_it(chromium: Any) -> None:
+    """The card says that the server is stopped, not that there is no such tool, and has a button that starts it."""
+    from playwright.async_api import expect  # late: only these tests need it
+
+    async with staged(chromium, call("weather__alerts", state="CA"), "It is stopped.") as stage:
+        page = await stage.page()
+        await stage.host.hub.stop("weather")
+        await say(page, "Any alerts?")
+        card = page.get_by_role("article", name="alerts")
+        await card.get_by_text("The server weather is stopped. Start it?").wait_for()
+        assert await card.locator(".card-state").inner_text() == "Server stopped"
+        assert "no tool" not in await card.inner_text()
+        await shot(page, "stopped-server")
+        await card.get_by_role("button", name="Start weather").click()
+        await card.get_by_text("It has been started since").wait_for()
+        await expect(page.locator(".side").get_by_role("button", name="weather")).to_contain_text(
+            "1 tool"
+        )
+
+
 async def test_folders_are_granted_and_taken_back(chromium: Any, tmp_path: Path) -> None:
     """For one server or for all; a folder that is none is refused in words (`HST-02`)."""
     async with staged(chromium) as stage:

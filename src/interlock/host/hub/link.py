@@ -49,6 +49,7 @@ log = logging.getLogger("interlock.host")
 
 State = Literal["waiting", "starting", "up", "down", "off", "refused"]
 R = TypeVar("R")
+STOPPED = "It was stopped."
 _MOST_WORDS = 2_000  # characters of why a server is in a state
 _MOST_OF_A_LINE = 400  # characters of a line of stderr in it
 
@@ -288,15 +289,16 @@ class Link:
             await self._moved.wait()
 
     def _unreachable(self) -> Unreachable:
-        known = {
+        known: dict[State, str] = {
             "waiting": "is not started before the person says so",
             "starting": "is just being started",
             "up": "was started again meanwhile",
-            "refused": "was refused",
+            "down": "is not reachable",
+            "off": "is stopped",
+            "refused": "may not be started",
         }
-        return Unreachable(
-            f"The server {self.id} {known.get(self.state, f'is {self.state}')}. {self.words}".rstrip()
-        )
+        why = "" if self.words == STOPPED else self.words
+        return Unreachable(f"The server {self.id} {known[self.state]}. {why}".rstrip())
 
     @property
     def _start_seconds(self) -> float:
@@ -322,7 +324,7 @@ class Link:
                 await self._end("Started.")
                 self._keep_it()
 
-    async def stop(self, words: str = "It was stopped.") -> None:
+    async def stop(self, words: str = STOPPED) -> None:
         """End it and leave it at that; returns when its process has gone."""
         async with self._turn:
             await self._end(words)

@@ -191,6 +191,9 @@ class OpenApps:
             None,
         )
         if found is None:
+            link = self._host.hub.links.get(server)
+            if link is not None and link.state in ("off", "refused"):
+                raise Denied(f"The server {server} is stopped. Start it first.")
             raise Denied(f"{server} has no tool {tool}.")
         return found
 

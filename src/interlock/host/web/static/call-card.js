@@ -6,10 +6,10 @@ import { Settled } from "./ask.js";
 import { DEFAULT } from "./asked-calls.js";
 import { Looked, Result } from "./content.js";
 import { Question } from "./question.js";
-import { servers, texts } from "./store.js";
+import { attempt, servers, texts } from "./store.js";
 
 /** @type {Record<string, [any, string]>} */
-const STATES = { proposed: ["wait", "Proposed"], asking: ["ask", "Waits for you"], running: ["wait", "Running"], done: ["check", "Done"], failed: ["warn", "Failed"], stopped: ["stop", "Stopped"], denied: ["cross", "Not allowed"], gone: ["cross", "Never ended"] };
+const STATES = { proposed: ["wait", "Proposed"], asking: ["ask", "Waits for you"], running: ["wait", "Running"], done: ["check", "Done"], failed: ["warn", "Failed"], stopped: ["stop", "Stopped"], denied: ["cross", "Not allowed"], off: ["stop", "Server stopped"], gone: ["cross", "Never ended"] };
 /** The host's words for a call that was stopped: by the person, or with its turn. */
 const CANCELLED = "Cancelled.";
 const BY = { app: "called by an app", person: "called by you" };
@@ -40,6 +40,30 @@ function brief(values) {
   return text.length > 120 ? `${text.slice(0, 119)}…` : text;
 }
 
+/** What the card says of a call. @param {any} data @param {boolean} asking */
+function stateOf(data, asking) {
+  if (asking && ["proposed", "running"].includes(data.state)) return "asking";
+  if (data.state === "failed" && data.error === CANCELLED) return "stopped";
+  if (data.state === "denied" && data.decided?.by === "stopped") return "off";
+  return data.state;
+}
+
+/** The tool's server is stopped: a way to start it. @param {{server: string}} props */
+function StoppedServer({ server }) {
+  const found = servers.value.find((one) => one.id === server);
+  const name = html`<strong><${Say} text=${server} /></strong>`;
+  if (!found) return html`<p class="wrong">The server ${name} was stopped, and is no longer configured.</p>`;
+  if (!["off", "refused"].includes(found.state)) {
+    return html`<p class="quiet">The server ${name} was stopped. It has been started since; ask the model to try again.</p>`;
+  }
+  const start = () => attempt("server", { server, what: "start" });
+  return html`
+    <div class="buttons">
+      <p class="wrap">The server ${name} is stopped. Start it?</p>
+      <button type="button" class="main" onClick=${start}>Start ${visible(server)}</button>
+    </div>`;
+}
+
 /** The app of a tool, where it has one. */
 function toolOf(data) {
   return servers.value.find((server) => server.id === data.server)?.tools?.find((tool) => tool.tool === data.tool || tool.name === data.name);
@@ -52,12 +76,12 @@ export function CallCard({ item }) {
   const asked = item.asked.value;
   const open = asked.filter((one) => !one.answer.value);
   const [chosen, setChosen] = useState(/** @type {boolean | null} */ (null));
-  const state = open.length && ["proposed", "running"].includes(data.state) ? "asking" : data.state === "failed" && data.error === CANCELLED ? "stopped" : data.state;
+  const state = stateOf(data, open.length > 0);
   const [icon, words] = STATES[state];
   const pictures = (data.result?.content ?? []).some((block) => block.type === "image" || block.type === "audio");
   const strange = state === "denied" && data.decided?.by !== "person";
   const saidNo = state === "denied" && asked.some((one) => one.question.type === "call" && one.answer.value?.answer.allow === false); // it stands there already
-  const shown = open.length > 0 || (chosen ?? (pictures || strange || ["asking", "running", "failed", "stopped", "proposed"].includes(state)));
+  const shown = open.length > 0 || (chosen ?? (pictures || strange || ["asking", "running", "failed", "stopped", "proposed", "off"].includes(state)));
   const tool = toolOf(data);
   const app = tool?.app ? (typeof tool.app === "string" ? tool.app : tool.app.uri) : "";
   return html`<article class=${cls("card", `is-${state}`)} aria-labelledby=${id}>
@@ -75,10 +99,11 @@ export function CallCard({ item }) {
         ${!data.server && data.state === "proposed" && html`<p class="wrong">There is no tool of this name.</p>`}
         ${!open.length && Object.keys(data.arguments ?? {}).length > 0 && html`<${Looked} value=${data.arguments} label="How the arguments are shown" />`}
         ${asked.filter((one) => one.answer.value).map((one) => html`<${Settled} key=${one.key} asked=${one} />`)}
-        ${data.decided && !asked.some((one) => one.question.type === "call") && data.decided.why && data.decided.why !== DEFAULT && data.decided.why !== data.error && html`<p class="quiet small-line">${data.decided.allow ? "Allowed" : "Not allowed"}: <${Say} text=${data.decided.why} /></p>`}
+        ${state === "off" && html`<${StoppedServer} server=${data.server} />`}
+        ${data.decided && state !== "off" && !asked.some((one) => one.question.type === "call") && data.decided.why && data.decided.why !== DEFAULT && data.decided.why !== data.error && html`<p class="quiet small-line">${data.decided.allow ? "Allowed" : "Not allowed"}: <${Say} text=${data.decided.why} /></p>`}
         ${open.map((one) => html`<${Question} key=${one.key} question=${one.question} />`)}
         ${data.error && state === "stopped" && html`<p class="quiet small-line">It was stopped before it ended; what it had begun at the server may have happened.</p>`}
-        ${data.error && state !== "stopped" && !saidNo && html`<p class="wrong wrap" role="alert"><${Icon} name="warn" /> <${Say} text=${data.error} /></p>`}
+        ${data.error && !["stopped", "off"].includes(state) && !saidNo && html`<p class="wrong wrap" role="alert"><${Icon} name="warn" /> <${Say} text=${data.error} /></p>`}
         ${data.result && html`<${Fold} title=${data.result.isError ? "What the tool says went wrong" : "Result"} open=${data.result.isError || pictures || chosen === true}><${Result} result=${data.result} server=${data.server} /><//>`}
         ${data.given && data.given !== texts(data.result?.content ?? []) && data.given !== data.error && html`<${Fold} title="What the model got of it"><pre class="wrap">${visible(data.given)}</pre><//>`}`}
     </div>
