@@ -7,22 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-import unicodedata
 from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from .invisible import hidden
+from .lookalikes import scripts, skeleton
 
-# Letters that are taken for another at a glance; the left is what a reader sees. Decomposition does the rest (accents, full width).
-_ALIKE = {
-    "a": "аɑαạ", "b": "ЬƄвɓ", "c": "сϲƈ", "d": "ԁɗժ", "e": "еҽєɛ℮", "f": "ƒϝ", "g": "ɡɢցԍ", "h": "һнհ", "i": "іıɩιǃ1!|l", "j": "јʝ",
-    "k": "кκƙ",
-    "m": "мm", "n": "ոпη", "o": "оοօ0ө", "p": "рρ", "q": "ԛգ", "r": "гɾ", "s": "ѕʂ5$", "t": "тτ", "u": "υսц", "v": "ѵνv", "w": "ԝшωա",
-    "x": "хχ×", "y": "уүγʏ", "z": "ʐᴢ2",
-}  # fmt: skip
-_SEEN_AS = {look: letter for letter, looks in _ALIKE.items() for look in looks if look != letter}
-_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|\d+)(?:\.(?:0[xX][0-9a-fA-F]*|\d+)){0,3}\.?")
 _SECOND_LEVEL = frozenset(
     {"co", "com", "ac", "gov", "org", "net", "edu", "gob", "or", "ne", "go"}
@@ -125,16 +116,16 @@ def _of_host(host: str, shown: str) -> list[tuple[str, str]]:
                 f"The host is written in letters that may look like others: {shown} is {_ascii(host)}.",
             )
         )
-    if any(len(_scripts(label)) > 1 for label in shown.split(".")):
+    if any(len(scripts(label)) > 1 for label in shown.split(".")):
         found.append(("mixed", f"The host mixes writing systems in one name: {shown}."))
     elif any(
-        not label.isascii() and _scripts(label) != {"LATIN"} and _skeleton(label).isascii()
+        not label.isascii() and scripts(label) != {"LATIN"} and skeleton(label).isascii()
         for label in shown.split(".")
     ):
         found.append(
             (
                 "confusable",
-                f"The host reads like {'.'.join(map(_skeleton, shown.split('.')))}, and is another.",
+                f"The host reads like {'.'.join(map(skeleton, shown.split('.')))}, and is another.",
             )
         )
     return found
@@ -162,28 +153,6 @@ def _ascii(host: str) -> str:
         return host
 
 
-def _scripts(label: str) -> set[str]:
-    """The writing systems of a name, by the first word of its letters' names. Chinese, Japanese and Korean ones belong together."""
-    scripts = {unicodedata.name(letter, "?").split(" ")[0] for letter in label if letter.isalpha()}
-    east = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-HIRAGANA"}
-    return {"EAST" if script in east else script for script in scripts} - (
-        {"LATIN"} if scripts & east else set()
-    )
-
-
-def _skeleton(name: str) -> str:
-    """What a reader takes a name for at a glance."""
-    plain = "".join(
-        each
-        for each in unicodedata.normalize("NFKD", name.lower())
-        if not unicodedata.combining(each)
-    )
-    seen = "".join(_SEEN_AS.get(each, each) for each in plain)
-    for pair, letter in _PAIRS:
-        seen = seen.replace(pair, letter)
-    return seen
-
-
 def _own(server: str) -> str:
     try:
         host = urlsplit(server if "://" in server else f"//{server}").hostname or ""
@@ -201,12 +170,12 @@ def _lookalike(host: str, own: str) -> str:
     ours, theirs = _site(own), _site(host)
     if ours == theirs:
         return ""
-    if _skeleton(ours) == _skeleton(theirs):
+    if skeleton(ours) == skeleton(theirs):
         return f"The host {host} looks like {ours}, the server's own, and is another."
     if own in host or f"{ours}." in f"{host}.":
         return f"The host {host} has the server's own name {ours} in it, and is another: what counts is its end, {theirs}."
     name, other = ours.split(".")[0], theirs.split(".")[0]
-    if len(name) > 4 and _one_apart(_skeleton(name), _skeleton(other)):
+    if len(name) > 4 and _one_apart(skeleton(name), skeleton(other)):
         return f"The host {host} differs from {ours}, the server's own, by a single letter."
     if len(name) > 4 and name in re.split(r"[-_]", other) and name != other:
         return (

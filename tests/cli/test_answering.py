@@ -177,7 +177,7 @@ def test_an_interrupt_at_a_prompt(questions: Path, home: Path) -> None:
 def test_a_terminal_gets_no_control_characters_and_no_binary(everyday: Path, home: Path) -> None:
     """What a stranger sends cannot move the cursor or ring the bell; bytes are for files; colours are ours."""
     shown, code = at_terminal(["call", str(everyday), "bell"], [])
-    assert (shown, code) == ("\\x1b[31mred\\x07\n", 0)
+    assert (shown, code) == ("⟨U+001B⟩[31mred⟨U+0007⟩\n", 0)
     shown, code = at_terminal(["read", str(everyday), "photo://one"], [])
     assert code == 2
     assert "photo://one is image/jpeg, 4 bytes, which a terminal cannot show." in shown

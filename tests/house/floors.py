@@ -11,7 +11,17 @@ from pathlib import Path
 from tests.house.source import House, Import, Source, room
 
 FLOORS: dict[int, tuple[str, ...]] = {
-    0: ("types", "schema", "version", "lazily", "addresses", "settings", "invisible", "urls"),
+    0: (
+        "types",
+        "schema",
+        "version",
+        "lazily",
+        "addresses",
+        "settings",
+        "invisible",
+        "lookalikes",
+        "urls",
+    ),
     1: ("wire", "exchange"),
     2: ("protocol",),
     3: ("asking", "bell", "fetch"),

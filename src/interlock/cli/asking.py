@@ -123,7 +123,7 @@ class Person:
 
     async def _line(self, prompt: str) -> str:
         """A line of input, waited for without a thread where the platform can: a thread would outlive an interrupt."""
-        click.echo(shown(prompt, err=True), nl=False, err=True)
+        click.echo(shown(prompt), nl=False, err=True)
         loop = asyncio.get_running_loop()
         if sys.platform == "win32":
             line = await asyncio.to_thread(sys.stdin.readline)

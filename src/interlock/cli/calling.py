@@ -16,7 +16,7 @@ from .. import types as t
 from ..client.listed import unless_missing
 from . import exits
 from .options import TargetCommand, target_command
-from .screen import Bar, note, plain, print_json, say, size, size_of
+from .screen import Bar, note, plain, print_json, result_text, say, size, size_of
 from .talking import Talk
 from .values import tool_arguments
 
@@ -119,14 +119,14 @@ def show_block(block: t.ContentBlock) -> None:
     """One block for a person: text as it is, anything else as a line that says what it is."""
     match block:
         case t.TextContent(text=text):
-            say(text)
+            click.echo(result_text(text))
         case t.ImageContent(data=data, mime_type=kind) | t.AudioContent(data=data, mime_type=kind):
             say(f"[{kind}, {size_of(data)}; -o FILE saves it]", dim=True)
         case t.ResourceLink(uri=uri, name=name):
             say(f"[{name}: {uri}; `interlock read` shows it]", dim=True)
         case t.EmbeddedResource(resource=resource) if resource.text is not None:
             say(f"[{resource.uri}]", dim=True)
-            say(resource.text)
+            click.echo(result_text(resource.text))
         case t.EmbeddedResource(resource=resource):
             say(
                 f"[{resource.uri}, {resource.mime_type or 'binary'}, {size_of(resource.blob or '')}; -o FILE saves it]",

@@ -18,7 +18,7 @@ from ..host.questions import StartQuestion
 from . import exits
 from .approvals import Allowed, record_path
 from .install.clients import CLIENTS, this_place
-from .screen import note
+from .screen import note, shown
 from .targets import LIKELY_CONFIGS, Reach, reach_address
 
 
@@ -70,7 +70,7 @@ def reach_config(
 
 def asked(input: Input) -> str:
     """What a configuration wants to know of the person, asked at the terminal."""
-    words = input.description or input.id
+    words = shown(input.description or input.id)
     if input.options:
         return str(
             click.prompt(

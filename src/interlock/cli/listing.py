@@ -12,6 +12,7 @@ import click
 from .. import Client
 from .. import types as t
 from ..client.listed import unless_missing
+from ..lookalikes import lookalikes
 from . import exits
 from .options import exactly, target_command
 from .screen import note, plain, print_json, say, shown
@@ -93,8 +94,10 @@ def _show(client: Client, found: dict[str, list[Any]], verbose: bool) -> None:
             continue
         say()
         say(heading, bold=True)
-        for item in found[kind]:
-            _show_item(*_line(item), verbose)
+        lines = [_line(item) for item in found[kind]]
+        marks = lookalikes([name for name, _, _ in lines])
+        for name, detail, description in lines:
+            _show_item(name, detail, description, marks.get(name, ""), verbose)
     if not any(found.values()):
         say(
             "It offers nothing of that kind."
@@ -136,12 +139,14 @@ def _parameters(schema: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _show_item(name: str, detail: str, description: str, verbose: bool) -> None:
+def _show_item(name: str, detail: str, description: str, mark: str, verbose: bool) -> None:
     head = f"  {name}"
     click.echo(
         click.style(shown(head), fg="cyan")
         + (click.style(shown(f" ({detail})"), dim=True) if detail else "")
     )
+    if mark:
+        say(f"      ! {mark}", fg="yellow")
     lines = [line.strip() for line in description.strip().splitlines()]
     if not verbose and lines:
         width = max(shutil.get_terminal_size().columns - 6, 40)

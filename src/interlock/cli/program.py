@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import io
 import os
 import sys
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
+from ..invisible import visible
 from ..version import VERSION
 from . import exits
 
@@ -115,7 +117,9 @@ class Program(Table):
         try:
             code = run(*args, standalone_mode=False, **options)
         except click.ClickException as bad:
-            bad.show()
+            words = io.StringIO()
+            bad.show(words)
+            click.echo(visible(words.getvalue()), nl=False, err=True)  # it may quote a stranger
             _exit(bad.exit_code)
         except click.Abort:
             click.echo("Interrupted.", err=True)

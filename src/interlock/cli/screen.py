@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 import sys
 from typing import Any, Final
 
@@ -10,22 +10,23 @@ import click
 import msgspec
 
 from .. import types as t
+from ..invisible import hidden, visible
 from ..wire.codec import encode
 
-# What must not reach a terminal from a stranger: everything that can move the cursor, hide text or ring the bell.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 WARNING: Final = "interlock: warning: "
 """How a line on the stderr of `interlock run --dev` begins that its author should see in any case."""
 
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 
-def shown(text: str, *, err: bool = False) -> str:
-    """A stranger's text, made harmless where it goes to a terminal."""
-    stream = sys.stderr if err else sys.stdout
-    if not stream.isatty():
-        return text
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text.replace("\r\n", "\n"))
+def shown(text: str) -> str:
+    """A stranger's text with what cannot be seen in it written out, and no command to a terminal."""
+    return visible(text.replace("\r\n", "\n"))
+
+
+def result_text(text: str) -> str:
+    """A stranger's text that is what the person wanted: for a file or a pipe as it is, else as `shown`."""
+    return shown(text) if sys.stdout.isatty() else text
 
 
 def say(text: str = "", **style: Any) -> None:
@@ -38,9 +39,7 @@ def note(text: str, **style: Any) -> None:
     bar = Bar.drawn
     if bar is not None:
         bar.erase()
-    click.echo(
-        click.style(shown(text, err=True), **style) if style else shown(text, err=True), err=True
-    )
+    click.echo(click.style(shown(text), **style) if style else shown(text), err=True)
     if bar is not None:
         bar.draw()
 
@@ -61,7 +60,7 @@ def plain(value: Any) -> Any:
 
 def print_json(data: Any) -> None:
     """Data as JSON on stdout, indented; in colours where rich is installed and somebody looks."""
-    text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+    text = _escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
     if sys.stdout.isatty():
         try:
             from rich.console import Console
@@ -72,6 +71,11 @@ def print_json(data: Any) -> None:
             Console().print(JSON(text, ensure_ascii=True))
             return
     click.echo(text)
+
+
+def _escaped(text: str) -> str:
+    """JSON with escapes for what cannot be seen: it says the same, and nothing hides in it."""
+    return text.translate({ord(sign): json.dumps(sign)[1:-1] for sign in set(hidden(text))})
 
 
 def size(count: int) -> str:
@@ -116,7 +120,7 @@ class Bar:
         else:
             self._line = f"[{params.progress:g}]"
         if params.message:
-            self._line += " " + shown(params.message, err=True).partition("\n")[0][:60]
+            self._line += " " + shown(params.message).partition("\n")[0][:60]
         self.draw()
 
     def draw(self) -> None:

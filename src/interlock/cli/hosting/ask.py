@@ -41,7 +41,7 @@ from ...host.questions import (
 from ...host.session import Session
 from .. import exits
 from ..answering import AnswersGiven, answers_given
-from ..screen import note, print_json, shown
+from ..screen import note, print_json, result_text
 from ..values import string_arguments
 from .making import host_of
 from .options import given_of, with_host_options
@@ -240,7 +240,7 @@ class Told:
             and event.kind == "text"
             and not (self._machine or self._events)
         ):
-            self._put(shown(self._secrets(event.text)))
+            self._put(result_text(self._secrets(event.text)))
             self._line_open = True
 
     def ended(self, ended: TurnEnded, session: Session) -> None:
