@@ -10,14 +10,19 @@ from .desk import Desk
 from .events import Event, FeaturesChanged, Notice, Pinned
 from .hub import Link
 from .pins import BadPins, Difference, Features, Pins
-from .questions import Decision, PinQuestion
+from .questions import Decision, PinQuestion, Warned
 from .toolbox import Toolbox
 
 MOST_NOTICES = 10  # about one server at a time
+MOST_WARNED = 3  # tools and prompts that one notice names with what is odd about them
 
 
 class Register:
-    """Takes in what servers offer. `instructions` has the approved ones, `blocked` what may not be used, by server, kind and name."""
+    """Takes in what servers offer.
+
+    `instructions` has the approved ones, `blocked` what may not be used, by server, kind and name; `warnings` has those about tools
+    and prompts, by server, kind and name.
+    """
 
     def __init__(
         self, toolbox: Toolbox, pins: Pins, desk: Desk, tell: Callable[[Event], None]
@@ -25,6 +30,7 @@ class Register:
         self._toolbox, self._pins, self._desk, self._tell = toolbox, pins, desk, tell
         self.instructions: dict[str, str] = {}
         self.blocked: dict[str, dict[tuple[str, str], str]] = {}
+        self.warnings: dict[str, dict[tuple[str, str], tuple[Warned, ...]]] = {}
         self._open: dict[str, list[Difference]] = {}
         self._links: dict[str, Link] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -75,6 +81,7 @@ class Register:
             self._links,
             self.instructions,
             self.blocked,
+            self.warnings,
             self._open,
             self._told,
             self._refused,
@@ -117,10 +124,19 @@ class Register:
         self._tell(FeaturesChanged(server=link.id))
 
     def _warn(self, link: Link) -> None:
+        """Keep the warnings about what a server offers, and tell of those that are new, all in one notice."""
         others = {server: other.tools for server, other in self._links.items() if server != link.id}
-        for tool, warnings in suspicions.of_tools(link.id, link.tools, others).items():
-            for warned in warnings:
-                self._once(link.id, f"The tool {tool}: {warned.words}")
+        tools = suspicions.of_tools(link.id, link.tools, others)
+        prompts = {prompt.name: suspicions.of_prompt(prompt) for prompt in link.prompts}
+        found = {("tool", name): warnings for name, warnings in tools.items()}
+        found |= {("prompt", name): warnings for name, warnings in prompts.items() if warnings}
+        before, self.warnings[link.id] = self.warnings.get(link.id, {}), found
+        new = [key for key, warnings in found.items() if before.get(key) != warnings]
+        lines = [_warning(*key, found[key]) for key in new[:MOST_WARNED]]
+        if len(new) > len(lines):
+            lines.append(f"{len(new) - len(lines)} more have warnings; see the server's panel.")
+        if lines:
+            self._once(link.id, " ".join(lines))
 
     def _once(self, server: str, words: str) -> None:
         told = self._told.setdefault(server, set())
@@ -180,6 +196,12 @@ class Register:
                         digest=difference.digest,
                     )
                 )
+
+
+def _warning(kind: str, name: str, warnings: tuple[Warned, ...]) -> str:
+    """What is odd about a tool or prompt, in one line."""
+    words = " ".join(dict.fromkeys(warned.words for warned in warnings))
+    return f"The {kind} {name}: {words}"
 
 
 def _mark(difference: Difference) -> tuple[str, str, str]:

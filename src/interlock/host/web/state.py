@@ -10,6 +10,7 @@ import msgspec
 
 from .. import suspicions
 from ..log import SessionRow
+from ..questions import Warned
 from ..toolbox import Item
 from .apps import ui_of
 
@@ -137,8 +138,13 @@ def state(
 def _server(host: Host, server: str, items: list[Item]) -> dict[str, Any]:
     link = host.hub.links[server]
     blocked = host.register.blocked.get(server, {})
+    warnings = host.register.warnings.get(server, {})
     prompts = [
-        {**plain(prompt), "blocked": blocked.get(("prompt", prompt.name), "")}
+        {
+            **plain(prompt),
+            "blocked": blocked.get(("prompt", prompt.name), ""),
+            "warnings": _warnings(warnings.get(("prompt", prompt.name), ())),
+        }
         for prompt in link.prompts
     ]
     capabilities = link.capabilities
@@ -154,14 +160,18 @@ def _server(host: Host, server: str, items: list[Item]) -> dict[str, Any]:
         "command": link.entry.shown,
         "instructions": suspicions.visible(cut(link.instructions or "", MOST_DESCRIPTION)),
         "completions": capabilities.completions is not None,
-        "tools": [_tool(item) for item in items],
+        "tools": [_tool(item, warnings.get(("tool", item.tool.name), ())) for item in items],
         "prompts": prompts,
         "resources": [plain(resource) for resource in link.resources],
         "templates": [plain(template) for template in link.templates],
     }
 
 
-def _tool(item: Item) -> dict[str, Any]:
+def _warnings(warnings: Sequence[Warned]) -> list[Any]:
+    return [plain(warned) for warned in warnings]
+
+
+def _tool(item: Item, warnings: Sequence[Warned]) -> dict[str, Any]:
     tool = item.tool
     return {
         "name": item.name,
@@ -171,5 +181,6 @@ def _tool(item: Item) -> dict[str, Any]:
         "annotations": plain(tool.annotations) if tool.annotations else {},
         "inputSchema": plain(tool.input_schema),
         "blocked": item.blocked,
+        "warnings": _warnings(warnings),
         "app": ui_of(tool),
     }

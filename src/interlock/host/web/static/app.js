@@ -1,6 +1,6 @@
 // @ts-check
 // The page: the bar, the sides, the conversation between them, and what lies over all.
-import { Icon, IconButton, Say, cls, html, useEffect, useRef } from "./kit.js";
+import { Icon, IconButton, Say, cls, html, several, useEffect, useRef } from "./kit.js";
 import { toNextQuestion } from "./ask.js";
 import { AuditPanel } from "./audit.js";
 import { Commands } from "./commands.js";
@@ -12,7 +12,7 @@ import { CallByHand, RootsPanel, RulesPanel, ServerPanel, Side } from "./panels.
 import { Prompts } from "./prompts.js";
 import { Question } from "./question.js";
 import { Resources } from "./resources.js";
-import { asks, current, demo, drawer, elsewhere, hostQuestions, models, open, overlay, panel, questions, sessions, spoken, talk, title, toasts } from "./store.js";
+import { asks, current, demo, drawer, elsewhere, hostQuestions, models, open, overlay, panel, questions, servers, sessions, spoken, talk, title, toasts } from "./store.js";
 
 const OVERLAYS = { commands: Commands, prompts: Prompts, resources: Resources, call: CallByHand };
 const PANELS = { server: ["Server", ServerPanel], roots: ["Folders", RootsPanel], rules: ["Rules", RulesPanel], audit: ["Log", AuditPanel] };
@@ -52,16 +52,46 @@ function Waiting() {
     ${here.length > 0 && html`<button type="button" class="to-question" onClick=${toNextQuestion}><${Icon} name="ask" /><span class="grow"><${Say} text=${asks(here[0])} /></span><span class="go">Answer</span></button>`}`;
 }
 
-/** Notices; those that only inform go by themselves. */
-function Toast({ one }) {
+const SHOWN = 7000; // milliseconds that a notice stays which is not about an error
+
+/** Notices, one at a time, the newest first; those that are not about an error go by themselves. */
+function Toasts() {
+  const [one] = toasts.value.slice(-1);
+  const behind = toasts.value.length - 1;
+  return html`
+    <div class="toasts" role="status" aria-label="Notices">
+      ${one && html`<${Toast} key=${one.key} one=${one} behind=${behind} />`}
+    </div>`;
+}
+
+/** @param {{one: any, behind: number}} props `behind`: how many come after this one */
+function Toast({ one, behind }) {
   const gone = () => { toasts.value = toasts.value.filter((each) => each !== one); };
   const over = useRef(false);
   useEffect(() => {
     if (one.level === "error") return undefined;
-    const timer = window.setInterval(() => over.current || gone(), 7000);
+    const timer = window.setInterval(() => over.current || gone(), SHOWN);
     return () => window.clearInterval(timer);
   }, []);
-  return html`<div class=${`toast is-${one.level}`} onMouseEnter=${() => { over.current = true; }} onMouseLeave=${() => { over.current = false; }}><${Icon} name=${one.level === "info" ? "bell" : "warn"} /><span class="grow wrap">${one.server && html`<strong><${Say} text=${one.server} /></strong>: `}<${Say} text=${one.words} /></span><${IconButton} name="close" label="Close the notice" onClick=${gone} /></div>`;
+  const configured = servers.value.some((server) => server.id === one.server);
+  const show = () => {
+    panel.value = { name: "server", id: one.server };
+    toasts.value = toasts.value.filter((each) => each.server !== one.server);
+  };
+  return html`
+    <div
+      class=${`toast is-${one.level}`}
+      onMouseEnter=${() => { over.current = true; }}
+      onMouseLeave=${() => { over.current = false; }}
+    >
+      <${Icon} name=${one.level === "info" ? "bell" : "warn"} />
+      <span class="grow wrap">
+        ${one.server && html`<strong><${Say} text=${one.server} /></strong>: `}<${Say} text=${one.words} />
+        ${behind > 0 && html` <span class="quiet">(${several(behind, "more notice")})</span>`}
+      </span>
+      ${configured && html`<button type="button" class="small" onClick=${show}>Show</button>`}
+      <${IconButton} name="close" label="Close the notice" onClick=${gone} />
+    </div>`;
 }
 
 function Panel() {
@@ -111,7 +141,7 @@ export function App() {
     ${narrow && html`<div class="scrim" onClick=${() => { drawer.value = false; }}></div>`}
     <main class="middle"><${Banners} />${current.value ? html`<${Conversation} key=${current.value} id=${current.value} />` : html`<${Welcome} />`}<div class="low"><${Waiting} /><${Composer} id=${current.value} /></div></main>
     <${Panel} />
-    <div class="toasts" role="status" aria-label="Notices">${toasts.value.map((one) => html`<${Toast} key=${one.key} one=${one} />`)}</div>
+    <${Toasts} />
     <div class="hidden-text" aria-live="polite" data-spoken><${Say} text=${spoken.value} /></div>
     ${Over && html`<${Over} key=${now.name} ...${now} onClose=${close} />`}
   </div>`;

@@ -1,6 +1,6 @@
 // @ts-check
 // What stands beside the conversation: servers, folders, rules.
-import { Dialog, Fold, From, Icon, Say, cls, html, several, useEffect, useId, useRef, useState, visible, when } from "./kit.js";
+import { Dialog, Fold, From, Icon, Say, Warnings, cls, html, several, useEffect, useId, useRef, useState, visible, when } from "./kit.js";
 import { Annotations } from "./asked-calls.js";
 import { ArgumentsEditor } from "./fields.js";
 import { act } from "./net.js";
@@ -12,31 +12,136 @@ export const STATES = { waiting: "waits for you", starting: "starting", up: "rea
 /** The state of a server, as a dot with words for those who do not see it. */
 export const Dot = ({ state }) => html`<span class=${`dot is-${state}`} role="img" aria-label=${STATES[state] ?? state}></span>`;
 
+/** What wants attention first: what is blocked, then what has warnings, then all else as it came. @param {any[]} offers */
+function byAttention(offers) {
+  const rank = (one) => (one.blocked ? 0 : one.warnings?.length ? 1 : 2);
+  return [...offers].sort((one, other) => rank(one) - rank(other));
+}
+
+/** How many are blocked or have warnings, as tags. @param {{offers: any[]}} props */
+function Marks({ offers }) {
+  const blocked = offers.filter((one) => one.blocked).length;
+  const warned = offers.filter((one) => one.warnings?.length).length;
+  return html`
+    ${blocked > 0 && html` <span class="tag care"><${Icon} name="lock" />${blocked} blocked</span>`}
+    ${warned > 0 && html` <span class="tag care"><${Icon} name="warn" />${warned} flagged</span>`}`;
+}
+
 /** A server: its state, what it offers, its log. @param {{id: string}} props */
 export function ServerPanel({ id }) {
   const server = servers.value.find((one) => one.id === id);
-  if (!server) return html`<p class="quiet">There is no server <${Say} text=${id} /> any more.</p>`;
-  const on = !["off", "refused"].includes(server.state);
-  const does = (what) => () => attempt("server", { server: id, what });
-  const blocked = (server.tools ?? []).filter((tool) => tool.blocked).length;
-  return html`<div class="panel-part"><p class="server-state"><${Dot} state=${server.state} /> <strong>${STATES[server.state] ?? server.state}</strong>${server.revision && html` <span class="tag">${server.revision}</span>`}${server.trusted && html` <span class="tag">trusted</span>`}</p>
-      ${server.title && server.title !== id && html`<p>It calls itself “<${Say} text=${server.title} />”.</p>`}
-      ${server.words && html`<p class=${server.state === "up" ? "quiet" : "wrong"}><${Say} text=${server.words} /></p>`}
-      <div class="buttons">${on ? html`<button type="button" onClick=${does("restart")}>Restart</button><button type="button" onClick=${does("stop")}>Stop</button>` : html`<button type="button" class="main" onClick=${does("start")}>Start</button>`}</div></div>
+  if (!server) return html`<p class="quiet">The server <${Say} text=${id} /> is no longer configured.</p>`;
+  const tools = server.tools ?? [];
+  const prompts = server.prompts ?? [];
+  const heading = html`${several(tools.length, "tool")}<${Marks} offers=${tools} />`;
+  const promptsHeading = html`${several(prompts.length, "prompt")}<${Marks} offers=${prompts} />`;
+  return html`
+    <${ServerState} server=${server} />
     <${Fold} title="Command"><pre class="command wrap" tabindex="0">${visible(server.command)}</pre><//>
-    ${server.instructions && html`<${Fold} title="What it tells the model"><p class="wrap"><${Say} text=${server.instructions} /></p><//>`}
-    <${Fold} title=${html`${several((server.tools ?? []).length, "tool")}${blocked > 0 && html` <span class="tag care">${blocked} blocked</span>`}`} open=${true}><ul class="offers">${(server.tools ?? []).map((tool) => html`<${ToolRow} key=${tool.name} server=${server} tool=${tool} />`)}</ul><//>
-    ${(server.prompts ?? []).length > 0 && html`<${Fold} title=${several(server.prompts.length, "prompt")}><ul class="offers">${server.prompts.map((prompt) => html`<li key=${prompt.name}><div class="offer-head"><strong><${Say} text=${prompt.title || prompt.name} /></strong><button type="button" class="small quiet" onClick=${() => { overlay.value = { name: "prompts", server: id, prompt: prompt.name }; }}>Use</button></div><${Say} class="quiet block" text=${prompt.description ?? ""} /></li>`)}</ul><//>`}
-    ${(server.resources ?? []).length + (server.templates ?? []).length > 0 && html`<${Fold} title=${`${several((server.resources ?? []).length, "resource")}, ${several((server.templates ?? []).length, "template")}`}><ul class="offers">${(server.resources ?? []).slice(0, 200).map((one) => html`<li key=${one.uri}><div class="offer-head"><span><${Say} text=${one.title || one.name} /> <code class="uri"><${Say} text=${one.uri} /></code></span><button type="button" class="small quiet" onClick=${() => { overlay.value = { name: "resources", server: id, uri: one.uri }; }}>Look</button></div></li>`)}
-      ${(server.templates ?? []).map((one) => html`<li key=${one.uriTemplate}><${Say} text=${one.title || one.name} /> <code class="uri"><${Say} text=${one.uriTemplate} /></code></li>`)}</ul><//>`}
+    ${server.instructions && html`
+      <${Fold} title="What it tells the model">
+        <p class="wrap"><${Say} text=${server.instructions} /></p>
+      <//>`}
+    <${Fold} title=${heading} open=${true}>
+      <ul class="offers">
+        ${byAttention(tools).map((tool) => html`<${ToolRow} key=${tool.name} server=${server} tool=${tool} />`)}
+      </ul>
+    <//>
+    ${prompts.length > 0 && html`
+      <${Fold} title=${promptsHeading} open=${prompts.some((one) => one.blocked || one.warnings?.length)}>
+        <ul class="offers">
+          ${byAttention(prompts).map((prompt) => html`<${PromptRow} key=${prompt.name} server=${id} prompt=${prompt} />`)}
+        </ul>
+      <//>`}
+    <${ServerResources} server=${server} />
     <${ServerLog} id=${id} />`;
 }
 
+/** What state it is in, and what can be done about that. */
+function ServerState({ server }) {
+  const on = !["off", "refused"].includes(server.state);
+  const does = (what) => () => attempt("server", { server: server.id, what });
+  return html`
+    <div class="panel-part">
+      <p class="server-state">
+        <${Dot} state=${server.state} /> <strong>${STATES[server.state] ?? server.state}</strong>
+        ${server.revision && html` <span class="tag">${server.revision}</span>`}
+        ${server.trusted && html` <span class="tag">trusted</span>`}
+      </p>
+      ${server.title && server.title !== server.id && html`<p>It calls itself “<${Say} text=${server.title} />”.</p>`}
+      ${server.words && html`
+        <p class=${server.state === "up" ? "quiet" : "wrong"}><${Say} text=${server.words} /></p>`}
+      <div class="buttons">
+        ${on
+          ? html`
+            <button type="button" onClick=${does("restart")}>Restart</button>
+            <button type="button" onClick=${does("stop")}>Stop</button>`
+          : html`<button type="button" class="main" onClick=${does("start")}>Start</button>`}
+      </div>
+    </div>`;
+}
+
+/** Why something may not be used, and what is odd about it. */
+const Doubts = ({ offer }) => html`
+  ${offer.blocked && html`<p class="wrong"><${Icon} name="lock" /> <${Say} text=${offer.blocked} /></p>`}
+  <${Warnings} warnings=${offer.warnings} />`;
+
 /** A tool: what it says of itself, and a way to call it by hand. */
 function ToolRow({ server, tool }) {
-  return html`<li><div class="offer-head"><span><strong><${Say} text=${tool.title || tool.tool} /></strong> <code class="quiet"><${Say} text=${tool.tool} /></code></span>${!tool.blocked && server.state === "up" && html`<button type="button" class="small quiet" aria-label=${`Call ${visible(tool.title || tool.tool)}`} onClick=${() => { overlay.value = { name: "call", server: server.id, tool: tool.tool }; }}>Call</button>`}</div>
-    ${tool.blocked && html`<p class="wrong"><${Icon} name="lock" /> <${Say} text=${tool.blocked} /></p>`}
-    ${tool.description && html`<p class="quiet clamp wrap"><${Say} text=${tool.description} /></p>`}<${Annotations} annotations=${tool.annotations} trusted=${server.trusted} /></li>`;
+  const title = tool.title || tool.tool;
+  const call = () => { overlay.value = { name: "call", server: server.id, tool: tool.tool }; };
+  return html`
+    <li>
+      <div class="offer-head">
+        <span><strong><${Say} text=${title} /></strong> <code class="quiet"><${Say} text=${tool.tool} /></code></span>
+        ${!tool.blocked && server.state === "up" && html`
+          <button type="button" class="small quiet" aria-label=${`Call ${visible(title)}`} onClick=${call}>Call</button>`}
+      </div>
+      <${Doubts} offer=${tool} />
+      ${tool.description && html`<p class="quiet clamp wrap"><${Say} text=${tool.description} /></p>`}
+      <${Annotations} annotations=${tool.annotations} trusted=${server.trusted} />
+    </li>`;
+}
+
+/** A prompt, and a way to use it. */
+function PromptRow({ server, prompt }) {
+  const use = () => { overlay.value = { name: "prompts", server, prompt: prompt.name }; };
+  return html`
+    <li>
+      <div class="offer-head">
+        <strong><${Say} text=${prompt.title || prompt.name} /></strong>
+        ${!prompt.blocked && html`<button type="button" class="small quiet" onClick=${use}>Use</button>`}
+      </div>
+      <${Doubts} offer=${prompt} />
+      <${Say} class="quiet block" text=${prompt.description ?? ""} />
+    </li>`;
+}
+
+const MOST_RESOURCES = 200;
+
+/** Its resources and templates. */
+function ServerResources({ server }) {
+  const resources = server.resources ?? [];
+  const templates = server.templates ?? [];
+  if (!resources.length && !templates.length) return null;
+  const look = (uri) => () => { overlay.value = { name: "resources", server: server.id, uri }; };
+  const title = `${several(resources.length, "resource")}, ${several(templates.length, "template")}`;
+  return html`
+    <${Fold} title=${title}>
+      <ul class="offers">
+        ${resources.slice(0, MOST_RESOURCES).map((one) => html`
+          <li key=${one.uri}>
+            <div class="offer-head">
+              <span><${Say} text=${one.title || one.name} /> <code class="uri"><${Say} text=${one.uri} /></code></span>
+              <button type="button" class="small quiet" onClick=${look(one.uri)}>View</button>
+            </div>
+          </li>`)}
+        ${templates.map((one) => html`
+          <li key=${one.uriTemplate}>
+            <${Say} text=${one.title || one.name} /> <code class="uri"><${Say} text=${one.uriTemplate} /></code>
+          </li>`)}
+      </ul>
+    <//>`;
 }
 
 /** What a server logged. */
@@ -125,13 +230,93 @@ export function RulesPanel() {
     })}${!rules.value.length && html`<li class="quiet">No rule is remembered.</li>`}</ul>`;
 }
 
+/** @type {[string, any, string][]} */
+const PANELS = [["roots", "folder", "Folders"], ["rules", "rule", "Rules"], ["audit", "list", "Log"]];
+
 /** The servers and conversations at the left. */
-export function Side() {
-  return html`<div class="side-part"><div class="side-head"><h2 id="talks">Conversations</h2></div>
-      <button type="button" class=${cls("side-row new", !current.value && "is-current")} aria-current=${current.value ? undefined : "page"} onClick=${() => open("")}><${Icon} name="plus" /><span>New conversation</span></button>
-      <ul aria-labelledby="talks">${sessions.value.map((one) => html`<li key=${one.id}><button type="button" class=${cls("side-row", one.id === current.value && "is-current")} aria-current=${one.id === current.value ? "page" : undefined} onClick=${() => open(one.id)}>
-        <span class="grow"><span class="side-title"><${Say} text=${one.title || "Untitled"} /></span><span class="side-about">${[one.began ? when(one.began) : "", visible(one.model ?? "")].filter(Boolean).join(" · ")}</span></span>${one.running && html`<span class="dots" role="img" aria-label="running"></span>`}</button></li>`)}</ul></div>
-    <div class="side-part"><div class="side-head"><h2 id="servers">Servers</h2></div>
-      <ul aria-labelledby="servers">${servers.value.map((one) => html`<li key=${one.id}><button type="button" class=${cls("side-row", panel.value?.name === "server" && panel.value.id === one.id && "is-current")} onClick=${() => { panel.value = { name: "server", id: one.id }; }}><${Dot} state=${one.state} /><span class="grow"><span class="side-title"><${Say} text=${one.id} /></span><span class="side-about">${one.state === "up" ? several((one.tools ?? []).length, "tool") : STATES[one.state] ?? one.state}</span></span>${(one.tools ?? []).some((tool) => tool.blocked) && html`<span class="tag care"><${Icon} name="lock" /></span>`}</button></li>`)}</ul></div>
-    <div class="side-part side-foot">${[["roots", "folder", "Folders"], ["rules", "rule", "Rules"], ["audit", "list", "Log"]].map(([name, icon, words]) => html`<button key=${name} type="button" class=${cls("side-row", panel.value?.name === name && "is-current")} aria-expanded=${panel.value?.name === name ? "true" : "false"} onClick=${() => { panel.value = panel.value?.name === name ? null : { name }; }}><${Icon} name=${icon} /><span>${words}</span></button>`)}</div>`;
+export const Side = () => html`
+  <${Conversations} />
+  <${Servers} />
+  <div class="side-part side-foot">
+    ${PANELS.map(([name, icon, words]) => html`<${PanelButton} key=${name} name=${name} icon=${icon} words=${words} />`)}
+  </div>`;
+
+/** A way to a panel, and out of it again. */
+function PanelButton({ name, icon, words }) {
+  const shown = panel.value?.name === name;
+  return html`
+    <button
+      type="button"
+      class=${cls("side-row", shown && "is-current")}
+      aria-expanded=${shown ? "true" : "false"}
+      onClick=${() => { panel.value = shown ? null : { name }; }}
+    ><${Icon} name=${icon} /><span>${words}</span></button>`;
+}
+
+function Conversations() {
+  return html`
+    <div class="side-part">
+      <div class="side-head"><h2 id="talks">Conversations</h2></div>
+      <button
+        type="button"
+        class=${cls("side-row new", !current.value && "is-current")}
+        aria-current=${current.value ? undefined : "page"}
+        onClick=${() => open("")}
+      ><${Icon} name="plus" /><span>New conversation</span></button>
+      <ul aria-labelledby="talks">
+        ${sessions.value.map((one) => html`<li key=${one.id}><${ConversationRow} one=${one} /></li>`)}
+      </ul>
+    </div>`;
+}
+
+function ConversationRow({ one }) {
+  const shown = one.id === current.value;
+  const about = [one.began ? when(one.began) : "", visible(one.model ?? "")].filter(Boolean).join(" · ");
+  return html`
+    <button
+      type="button"
+      class=${cls("side-row", shown && "is-current")}
+      aria-current=${shown ? "page" : undefined}
+      onClick=${() => open(one.id)}
+    >
+      <span class="grow">
+        <span class="side-title"><${Say} text=${one.title || "Untitled"} /></span>
+        <span class="side-about">${about}</span>
+      </span>
+      ${one.running && html`<span class="dots" role="img" aria-label="running"></span>`}
+    </button>`;
+}
+
+function Servers() {
+  return html`
+    <div class="side-part">
+      <div class="side-head"><h2 id="servers">Servers</h2></div>
+      <ul aria-labelledby="servers">
+        ${servers.value.map((one) => html`<li key=${one.id}><${ServerRow} one=${one} /></li>`)}
+      </ul>
+    </div>`;
+}
+
+function ServerRow({ one }) {
+  const shown = panel.value?.name === "server" && panel.value.id === one.id;
+  const offers = [...(one.tools ?? []), ...(one.prompts ?? [])];
+  const blocked = offers.some((offer) => offer.blocked);
+  const warned = offers.some((offer) => offer.warnings?.length);
+  const about = one.state === "up" ? several((one.tools ?? []).length, "tool") : STATES[one.state] ?? one.state;
+  return html`
+    <button
+      type="button"
+      class=${cls("side-row", shown && "is-current")}
+      onClick=${() => { panel.value = { name: "server", id: one.id }; }}
+    >
+      <${Dot} state=${one.state} />
+      <span class="grow">
+        <span class="side-title"><${Say} text=${one.id} /></span>
+        <span class="side-about">${about}</span>
+      </span>
+      ${warned && html`
+        <span class="tag care" title="Warnings"><${Icon} name="warn" /><span class="hidden-text">has warnings</span></span>`}
+      ${blocked && html`
+        <span class="tag care" title="Blocked"><${Icon} name="lock" /><span class="hidden-text">has blocked tools</span></span>`}
+    </button>`;
 }
