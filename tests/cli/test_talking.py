@@ -289,7 +289,7 @@ def test_another_script_is_run_as_it_is(interlock: Command, stranger: Path) -> N
 def test_a_command_after_two_dashes(
     interlock: Command, stranger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its words are its own, dashes too; it has the whole environment, as in a shell."""
+    """Its words are its own, dashes too; it has no variable that nobody gave it."""
     monkeypatch.setenv("SECRET", "known")
     result = interlock(
         "call",
@@ -304,7 +304,7 @@ def test_a_command_after_two_dashes(
         "a b",
     )
     arguments, words, secret = json.loads(json.loads(result.stdout)["content"][0]["text"])
-    assert (arguments, words, secret) == ({"x": 1}, ["--json", "-v", "a b"], "known")
+    assert (arguments, words, secret) == ({"x": 1}, ["--json", "-v", "a b"], None)
 
 
 CONFIGS: dict[str, tuple[str, str]] = {
@@ -336,7 +336,7 @@ def test_an_entry_of_a_configuration(
     for env, expected in (({}, None), ({"SECRET": "told"}, "told")):
         config.write_text(text.format(entry=json.dumps({**entry, "env": env})), encoding="utf-8")
         result = interlock("call", "arguments", "--config", config, "--server", "s", "--trust")
-        assert json.loads(result.stdout) == [None, ["a"], expected], result.stderr
+        assert json.loads(result.stdout) == [{}, ["a"], expected], result.stderr
     assert "There are 2 servers" in interlock("list", "--config", config).stderr
     assert (
         f"There is no server u in {config}; there is s, t."

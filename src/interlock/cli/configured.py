@@ -19,7 +19,7 @@ from . import exits
 from .approvals import Allowed, record_path
 from .install.clients import CLIENTS, this_place
 from .screen import note, shown
-from .targets import LIKELY_CONFIGS, Reach, reach_address
+from .targets import LIKELY_CONFIGS, Environment, Reach, reach_address
 
 
 class NotAllowed(click.ClickException):
@@ -29,7 +29,12 @@ class NotAllowed(click.ClickException):
 
 
 def reach_config(
-    config: Path | None, name: str | None, web: Mapping[str, Any], *, trust: bool
+    config: Path | None,
+    name: str | None,
+    web: Mapping[str, Any],
+    environment: Environment,
+    *,
+    trust: bool,
 ) -> Reach:
     """The way to a server of a configuration file.
 
@@ -42,6 +47,7 @@ def reach_config(
         config: The file; None: the first that is here of those that projects have.
         name: Which server of it; None: the only one.
         web: Options for `Http`, as they were typed.
+        environment: What the server gets beside the variables of its entry.
         trust: Whether it may be started, or reached, this time without a question.
 
     Raises:
@@ -61,8 +67,15 @@ def reach_config(
     if entry.command:
         command = list(entry.command)
         return lambda tap, on_stderr: Stdio(
-            command, env=entry.env, cwd=entry.cwd, on_stderr=on_stderr, tap=tap
+            command,
+            env={**entry.env, **environment.named},
+            inherit_env=environment.whole,
+            cwd=entry.cwd,
+            on_stderr=on_stderr,
+            tap=tap,
         )
+    if environment != Environment():
+        raise click.UsageError("--env and --inherit-env are for servers that are started.")
     headers = {**entry.headers, **web.get("headers", {})}
     older = {"legacy_sse": True} if entry.legacy_sse else {}
     return reach_address(entry.url, {**older, **web, **({"headers": headers} if headers else {})})

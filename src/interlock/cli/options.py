@@ -15,7 +15,14 @@ from ..wire.revisions import REVISIONS
 from . import exits
 from .answering import answers_given
 from .talking import Talk
-from .targets import Reach, reach_command, reach_target, web_options
+from .targets import (
+    Environment,
+    Reach,
+    environment_of,
+    reach_command,
+    reach_target,
+    web_options,
+)
 
 _COMMAND: Final = "interlock.command"  # where the words after `--` wait in the context
 
@@ -28,6 +35,8 @@ The server is told in one of three ways:
   --config FILE --server NAME: an entry of a client's configuration; you are
       asked before one of a project is started for the first time
 A Python file that imports interlock is served by `interlock run`; any other is run as a script.
+A file that you name gets all your variables. A command and a server of a configuration get only
+HOME, PATH and the like, and what you name by --env: no keys and tokens.
 """
 
 _OPTIONS: Final = (
@@ -41,6 +50,18 @@ _OPTIONS: Final = (
         "--trust",
         is_flag=True,
         help="Start, or reach, the server of a configuration without asking, this time.",
+    ),
+    click.option(
+        "--env",
+        "variables",
+        multiple=True,
+        metavar="NAME[=VALUE]",
+        help="A variable that the started server gets; without VALUE, with yours.",
+    ),
+    click.option(
+        "--inherit-env",
+        is_flag=True,
+        help="The started server gets all your variables, secrets too.",
     ),
     click.option(
         "--header",
@@ -154,6 +175,7 @@ def target_command(
             context = click.get_current_context()
             config, entry = shared.pop("config"), shared.pop("entry")
             trust = given.pop("trust")
+            environment = environment_of(given.pop("variables"), given.pop("inherit_env"))
             started = context.meta.get(_COMMAND)
             if started is not None and (config or entry):
                 raise click.UsageError(
@@ -175,11 +197,11 @@ def target_command(
             if trust and not (config or entry):
                 raise click.UsageError("--trust is for --config and --server.")
             if started is not None:
-                reach = reach_command(started)
+                reach = reach_command(started, environment)
             elif config or entry:
-                reach = _reach_config(config, entry, web, trust)
+                reach = _reach_config(config, entry, web, environment, trust)
             elif words:
-                reach, words = reach_target(words[0], web), words[1:]
+                reach, words = reach_target(words[0], web, environment), words[1:]
             else:
                 raise click.UsageError(
                     "Missing TARGET: a script, an address, or -- COMMAND at the end."
@@ -188,7 +210,10 @@ def target_command(
                 raise click.UsageError(
                     f"There is no revision {shared['revision']}; there are {', '.join(REVISIONS)}."
                 )
-            function(Talk(reach, answers=answers, **shared), words, **given)
+            reduced = started is not None or config or entry
+            withheld = environment.withheld if reduced else frozenset[str]()
+            talk = Talk(reach, answers=answers, withheld=withheld, **shared)
+            function(talk, words, **given)
 
         made: Any = command
         for option in reversed(_OPTIONS):
@@ -206,11 +231,15 @@ def target_command(
 
 
 def _reach_config(
-    config: Path | None, entry: str | None, web: Mapping[str, Any], trust: bool
+    config: Path | None,
+    entry: str | None,
+    web: Mapping[str, Any],
+    environment: Environment,
+    trust: bool,
 ) -> Reach:
     from .configured import reach_config  # late: only where a configuration is read
 
-    return reach_config(config, entry, web, trust=trust)
+    return reach_config(config, entry, web, environment, trust=trust)
 
 
 def exactly(words: Sequence[str], *names: str) -> tuple[str, ...]:

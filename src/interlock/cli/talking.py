@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -20,11 +21,19 @@ from .answering import Answering, AnswersGiven
 from .screen import WARNING, note, print_json
 from .targets import Reach
 
+_VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 Work = Callable[[Client], Coroutine[Any, Any, int | None]]
 
 
 class Talk(Struct):
-    """What a command was told about the conversation it is to have; `timeout` is in seconds, None for the client's own."""
+    """What a command was told about the conversation it is to have.
+
+    Attributes:
+        reach: Makes the transport.
+        answers: What is answered to the server's questions.
+        timeout: In seconds; None for the client's own.
+        withheld: Variables of ours that a server which was started has not got.
+    """
 
     reach: Reach
     answers: AnswersGiven
@@ -34,6 +43,7 @@ class Talk(Struct):
     verbose: bool
     log_level: t.LoggingLevel
     roots: tuple[Path, ...]
+    withheld: frozenset[str] = frozenset()
 
     def run(self, work: Work) -> None:
         """Open a client, do the work with it, close it, and exit; the work returns its exit code (None: all is well)."""
@@ -90,6 +100,7 @@ class Talk(Struct):
             return exits.REFUSED
         except t.Unreachable as bad:
             self._fail("unreachable", str(bad))
+            self._hint_at_variables(str(bad))
             return exits.UNREACHABLE
         except ImportError as bad:  # an extra without which this server cannot be talked to
             self._fail("missing", str(bad))
@@ -105,6 +116,15 @@ class Talk(Struct):
         note(f"Error: {message}{code}", fg="red")
         if "data" in detail:
             note(f"  data: {msgspec.json.encode(detail['data']).decode()}", fg="red")
+
+    def _hint_at_variables(self, last_words: str) -> None:
+        """Where a server died over a variable that we have and it has not: say how it gets it."""
+        named = {word for word in _VARIABLE.findall(last_words) if word in self.withheld}
+        if named and not self.machine:
+            options = " ".join(f"--env {name}" for name in sorted(named))
+            note(
+                f"You have {', '.join(sorted(named))}, and the server has not: {options}", dim=True
+            )
 
     @staticmethod
     def _show(sender: str, frame: Frame) -> None:

@@ -13,9 +13,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import click
+from msgspec import Struct
 
 from .. import ClientTransport, Http, Socket, Stdio
 from ..transport.channel import Tap
+from ..transport.stdio import inherited_environment
 from .location import header_lines, split_target
 
 OnLine = Callable[[str], None]
@@ -36,11 +38,52 @@ def command_to_run(path: Path, name: str | None) -> list[str]:
     return [sys.executable, "-P", "-m", "interlock", "run", target, "--dev", "--no-reload"]
 
 
-def reach_command(command: Sequence[str]) -> Reach:
-    """Start a command that the person typed: it gets the whole environment, as in a shell."""
+class Environment(Struct, frozen=True):
+    """The variables that a child server gets: a few harmless ones, those that were named, or all.
+
+    Attributes:
+        named: The variables of `--env`, with their values.
+        whole: Whether it gets all of ours (`--inherit-env`).
+    """
+
+    named: dict[str, str] = {}
+    whole: bool = False
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """The names of our variables that the child does not get."""
+        if self.whole:
+            return frozenset()
+        return frozenset(os.environ.keys() - inherited_environment().keys() - self.named.keys())
+
+
+def environment_of(words: Sequence[str], whole: bool) -> Environment:
+    """The environment that was asked for by `--env NAME` and `--env NAME=VALUE`. Raises click.UsageError."""
+    named: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not name:
+            raise click.UsageError(f"--env takes NAME or NAME=VALUE, not {word!r}.")
+        if not equals and name not in os.environ:
+            raise click.UsageError(f"--env {name}: there is no such variable here; give its value.")
+        named[name] = value if equals else os.environ[name]
+    return Environment(named, whole)
+
+
+def reach_command(command: Sequence[str], environment: Environment) -> Reach:
+    """Start a command: a program of others' as a rule, which gets no more variables than it was given."""
     return lambda tap, on_stderr: Stdio(
-        list(command), inherit_env=True, on_stderr=on_stderr, tap=tap
+        list(command),
+        env=environment.named,
+        inherit_env=environment.whole,
+        on_stderr=on_stderr,
+        tap=tap,
     )
+
+
+def reach_file(command: Sequence[str], environment: Environment) -> Reach:
+    """Start a script that the person named: own code as a rule, and as in a shell it gets all variables."""
+    return reach_command(command, Environment(environment.named, whole=True))
 
 
 def web_options(headers: Sequence[str], legacy_sse: bool, account: str = "") -> dict[str, Any]:
@@ -55,7 +98,7 @@ def web_options(headers: Sequence[str], legacy_sse: bool, account: str = "") -> 
     return {name: value for name, value in options.items() if value}
 
 
-def reach_target(text: str, web: Mapping[str, Any]) -> Reach:
+def reach_target(text: str, web: Mapping[str, Any], environment: Environment) -> Reach:
     """A script, `FILE:object`, `https://host/path`, `unix:///path`, `tcp://host:port`, or a command in quotes.
 
     `web` is as in `Http`, with an `account` whose log-in is used. Raises click.UsageError.
@@ -69,23 +112,26 @@ def reach_target(text: str, web: Mapping[str, Any]) -> Reach:
     if path.suffix == ".py" and "://" not in text:
         if not path.is_file():
             raise click.UsageError(f"There is no file {path}.")
-        return reach_command(
+        return reach_file(
             command_to_run(path, name)
             if name or uses_interlock(path)
-            else [sys.executable, str(path)]
+            else [sys.executable, str(path)],
+            environment,
         )
     if path.suffix in (".js", ".mjs", ".cjs"):
         if not path.is_file():
             raise click.UsageError(f"There is no file {path}.")
-        return reach_command(["node", text])
+        return reach_file(["node", text], environment)
     if "://" in text:
+        if environment != Environment():
+            raise click.UsageError("--env and --inherit-env are for servers that are started.")
         return reach_address(text, web)
     if path.suffix in (".json", ".toml") and path.is_file():
         raise click.UsageError(
             f"To take a server from a configuration write --config {text} [--server NAME]."
         )
     if path.is_file() and os.access(path, os.X_OK):
-        return reach_command([str(path.resolve())])
+        return reach_command([str(path.resolve())], environment)
     raise click.UsageError(
         f"{text} leads to no server: it is no script that is there, no https://, unix:// or tcp:// address. "
         "A command comes after two dashes, at the end; an entry of a configuration by --config FILE --server NAME."
