@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from ..transport.conversation import GONE, ClientTransport, Hello
 from ..wire.revisions import METHODS, REVISIONS, Era, Side
 from .answers import Answers, ElicitFunction, RootsGiven, SampleFunction
 from .caching import caching
+from .callbacks import Callbacks
 from .outputs import Outputs
 from .rounds import DEFAULT_MOST_ROUNDS, Asking, rounds
 from .targets import transport_to
@@ -29,7 +31,10 @@ from .waiting import Wait
 from .watch import Watch, watching
 
 R = TypeVar("R", bound=t.Result)
-OnProgress = Callable[[t.ProgressNotificationParams], None]
+OnProgress = Callable[[t.ProgressNotificationParams], Awaitable[object] | None]
+OnLog = Callable[[t.LoggingMessageNotificationParams], Awaitable[object] | None]
+OnNotification = Callable[[str, Any], Awaitable[object] | None]
+OnStderr = Callable[[str], Awaitable[object] | None]
 Seconds = float | msgspec.UnsetType | None  # None: no bound; UNSET: as the client has it
 MOST_PAGES = 10_000
 DEFAULT_TIMEOUT = 300.0
@@ -47,6 +52,7 @@ class Client:
         elicit, sample, roots: who answers the server's questions (see Answers); what is given is declared to the server.
         on_log: hears log messages; on_notification: every other notification that belongs to no request.
         on_stderr: gets each line that a child process writes to stderr.
+            These three may be plain or async; they are called in order, and what they raise is logged.
         name, version, title: what the client says of itself.
         revision: the one revision to speak, or several that are allowed; found out with the server where it is not given.
         log_level: from which level on log messages are wanted (sent with each request, or once, as the era has it).
@@ -73,9 +79,9 @@ class Client:
         sample: SampleFunction | None = None,
         roots: RootsGiven | None = None,
         answers: Answers | None = None,
-        on_log: Callable[[t.LoggingMessageNotificationParams], None] | None = None,
-        on_notification: Notify | None = None,
-        on_stderr: Callable[[str], None] | None = None,
+        on_log: OnLog | None = None,
+        on_notification: OnNotification | None = None,
+        on_stderr: OnStderr | None = None,
         name: str = "interlock",
         version: str = version.VERSION,
         title: str | None = None,
@@ -107,8 +113,11 @@ class Client:
         self.info = t.Implementation(name=name, version=version, title=title)
         self.timeout, self.max_timeout, self.log_level = timeout, max_timeout, log_level
         self._answers = answers or Answers(elicit=elicit, sample=sample, roots=roots)
+        self._callbacks = Callbacks()
         self._transport: ClientTransport = transport_to(
-            target, on_stderr=on_stderr, web=_given(headers=headers, token=token, auth=auth)
+            target,
+            on_stderr=partial(self._callbacks.call, on_stderr) if on_stderr is not None else None,
+            web=_given(headers=headers, token=token, auth=auth),
         )
         self._on_log, self._on_notification = on_log, on_notification
         self._allowed, self._probe_timeout = allowed, probe_timeout
@@ -186,6 +195,7 @@ class Client:
         for question in self._asking - {asyncio.current_task()}:
             question.cancel()  # between two rounds nothing is under way that the transport could end
         await self._transport.aclose()
+        await self._callbacks.aclose()
 
     @property
     def connected(self) -> bool:
@@ -244,7 +254,8 @@ class Client:
         """Call a tool and return its result, also where the tool says that it failed (`is_error`; `.value()` raises then).
 
         `arguments` are sent as `{}` where there are none: deployed servers refuse a call without the member.
-        `on_progress` hears how far it has come, `asker` answers the questions of this call instead of the client's own.
+        `on_progress`, plain or async, hears how far it has come; the call does not return before it has heard all. `asker`
+        answers the questions of this call instead of the client's own.
         Raises McpError for a JSON-RPC error, Unreachable where no answer can come, TimedOut, and ProtocolError for structured
         content that does not fit the tool's output schema (2026-07-28, "Tools").
         """
@@ -430,12 +441,25 @@ class Client:
         caller = self.caller
         wait = self._wait(method, timeout, max_timeout)
         go_on = wait.go_on if wait is not None and wait.can_go_on else None
-        notify = silent if on_progress is None and go_on is None else _progress(on_progress, go_on)
+        callbacks = Callbacks() if on_progress is not None else None
+        notify = (
+            silent
+            if on_progress is None and go_on is None
+            else _progress(on_progress, callbacks, go_on)
+        )
         x = Exchange(method, params, caller, notify=notify, asker=asker or self._answers)
         if wait is not None:
             x.unhurried = wait.unhurried
         work = self._handler(x)
-        result = await (work if wait is None else wait.hold(work))
+        try:
+            result = await (work if wait is None else wait.hold(work))
+        except (asyncio.CancelledError, t.TimedOut):
+            if callbacks is not None:
+                callbacks.cancel()
+            raise
+        finally:
+            if callbacks is not None:
+                await callbacks.finished()
         if not isinstance(result, kind):
             raise t.ProtocolError(
                 f"The server answered {method} with something else: {type(result).__name__}"
@@ -495,21 +519,23 @@ class Client:
         self.outdate(method, params)
         if method == "notifications/message":
             if self._on_log is not None:
-                self._on_log(params)
+                self._callbacks.call(self._on_log, params)
             return
         for watch in list(self._watches):
             watch.hear(method, params)
         if self._on_notification is not None:
-            self._on_notification(method, params)
+            self._callbacks.call(self._on_notification, method, params)
 
 
-def _progress(on_progress: OnProgress | None, go_on: Callable[[], None] | None) -> Notify:
+def _progress(
+    on_progress: OnProgress | None, callbacks: Callbacks | None, go_on: Callable[[], None] | None
+) -> Notify:
     def notify(method: str, params: Any) -> None:
         if method == "notifications/progress":
             if go_on is not None:
                 go_on()
-            if on_progress is not None:
-                on_progress(params)
+            if on_progress is not None and callbacks is not None:
+                callbacks.call(on_progress, params)
 
     return notify
 

@@ -1,0 +1,108 @@
+"""Notification callbacks, plain or async: called in order, one at a time, with their exceptions logged."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+log = logging.getLogger("interlock.client")
+
+Callback = Callable[..., Awaitable[object] | None]
+
+_MOST_WAITING = 10_000  # notifications that wait for an async function; more are dropped
+_CLOSING_SECONDS = 5.0  # that functions have to finish once the client closes
+
+
+class Callbacks:
+    """The functions that hear notifications of one call, or those of a connection that belong to no call.
+
+    A plain function runs at once, in the turn of the loop in which its notification came. Where one returns an awaitable,
+    what comes after it waits until it is done, in a task of its own that exists only as long as anything waits.
+    """
+
+    __slots__ = ("_dropped", "_task", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[Callback, tuple[Any, ...]]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._dropped = False
+
+    def call(self, function: Callback, *args: Any) -> None:
+        """Call a function, now or after those that were called before it; it never raises."""
+        if self._task is not None:
+            if len(self._waiting) < _MOST_WAITING:
+                self._waiting.append((function, args))
+            elif not self._dropped:
+                self._dropped = True
+                log.warning("%s is too slow: notifications are dropped", _name(function))
+            return
+        try:
+            begun = function(*args)
+        except Exception:
+            log.exception("the callback %s failed", _name(function))
+            return
+        if begun is not None and inspect.isawaitable(begun):
+            self._task = asyncio.get_running_loop().create_task(self._go_on(function, args, begun))
+
+    async def _go_on(
+        self, function: Callback, args: tuple[Any, ...], begun: Awaitable[object] | None
+    ) -> None:
+        try:
+            while True:
+                try:
+                    if begun is None:
+                        begun = function(*args)
+                    if begun is not None and inspect.isawaitable(begun):
+                        await begun
+                except asyncio.CancelledError:
+                    if _is_cancelled():
+                        raise
+                    log.warning("the callback %s was cancelled", _name(function))
+                except Exception:
+                    log.exception("the callback %s failed", _name(function))
+                if not self._waiting:
+                    return
+                function, args = self._waiting.popleft()
+                begun = None
+        finally:
+            self._task = None
+
+    async def finished(self) -> None:
+        """Wait until every function that was called has returned; a wait that is cancelled cancels them."""
+        while (task := self._task) is not None and task is not asyncio.current_task():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+
+    def cancel(self) -> None:
+        """Give up what still runs and what waits."""
+        self._waiting.clear()
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    async def aclose(self) -> None:
+        """Wait until all have returned, for five seconds at the most, and give up the rest."""
+        task = self._task
+        if task is None or task is asyncio.current_task():
+            return
+        await asyncio.wait({task}, timeout=_CLOSING_SECONDS)
+        if not task.done():
+            log.warning("callbacks for notifications were given up when the client closed")
+            self.cancel()
+            await asyncio.wait({task}, timeout=_CLOSING_SECONDS)
+
+
+def _is_cancelled() -> bool:
+    """Whether the task that runs now is being cancelled, and not only something that it waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__qualname__", None) or repr(function)
