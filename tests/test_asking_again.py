@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from interlock import types as t
-from interlock.asking import NeedsInput
 from interlock.exchange import Caller, Exchange
 from interlock.wire.revisions import NEWEST
 
@@ -157,19 +156,61 @@ async def test_an_author_cannot_come_between_a_question_and_its_answer(body: Any
     assert said(await call.retry(first, "yes")) in ("yes", "failed")
 
 
-async def test_what_unwinds_a_tool_is_no_exception_of_his() -> None:
-    """`except Exception` does not see it."""
-    assert not issubclass(NeedsInput, Exception)
+async def test_a_question_asked_in_another_task_unwinds_the_tool_all_the_same() -> None:
+    """As where an inner client's own task asks: it hears that it was cancelled, and nothing waits for ever."""
+    ended: list[str] = []
+    tasks: list[asyncio.Task[Any]] = []
+
+    async def asks(x: Exchange, answered: asyncio.Future[str]) -> None:
+        try:
+            answered.set_result(await answer_of(x, "?"))
+        except asyncio.CancelledError:
+            ended.append("asked")
+            raise
+
+    async def body(x: Exchange) -> str:
+        answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        tasks.append(asyncio.ensure_future(asks(x, answered)))
+        try:
+            return await answered
+        except asyncio.CancelledError:
+            ended.append("waited")
+            raise
+
+    call = Retries(again, body)
+    first = await call.call()
+    assert list(asked(first).values()) == ["?"]
+    assert sorted(ended) == ["asked", "waited"]
+    assert said(await call.retry(first, "yes")) == "yes"
+    assert all(task.done() for task in tasks)
+
+
+@both_ways
+async def test_a_malformed_answer_is_told_wherever_the_question_was_asked(park: bool) -> None:
+    """Also in a task of its own, which no exception leads out of."""
+
+    async def body(x: Exchange) -> str:
+        task = asyncio.ensure_future(answer_of(x, "?", key="it"))
+        await asyncio.wait({task})
+        return "eaten"
+
+    call = Retries(rounds(park=park), body)
+    first = await call.call()
+    call.rounds = rounds(park=park)  # another worker, which finds the answer in what was sent
+    with pytest.raises(t.McpError) as caught:
+        await call.call({"it": {"action": 7}}, first.request_state)
+    assert caught.value.code == t.INVALID_PARAMS
 
 
 async def test_a_tool_is_cancelled_when_its_round_is() -> None:
-    """Also where it has just asked (`CAN-05`)."""
+    """Before it has asked (`CAN-05`); once it has put things in order the round is over."""
     ended = []
 
     async def body(x: Exchange) -> str:
         try:
-            await asyncio.gather(answer_of(x, "?"), asyncio.sleep(3600), return_exceptions=True)
+            await asyncio.sleep(3600)
         except asyncio.CancelledError:
+            await asyncio.sleep(0)
             ended.append(1)
             raise
         return ""
@@ -180,6 +221,22 @@ async def test_a_tool_is_cancelled_when_its_round_is() -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+    assert ended == [1]
+
+
+async def test_a_tool_that_waits_for_more_than_its_answer_is_unwound_at_once() -> None:
+    """What else it waits for is given up with the question."""
+    ended = []
+
+    async def body(x: Exchange) -> str:
+        try:
+            await asyncio.gather(answer_of(x, "?"), asyncio.sleep(3600), return_exceptions=True)
+        except asyncio.CancelledError:
+            ended.append(1)
+            raise
+        return ""
+
+    assert list(asked(await Retries(again, body).call()).values()) == ["?"]
     assert ended == [1]
 
 

@@ -56,10 +56,6 @@ def required_capability(
     return None
 
 
-class NeedsInput(BaseException):
-    """Unwinds a tool that is run by replay, up to here. No Exception: an author's `except Exception` must not eat it."""
-
-
 class Direct:
     """Straight to the peer, which waits on the other end of the connection (handshake era)."""
 
@@ -100,38 +96,49 @@ class _Ticket(Struct, omit_defaults=True):
 
 
 class _Run:
-    """One run of a handler that asks: answers from the journal, else a question of this round."""
+    """One run of a handler that asks: answers from the journal, else a question of this round.
 
-    def __init__(self, journal: Journal, *, waits: bool) -> None:
-        self.journal, self._waits = journal, waits
+    A question without an answer waits, in whichever task it is asked. Where the run is not to wait for it, the run as a
+    whole is cancelled (`unwind`): no exception has to find its way from the asking task to the handler's own.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
         self.waiting: dict[str, tuple[t.InputRequest, asyncio.Future[t.InputResponse]]] = {}
-        self.malformed: t.McpError | None = (
-            None  # an answer that cannot be read: the client's fault, and none of the author's business
-        )
+        self.asked: dict[str, t.InputRequest] = {}  # the same, and those that were given up
+        # An answer that cannot be read: the client's fault, and none of the author's business.
+        self.malformed: t.McpError | None = None
         self.stirred = asyncio.Event()
+        self.over = False  # it is being unwound, or has been
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
+        if self.over:
+            raise asyncio.CancelledError
         key = self.journal.key(request, key)
         if key in self.journal.entries:
             try:
                 return _response(request, self.journal.entries[key])
             except t.McpError as bad:
                 self.malformed = bad
-                raise NeedsInput(key) from None
         waiting: asyncio.Future[t.InputResponse] = asyncio.get_running_loop().create_future()
         self.waiting[key] = (request, waiting)
+        self.asked[key] = request
         self.stirred.set()
-        if self._waits:
-            try:
-                return await waiting
-            finally:
-                self.waiting.pop(
-                    key, None
-                )  # a question that its author has given up is not put again
-        await asyncio.sleep(
-            0
-        )  # questions asked at the same time are collected before the tool is unwound
-        raise NeedsInput(key)
+        try:
+            return await waiting
+        finally:
+            # A question that its author has given up is not put again.
+            self.waiting.pop(key, None)
+
+    async def unwind(self, task: asyncio.Future[AnyResult]) -> None:
+        """Cancel the task of the run and what it has asked in others; return once it has put things in order."""
+        self.over = True
+        for _, waiting in list(self.waiting.values()):
+            waiting.cancel()
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # whatever it raised or returned meanwhile counts for nothing
 
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
         key = self.journal.once_key(name)
@@ -148,7 +155,7 @@ class _Parked:
     ) -> None:
         """`again` is one of whom a round was denied, and whose place this one takes."""
         self.name: str = again.name if again is not None else os.urandom(12).hex()
-        self.run = _Run(Journal(ticket.journal), waits=True)
+        self.run = _Run(Journal(ticket.journal))
         self.round: int = again.round if again is not None else 0
         earlier = again.outcomes.items() if again is not None else ()
         self.outcomes: dict[int, asyncio.Future[AnyResult]] = {
@@ -288,6 +295,8 @@ class Rounds:
                 await asyncio.sleep(0)  # questions asked together travel together
                 if parked.task.done() or run.waiting:
                     break
+            if run.malformed is not None:
+                await run.unwind(parked.task)
         except asyncio.CancelledError:
             self._forget(parked)
             parked.task.cancel()
@@ -306,7 +315,8 @@ class Rounds:
         parked.expiry = asyncio.get_running_loop().call_later(
             self.seal.seconds, self._expire, parked
         )
-        return self._questions(run, x, _Ticket(parked=parked.name, round=parked.round))
+        questions = {key: request for key, (request, _) in run.waiting.items()}
+        return self._questions(questions, run, x, _Ticket(parked=parked.name, round=parked.round))
 
     def _forget(self, parked: _Parked) -> None:
         self._parked.pop(parked.name, None)
@@ -320,26 +330,32 @@ class Rounds:
     # -- replayed -----------------------------------------------------------------------------------
 
     async def _replay(self, x: Exchange, run: Handler, ticket: _Ticket) -> AnyResult:
-        """Whatever a tool does while a question of it is open counts for nothing: it was unwound, or it has eaten NeedsInput."""
-        asking = _Run(Journal(ticket.journal), waits=False)
-        result: AnyResult | None = None
+        """Run it up to its first questions; whatever it does while it is unwound from them counts for nothing."""
+        asking = _Run(Journal(ticket.journal))
+        inner = replace(x, asker=asking, params=_plain(x.params, ticket))
+        task = asyncio.ensure_future(run(inner))
+        task.add_done_callback(lambda _: asking.stirred.set())
         try:
-            result = await run(replace(x, asker=asking, params=_plain(x.params, ticket)))
-        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            await asking.stirred.wait()
+            await asyncio.sleep(0)  # questions asked together travel together
+            questions = {} if task.done() else dict(asking.asked)
+            if questions:
+                await asking.unwind(task)
+            if asking.malformed is not None:
+                raise asking.malformed
+            if questions:
+                return self._questions(questions, asking, x, _Ticket())
+            return self._finished(await task, x, asking)
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait({task})
             raise
-        except BaseException:  # several questions at once come as a group
-            if asking.malformed is None and not asking.waiting:
-                raise
-        if asking.malformed is not None:
-            raise asking.malformed
-        if asking.waiting or result is None:
-            return self._questions(asking, x, _Ticket())
-        return self._finished(result, x, asking)
 
     # -- tickets -------------------------------------------------------------------------------------
 
-    def _questions(self, run: _Run, x: Exchange, ticket: _Ticket) -> t.InputRequiredResult:
-        questions = {key: request for key, (request, _) in run.waiting.items()}
+    def _questions(
+        self, questions: dict[str, t.InputRequest], run: _Run, x: Exchange, ticket: _Ticket
+    ) -> t.InputRequiredResult:
         ticket.pending, ticket.journal = list(questions), run.journal.entries
         return t.InputRequiredResult(
             result_type="input_required",
@@ -405,6 +421,11 @@ async def _carry_direct(x: Exchange, run: Handler) -> AnyResult:
             )
         )
     raise t.McpError(t.INTERNAL_ERROR, f"The tool asked more than {MOST_ROUNDS} times in one call.")
+
+
+def is_unwound(x: Exchange) -> bool:
+    """Whether a handler is being cancelled at its question, to run again later: what it raises meanwhile counts for nothing."""
+    return isinstance(x.asker, _Run) and x.asker.over
 
 
 def missing_capability(name: str, capabilities: t.ClientCapabilities) -> t.McpError:

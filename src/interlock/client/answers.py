@@ -18,7 +18,8 @@ class Answers:
     """An asker that calls the author's functions.
 
     `elicit` gets the question's params and returns an ElicitResult, a dict (the accepted content), True/False (accept or
-    decline) or None (cancel); `sample` returns a CreateMessageResult, the model's text or None (the person refused); `roots` are
+    decline) or None (cancel), or raises Declined or Cancelled, as `ctx.elicit` does in a tool that passes questions on.
+    `sample` returns a CreateMessageResult, the model's text or None (the person refused); `roots` are
     folders, file:// URIs, Root objects or a function that gives them. Functions may be plain or async. `url` says that `elicit`
     takes URL mode too, `tools` and `context` that `sample` takes tools and includeContext. `extensions` are those that the client
     has, by their ids, with their settings (2026-07-28, "Extensions").
@@ -75,7 +76,12 @@ class Answers:
         elicitation = self.capabilities.elicitation
         if params.mode == "url" and (elicitation is None or elicitation.url is None):
             raise t.McpError(t.INVALID_PARAMS, "Elicitation by URL not supported")  # `ERR-18`
-        answer = await _called(self._elicit, params)
+        try:
+            answer = await _called(self._elicit, params)
+        except t.Declined:  # by the person whom a tool has asked in turn
+            return t.ElicitResult(action="decline")
+        except t.Cancelled:
+            return t.ElicitResult(action="cancel")
         if isinstance(answer, t.ElicitResult):
             return answer
         if answer is None:

@@ -14,7 +14,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from .. import types as t
-from ..asking import NeedsInput
+from ..asking import is_unwound
 from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
 from ..protocol.server import MOST_SUBSCRIPTIONS
 from ..protocol.sessions import SINCE
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("interlock.server")
 
 MOST_COMPLETIONS = 100
+_NOT_OURS = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+"""What ends a call or the program, and not a tool. SystemExit does not: a tool must not end the server for all others."""
 
 
 class Handlers:
@@ -115,10 +117,12 @@ class Handlers:
                     "it asks for input, but takes no Context, by which alone it could read the answers"
                 )
             return result
-        except BaseExceptionGroup as group:
-            return self._misfortune(tool, _meant(group, x), x)
-        except (Exception, SystemExit) as bad:
-            return self._misfortune(tool, bad, x)
+        except _NOT_OURS:
+            raise
+        except BaseException as bad:
+            if is_unwound(x):
+                raise
+            return self._misfortune(tool, _meant(bad, x), x)
 
     def _misfortune(self, tool: ToolFeature, bad: BaseException, x: Exchange) -> t.CallToolResult:
         """The result of a tool that raised. Raises what is an answer of its own."""
@@ -287,10 +291,12 @@ class Handlers:
         """Outside tools every error is a JSON-RPC error; what nobody foresaw is told to the log only."""
         try:
             return await running
-        except BaseExceptionGroup as group:
-            raise self._error(what, _meant(group, x), x) from None
-        except (Exception, SystemExit) as bad:
-            raise self._error(what, bad, x) from None
+        except _NOT_OURS:
+            raise
+        except BaseException as bad:
+            if is_unwound(x):
+                raise
+            raise self._error(what, _meant(bad, x), x) from None
 
     def _error(self, what: str, bad: BaseException, x: Exchange) -> Exception:
         """The error that is answered where something other than a tool raised."""
@@ -459,11 +465,14 @@ def _failed(words: str) -> t.CallToolResult:
     return t.CallToolResult(content=[t.TextContent(words)], is_error=True)
 
 
-def _meant(group: BaseExceptionGroup[Any], x: Exchange) -> BaseException:
-    """The one error that a task group's errors come to: words for the model where all are meant for it, an answer that is an
-    error, else the whole. Raises the group again where it asks: then the call is unwound up to whoever runs it again."""
-    if group.split(NeedsInput)[0] is not None:
-        raise group
+def _meant(bad: BaseException, x: Exchange) -> BaseException:
+    """The error itself, or the one that a task group's errors come to.
+
+    That is words for the model where all are meant for it, an answer that is an error, else the whole group.
+    """
+    if not isinstance(bad, BaseExceptionGroup):
+        return bad
+    group: BaseExceptionGroup[Any] = bad
     leaves = _leaves(group)
     for leaf in leaves:
         if isinstance(leaf, t.Unanswerable) and unanswerable(leaf, x) is not None:

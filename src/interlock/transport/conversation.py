@@ -276,12 +276,22 @@ class Conversation:
             self.connection.respond(id, answer)
         except t.McpError as bad:
             self.connection.fail(id, bad.code, bad.message, bad.data)
+        except (
+            t.ToolError
+        ) as bad:  # as of a tool that asks its own caller; the words are for others
+            self.connection.fail(id, t.INTERNAL_ERROR, str(bad))
         except asyncio.CancelledError:
-            self.connection.drop(id)
-            raise
-        except Exception:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                self.connection.drop(id)
+                raise
+            # Whoever was asked has given up; the server would wait for ever.
+            self.connection.fail(id, t.INTERNAL_ERROR, "The question could not be answered.")
+        except BaseException as bad:
             log.exception("answering the server's question failed")
             self.connection.fail(id, t.INTERNAL_ERROR, "The question could not be answered.")
+            if isinstance(bad, KeyboardInterrupt | SystemExit):
+                raise
         finally:
             self._answering.pop(id, None)
             self._flush_soon()
