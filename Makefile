@@ -2,13 +2,16 @@
 #   make demo     install what a run needs, and plan a holiday in the browser: a host with four servers
 #   make test     install what the tests need, and run all of them
 #   make check    the everyday round: format, lint, types, quick tests
+#   make check-all-pythons    the quick tests under every other Python version that is installed
 #   make conformance    the public conformance suite of the protocol, on our server and our client
 # Another interpreter: make PY=python3.13 demo (make clean first, if .venv is already there).
 
 PY   ?= python3
 VENV := .venv
 BIN  := $(VENV)/bin
-PIP   = $(PY) -m pip --disable-pip-version-check --python $(BIN)/python
+# The interpreter whose pip installs; another one than PY where that comes without pip.
+PIP_OF ?= $(PY)
+PIP   = $(PIP_OF) -m pip --disable-pip-version-check --python $(BIN)/python
 # Nothing is built, and nothing comes in that the lock does not know by its hash.
 LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 
@@ -16,13 +19,15 @@ LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test check conformance compiled peers types lint format bench lock clean
+.PHONY: help install dev demo test test-busy check check-all-pythons conformance compiled peers types lint format bench lock clean
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
 	@echo 'make demo      installs, then starts the host with the travel servers and prints one address'
 	@echo 'make test      installs, then runs the whole suite (slow and interop tests too)'
 	@echo 'make check     format, lint, types and the quick tests'
+	@echo 'make check-all-pythons   the quick tests under each other Python 3.11 to 3.14 that is installed'
+	@echo 'make test-busy   the tests that touch the clock, three times beside three busy loops'
 	@echo 'make conformance   runs the public conformance suite, which it installs with a Node of its own'
 	@echo 'make types | lint | format | bench | lock | clean'
 
@@ -38,6 +43,14 @@ test: dev compiled peers
 
 check: lint types compiled
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not slow and not interop'
+
+# A test that depends on the speed of the machine fails here.
+test-busy: dev compiled
+	@$(BIN)/python scripts/busy.py
+
+# Each other version from 3.11 to 3.14 that is found on PATH or in pyenv; one that is missing is named.
+check-all-pythons: dev
+	@$(BIN)/python scripts/pythons.py --pip-of $(PIP_OF)
 
 conformance: dev compiled
 	@$(BIN)/python -m scripts.conformance
@@ -73,13 +86,13 @@ lock: $(VENV)-lock/.installed
 	done
 
 clean:
-	rm -rf $(VENV) $(VENV)-lock .peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment without pip inside: pip reaches it from outside, so neither ensurepip nor python3-venv is needed.
 %/bin/python:
 	@$(PY) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version if sys.version_info < (3, 11) else 0)'
-	@$(PY) -m pip --version >/dev/null || { echo 'pip 22.3 or newer is needed beside $(PY)'; exit 1; }
+	@$(PIP_OF) -m pip --version >/dev/null || { echo 'pip 22.3 or newer is needed beside $(PIP_OF)'; exit 1; }
 	@$(PY) -m venv --without-pip $*
 
 $(VENV)/.run: requirements/run.txt | $(BIN)/python

@@ -593,6 +593,8 @@ def steps(action: Callable[[], object]) -> int:
         return trace
 
     before = sys.gettrace()
+    # Python 3.12 starts to report byte codes at the first settrace() after some frame asked for them.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
         action()

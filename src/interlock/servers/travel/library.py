@@ -174,7 +174,7 @@ def _add_places(made: Server) -> None:
         """The categories of the city, or of all."""
         place = ctx.state.atlas.seek(arguments.get("city", ""))
         rows = ctx.state.rows(
-            "SELECT DISTINCT category FROM activities WHERE city = ?1 OR ?1 = '' ORDER BY 1",
+            "SELECT DISTINCT category FROM activities WHERE ? IN (city, '') ORDER BY 1",
             place.code if place else "",
         )
         return [category for (category,) in rows if category.startswith(value.lower())]

@@ -1,0 +1,88 @@
+"""The scripts behind `make check-all-pythons` and `make test-busy` find what they look for, and say what they do not find."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts import busy, pythons
+
+
+def program(place: Path, words: str, status: int = 0) -> Path:
+    """A program that prints some words and exits."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(f"#!/bin/sh\necho '{words}'\nexit {status}\n")
+    place.chmod(0o755)
+    return place
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with nothing on PATH but a shell's builtins, and no pyenv."""
+    monkeypatch.setenv("PATH", f"{tmp_path / 'a'}{os.pathsep}{tmp_path / 'b'}")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("PYENV_ROOT", raising=False)
+    return tmp_path
+
+
+def test_an_interpreter_is_found_on_the_path_or_in_pyenv(machine: Path) -> None:
+    """One for each version: a shim that fails is passed over, and so is what is no released CPython; the newest of pyenv counts."""
+    program(machine / "a/python3.12", "pyenv: python3.12: command not found", 127)
+    on_path = program(machine / "b/python3.12", "3 12 cpython final")
+    program(machine / "home/.pyenv/versions/3.12.9/bin/python3.12", "3 12 cpython final")
+    program(machine / "home/.pyenv/versions/3.13.9/bin/python3.13", "3 13 cpython final")
+    newest = program(machine / "home/.pyenv/versions/3.13.10/bin/python3.13", "3 13 cpython final")
+    program(machine / "b/python3.14", "3 14 cpython alpha")
+    program(machine / "home/.pyenv/versions/pypy3.11/bin/python3.11", "3 11 pypy final")
+    assert pythons.interpreters(pythons.SUPPORTED) == {(3, 12): on_path, (3, 13): newest}
+
+
+def test_a_missing_interpreter_is_named_and_is_no_failure(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where none is found nothing is tested, and that is said."""
+    monkeypatch.setattr(sys, "argv", ["pythons.py"])
+    assert pythons.main() == 0
+    said = capsys.readouterr().out
+    own = sys.version_info[:2]
+    for version in pythons.SUPPORTED:
+        if version != own:
+            assert f"Python 3.{version[1]}: NOT FOUND" in said
+    assert "Not tested, because no interpreter was found" in said
+
+
+@pytest.mark.parametrize(
+    "source, found",
+    [
+        ("asyncio.timeout(3)", True),
+        ("await wait_for(x, 1)", True),
+        ("time.sleep(1)", True),
+        ("Client(timeout=1)", True),
+        ("Limits(idle_seconds=1)", True),
+        ("assert timer", False),
+        ("'timeout'", False),
+    ],
+)
+def test_files_that_touch_the_clock(source: str, found: bool) -> None:
+    """By the names of functions, attributes and options."""
+    assert busy.touches_clock(source) == found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the children of a process in /proc")
+def test_busy_loops_end_with_the_command() -> None:
+    """They run beside it, are gone afterwards, and its exit status is handed on."""
+    script = "import os, sys; print(open(f'/proc/{os.getppid()}/task/{os.getppid()}/children').read()); sys.exit(7)"
+    ran = subprocess.run(
+        [sys.executable, busy.__file__, "--loops", "2", "--command", "--", sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert ran.returncode == 7
+    children = ran.stdout.split()
+    assert len(children) == 3
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
