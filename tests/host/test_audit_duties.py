@@ -10,11 +10,12 @@ import pytest
 from interlock import Context, Server
 from interlock.host.app import Host
 from interlock.host.events import Asked, ServerSaid
-from interlock.host.log import MemoryLog, Secrets
+from interlock.host.log import MemoryLog
 from interlock.host.loop.budget import Budget
 from interlock.host.models.scripted import call
 from interlock.host.policy import Policy, Rule
 from interlock.host.questions import Decision
+from interlock.host.redaction import Redactor
 from interlock.types import CallToolResult, Icon, TextContent
 from tests.host.scene import ALLOW, YES, Sitting, given, last, scene
 
@@ -73,7 +74,7 @@ async def test_a_sample_leaves_nothing_behind() -> None:
         said = await context.sample(what, max_tokens=50)
         return said.text
 
-    log = MemoryLog(redact=(secrets := Secrets()))
+    log = MemoryLog(redact=(secrets := Redactor()))
     secrets.add("hunter2-hunter2")
     answers = [
         call("s__ask", what="first hunter2-hunter2"),

@@ -33,6 +33,7 @@ from .calls import Calls
 from .config import Changes, Config, Entry, load_config, read_config
 from .config import changes as changes_of
 from .desk import Desk
+from .event_redaction import redacted_event
 from .events import (
     CallDecided,
     CallEnded,
@@ -48,13 +49,14 @@ from .events import (
 )
 from .hub import Hub, Link
 from .hub.hub import DEFAULT_WAIT
-from .log import Log, MemoryLog, Replay, Secrets
+from .log import Log, MemoryLog, Replay
 from .loop.budget import Budget
 from .models.seam import Model
 from .naming import server_part, tool_name
 from .pins import BadPins, Pins
 from .policy import Policy, Rule
 from .questions import AnyQuestion, Person
+from .redaction import Redactor
 from .register import Register
 from .session import Session
 from .toolbox import Toolbox
@@ -81,7 +83,8 @@ class Host:
         roots: folders that servers may be told of, by server id; "" for all servers. Those of the entries are added.
         ask_to_start: whether the person is asked before a server is started, or reached, by a command or an address that was not approved.
         discovery: the share of a model's context that the list of tools may take; beyond it the model gets a search for tools instead.
-        secrets: takes secrets out of what the log keeps (`SqliteLog(..., redact=secrets)`); those of the servers' entries are added to it.
+        secrets: takes secrets out of what faces show and what the log keeps (`SqliteLog(..., redact=secrets)`); those of the servers'
+            entries are added to it.
         saved: called with all rules that the person wants remembered for good, whenever one comes or goes.
         extensions: what is declared to every server beyond the core protocol, by id (see `declare`).
         hub: options of the Hub (target, auth, backoff, ...).
@@ -103,7 +106,7 @@ class Host:
         roots: Mapping[str, Sequence[str | Path]] = {},
         ask_to_start: bool = True,
         discovery: float = DISCOVERY,
-        secrets: Secrets | None = None,
+        secrets: Redactor | None = None,
         saved: Callable[[Sequence[Rule]], None] | None = None,
         extensions: Mapping[str, JSONObject] = {},
         hub: Mapping[str, Any] = {},
@@ -114,7 +117,7 @@ class Host:
         self.budget, self.discovery = budget, discovery
         self.policy = policy or Policy()
         self.pins = pins or Pins()
-        self._secrets = secrets or Secrets()
+        self._secrets = secrets or Redactor()
         self._secrets.add(*(value for entry in self.config.entries for value in entry.secrets))
         self.log = log or MemoryLog(redact=self._secrets)
         self.sessions: dict[str, Session] = {}
@@ -252,8 +255,11 @@ class Host:
     # -- what is told ------------------------------------------------------------------------------------------------
 
     def tell(self, event: Event) -> None:
-        """Note an event, and let whoever listens hear it."""
+        """Note an event, and let all listeners hear it, without secrets."""
         noted = self.log.note(event)  # type: ignore[arg-type]  # every Event is one of AnyEvent
+        shown = redacted_event(noted.event, self._secrets)
+        if shown is not noted.event:
+            noted = msgspec.structs.replace(noted, event=shown)
         for hear in list(self._listeners):
             try:
                 hear(noted)

@@ -25,12 +25,12 @@ from interlock.host.log import (
     Log,
     LogError,
     MemoryLog,
-    Secrets,
     SessionRow,
     SqliteLog,
     read_export,
     records,
 )
+from interlock.host.redaction import DOTS, Redactor
 from interlock.types import CallToolResult, SamplingMessage, TextContent
 from tests.host.log.samples import EVENTS
 
@@ -45,9 +45,9 @@ async def log(
     """A log whose clock begins at 100 and goes on by a second with each event."""
     clock = itertools.count(100.0)
     if request.param == "memory":
-        made: Log = MemoryLog(clock=lambda: next(clock), redact=Secrets([SECRET]))
+        made: Log = MemoryLog(clock=lambda: next(clock), redact=Redactor([SECRET]))
     else:
-        made = SqliteLog(tmp_path / "log.db", clock=lambda: next(clock), redact=Secrets([SECRET]))
+        made = SqliteLog(tmp_path / "log.db", clock=lambda: next(clock), redact=Redactor([SECRET]))
         if "without" in request.param:
             monkeypatch.setattr("interlock.host.log.tables.make_words", lambda db: False)
     await made.open()
@@ -355,7 +355,7 @@ async def test_secrets_are_not_written(log: Log, hidden: Any) -> None:
     assert isinstance(kept.event, CallEnded)
     assert kept.event.error == "kept"
     text = str(msgspec.to_builtins(kept.event))
-    assert "[secret]" in text
+    assert DOTS in text
     assert "hunter2" not in text
     assert "u0068" not in text
     assert await log.search("hunter2") == []
@@ -367,29 +367,29 @@ async def test_a_secret_in_base64_is_not_found(log: Log) -> None:
     assert words_in(await log.read()) == ["aHVudGVyMi0="]
 
 
-@pytest.mark.parametrize("value", ["notice", "secret", "[secret]", "session"])
+@pytest.mark.parametrize("value", ["notice", "secret", DOTS, "session"])
 async def test_a_secret_that_is_a_word_of_our_own(tmp_path: Path, value: str) -> None:
     """A secret "notice" may not make entries that nobody can read: nothing of such an entry is kept but that it was."""
     for log in (
-        MemoryLog(redact=Secrets([value])),
-        SqliteLog(tmp_path / "log.db", redact=Secrets([value])),
+        MemoryLog(redact=Redactor([value])),
+        SqliteLog(tmp_path / "log.db", redact=Redactor([value])),
     ):
         await log.open()
         log.note(notice(f"my {value} is"))
         log.note(CallEnded(call="c", error=f"x {value} y"))
         notes = await log.read()
         assert len(notes) == 2
-        assert f"my {value} is" not in str(notes) or value in "[secret]"
+        assert f"my {value} is" not in str(notes) or value == DOTS
         await log.aclose()
 
 
 def test_short_values_are_no_secrets() -> None:
     """They stand everywhere by chance."""
-    secrets = Secrets(["", "a", "12345", "123456", "123456789"])
-    assert secrets("a 12345 123456789 123456") == "a 12345 [secret] [secret]"
+    secrets = Redactor(["", "a", "123", "1234", "123456789"])
+    assert secrets("a 123 123456789 1234") == f"a 123 {DOTS} {DOTS}"
     secrets.add("another one")
-    assert secrets("another one") == "[secret]"
-    assert Secrets()("as it was") == "as it was"
+    assert secrets("another one") == DOTS
+    assert Redactor()("as it was") == "as it was"
 
 
 async def test_a_log_in_memory_keeps_the_newest() -> None:

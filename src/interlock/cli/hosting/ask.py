@@ -23,8 +23,7 @@ from ...host.events import (
     ServerState,
     TurnEnded,
 )
-from ...host.log import LogError, Secrets
-from ...host.log.redaction import redacted
+from ...host.log import LogError
 from ...host.questions import (
     Answer,
     AnyQuestion,
@@ -38,6 +37,7 @@ from ...host.questions import (
     SampleQuestion,
     StartQuestion,
 )
+from ...host.redaction import Redactor, redacted
 from ...host.session import Session
 from .. import exits
 from ..answering import AnswersGiven, answers_given
@@ -186,7 +186,7 @@ class Stated:
 class Told:
     """Prints what happens: for people words on stdout and remarks on stderr, for machines JSON."""
 
-    def __init__(self, machine: bool, events: bool, secrets: Secrets) -> None:
+    def __init__(self, machine: bool, events: bool, secrets: Redactor) -> None:
         self._machine, self._events, self._secrets = machine, events, secrets
         self._calls: dict[str, dict[str, Any]] = {}
         self._notices: list[str] = []

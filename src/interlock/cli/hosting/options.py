@@ -9,8 +9,8 @@ import click
 from msgspec import Struct, field
 
 from ...host.app import DISCOVERY
-from ...host.log import Secrets
 from ...host.loop.budget import Budget
+from ...host.redaction import Redactor
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW = click.Path(dir_okay=False, path_type=Path)
@@ -64,7 +64,7 @@ class Given(Struct, kw_only=True):
     discovery: float | None = None
     answers: dict[str, str] = {}
     places: dict[str, Path] = {}
-    secrets: Secrets = field(default_factory=Secrets)
+    secrets: Redactor = field(default_factory=Redactor)
 
 
 def with_host_options(command: Any) -> Any:

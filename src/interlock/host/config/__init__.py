@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .entries import DOTS, Changes, Config, Entry, Input, Origin, Problem, changes
+from ..redaction import DOTS
+from .entries import Changes, Config, Entry, Input, Origin, Problem, changes
 from .files import load_config, merge
 from .formats import FORMATS
 from .reading import read_config, wanted_inputs

@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
+from ..redaction import secrets_in, secrets_in_command, secrets_in_url
 from .documents import Members
 from .entries import Entry, Origin
-from .variables import Filled, Manner, Openness, Scope, fill, secrets_in, written_plainly
+from .variables import Filled, Manner, Openness, Scope, fill, written_plainly
 
 LONGEST_ID: Final = 200
 MOST_ITEMS: Final = 1000
@@ -277,7 +278,7 @@ def finish(
         timeout=draft.timeout,
         start_seconds=draft.start_seconds,
         source=source,
-        secrets=frozenset(filling.secrets),
+        secrets=frozenset(filling.secrets | secrets_in_command(command) | secrets_in_url(url)),
         origins=filling.origins,
     )
 

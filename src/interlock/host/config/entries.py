@@ -6,12 +6,11 @@ import json
 import re
 import shlex
 from hashlib import sha256
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-DOTS: Final = "••••••••"
-"""What stands in the place of a secret. Always of one length, so that it does not tell that of the secret."""
+from ..redaction import DOTS, shown_arguments, without_keys
 
 # Variables that decide what code runs or who is reached, whatever the command is: their values are shown to who approves it.
 _STEERING = re.compile(
@@ -58,7 +57,8 @@ class Entry(Struct, frozen=True, kw_only=True):
         timeout: Seconds for one call; None: what the host has.
         start_seconds: Seconds to be reached; None: what the host has.
         source: The file it came from, for people.
-        secrets: Values that must not be shown or logged: of variables, of answers, and under names that speak of secrets.
+        secrets: Values that must not be shown or logged: of variables, of answers, and under names that speak of secrets, in `env`,
+            `headers`, the arguments of the command and the query of the URL.
         origins: How its texts were written, by place (`command.1`, `env.KEY`, `headers.X`, `url`, `cwd`, `roots.0`).
     """
 
@@ -160,7 +160,9 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def _open_command(self) -> tuple[str, ...]:
-        return tuple(self._open(f"command.{n}", part) for n, part in enumerate(self.command))
+        return shown_arguments(
+            [self._open(f"command.{n}", part) for n, part in enumerate(self.command)]
+        )
 
     @property
     def _open_url(self) -> str:
@@ -169,10 +171,11 @@ class Entry(Struct, frozen=True, kw_only=True):
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
         before, at, host = authority.rpartition("@")
         if not at and masked.startswith(f"{scheme}://{authority}"):
-            return masked
+            return without_keys(masked)
         # The host has to be seen, whatever it was made of; what stands before it is a name and a password.
         tail = re.match(r"[a-z]+://[^/?#]*(.*)", masked, re.DOTALL | re.IGNORECASE)
-        return f"{scheme}://{DOTS if before else ''}{at}{self._hide(host)}{tail[1] if tail is not None else f'/{DOTS}'}"
+        rest = without_keys(tail[1]) if tail is not None else f"/{DOTS}"
+        return f"{scheme}://{DOTS if before else ''}{at}{self._hide(host)}{rest}"
 
     def _open(self, place: str, value: str) -> str:
         """A text without what is secret in it."""
@@ -180,8 +183,12 @@ class Entry(Struct, frozen=True, kw_only=True):
         return self._hide(origin.masked if origin is not None and origin.value == value else value)
 
     def _hide(self, text: str) -> str:
+        written = [origin.written for origin in self.origins.values()]
         for secret in sorted(filter(None, self.secrets), key=len, reverse=True):
-            text = text.replace(secret, DOTS)
+            # What the file itself says under the name of a secret is dots there, and nowhere else: a package that is called like a
+            # "token" beside it has to be seen by the person who approves the command.
+            if not any(secret in text for text in written):
+                text = text.replace(secret, DOTS)
         return text
 
 

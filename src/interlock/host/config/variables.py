@@ -11,34 +11,14 @@ from typing import Final, Literal, NoReturn
 
 from msgspec import Struct
 
+from ..redaction import DOTS, HARMLESS, is_secretive
 from .documents import MOST_BYTES
-from .entries import DOTS, Input, Origin
+from .entries import Input, Origin
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)")
 _BARE = re.compile(r"\$()([A-Za-z_][A-Za-z0-9_]*)")
 _SHELL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-_SECRETIVE = re.compile(
-    r"key|token|secret|passw|(?<!_ask)pass$|pwd$|auth|cookie|credential|bearer|private|pin$|dsn$",
-    re.IGNORECASE,
-)
 _AUTHORITY = re.compile(r"(?:[a-z]+(?::/{0,2})?)?[^/?#]*", re.IGNORECASE)
-
-# Variables that everybody has and nobody hides.
-_HARMLESS = {
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "PWD",
-    "PATH",
-    "SHELL",
-    "LANG",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "USERNAME",
-    "USERPROFILE",
-    "APPDATA",
-}
 
 # How a dollar sign is written before a brace, so that it begins no variable: a variable that nobody has. Entry.variables knows it.
 _DOLLAR: Final = "${DOLLAR:-$}"
@@ -141,20 +121,6 @@ def referred_inputs(text: str) -> list[str]:
     return [name.removeprefix("input:").strip() for name in inner if name.startswith("input:")]
 
 
-def secretive(name: str) -> bool:
-    """Whether the name of a variable or header says that its value is a secret."""
-    return name.upper() not in _HARMLESS and _SECRETIVE.search(name) is not None
-
-
-def secrets_in(name: str, value: str) -> frozenset[str]:
-    """What is secret in a value that was written without variables: it is where its name says so."""
-    if not secretive(name):
-        return frozenset()
-    return frozenset(
-        part for part in (value, value.rpartition(" ")[2]) if len(part) >= 4
-    )  # `Bearer x`: the x too
-
-
 def _joined(pieces: list[_Piece]) -> Filled:
     written, literal, masked, secrets = "", "", "", set[str]()
     for piece in pieces:
@@ -208,9 +174,9 @@ def _variable(name: str, default: str | None, scope: Scope) -> _Piece:
         if default is None:
             raise Unfilled(f"the variable {name} is not set; set it, or write ${{{name}:-default}}")
         return _Piece(default, written)  # it stands in the file for all to see
-    if name.upper() in _HARMLESS:
+    if name.upper() in HARMLESS:
         return _Piece(value, written)
-    return _Piece(value, written, "secret" if secretive(name) else "variable")
+    return _Piece(value, written, "secret" if is_secretive(name) else "variable")
 
 
 def _answer(id: str, scope: Scope) -> _Piece:

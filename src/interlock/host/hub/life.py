@@ -74,7 +74,7 @@ class Life:
             self.client,
             changed=changed,
             complain=self._complain,
-            secrecy=voice.secrecy,
+            redactor=voice.redactor,
             seconds=bounds.lists,
             refresh=bounds.refresh,
             sleep=sleep,

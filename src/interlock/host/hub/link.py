@@ -37,11 +37,11 @@ from interlock.types import (
 from ..config.entries import Entry
 from ..events import Event, Notice, ResourceUpdated, ServerSaid, ServerState
 from ..nesting import too_deep
+from ..redaction import Redactor
 from .backoff import Backoff
 from .bounds import Bounds
 from .life import Life
 from .reach import way_to
-from .secrecy import Secrecy
 from .voice import Voice
 from .waits import Endings, Sleep, cancelled, within
 
@@ -89,10 +89,10 @@ class Link:
         self.state: State = "off"
         self.words = "It was not started yet."
         self.settled = asyncio.Event()
-        self._secrecy = Secrecy(entry.secrets)
+        self._redactor = Redactor(entry.secrets)
         self._voice = Voice(
             entry.id,
-            self._secrecy,
+            self._redactor,
             self._tell,
             surroundings.clock,
             surroundings.bounds.lines_a_second,
@@ -263,7 +263,7 @@ class Link:
                     raise ProtocolError("The answer is nested too deeply.")
                 return got
             except InterlockError as bad:
-                self._secrecy.hide(bad)
+                self._redactor.hide(bad)
                 if isinstance(bad, Unreachable) and not isinstance(bad, TimedOut):
                     if (
                         life.is_closing and bad.exit_code is None
@@ -344,7 +344,7 @@ class Link:
         """Take an entry that differs only in what needs no new start."""
         before, self.entry = self.entry, entry
         if entry.secrets != before.secrets:
-            self._secrecy.learn(entry.secrets)
+            self._redactor.learn(entry.secrets)
         if entry.roots != before.roots:
             self.roots_changed()
         self._tell_changed()
@@ -500,7 +500,7 @@ class Link:
 
     def _worded(self, bad: BaseException) -> str:
         """A misfortune as a sentence or two, without secrets."""
-        self._secrecy.hide(bad)
+        self._redactor.hide(bad)
         words = f"{bad.args[0]}" if isinstance(bad, Unreachable) else str(bad)
         if not isinstance(bad, InterlockError):
             words = f"{type(bad).__name__}: {words}"
@@ -509,11 +509,11 @@ class Link:
             if isinstance(bad, Unreachable) and bad.exit_code is not None
             else ""
         )
-        return self._secrecy.beginning(f"{words.strip().rstrip('.')}{code}.", _MOST_WORDS)
+        return self._redactor.beginning(f"{words.strip().rstrip('.')}{code}.", _MOST_WORDS)
 
     def _last_words(self) -> str:
         """The last lines that a process wrote to stderr."""
         lines = "\n".join(
-            self._secrecy.beginning(line, _MOST_OF_A_LINE) for line in self._voice.last
+            self._redactor.beginning(line, _MOST_OF_A_LINE) for line in self._voice.last
         )
         return f"\nThe last that it wrote to stderr:\n{lines}" if lines else ""

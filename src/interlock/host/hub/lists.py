@@ -21,7 +21,7 @@ from interlock.types import (
 )
 
 from ..nesting import too_deep
-from .secrecy import Secrecy
+from ..redaction import Redactor
 from .waits import Calm, Sleep, within
 
 _MOST_WORDS = 600  # characters of why a list could not be had
@@ -89,7 +89,7 @@ class Lists:
         *,
         changed: Callable[[], None],
         complain: Callable[[str], None],
-        secrecy: Secrecy,
+        redactor: Redactor,
         seconds: float,
         refresh: float,
         sleep: Sleep,
@@ -99,7 +99,9 @@ class Lists:
         self.resources: list[Resource] = []
         self.templates: list[ResourceTemplate] = []
         self._client, self._changed, self._complain = client, changed, complain
-        self._secrecy, self._seconds, self._sleep = secrecy, seconds, sleep
+        self._redactor = redactor
+        self._seconds = seconds
+        self._sleep = sleep
         self._calm = {
             name: Calm(functools.partial(self._refetch, name), refresh, sleep) for name in KINDS
         }
@@ -166,5 +168,5 @@ class Lists:
         return kept
 
     def _fail(self, kind: _Kind, bad: Exception) -> None:
-        why = self._secrecy.beginning(str(bad) or type(bad).__name__, _MOST_WORDS)
+        why = self._redactor.beginning(str(bad) or type(bad).__name__, _MOST_WORDS)
         self._complain(f"Its {kind.words} could not be listed: {why}")

@@ -11,7 +11,7 @@ import msgspec
 from interlock.types import LoggingMessageNotificationParams
 
 from ..events import Event, Notice, ServerSaid
-from .secrecy import Secrecy
+from ..redaction import Redactor
 
 MOST_LINES = 1_000
 MOST_CHARACTERS = 4 * 1024
@@ -30,13 +30,13 @@ class Voice:
     def __init__(
         self,
         server: str,
-        secrecy: Secrecy,
+        redactor: Redactor,
         tell: Callable[[Event], None],
         clock: Callable[[], float],
         most: int,
     ) -> None:
         self.log: deque[ServerSaid] = deque(maxlen=MOST_LINES)
-        self.secrecy = secrecy
+        self.redactor = redactor
         self.left_out = 0  # in all
         self.last: deque[str] = deque(
             maxlen=_LAST_LINES
@@ -53,7 +53,7 @@ class Voice:
         """A line on stderr."""
         if self._is_due():
             self._say(
-                "stderr", line[self.secrecy.longest :] if len(line) >= _LEFT_OUT else line, ""
+                "stderr", line[self.redactor.longest :] if len(line) >= _LEFT_OUT else line, ""
             )
             self.last.append(self.log[-1].text)
 
@@ -88,8 +88,8 @@ class Voice:
     def _say(self, level: str, text: str, logger: str) -> None:
         self._note(
             level,
-            self.secrecy.beginning(text, MOST_CHARACTERS),
-            self.secrecy.beginning(logger, _MOST_LOGGER),
+            self.redactor.beginning(text, MOST_CHARACTERS),
+            self.redactor.beginning(logger, _MOST_LOGGER),
         )
 
     def _note(self, level: str, text: str, logger: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .export import read_export
 from .memory import MemoryLog
-from .redaction import Secrets
 from .replay import Replay
 from .seam import Log, LogError, SessionRow, Tampered
 from .sqlite import SqliteLog
@@ -14,7 +13,6 @@ __all__ = [
     "LogError",
     "MemoryLog",
     "Replay",
-    "Secrets",
     "SessionRow",
     "SqliteLog",
     "Tampered",

@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from ..events import AnyEvent, Noted, Notice
+from ..redaction import Redact
 from . import records
 from .export import line
 from .matching import wanted
 from .records import Row
-from .redaction import Redact
 from .seam import SessionRow
 from .titles import Titles
 

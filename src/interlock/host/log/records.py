@@ -9,13 +9,21 @@ import msgspec
 from msgspec import Struct
 
 from ..events import AnyEvent, Event, Noted, Notice
-from .redaction import Redact, redacted
+from ..nesting import too_deep
+from ..redaction import Redact, redacted
 
 MOST_TEXT = 256 * 1024  # characters of an entry that it is found by; all of it is kept
+
+MOST_KEPT_LEVELS = 200
+"""Levels of lists and objects in one entry. Python versions differ in how many they can go through; the log does not."""
 
 _encoder = msgspec.json.Encoder(enc_hook=repr)
 _decoder = msgspec.json.Decoder(Noted)
 _kinds = frozenset(event.__struct_config__.tag for event in AnyEvent.__args__)
+
+
+class _TooDeep(Exception):
+    """An entry has more levels than the log keeps."""
 
 
 class Unread(Notice, frozen=True, kw_only=True, tag="notice"):
@@ -60,7 +68,8 @@ def row(data: bytes, redact: Redact | None) -> Row:
     """What is to be kept of an entry: without secrets, and with the text that it is found by."""
     try:
         return _row(data, redact)
-    except RecursionError:  # better an entry that says so than a log that keeps nothing more
+    except (RecursionError, _TooDeep):
+        # An entry that says so is better than a log that stops.
         seq, at = data[:80].partition(b',"event"')[0].removeprefix(b'{"seq":').split(b',"at":')
         noted = Noted(
             seq=int(seq),
@@ -74,6 +83,8 @@ def row(data: bytes, redact: Redact | None) -> Row:
 
 def _row(data: bytes, redact: Redact | None) -> Row:
     value = msgspec.json.decode(data)
+    if data.count(b"{") + data.count(b"[") > MOST_KEPT_LEVELS and too_deep(value, MOST_KEPT_LEVELS):
+        raise _TooDeep
     if redact is not None:
         event = redacted(value["event"], redact)
         if event != value["event"]:

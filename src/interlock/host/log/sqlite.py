@@ -15,11 +15,11 @@ from typing import TypeVar
 from interlock.store import StoreError, Writer
 
 from ..events import AnyEvent, Noted, Notice
+from ..redaction import Redact
 from . import queries, records, tables
 from .export import line
 from .matching import wanted
 from .memory import unheard
-from .redaction import Redact
 from .seam import LogError, SessionRow
 
 T = TypeVar("T")

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from interlock.store import StoreError
 
 from ..finding import words_of
+from ..redaction import Redact
 from . import records
 from .records import MOST_TEXT
-from .redaction import Redact
 
 FIRST = b"\0" * 32  # what stands before the first entry
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..redaction import Redactor
 from .seam import FailureKind, ModelFailure
 from .untrusted import list_of, object_of, parsed, plain, text_of
 
@@ -39,9 +40,7 @@ class Who(Struct, frozen=True):
 
     def quote(self, text: str, most: int = 400) -> str:
         """What somebody said, fit to be repeated."""
-        for secret in self.secrets:
-            text = text.replace(secret, "[key]")
-        return plain(text, most)
+        return plain(Redactor(self.secrets)(text), most)
 
 
 class Trouble(Struct, frozen=True):

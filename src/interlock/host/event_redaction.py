@@ -1,0 +1,68 @@
+"""Redaction of events: what a face is told has no secrets, except where the person decides on the exact data."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+from msgspec import structs
+
+from .events import (
+    Answered,
+    Asked,
+    CallDecided,
+    CallEnded,
+    CallProposed,
+    Event,
+    ModelSaid,
+    ModelSays,
+    PersonSaid,
+    ResultsGiven,
+)
+from .redaction import Redact, Redactor, redacted
+
+# The person decides on the arguments of a call and on what a question shows, and may edit them, so these are shown as they are.
+# The log keeps them without secrets.
+_DECIDED_ON = (Asked, Answered, CallProposed, CallDecided)
+# In what was said and what a tool returned, a key may be the very thing that was asked for. Only configured secrets are hidden there.
+_CONVERSATION = (PersonSaid, ModelSays, ModelSaid, ResultsGiven)
+
+AnEvent = TypeVar("AnEvent", bound=Event)
+
+_encoder = msgspec.json.Encoder(enc_hook=repr)
+
+
+def redacted_event(event: AnEvent, redactor: Redactor) -> AnEvent:
+    """Return an event without secrets, which is the same object if it has none."""
+    if isinstance(event, _DECIDED_ON):
+        return event
+    if isinstance(event, _CONVERSATION):
+        return _without(event, redactor.values) if redactor.has_values else event
+    if isinstance(event, CallEnded):
+        error = redactor(event.error)
+        ended = event if error == event.error else structs.replace(event, error=error)
+        return _without(ended, redactor.values) if redactor.has_values else ended
+    return _without(event, redactor)
+
+
+def _without(event: AnEvent, redact: Redact) -> AnEvent:
+    try:
+        text = _encoder.encode(event).decode()
+        # A secret may be written in many ways in JSON within JSON, where backslashes are doubled.
+        if "\\\\" not in text and "\\u" not in text and redact(text) == text:
+            return event
+        plain = msgspec.json.decode(text)
+        clean = redacted(plain, redact)
+        return event if clean == plain else msgspec.convert(clean, type(event))
+    except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError):
+        return _in_words(event, redact)
+
+
+def _in_words(event: AnEvent, redact: Redact) -> AnEvent:
+    """Redact only the event's own texts, where the rest of it cannot be written as JSON or would not be read again."""
+    changed = {
+        name: clean
+        for name in event.__struct_fields__
+        if isinstance(value := getattr(event, name), str) and (clean := redact(value)) != value
+    }
+    return structs.replace(event, **changed) if changed else event
