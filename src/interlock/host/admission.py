@@ -8,8 +8,8 @@ from interlock.addresses import is_here
 
 from . import suspicions
 from .config.entries import Entry, visible
-from .config.variables import secretive
 from .questions import StartQuestion, Warned
+from .redaction import is_secretive
 
 
 def approval_of(entry: Entry) -> str:
@@ -61,7 +61,7 @@ def _in_the_open(entry: Entry) -> list[Warned]:
     secret = [
         name
         for name, value in entry.headers.items()
-        if secretive(name) or _was_filled_in(entry, f"headers.{name}", value)
+        if is_secretive(name) or _was_filled_in(entry, f"headers.{name}", value)
     ]
     if _was_filled_in(entry, "url", entry.url):
         secret.append("URL")

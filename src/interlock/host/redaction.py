@@ -244,6 +244,11 @@ def shown_arguments(command: Sequence[str]) -> tuple[str, ...]:
     return (*shown[:1], *map(without_keys, shown[1:]))
 
 
+def shown_value(name: str, value: str) -> str:
+    """Return the value of a variable that decides what is run: dots if its name says that it is a secret and it can only be data."""
+    return DOTS if _is_secret_word(name) and _is_opaque(value) else without_keys(value)
+
+
 def _arguments(command: Sequence[str]) -> Iterator[tuple[str, int]]:
     """Yield each secret of a command's arguments, and the number of the argument that it is in."""
     runs_what_follows = bool(command) and _RUNNERS.fullmatch(command[0]) is not None

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from ..redaction import DOTS, shown_arguments, without_keys
+from ..redaction import DOTS, shown_arguments, shown_value, without_keys
 
 # Variables that decide what code runs or who is reached, whatever the command is: their values are shown to who approves it.
 _STEERING = re.compile(
@@ -156,7 +156,7 @@ class Entry(Struct, frozen=True, kw_only=True):
             for name, value in self.env.items()
             if _STEERING.fullmatch(name)
         }
-        return {name: _LOGIN.sub(DOTS, value) for name, value in found.items()}
+        return {name: shown_value(name, _LOGIN.sub(DOTS, value)) for name, value in found.items()}
 
     @property
     def _open_command(self) -> tuple[str, ...]:
