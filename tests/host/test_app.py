@@ -21,6 +21,8 @@ from interlock.host.events import (
     Notice,
     ResourceRead,
     RootsChanged,
+    ServerSaid,
+    ServerState,
     SessionBegan,
     TurnEnded,
 )
@@ -91,6 +93,43 @@ async def test_what_was_not_allowed_is_not_started(answer: Any, tmp_path: Path) 
             assert not one.host.toolbox.items
             assert len(sitting.asked) == 1
     assert not pids(tmp_path)
+
+
+@linux
+async def test_a_server_of_a_configuration_is_heard_and_ends_with_its_last_words(
+    tmp_path: Path,
+) -> None:
+    """Its stderr is told as it comes, and why it is down says the last of it (`STD-04`)."""
+    server = misbehaving(tmp_path, "x")
+    host = Host([server], models=[], ask_to_start=False, hub={"bounds": QUICK})
+    heard: list[Any] = []
+    down = asyncio.Event()
+
+    def hear(noted: Noted) -> None:
+        heard.append(noted.event)
+        if isinstance(noted.event, ServerState) and noted.event.state == "down":
+            down.set()
+
+    host.listen(hear)
+    async with host:
+        with pytest.raises(Unreachable):
+            await host.hub.links["x"].call("die")
+        async with asyncio.timeout(30):
+            await down.wait()
+        assert "before the end" in host.hub.links["x"].words
+    assert "before the end" in [each.text for each in heard if isinstance(each, ServerSaid)]
+
+
+async def test_a_server_on_the_web_gets_the_authorization_that_the_host_was_given() -> None:
+    """What authorizes its requests is chosen by its entry."""
+    asked: list[str] = []
+
+    def authorizer(entry: Entry) -> None:
+        asked.append(entry.id)
+
+    web = Entry(id="web", url="http://127.0.0.1:9/mcp")
+    async with Host([web], models=[], ask_to_start=False, hub={"auth": authorizer}):
+        assert asked == ["web"]
 
 
 async def test_servers_of_this_process_need_no_leave() -> None:

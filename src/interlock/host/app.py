@@ -150,7 +150,7 @@ class Host:
             tell=self.tell,
             changed=self._changed,
             admit=self._admit,
-            **{"target": lambda entry: targets.get(entry.id, entry.target), **hub},
+            **{"target": lambda entry: targets.get(entry.id), **hub},
         )
         self.calls = Calls(
             self.hub,
