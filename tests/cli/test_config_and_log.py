@@ -15,6 +15,7 @@ from interlock.host import SqliteLog
 from interlock.host.events import CallEnded, Notice, PersonSaid, SessionBegan
 from interlock.host.log import read_export
 from interlock.types import SamplingMessage, TextContent
+from tests.transport.programs import old_server
 
 CODEX = '[mcp_servers.docs]\ncommand = "docs"\nargs = ["--all"]\nenv = { API_TOKEN = "hunter2hunter2" }\n'
 CURSOR = '{"mcpServers": {"near": {"url": "https://example.com/mcp"}, "bad": {}}}'
@@ -57,6 +58,23 @@ def test_one_file_is_written_of_several(files: tuple[Path, Path], tmp_path: Path
     (kept,) = tmp_path.glob("all.json.interlock-*.bak")
     assert kept.read_text(encoding="utf-8") == before
     assert kept.name in done.output
+
+
+def test_the_revision_of_an_entry_is_shown_and_kept(tmp_path: Path) -> None:
+    """In the list, in the file that is written, and by the commands that talk to a server of it."""
+    source, target = tmp_path / "mcp.json", tmp_path / "all.json"
+    command = old_server(tmp_path)
+    entry = {"command": command[0], "args": command[1:], "revision": "2025-11-25"}
+    source.write_text(json.dumps({"mcpServers": {"old": entry}}), encoding="utf-8")
+    assert "old (speaks only 2025-11-25)" in run("config", str(source)).output
+    assert run("config", str(source), "--write", str(target)).exit_code == 0
+    written = json.loads(target.read_text(encoding="utf-8"))
+    assert written["mcpServers"]["old"]["revision"] == "2025-11-25"
+    refused = run("ping", "--config", str(target), "--trust")
+    assert refused.exit_code != 0
+    assert "2024-11-05; allowed here are 2025-11-25" in refused.output
+    spoken = run("ping", "--config", str(target), "--trust", "--revision", "2024-11-05")
+    assert "speaking 2024-11-05" in spoken.output
 
 
 @pytest.mark.parametrize("before", ["{", '{"mcpServers": 3}', "// a comment\n{}"])

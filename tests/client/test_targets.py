@@ -16,6 +16,7 @@ from interlock.client.targets import transport_to
 from interlock.testing import channel_pair
 from interlock.transport.memory import Memory
 from tests.contracts.makers import served
+from tests.transport.programs import old_server
 
 from .peers import GREETER, SECONDS, ByHand, is_gone, script
 
@@ -53,6 +54,29 @@ def test_what_is_run(target: Any, command: list[str]):
     transport = transport_to(target)
     assert isinstance(transport, Stdio)
     assert transport.command == command
+
+
+async def test_an_entry_names_the_revision(tmp_path: Path):
+    """It is the only one that is spoken, unless another is asked for by name; a whole configuration has it too."""
+    entry = {"command": old_server(tmp_path)[0], "args": old_server(tmp_path)[1:]}
+    older = {**entry, "revision": "2024-11-05"}
+    for target in (older, {"mcpServers": {"one": older}}):
+        async with Client(target) as client:
+            assert client.revision == "2024-11-05"
+    with pytest.raises(Refused, match="allowed here are 2025-11-25"):
+        await Client({**entry, "revision": "2025-11-25"}).open()
+    async with Client({**entry, "revision": "2025-11-25"}, revision="2024-11-05") as client:
+        assert client.revision == "2024-11-05"
+
+
+@pytest.mark.parametrize(
+    "revision, kind, words",
+    [("2025-13-01", ValueError, "unknown revisions: 2025-13-01"), (20251125, TypeError, "a text")],
+)
+def test_an_entry_names_a_revision_that_there_is_not(revision: Any, kind: Any, words: str):
+    """It is found before anything is started."""
+    with pytest.raises(kind, match=words):
+        Client({"command": "thing", "revision": revision})
 
 
 @pytest.mark.parametrize("kind", [str, Path])
@@ -210,7 +234,7 @@ FAILING: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
     ),
     "leaves the log level unanswered": (
         GREETER + "greet({'logging': {}})\nread()\nread()",
-        {"revision": "2025-11-25", "log_level": "info", "timeout": 0.05},
+        {"revision": "2025-11-25", "log_level": "info", "timeout": 2.0},
         Unreachable,
         "logging/setLevel",
     ),

@@ -15,11 +15,12 @@ from ..host.admission import approval_of, facts, start_question
 from ..host.config import Config, Entry, Input, load_config
 from ..host.pins import BadPins
 from ..host.questions import StartQuestion
+from ..transport.channel import Tap
 from . import exits
 from .approvals import Allowed, record_path
 from .install.clients import CLIENTS, this_place
 from .screen import note, shown
-from .targets import LIKELY_CONFIGS, Environment, Reach, reach_address
+from .targets import LIKELY_CONFIGS, Environment, OnLine, Reach, reach_address
 
 
 class NotAllowed(click.ClickException):
@@ -35,7 +36,7 @@ def reach_config(
     environment: Environment,
     *,
     trust: bool,
-) -> Reach:
+) -> tuple[Reach, str | None]:
     """The way to a server of a configuration file.
 
     A file of a project may have been written by anybody, and what it starts runs as the person who
@@ -49,6 +50,9 @@ def reach_config(
         web: Options for `Http`, as they were typed.
         environment: What the server gets beside the variables of its entry.
         trust: Whether it may be started, or reached, this time without a question.
+
+    Returns:
+        The way, and the revision that the entry names; None where it names none.
 
     Raises:
         click.UsageError: There is no such server.
@@ -66,19 +70,24 @@ def reach_config(
         _warn(start_question("", entry))
     if entry.command:
         command = list(entry.command)
-        return lambda tap, on_stderr: Stdio(
-            command,
-            env={**entry.env, **environment.named},
-            inherit_env=environment.whole,
-            cwd=entry.cwd,
-            on_stderr=on_stderr,
-            tap=tap,
-        )
+
+        def start(tap: Tap | None, on_stderr: OnLine | None) -> Stdio:
+            return Stdio(
+                command,
+                env={**entry.env, **environment.named},
+                inherit_env=environment.whole,
+                cwd=entry.cwd,
+                on_stderr=on_stderr,
+                tap=tap,
+            )
+
+        return start, entry.revision or None
     if environment != Environment():
         raise click.UsageError("--env and --inherit-env are for servers that are started.")
     headers = {**entry.headers, **web.get("headers", {})}
     older = {"legacy_sse": True} if entry.legacy_sse else {}
-    return reach_address(entry.url, {**older, **web, **({"headers": headers} if headers else {})})
+    given = {**older, **web, **({"headers": headers} if headers else {})}
+    return reach_address(entry.url, given), entry.revision or None
 
 
 def asked(input: Input) -> str:

@@ -199,7 +199,8 @@ def target_command(
             if started is not None:
                 reach = reach_command(started, environment)
             elif config or entry:
-                reach = _reach_config(config, entry, web, environment, trust)
+                reach, named = _reach_config(config, entry, web, environment, trust)
+                shared["revision"] = shared["revision"] or named
             elif words:
                 reach, words = reach_target(words[0], web, environment), words[1:]
             else:
@@ -236,7 +237,7 @@ def _reach_config(
     web: Mapping[str, Any],
     environment: Environment,
     trust: bool,
-) -> Reach:
+) -> tuple[Reach, str | None]:
     from .configured import reach_config  # late: only where a configuration is read
 
     return reach_config(config, entry, web, environment, trust=trust)

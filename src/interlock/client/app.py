@@ -26,7 +26,7 @@ from .caching import caching
 from .callbacks import Callbacks
 from .outputs import Outputs
 from .rounds import DEFAULT_MOST_ROUNDS, Asking, rounds
-from .targets import transport_to
+from .targets import revision_in, transport_to
 from .waiting import Wait
 from .watch import Watch, watching
 
@@ -54,7 +54,8 @@ class Client:
         on_stderr: gets each line that a child process writes to stderr.
             These three may be plain or async; they are called in order, and what they raise is logged.
         name, version, title: what the client says of itself.
-        revision: the one revision to speak, or several that are allowed; found out with the server where it is not given.
+        revision: the one revision to speak, or several that are allowed; where it is not given, that of a configuration entry, else
+            found out with the server.
         log_level: from which level on log messages are wanted (sent with each request, or once, as the era has it).
         timeout: seconds that a request may take unless it says otherwise; None for no bound.
         max_timeout: where it is given, progress begins `timeout` anew, and a request may take so many seconds in all.
@@ -99,6 +100,8 @@ class Client:
         token: str | None = None,
         auth: Authorizer | None = None,
     ) -> None:
+        if revision is None:
+            revision = revision_in(target)
         allowed = (
             REVISIONS
             if revision is None
@@ -230,6 +233,14 @@ class Client:
     def instructions(self) -> str | None:
         """The server's hint on how to use it."""
         return self._opened.instructions if self._opened is not None else None
+
+    @property
+    def probe_failed(self) -> bool:
+        """Whether `server/discover` broke the server and a new process had to get `initialize` first.
+
+        Remember `revision` then: a client that is made with it opens this server at once.
+        """
+        return self._opened is not None and self._opened.probe_failed
 
     # -- tools ---------------------------------------------------------------------------------------------
 

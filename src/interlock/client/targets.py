@@ -32,6 +32,19 @@ def transport_to(
     return made
 
 
+def revision_in(target: Any) -> str | None:
+    """The revision that a configuration entry names, None where it names none or the target is something else.
+
+    Raises TypeError for what is no text.
+    """
+    if not isinstance(target, Mapping):
+        return None
+    revision = _only_entry(target).get("revision")
+    if revision is not None and not isinstance(revision, str):
+        raise TypeError(f"the revision of a configuration entry is a text, not {revision!r}")
+    return revision
+
+
 def _is_http(transport: ClientTransport) -> bool:
     return type(transport).__name__ == "Http"
 
@@ -109,10 +122,8 @@ def _from_url(url: str, web: Mapping[str, Any]) -> ClientTransport:
     )
 
 
-def _from_config(
-    entry: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]
-) -> ClientTransport:
-    """An entry of an `mcpServers` configuration, or a configuration that has just one."""
+def _only_entry(entry: Any) -> Mapping[str, Any]:
+    """An entry, out of the configuration that has just this one."""
     if not isinstance(entry, Mapping):
         raise TypeError(f"an entry of a configuration is an object, not {entry!r}")
     for whole in ("mcpServers", "servers"):
@@ -120,9 +131,18 @@ def _from_config(
             entries = entry[whole]
             if len(entries) != 1:
                 raise ValueError(
-                    f"the configuration has {len(entries)} servers ({', '.join(entries)}); give one entry of it"
+                    f"the configuration has {len(entries)} servers ({', '.join(entries)}); "
+                    "give one entry of it"
                 )
-            return _from_config(next(iter(entries.values())), on_stderr, web)
+            return _only_entry(next(iter(entries.values())))
+    return entry
+
+
+def _from_config(
+    entry: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]
+) -> ClientTransport:
+    """An entry of an `mcpServers` configuration, or a configuration that has just one."""
+    entry = _only_entry(entry)
     if "command" in entry:
         arguments = entry.get("args") or ()
         if isinstance(arguments, str):

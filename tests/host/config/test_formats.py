@@ -138,7 +138,7 @@ ZED = """{
 
 INTERLOCK = """{
   "mcpServers": {
-    "mail": {"command": "interlock", "args": ["serve", "mail"], "trusted": true, "roots": ["Letters", "/srv/post"], "tools": ["draft*", "send"], "without": ["*_all"], "timeout": 30000, "startTimeout": 5000},
+    "mail": {"command": "interlock", "args": ["serve", "mail"], "trusted": true, "roots": ["Letters", "/srv/post"], "tools": ["draft*", "send"], "without": ["*_all"], "timeout": 30000, "startTimeout": 5000, "revision": "2025-06-18"},
     "socket": {"url": "unix:///run/user/1000/calendar.sock"},
     "wire": {"url": "tcp://127.0.0.1:8765"}
   }
@@ -307,6 +307,7 @@ CASES = {
                 "without": ("*_all",),
                 "timeout": 30.0,
                 "start_seconds": 5.0,
+                "revision": "2025-06-18",
             },
             {"id": "socket", "url": "unix:///run/user/1000/calendar.sock"},
             {"id": "wire", "url": "tcp://127.0.0.1:8765"},

@@ -61,6 +61,11 @@ LEFT_OUT = [
     (entry(command="a", url="http://h/"), "both a command and a url"),
     (entry(command=["a", "b"]), "its command must be a text, and is a list"),
     (entry(command=" "), "its command is empty"),
+    (
+        entry(command="a", revision="2025-13-01"),
+        "its revision is none that there is; there are 2024-11-05, ",
+    ),
+    (entry(command="a", revision=20251125), "its revision must be a text"),
     (entry(command="a", args="b c"), "its args must be a list of texts"),
     (entry(command="a", args=["b", 3]), "its args must be a list of texts"),
     (entry(command="a", args=["b"] * 1001), "its args has more than 1000 texts"),

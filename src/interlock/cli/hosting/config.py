@@ -58,6 +58,8 @@ def _show(found: Config) -> None:
         marks = [
             word for word, is_so in (("off", entry.disabled), ("trusted", entry.trusted)) if is_so
         ]
+        if entry.revision:
+            marks.append(f"speaks only {entry.revision}")
         say(f"{entry.id} ({', '.join(marks)})" if marks else entry.id, bold=True)
         say(f"  {entry.shown}")
         for variable in entry.shown_env:

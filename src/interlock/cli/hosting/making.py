@@ -18,6 +18,7 @@ from ...fetch import Authorizer
 from ...host.app import DISCOVERY, Host
 from ...host.config import Config, Entry, Input, load_config
 from ...host.events import Notice
+from ...host.hub import Verdicts
 from ...host.log import SqliteLog
 from ...host.loop.budget import Budget
 from ...host.models.configured import PROVIDERS, BadModels, from_environment, read_models
@@ -71,7 +72,7 @@ def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Hos
         ask_to_start=ask_to_start,
         secrets=given.secrets,
         saved=lambda rules: save_rules(saved, rules),
-        hub={"auth": _authorizer},
+        hub={"auth": _authorizer, "verdicts": Verdicts(own / "revisions.json")},
     )
 
 

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
+from interlock import REVISIONS
+
 from ..redaction import secrets_in, secrets_in_command, secrets_in_url
 from .documents import Members
 from .entries import Entry, Origin
@@ -157,6 +159,7 @@ class Draft(Struct, kw_only=True):
     roots: tuple[str, ...] = ()
     timeout: float | None = None
     start_seconds: float | None = None
+    revision: str = ""
     manner: Manner = Manner.NONE
     header_manner: Manner | None = None  # where headers have variables and the rest has none
 
@@ -236,6 +239,8 @@ def finish(
             if draft.command
             else "it has neither a command nor a url"
         )
+    if draft.revision and draft.revision not in REVISIONS:
+        raise Bad(f"its revision is none that there is; there are {', '.join(REVISIONS)}")
     filling = _Filling(scope)
     env, cwd, headers = dict[str, str](), "", dict[str, str]()
     command: tuple[str, ...] = ()
@@ -277,6 +282,7 @@ def finish(
         ),
         timeout=draft.timeout,
         start_seconds=draft.start_seconds,
+        revision=draft.revision,
         source=source,
         secrets=frozenset(filling.secrets | secrets_in_command(command) | secrets_in_url(url)),
         origins=filling.origins,

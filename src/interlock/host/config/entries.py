@@ -56,6 +56,7 @@ class Entry(Struct, frozen=True, kw_only=True):
         roots: Folders granted to this server.
         timeout: Seconds for one call; None: what the host has.
         start_seconds: Seconds to be reached; None: what the host has.
+        revision: The only revision to speak; empty: found out with the server.
         source: The file it came from, for people.
         secrets: Values that must not be shown or logged: of variables, of answers, and under names that speak of secrets, in `env`,
             `headers`, the arguments of the command and the query of the URL.
@@ -76,6 +77,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...] = ()
     timeout: float | None = None
     start_seconds: float | None = None
+    revision: str = ""
     source: str = ""
     secrets: frozenset[str] = frozenset()
     origins: dict[str, Origin] = {}
@@ -83,17 +85,24 @@ class Entry(Struct, frozen=True, kw_only=True):
     @property
     def target(self) -> dict[str, Any]:
         """What `interlock.Client` takes for it. It holds the secrets."""
+        target: dict[str, Any]
         if self.command:
-            target: dict[str, Any] = {
+            target = {
                 "command": self.command[0],
                 "args": list(self.command[1:]),
                 "env": dict(self.env),
             }
-            return {**target, "cwd": self.cwd} if self.cwd is not None else target
-        target = {"url": self.url}
-        if self.headers:
-            target["headers"] = dict(self.headers)
-        return {**target, "type": "sse"} if self.legacy_sse else target
+            if self.cwd is not None:
+                target["cwd"] = self.cwd
+        else:
+            target = {"url": self.url}
+            if self.headers:
+                target["headers"] = dict(self.headers)
+            if self.legacy_sse:
+                target["type"] = "sse"
+        if self.revision:
+            target["revision"] = self.revision
+        return target
 
     @property
     def shown(self) -> str:

@@ -100,6 +100,7 @@ def _of_json(fields: Fields, manner: Manner) -> Draft:
         legacy_sse=kind == "sse",
         disabled=fields.flag("disabled") or not fields.flag("enabled", True),
         timeout=fields.seconds("timeout", _MILLISECONDS),
+        revision=fields.text("revision"),
         manner=manner,
     )
     fields.ignore(

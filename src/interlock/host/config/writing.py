@@ -14,7 +14,7 @@ from .variables import written_plainly
 # What of an entry is written here, and so replaced; any other key of a server that is there stays.
 _OURS = (
     "type", "command", "args", "env", "envFile", "cwd", "url", "httpUrl", "serverUrl", "headers", "trusted", "trust", "disabled", "enabled",
-    "tools", "includeTools", "without", "excludeTools", "disabledTools", "roots", "timeout", "startTimeout",
+    "tools", "includeTools", "without", "excludeTools", "disabledTools", "roots", "timeout", "startTimeout", "revision",
 )  # fmt: skip
 
 
@@ -142,6 +142,7 @@ def _written(entry: Entry) -> dict[str, Any]:
     written |= {
         "timeout": _milliseconds(entry.timeout),
         "startTimeout": _milliseconds(entry.start_seconds),
+        "revision": entry.revision or None,
     }
     written = {key: value for key, value in written.items() if value not in (None, False, [], {})}
     return written if entry.tools is None else {**written, "tools": list(entry.tools)}

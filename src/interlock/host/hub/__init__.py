@@ -6,5 +6,6 @@ from .backoff import Backoff
 from .bounds import Bounds
 from .hub import Hub
 from .link import Link
+from .verdicts import Verdicts
 
-__all__ = ["Backoff", "Bounds", "Hub", "Link"]
+__all__ = ["Backoff", "Bounds", "Hub", "Link", "Verdicts"]

@@ -16,6 +16,7 @@ from ..events import Event
 from .backoff import Backoff
 from .bounds import Bounds
 from .link import Link, Surroundings
+from .verdicts import Verdicts
 from .waits import Endings, Sleep, cancelled, within
 
 DEFAULT_WAIT = 10.0  # seconds
@@ -35,6 +36,7 @@ class Hub:
         backoff: How long to wait before a server is started again.
         bounds: What servers may take.
         target: What a client is pointed at, in place of what the entry says; None for the entry's.
+        verdicts: Remembers which servers need an older revision; for this hub alone unless it is given.
         clock, sleep, chance: The time in seconds, how to wait, and a random number from 0 to 1.
 
     As a context manager it is open for as long as the block lasts. No process outlives it.
@@ -53,6 +55,7 @@ class Hub:
         backoff: Backoff | None = None,
         bounds: Bounds | None = None,
         target: Callable[[Entry], Any] | None = None,
+        verdicts: Verdicts | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Sleep = asyncio.sleep,
         chance: Callable[[], float] = random.random,
@@ -60,7 +63,7 @@ class Hub:
         self._endings = Endings()
         self._around = Surroundings(
             answers=answers, tell=tell, changed=changed, admit=admit, name=name, auth=auth, target=target, backoff=backoff or Backoff(),
-            bounds=bounds or Bounds(), clock=clock, sleep=sleep, chance=chance, endings=self._endings,
+            bounds=bounds or Bounds(), verdicts=verdicts or Verdicts(), clock=clock, sleep=sleep, chance=chance, endings=self._endings,
         )  # fmt: skip
         self.links: dict[str, Link] = {}
         """By id, in the order of the configuration."""

@@ -33,6 +33,7 @@ class Life:
         changed: Called when a list is another than before.
         updated: Called with a watched URI when what stands behind it is another.
         complain: Gets words about what cannot be had.
+        revision: The only revision to speak; None: found out with the server.
         known: A revision that this server spoke before.
     """
 
@@ -46,6 +47,7 @@ class Life:
         changed: Callable[[], None],
         updated: Callable[[str], None],
         complain: Callable[[str], None],
+        revision: str | None,
         known: str | None,
         bounds: Bounds,
         backoff: Backoff,
@@ -66,6 +68,7 @@ class Life:
             answers=answers,
             on_log=voice.hear_message,
             name=name,
+            revision=revision,
             log_level=bounds.log_level,
             timeout=bounds.call,
             middleware=[bounded(bounds.most_items)],

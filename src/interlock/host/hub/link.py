@@ -42,6 +42,7 @@ from .backoff import Backoff
 from .bounds import Bounds
 from .life import Life
 from .reach import way_to
+from .verdicts import Verdicts, said
 from .voice import Voice
 from .waits import Endings, Sleep, cancelled, within
 
@@ -66,6 +67,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     target: Callable[[Entry], Any] | None
     backoff: Backoff
     bounds: Bounds
+    verdicts: Verdicts
     clock: Callable[[], float]
     sleep: Sleep
     chance: Callable[[], float]
@@ -418,7 +420,7 @@ class Link:
         try:
             life = self._new_life()
             await life.open(self._start_seconds)
-            self._known = life.client.revision
+            self._remember(life.client)
             self._life = life
             self._stir()
             await life.fetch()
@@ -431,7 +433,8 @@ class Link:
             why: BaseException = await life.stay()
         except Exception as bad:
             why = bad
-            self._known = None
+            if life is None or not life.opened:
+                self._forget()
         finally:
             if life is not None:
                 self._closing = around.endings.begin(life.aclose())
@@ -453,13 +456,41 @@ class Link:
             changed=self._tell_changed,
             updated=lambda uri: self._tell(ResourceUpdated(server=self.id, uri=uri)),
             complain=lambda words: self._tell(Notice(level="warning", words=words, server=self.id)),
-            known=self._known,
+            revision=entry.revision or None,
+            known=self._known_revision(),
             bounds=around.bounds,
             backoff=around.backoff,
             sleep=around.sleep,
             clock=around.clock,
             chance=around.chance,
         )
+
+    # -- which revision it needs -----------------------------------------------------------------------------
+
+    def _known_revision(self) -> str | None:
+        """What was spoken with it before, in this run or in an earlier one (`ERA-13`, `ERA-14`)."""
+        if self._known is None and (verdict := self._around.verdicts.of(self.entry)) is not None:
+            return verdict.revision
+        return self._known
+
+    def _remember(self, client: Client) -> None:
+        """It is open: note what was found out, and drop what was remembered of another version of it."""
+        self._known = client.revision
+        verdicts = self._around.verdicts
+        verdict = verdicts.of(self.entry)
+        if client.probe_failed:
+            self._around.endings.begin(
+                verdicts.learn(self.entry, client.revision, "probe", client.server_info)
+            )
+        elif verdict is not None and (
+            not client.caller.supports("ping") or verdict.server != said(client.server_info)
+        ):
+            self._forget()
+
+    def _forget(self) -> None:
+        """The next start finds out anew."""
+        self._known = None
+        self._around.endings.begin(self._around.verdicts.forget(self.entry))
 
     # -- states ------------------------------------------------------------------------------------------------
 
