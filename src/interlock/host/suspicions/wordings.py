@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .negations import without_prohibitions, without_refusals
+
 # Each: a short stable word, the sentence for the person, and what it is known by (case does not matter, blanks are single).
 _IGNORE = r"(?:ignore|disregard|forget|override|bypass)"
 _BEFORE = r"(?:previous|prior|above|earlier|preceding|existing|system|other|all)"
@@ -162,12 +164,16 @@ SECRETS: tuple[tuple[str, str, str], ...] = (
     ),
 )  # fmt: skip
 
+# Kinds of phrases that a text may also forbid ("never read ~/.ssh"), which is no reason to warn.
+FORBIDDEN = frozenset({"override", "secrecy", "files", "passing", "order"})
+
 _SPACE = re.compile(r"[^\S\n]+")
 _PHRASES = [
     (kind, words, re.compile(pattern, re.IGNORECASE | re.MULTILINE))
     for kind, words, pattern in PHRASES
 ]
 _SECRET = [(kind, words, re.compile(pattern, re.IGNORECASE)) for kind, words, pattern in SECRETS]
+_ANY_SECRET = "|".join(pattern for _, _, pattern in SECRETS)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -175,14 +181,29 @@ def phrases(text: str) -> list[tuple[str, str, str]]:
     """The phrases of a text that speak behind the person's back: (kind, sentence, the words themselves), each kind once."""
     found: dict[str, tuple[str, str, str]] = {}
     plain = _SPACE.sub(" ", text.replace("’", "'")).replace("\n", " \n ")
-    flowing = _SPACE.sub(" ", plain.replace("\n", " "))  # a line may end in the middle of a phrase
+    flowing = _flowing(plain)
     for kind, words, pattern in _PHRASES:
-        if kind not in found and (seen := pattern.search(flowing) or pattern.search(plain)):
+        if kind in found:
+            continue
+        seen = pattern.search(flowing) or pattern.search(plain)
+        if seen and kind in FORBIDDEN:
+            rest = without_prohibitions(plain, pattern)
+            seen = pattern.search(_flowing(rest)) or pattern.search(rest)
+        if seen:
             found[kind] = (kind, words, seen[0].strip()[:200])
     return list(found.values())
+
+
+def _flowing(text: str) -> str:
+    """The text as one line, for a line may end in the middle of a phrase."""
+    return _SPACE.sub(" ", text.replace("\n", " "))
 
 
 def secrets(text: str) -> list[tuple[str, str]]:
     """The secrets that a text asks for, or a name stands for: (kind, words), each once."""
     plain = _SPACE.sub(" ", _CAMEL.sub(" ", text).replace("’", "'").replace("_", " ")).strip()
-    return [(kind, words) for kind, words, pattern in _SECRET if pattern.search(plain)]
+    found = [(kind, words) for kind, words, pattern in _SECRET if pattern.search(plain)]
+    if not found:
+        return []
+    rest = without_refusals(plain, _ANY_SECRET)
+    return [(kind, words) for kind, words, pattern in _SECRET if pattern.search(rest)]
