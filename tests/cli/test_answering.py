@@ -35,7 +35,10 @@ UNANSWERED: list[tuple[str, list[str], str]] = [
     ("confirm", [], "Really?"),
     ("confirm", ["--answers", '{"other": 1}'], "has no answer to it"),
     ("confirm", ["--answers", "[]"], "has no answer to it"),
-    ("book", ["--yes"], "no value was given for row, side"),
+    ("book", ["--yes"], "row, side have no default and no value was given"),
+    ("book", ["--yes", "--answers", '{"row": 3}'], "side has no default and no value was given"),
+    ("book", [], "--yes would not do, as row, side have no default."),
+    ("confirm", ["--answers", "{}"], "or take the defaults with --yes."),
     ("book", ["--answers", '{"row": 3}'], "no value was given for side"),
     ("book", ["--answers", '{"row": 3, "side": "roof"}'], "side"),
     ("book", ["--answers", '[{"row": "three", "side": "aisle"}]'], "row"),
@@ -80,6 +83,13 @@ def test_no_is_an_answer(
     result = interlock("call", questions, tool, *options)
     assert result.exit_code == 1
     assert words in result.stdout
+
+
+def test_yes_is_not_advised_to_who_has_said_it(interlock: Command, questions: Path) -> None:
+    """It names the fields without a default; what is left to say is --answers."""
+    result = interlock("call", questions, "book", "--yes")
+    assert "--answers" in result.stderr
+    assert "or take the defaults" not in result.stderr
 
 
 def test_unanswered_for_machines(interlock: Command, questions: Path, tmp_path: Path) -> None:

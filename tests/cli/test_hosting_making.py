@@ -10,8 +10,9 @@ import click
 import pytest
 
 from interlock.cli.approvals import Approvals
-from interlock.cli.hosting.making import config_of, host_of, models_of, save_rules, saved_rules
+from interlock.cli.hosting.making import config_of, host_of, save_rules, saved_rules
 from interlock.cli.hosting.options import Given
+from interlock.cli.models import models_of
 from interlock.host.app import DISCOVERY
 from interlock.host.config import Input
 from interlock.host.loop.budget import Budget
@@ -127,9 +128,9 @@ def test_rules_are_saved_and_read(tmp_path: Path) -> None:
 def test_models_in_the_order_in_which_they_were_named(home: Path) -> None:
     """The first that is named is the first; the same one twice is one."""
     names = ("ollama:b", "planner", "vllm:a")
-    assert [model.name for model in models_of(given(models=names))] == ["b", "planner", "a"]
+    assert [model.name for model in models_of(None, names)] == ["b", "planner", "a"]
     with pytest.raises(click.UsageError, match="two are called planner"):
-        models_of(given(models=("planner", "ollama:planner")))
+        models_of(None, ("planner", "ollama:planner"))
 
 
 def test_bounds_are_given_on(home: Path, asking: Path) -> None:

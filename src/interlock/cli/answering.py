@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +79,12 @@ class Answering:
             return await self._visit(params)
         content, lacking = self._content(params, given.fields or {})
         why = ""
-        if lacking and (given.yes or given.fields):
+        if lacking and given.yes:
+            why = f"{_listed(lacking)} no default and no value was given"
+        elif lacking and given.fields:
             why = f"no value was given for {', '.join(lacking)}"
         elif given.yes or any(name in (given.fields or {}) for name in _fields(params)):
-            return _accepted(params, content)
+            return self._accepted(params, content)
         elif given.fields is not None or given.in_order is not None:
             why = "--answers has no answer to it"
         return await self._ask_person(params, why)
@@ -98,8 +100,10 @@ class Answering:
             params, answer if isinstance(answer, dict) else {}, yes=answer is True
         )
         if lacking:
-            raise Unanswered(_words(params, f"the answer has no value for {', '.join(lacking)}"))
-        return _accepted(params, content)
+            raise Unanswered(
+                self._words(params, f"the answer has no value for {', '.join(lacking)}")
+            )
+        return self._accepted(params, content)
 
     def _content(
         self, params: t.ElicitRequestParams, values: Mapping[str, Any], *, yes: bool = False
@@ -132,7 +136,9 @@ class Answering:
 
     async def _ask_person(self, params: t.ElicitRequestParams, why: str) -> t.ElicitResult:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise Unanswered(_words(params, why or "this is no terminal, so nobody can be asked"))
+            raise Unanswered(
+                self._words(params, why or "this is no terminal, so nobody can be asked")
+            )
         person = Person()
         try:
             return await (
@@ -143,15 +149,33 @@ class Answering:
         except Dismissed:
             return t.ElicitResult(action="cancel")
 
+    def _accepted(self, params: t.ElicitRequestParams, content: dict[str, Any]) -> t.ElicitResult:
+        """An accepted form whose content fits it. Raises Unanswered."""
+        if params.requested_schema is not None and (
+            violations := compile_schema(params.requested_schema).check(content)
+        ):
+            words = "; ".join(
+                f"{v.path.lstrip('/') or 'the answer'}: {v.message}" for v in violations
+            )
+            raise Unanswered(self._words(params, words))
+        return t.ElicitResult(action="accept", content=content)
 
-def _accepted(params: t.ElicitRequestParams, content: dict[str, Any]) -> t.ElicitResult:
-    """An accepted form whose content fits it. Raises Unanswered."""
-    if params.requested_schema is not None and (
-        violations := compile_schema(params.requested_schema).check(content)
-    ):
-        words = "; ".join(f"{v.path.lstrip('/') or 'the answer'}: {v.message}" for v in violations)
-        raise Unanswered(_words(params, words))
-    return t.ElicitResult(action="accept", content=content)
+    def _words(self, params: t.ElicitRequestParams, why: str) -> str:
+        """What is asked, why it stays unanswered, and how it could have been answered."""
+        if params.mode == "url":
+            return f'The server asks to open {params.url} ("{params.message}"), and {why}. Agree to it with --yes.'
+        example = json.dumps(
+            {name: _sample(field) for name, field in _fields(params).items()}, ensure_ascii=False
+        )
+        words = (
+            f"The server asks \"{params.message}\", and {why}. Answer with --answers '{example}'"
+        )
+        if self._given.yes:
+            return f"{words}; --yes takes the defaults of the other fields."
+        _, lacking = self._content(params, self._given.fields or {}, yes=True)
+        if lacking:
+            return f"{words}; --yes would not do, as {_listed(lacking)} no default."
+        return f"{words} or take the defaults with --yes."
 
 
 def _fields(params: t.ElicitRequestParams) -> dict[str, dict[str, Any]]:
@@ -159,14 +183,9 @@ def _fields(params: t.ElicitRequestParams) -> dict[str, dict[str, Any]]:
     return {name: field for name, field in properties.items() if isinstance(field, dict)}
 
 
-def _words(params: t.ElicitRequestParams, why: str) -> str:
-    """What is asked, why it stays unanswered, and how it could have been answered."""
-    if params.mode == "url":
-        return f'The server asks to open {params.url} ("{params.message}"), and {why}. Agree to it with --yes.'
-    example = json.dumps(
-        {name: _sample(field) for name, field in _fields(params).items()}, ensure_ascii=False
-    )
-    return f"The server asks \"{params.message}\", and {why}. Answer with --answers '{example}' or take the defaults with --yes."
+def _listed(names: Sequence[str]) -> str:
+    """Names with the verb that follows them."""
+    return f"{', '.join(names)} {'has' if len(names) == 1 else 'have'}"
 
 
 def _sample(field: Mapping[str, Any]) -> Any:

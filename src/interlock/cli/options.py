@@ -14,6 +14,7 @@ from ..types.lifecycle import LOGGING_LEVELS
 from ..wire.revisions import REVISIONS
 from . import exits
 from .answering import answers_given
+from .sampling import sampling_of
 from .talking import Talk
 from .targets import (
     Environment,
@@ -122,6 +123,18 @@ _OPTIONS: Final = (
         metavar="JSON",
         help="Answer its questions: {field: value, ...}, or [answer, ...] in order; @FILE.",
     ),
+    click.option(
+        "--sample",
+        "samples",
+        multiple=True,
+        metavar="TEXT",
+        help="Answer with this when it asks for a model; @FILE. Several: in order.",
+    ),
+    click.option(
+        "--model",
+        metavar="NAME",
+        help="Let this model answer when it asks for one: PROVIDER:MODEL[@URL].",
+    ),
 )
 
 
@@ -171,6 +184,7 @@ def target_command(
                 )
             }
             answers = answers_given(given.pop("yes"), given.pop("answers"))
+            sampling = sampling_of(given.pop("samples"), given.pop("model"))
             web = web_options(given.pop("headers"), given.pop("legacy_sse"), given.pop("account"))
             context = click.get_current_context()
             config, entry = shared.pop("config"), shared.pop("entry")
@@ -213,7 +227,7 @@ def target_command(
                 )
             reduced = started is not None or config or entry
             withheld = environment.withheld if reduced else frozenset[str]()
-            talk = Talk(reach, answers=answers, withheld=withheld, **shared)
+            talk = Talk(reach, answers=answers, sampling=sampling, withheld=withheld, **shared)
             function(talk, words, **given)
 
         made: Any = command

@@ -18,6 +18,7 @@ from ..client.app import DEFAULT_TIMEOUT
 from ..wire.jsonrpc import Frame
 from . import exits
 from .answering import Answering, AnswersGiven
+from .sampling import Sample, Sampling
 from .screen import WARNING, note, print_json
 from .targets import Reach
 
@@ -33,6 +34,7 @@ class Talk(Struct):
         answers: What is answered to the server's questions.
         timeout: In seconds; None for the client's own.
         withheld: Variables of ours that a server which was started has not got.
+        sampling: What is answered where it asks for a model.
     """
 
     reach: Reach
@@ -44,6 +46,7 @@ class Talk(Struct):
     log_level: t.LoggingLevel
     roots: tuple[Path, ...]
     withheld: frozenset[str] = frozenset()
+    sampling: Sampling = Sampling()
 
     def run(self, work: Work) -> None:
         """Open a client, do the work with it, close it, and exit; the work returns its exit code (None: all is well)."""
@@ -52,13 +55,22 @@ class Talk(Struct):
             click.get_current_context().exit(code)
 
     async def _talk(self, work: Work) -> int | None:
+        async with self.sampling.opened() as sample:
+            return await self._converse(work, sample)
+
+    async def _converse(self, work: Work, sample: Sample | None) -> int | None:
         answering = Answering(self.answers)
         client = Client(
             self.reach(
                 self._show if self.verbose else None,
                 self._show_stderr if self.verbose else _show_warning,
             ),
-            answers=Answers(elicit=answering.answer, roots=list(self.roots) or None),
+            answers=Answers(
+                elicit=answering.answer,
+                sample=sample,
+                roots=list(self.roots) or None,
+                tools=bool(self.sampling.model),
+            ),
             on_log=_show_log,
             name="interlock-cli",
             revision=self.revision,
@@ -91,6 +103,8 @@ class Talk(Struct):
             return do()
         except t.McpError as bad:
             self._fail("refused", bad.message, code=bad.code, data=bad.data)
+            if bad.code == t.MISSING_CLIENT_CAPABILITY and "sampling" in bad.message:
+                self._hint("It asks for a model: answer with --sample TEXT or --model NAME.")
             return exits.REFUSED
         except Refused as bad:
             self._fail("protocol", str(bad))
@@ -120,11 +134,14 @@ class Talk(Struct):
     def _hint_at_variables(self, last_words: str) -> None:
         """Where a server died over a variable that we have and it has not: say how it gets it."""
         named = {word for word in _VARIABLE.findall(last_words) if word in self.withheld}
-        if named and not self.machine:
+        if named:
             options = " ".join(f"--env {name}" for name in sorted(named))
-            note(
-                f"You have {', '.join(sorted(named))}, and the server has not: {options}", dim=True
-            )
+            self._hint(f"You have {', '.join(sorted(named))}, and the server has not: {options}")
+
+    def _hint(self, words: str) -> None:
+        """What may help, to people."""
+        if not self.machine:
+            note(words, dim=True)
 
     @staticmethod
     def _show(sender: str, frame: Frame) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
-import msgspec
 from msgspec.structs import replace
 
 from ...fetch import Authorizer
@@ -21,23 +18,19 @@ from ...host.events import Notice
 from ...host.hub import Verdicts
 from ...host.log import SqliteLog
 from ...host.loop.budget import Budget
-from ...host.models.configured import PROVIDERS, BadModels, from_environment, read_models
-from ...host.models.planner import Planner
-from ...host.models.seam import Model
 from ...host.policy import Policy, Rule
 from ...host.rulebook import BadPolicy, load_policy, read_rules, write_rules
 from ...store import put_whole, turn
 from ..approvals import make_folder, open_approvals, own_folder
 from ..auth.kept import KeptTokens
 from ..configured import asked
-from ..install.clients import this_place
+from ..models import models_of
 from ..screen import note
 from ..targets import LIKELY_CONFIGS
 from .options import Given
 
 EVERY = 1.0  # seconds between two looks at the configuration
 PATIENCE = 10.0  # seconds that another host may take to write
-_SHORT = re.compile(r"(?P<provider>[a-z]+):(?P<model>[^@\s]+)(?:@(?P<url>\S+))?")
 
 
 def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Host:
@@ -50,7 +43,7 @@ def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Hos
     if not config.entries:
         problems = "".join(f"\n  {problem}" for problem in config.problems)
         raise click.UsageError(f"There is no server in {', '.join(map(str, paths))}.{problems}")
-    models = models_of(given)
+    models = models_of(given.models_file, given.models)
     policy = policy_of(given)
     own = own_folder()
     saved = own / "rules.json"
@@ -147,73 +140,6 @@ def _times(paths: Sequence[Path]) -> list[tuple[int, int] | None]:
         except OSError:
             found.append(None)  # it may be being written anew
     return found
-
-
-def models_of(given: Given) -> list[Model]:
-    """The models: those of the file, and those that were named, which come first. Raises click.UsageError."""
-    path = given.models_file or this_place().settings / "interlock" / "models.json"
-    configured: dict[str, Model] = {}
-    try:
-        if given.models_file is not None or path.is_file():
-            read = read_models(_entries(path), folder=path.parent)
-            configured = {model.name: model for model in read.models}
-            for words in read.left_out.values():
-                note(words, fg="yellow")
-        if not given.models and not configured:
-            configured = {model.name: model for model in from_environment().models}
-        chosen = [configured.get(name) or _named(name) for name in given.models]
-    except BadModels as bad:
-        raise click.UsageError(str(bad)) from None
-    named = {model.name: model for model in chosen}
-    if twice := [model.name for model in chosen if named[model.name] is not model]:
-        raise click.UsageError(
-            f"--model: two are called {twice[0]}; give them names in {path}, or leave one out."
-        )
-    models = list(
-        {
-            **named,
-            **{name: model for name, model in configured.items() if name not in named},
-        }.values()
-    )
-    if not models:
-        raise click.UsageError(
-            "There is no model. Name one by --model, such as anthropic:claude-sonnet-4-5, ollama:llama3.2 or planner (rule-based, "
-            f"for the travel servers), or configure some in {path}."
-        )
-    return models
-
-
-def _entries(path: Path) -> Any:
-    try:
-        data = msgspec.json.decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError) as bad:
-        raise BadModels(f"{path} cannot be read: {bad}") from None
-    if not isinstance(data, dict) or "models" not in data:
-        raise BadModels(f'{path} must be an object with "models".')
-    return data["models"]
-
-
-def _named(name: str) -> Model:
-    """A model by what was typed."""
-    if name == "planner":
-        return Planner()
-    found = _SHORT.fullmatch(name)
-    if found is None or found["provider"] not in PROVIDERS:
-        raise BadModels(
-            f"There is no model {name}. A model is PROVIDER:MODEL[@URL]; the providers are {', '.join(PROVIDERS)}."
-        )
-    kind = PROVIDERS[found["provider"]]
-    entry: dict[str, Any] = {
-        "provider": found["provider"],
-        "model": found["model"],
-        "url": found["url"] or "",
-    }
-    if kind.variable and (kind.variable in os.environ or not found["url"]):
-        entry["key"] = f"${{{kind.variable}}}"
-    read = read_models({re.sub(r"[\s/\\]", "-", found["model"])[:64]: entry})
-    if not read.models:
-        raise BadModels(next(iter(read.left_out.values())))
-    return read.models[0]
 
 
 def policy_of(given: Given) -> Policy:
