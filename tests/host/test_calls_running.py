@@ -21,7 +21,7 @@ from interlock.host.events import (
 from interlock.host.hub import Bounds
 from interlock.host.models.scripted import call
 from interlock.host.policy import Policy, Rule
-from interlock.host.questions import Answer
+from interlock.host.questions import Answer, CallQuestion, Filled
 from interlock.types import NOTHING, ToolAnnotations
 from tests.host.scene import ALLOW, YES, Scene, Sitting, adder, last, scene
 
@@ -356,3 +356,49 @@ async def test_a_question_is_told_before_the_decision() -> None:
             for event in one.of(CallProposed, Asked, Answered, CallDecided, CallEnded, ResultsGiven)
         ]
         assert order == [CallProposed, Asked, Answered, CallDecided, CallEnded, ResultsGiven]
+
+
+async def test_the_time_of_a_call_is_its_own() -> None:
+    """Without the time in which the person was asked, before and during it, and without that of its neighbours in the step."""
+    clock = [0.0]
+    server = Server("slow")
+
+    @server.tool
+    async def work(seconds: float, ctx: Context) -> str:
+        """Work for so long, and ask in the middle of it."""
+        clock[0] += seconds
+        return "yes" if await ctx.confirm("Go on?") else "no"
+
+    async def thinks(question: Any) -> Answer:
+        clock[0] += 60.0
+        if isinstance(question, CallQuestion):
+            return YES
+        return Filled(action="accept", content={question.fields[0].name: True})
+
+    person = Sitting(call=thinks, form=thinks)
+    steps = [call("slow__work", seconds=1.5), call("slow__work", seconds=4.0)]
+    async with scene({"slow": server}, steps, "Done.", person=person) as one:
+        one.host.calls.clock = one.host.desk.clock = lambda: clock[0]
+        await one.host.session().say("work")
+        assert [event.seconds for event in one.of(CallEnded)] == [1.5, 4.0]
+        assert clock[0] == 245.5
+
+
+async def test_quick_calls_of_one_step_have_times_of_their_own() -> None:
+    """Also in a loop that keeps its time for a whole turn, as uvloop does."""
+    server = Server("slow")
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def work(seconds: float) -> str:
+        """Work for so long, without a turn of the loop."""
+        clock[0] += seconds
+        return "done"
+
+    clock = [0.0]
+    steps = [call("slow__work", seconds=2.0), call("slow__work", seconds=0.5)]
+    async with scene({"slow": server}, steps, "Done.", policy=ALLOW) as one:
+        one.host.calls.clock = lambda: clock[0]
+        await one.host.session().say("work")
+        first, second = [event.seconds for event in one.of(CallEnded)]
+        assert {first, second} <= {2.0, 0.5, 2.5}
+        assert first != second

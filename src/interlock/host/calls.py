@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -83,6 +84,9 @@ class Calls:
             tell,
         )
         self._remembered, self.running, self._answers = remembered, running, answers
+        # Not the loop's time: uvloop keeps that for a whole turn, so that calls which are answered in
+        # one turn would all have taken as long as the longest.
+        self.clock: Callable[[], float] = time.perf_counter
 
     async def call(self, wanted: Wanted) -> Outcome:
         """Carry a call through; whatever goes wrong is an Outcome with words, and only cancellation comes through."""
@@ -107,7 +111,7 @@ class Calls:
             arguments, words = await self._admitted(wanted)
             if words:
                 return Outcome(None, words)
-            began = asyncio.get_running_loop().time()
+            began = self.clock() - self._desk.asked_seconds(wanted.call)
             outcome = await do(wanted, arguments)
         except asyncio.CancelledError:
             self._ended(wanted, Outcome(None, "Cancelled."), began)
@@ -311,7 +315,8 @@ class Calls:
 
     def _ended(self, wanted: Wanted, outcome: Outcome, began: float | None) -> None:
         """It is over; `began` is None where it never began."""
-        seconds = 0.0 if began is None else round(asyncio.get_running_loop().time() - began, 3)
+        asked = self._desk.forget_seconds(wanted.call)  # the person's time is not the tool's
+        seconds = 0.0 if began is None else round(self.clock() - asked - began, 3)
         error = suspicions.visible(f"{outcome.words} {outcome.said}".strip())
         item = wanted.item
         self._tell(

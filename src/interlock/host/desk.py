@@ -35,7 +35,8 @@ class Desk:
         self.open: dict[str, AnyQuestion] = {}
         self._tell, self._most = tell, most_open
         self._count = count(1)
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _Asked] = {}  # by conversation, and by call
+        self.clock: Callable[[], float] | None = None  # seconds; the loop's own time, unless set
 
     def name(self) -> str:
         """An id for a new question."""
@@ -47,7 +48,7 @@ class Desk:
         if len(self.open) >= self._most:
             return self._settle(question, NotAnswered(words=FULL))
         self.open[question.id] = question
-        with self._counting(question.session):
+        with self._counting(question.session), self._counting(question.call):
             try:
                 answer = _fitting(question, await self.person.answer(question))
             except asyncio.CancelledError:
@@ -70,23 +71,35 @@ class Desk:
             else Decision(allow=False, reason=getattr(answer, "words", ""))
         )
 
-    def asked_seconds(self, session: str) -> float:
-        """For how long, in all, the person has been asked something in a conversation."""
-        spent = self._asked.get(session)
-        return 0.0 if spent is None else spent.seconds(asyncio.get_running_loop().time())
+    def asked_seconds(self, of: str) -> float:
+        """For how long, in all, the person has been asked something in a conversation, or because of a call."""
+        spent = self._asked.get(of)
+        return 0.0 if spent is None else spent.seconds(self._now())
+
+    def forget_seconds(self, of: str) -> float:
+        """The same, for the last time: a call is over."""
+        seconds = self.asked_seconds(of)
+        self._asked.pop(of, None)
+        return seconds
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time() if self.clock is None else self.clock()
 
     def is_asking(self, session: str) -> bool:
         """Whether something is open in a conversation."""
         return any(question.session == session for question in self.open.values())
 
     @contextmanager
-    def _counting(self, session: str) -> Iterator[None]:
-        spent = self._asked.setdefault(session, _Asked())
-        spent.begin(asyncio.get_running_loop().time())
+    def _counting(self, of: str) -> Iterator[None]:
+        if not of:
+            yield
+            return
+        spent = self._asked.setdefault(of, _Asked())
+        spent.begin(self._now())
         try:
             yield
         finally:
-            spent.end(asyncio.get_running_loop().time())
+            spent.end(self._now())
 
     def _settle(self, question: AnyQuestion, answer: Answer) -> Answer:
         self.open.pop(question.id, None)

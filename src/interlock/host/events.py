@@ -164,7 +164,10 @@ class CallProgress(Event, frozen=True, kw_only=True, tag="callProgress"):
 
 
 class CallEnded(Event, frozen=True, kw_only=True, tag="callEnded"):
-    """A call is over: its result, or in `error` why there is none; `seconds` is what it took."""
+    """A call is over: its result, or in `error` why there is none.
+
+    `seconds` is what it took, without the time in which the person was asked something because of it.
+    """
 
     call: str
     server: str = ""

@@ -134,7 +134,7 @@ export class Talk {
 
   ask(question, at = Date.now() / 1000) {
     if (this.asked.has(question.id)) return;
-    const asked = { question, answer: signal(/** @type {any} */ (null)), key: key() };
+    const asked = { question, at, answer: signal(/** @type {any} */ (null)), key: key() };
     this.asked.set(question.id, asked);
     const call = this.calls.get(question.call);
     if (call) call.asked.value = [...call.asked.value, asked];
@@ -252,9 +252,13 @@ const TAKE = {
     }
   },
   asked: (talk, event, at) => talk.ask(event.question, at),
-  answered: (talk, event) => {
+  answered: (talk, event, at) => {
     const asked = talk.asked.get(event.question);
-    if (asked) asked.answer.value = { answer: event.answer, by: event.by ?? "person" };
+    if (!asked) return;
+    asked.answer.value = { answer: event.answer, by: event.by ?? "person" };
+    const call = talk.calls.get(asked.question.call);
+    // The time in which you were asked is not the tool's.
+    if (call?.data.value.since) update(call, { since: Math.min(at, call.data.value.since + at - asked.at) });
   },
   sampleEnded: (talk, event, at) => talk.add({ kind: "sampled", at, event }),
   notice: (talk, event, at) => talk.add({ kind: "notice", at, event }),
