@@ -128,7 +128,7 @@ async def test_a_search_that_nobody_waits_for_ends(folder: Path, no_ripgrep: Non
     """The process that looks for a pattern is gone with the call, and the next one is served."""
     (folder / "a").write_text("a" * 40 + "!")
     async with Client(
-        filesystem_server([folder], msgspec.structs.replace(QUICK, seconds=3600))
+        filesystem_server([folder], msgspec.structs.replace(QUICK, seconds=3600, matching=3600.0))
     ) as client:
         with pytest.raises(TimedOut):
             await client.call_tool("search_files", {"text": "(a+)+$", "regex": True}, timeout=0.3)
@@ -151,3 +151,32 @@ def children() -> list[str]:
             ):
                 found.append(path.parent.name)
     return found
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(?=(a+)+$)", r"(a*)*\1b"])
+async def test_a_pattern_that_backtracks_without_end_is_stopped(
+    folder: Path, no_ripgrep: None, pattern: str
+) -> None:
+    """By the processor time that it used, long before the time of a call is over, and the next search goes on."""
+    (folder / "a").write_text("a" * 60 + "!")
+    limits = msgspec.structs.replace(QUICK, seconds=3600, matching=0.2)
+    async with Client(filesystem_server([folder], limits)) as client:
+        before = os.times()
+        assert "too long" in await refusal(client, "search_files", text=pattern, regex=True)
+        after = os.times()
+        assert not children()
+        spent = after.children_user + after.children_system
+        assert spent - before.children_user - before.children_system < 5
+        assert (await done(client, "search_files", text="a+!", regex=True))["files"] == 1
+
+
+async def test_the_time_of_a_pattern_grows_with_what_it_searches(
+    folder: Path, no_ripgrep: None
+) -> None:
+    """A search through much text is no offence: with next to no time of its own a pattern still gets what its files allow."""
+    for number in range(5):
+        (folder / f"{number}.txt").write_text("a line of text\n" * 100_000)
+    limits = msgspec.structs.replace(QUICK, seconds=3600, matching=0.5)
+    async with Client(filesystem_server([folder], limits)) as client:
+        found = await done(client, "search_files", text="l[aeiou]ne of nothing|^zz", regex=True)
+        assert (found["files"], found["complete"]) == (0, True)

@@ -99,8 +99,18 @@ async def test_branches(client: Client, repo: Path) -> None:
         "x/",
         ".x",
         "refs/heads/../x",
+        "@",
+        "refs/heads/refs/heads/x",
+        "refs/heads/x",
+        "heads/x",
+        "tags/x",
+        "FETCH_HEAD",
+        "stash",
+        "0123456789abcdef0123456789abcdef01234567",
     ):
         assert "cannot be" in await refusal(client, "git_create_branch", name=name)
+        assert "cannot be" in await refusal(client, "git_switch", to=name, create=True)
+        assert "cannot be" in await refusal(client, "git_add_worktree", name="w", branch=name)
     assert "checked out" in await refusal(client, "git_delete_branch", name="main")
     assert "There is no branch" in await refusal(client, "git_delete_branch", name="nothing")
     assert second in (await client.call_tool("git_delete_branch", {"name": "feature/x"})).text

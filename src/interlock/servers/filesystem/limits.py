@@ -28,6 +28,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     depth: int = 64  # of folders in folders
     watched: int = 10_000  # entries that are watched
     seconds: float = 60.0  # that a call may take
+    matching: float = 2.0  # of processor time for a regular expression, beside one for each 4 MiB that it searches
     waiting: float = 10.0  # for others who write into the same folder
     polling: float = 1.0  # between two looks at what is watched
     hard_links: Literal["refuse", "read", "allow"] = "refuse"

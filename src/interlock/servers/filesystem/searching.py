@@ -12,6 +12,7 @@ import os
 import re
 import selectors
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -180,7 +181,7 @@ def search_text(reach: Reach, place: Place, wanted: Wanted, pace: Pace) -> Hits:
         raise place.missing("file or folder")
     program = _program(wanted) if stat.S_ISDIR(found.st_mode) else None
     finder = (
-        _by_process(wanted, pace, search.most)
+        _by_process(wanted, pace, search.most, reach.limits.matching)
         if wanted.regex
         else contextlib.nullcontext(_literal(wanted, search.most))
     )
@@ -326,8 +327,17 @@ def _literal(wanted: Wanted, most: int) -> Callable[[bytes], list[int]]:
     return find
 
 
+def _why_ended(status: int) -> str:
+    """Why the process that looks for a pattern ended by itself."""
+    if hasattr(signal, "SIGPROF") and status == -signal.SIGPROF:
+        return "This pattern takes too long. Send a simpler one: nested repetition such as (a+)+ is slow."
+    return "This pattern could not be looked for."
+
+
 @contextlib.contextmanager
-def _by_process(wanted: Wanted, pace: Pace, most: int) -> Iterator[Callable[[bytes], list[int]]]:
+def _by_process(
+    wanted: Wanted, pace: Pace, most: int, seconds: float
+) -> Iterator[Callable[[bytes], list[int]]]:
     """What finds the lines that hold a pattern: a process, which is ended when its time is over. Raises ToolError for what is none."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", grep.__file__],
@@ -352,7 +362,7 @@ def _by_process(wanted: Wanted, pace: Pace, most: int) -> Iterator[Callable[[byt
                     continue
                 chunk = os.read(told_.fileno(), 65536)
                 if not chunk:
-                    raise ToolError("This pattern could not be looked for.")
+                    raise ToolError(_why_ended(process.wait()))
                 line += chunk
         return line
 
@@ -366,7 +376,12 @@ def _by_process(wanted: Wanted, pace: Pace, most: int) -> Iterator[Callable[[byt
     try:
         given.write(
             json.dumps(
-                {"pattern": wanted.text, "ignore_case": wanted.ignore_case, "most": most + 1}
+                {
+                    "pattern": wanted.text,
+                    "ignore_case": wanted.ignore_case,
+                    "most": most + 1,
+                    "seconds": seconds,
+                }
             ).encode()
             + b"\n"
         )

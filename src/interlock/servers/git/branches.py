@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from msgspec import Meta
@@ -25,6 +26,11 @@ _FIELDS = (
 )
 _FORMAT = "".join(f"%({field})%00" for field in _FIELDS)
 MOST_BRANCHES = 100
+
+# What git takes for HEAD ("@"), for a whole ref, for a pseudo ref such as FETCH_HEAD, or for the id of a commit.
+_AMBIGUOUS = re.compile(
+    r"@|(?:refs|heads|tags|remotes)/.*|(?:[A-Z]+_)*HEAD|stash|[0-9a-f]{40}|[0-9a-f]{64}"
+)
 
 
 async def git_branches(
@@ -193,9 +199,18 @@ async def commit_of(repository: Repository, name: str) -> str:
     return read(ended.output).strip()
 
 
+def check_new(name: str) -> None:
+    """Refuse the name of a new branch that git reads as something else. Raises ToolError."""
+    if _AMBIGUOUS.fullmatch(name):
+        raise ToolError(
+            f"{line(name)!r} cannot be the name of a new branch: git reads it as another revision."
+        )
+
+
 async def new_ref(repository: Repository, name: str) -> str:
-    """The whole name of a branch that there is not yet. Raises ToolError."""
+    """The whole name of a branch that does not exist yet. Raises ToolError, also for a name that git reads as something else."""
     ref = await ref_of(repository, name)
+    check_new(name)
     if not (
         await repository.ask("show-ref", "--verify", "--quiet", "--", ref, fine=(0, 1, 128))
     ).code:

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from interlock import Context, ToolError, ToolResult
 
-from .branches import commit_of, create, ref_of
+from .branches import check_new, commit_of, create, ref_of
 from .changing import done_in, touched
 from .places import Repositories, Repository
 from .records import Done, Worktree, Worktrees
@@ -83,6 +83,7 @@ async def git_add_worktree(
             if (
                 await opened.ask("show-ref", "--verify", "--quiet", "--", ref, fine=(0, 1, 128))
             ).code:
+                check_new(branch)
                 await create(opened, ref, commit)
             commit = await commit_of(opened, branch)
             target = ["--", str(path), branch]

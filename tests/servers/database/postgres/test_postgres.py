@@ -209,6 +209,16 @@ async def test_a_connection_that_is_gone_is_made_anew(desk: Desk) -> None:
         assert await value(made, "SELECT 1") == 1
 
 
+async def test_a_connection_that_is_about_to_go_is_made_anew(desk: Desk) -> None:
+    """The server has said that it ends an idle connection, and the end itself has not come yet: the call gets another connection."""
+    said = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+    async with engine(desk.owner_url, connections=1) as made:
+        pid = await value(made, "SELECT pg_backend_pid()")
+        ((_, link),) = made._connections._idle._kept
+        link.connection._protocol.data_received(b"E" + (len(said) + 4).to_bytes(4, "big") + said)
+        assert await value(made, "SELECT pg_backend_pid()") != pid
+
+
 async def test_a_server_that_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls work again once it is back. A cluster of its own."""
     monkeypatch.delenv("POSTGRES_URL", raising=False)

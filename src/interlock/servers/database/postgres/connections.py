@@ -145,7 +145,12 @@ class Connections:
                         used = True
                     try:
                         await link.connection.execute(f"{begin}; {self._settings(link)}")
-                    except (self._driver.refusal, self._driver.misuse, OSError):
+                    except (
+                        self._driver.refusal,
+                        self._driver.misuse,
+                        self._driver.unready,
+                        OSError,
+                    ):
                         link.connection.terminate()
                         if not used:
                             raise

@@ -102,6 +102,9 @@ class Driver(Struct, frozen=True):
     connect: Callable[..., Any]  # awaits a Connection
     refusal: type[Exception]  # of the server
     misuse: type[Exception]  # found by the driver itself
+    unready: type[
+        Exception
+    ]  # the connection is in the middle of something, such as being ended by the server
     lost: type[Exception]  # the connection is no more
     range: type[Any]
     record: type[Any]
@@ -117,9 +120,15 @@ def driver() -> Driver:
             "PostgreSQL needs a driver that is not installed: pip install 'interlock[postgres]'"
         ) from None
     return Driver(
-        connect=module.connect, refusal=module.PostgresError, misuse=module.InterfaceError, lost=module.PostgresConnectionError,
-        range=module.Range, record=module.Record, bits=module.BitString,
-    )  # fmt: skip
+        connect=module.connect,
+        refusal=module.PostgresError,
+        misuse=module.InterfaceError,
+        unready=module.InternalClientError,
+        lost=module.PostgresConnectionError,
+        range=module.Range,
+        record=module.Record,
+        bits=module.BitString,
+    )
 
 
 def set_text(
