@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from ..fetch import Fetch, Request, Response
 from ..protocol.sessions import StoreError
+from ..store.vaults.seam import Vault
 from ..types import TimedOut, Unreachable
 from .flight import Flight
 from .hindrances import leads_to, token_of, too_little, useless, vaulted
@@ -33,7 +34,6 @@ from .records import GRANTS, read_grant
 from .sender import Roads, dismiss, known_issuers, perform, recall
 
 if TYPE_CHECKING:
-    from ..store import Vault
     from .agents import Agent
     from .keys import SigningKey
 

@@ -205,3 +205,6 @@ class Store(Protocol):
 
 class StoreError(Exception):
     """A store cannot be reached, or is no store of this kind."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)

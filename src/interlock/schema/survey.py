@@ -63,6 +63,9 @@ _NOWHERE = "json-schema:///"  # where a schema stands that does not say where
 class SchemaError(ValueError):
     """The schema itself is unusable; the message says why and what to do."""
 
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+
 
 class _Place:
     """One subschema: the URI it stands under, and the subschemas that apply with it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -29,8 +30,6 @@ from .scopes import by_strangers
 from .workers import DEFAULT_THREADS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ..transport.asgi import HttpApp
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -271,7 +270,7 @@ class Server:
     def add_resource(
         self,
         uri: str,
-        content: Callable[..., Any] | str | bytes | Path | t.ResourceContents,
+        content: Callable[..., Any] | str | bytes | os.PathLike[str] | t.ResourceContents,
         *,
         replace: bool = False,
         **options: Any,

@@ -31,8 +31,6 @@ from .signature import Signature, signature_of
 from .strings import Strings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .templates import Template
 
 log = logging.getLogger("interlock.server")
@@ -106,7 +104,7 @@ def make_tool(
 
 def make_resource(
     uri: str,
-    content: Callable[..., Any] | str | bytes | Path | t.ResourceContents,
+    content: Callable[..., Any] | str | bytes | os.PathLike[str] | t.ResourceContents,
     context_type: type[Any],
     *,
     default_timeout: float | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode, urlsafe_b64encode
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
@@ -16,9 +16,6 @@ from ..types import (
     JSONObject,
     ResourceContents,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Source = bytes | bytearray | memoryview
 
@@ -138,7 +135,7 @@ class _Medium(Struct, frozen=True):
     """Bytes, or the file that has them, and of what type they are."""
 
     data: Source | None = None
-    path: str | Path | None = None
+    path: str | os.PathLike[str] | None = None
     format: str | None = None
     mime_type: str | None = None
     annotations: Annotations | None = None
@@ -226,7 +223,7 @@ class File(Struct, frozen=True):
     """
 
     data: Source | str | None = None
-    path: str | Path | None = None
+    path: str | os.PathLike[str] | None = None
     uri: str | None = None
     name: str | None = None
     mime_type: str | None = None

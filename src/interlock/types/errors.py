@@ -24,6 +24,10 @@ FORBIDDEN = 403
 class InterlockError(Exception):
     """The root of every error that Interlock raises on purpose."""
 
+    def __init__(self, *args: object) -> None:
+        # Exceptions without one have no signature that `inspect` or an editor could show.
+        super().__init__(*args)
+
 
 class ProtocolError(InterlockError):
     """The conversation is broken: one side said what the protocol does not allow."""

@@ -13,6 +13,9 @@ from ...exchange import Principal
 class BadToken(Exception):
     """The token is not good here; the words are told to whoever sent it, and never quote it (RFC 6750, 3.1, `invalid_token`)."""
 
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+
 
 class Unverifiable(Exception):
     """Whether the token is good cannot be found out now, as who could say it is not there: try again in `seconds`."""
