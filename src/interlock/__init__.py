@@ -10,6 +10,7 @@ from .lazily import lazily
 if TYPE_CHECKING:
     from .client.answers import Answers
     from .client.app import Client
+    from .client.targets import Target
     from .client.watch import Changed, Watch
     from .exchange import (
         AnyResult,
@@ -74,6 +75,7 @@ __version__ = version.VERSION  # of this package
 _ROOMS = {
     ".client.answers": ("Answers",),
     ".client.app": ("Client",),
+    ".client.targets": ("Target",),
     ".client.watch": ("Changed", "Watch"),
     ".exchange": (
         "AnyResult",
@@ -185,6 +187,7 @@ __all__ = [
     "Server",
     "Socket",
     "Stdio",
+    "Target",
     "Template",
     "TextContent",
     "TimedOut",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from . import types as t
 from .client.app import Client as AsyncClient
+from .client.targets import Target
 from .client.watch import Changed, Watch
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ class Client:
     thread may use what it gives.
     """
 
-    def __init__(self, target: Any, **options: Any) -> None:
+    def __init__(self, target: Target, **options: Any) -> None:
         self._target, self._options = target, options
         self._client: AsyncClient | None = None
         self._loop: _Loop | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, assert_type
 
 from interlock import (
@@ -14,6 +15,7 @@ from interlock import (
     McpError,
     Server,
     Stdio,
+    Target,
     Watch,
 )
 from interlock import sync as blocking
@@ -33,6 +35,7 @@ from interlock.types import (
     Completion,
     ElicitRequestParams,
     GetPromptResult,
+    ProgressNotificationParams,
     Prompt,
     ReadResourceResult,
     Resource,
@@ -125,6 +128,37 @@ async def transports(server: Server) -> None:
     for road in roads:
         async with Client(road) as client:
             await client.ping()
+
+
+def targets(server: Server, channel: Channel) -> list[Target]:
+    """Whatever a client can be pointed at."""
+    every: list[Target] = [
+        server,
+        server.transport(),
+        channel,
+        "server.py",
+        Path("server.py"),
+        ["uvx", "some-server"],
+        ("python", Path("server.py")),
+        {"command": "uvx", "args": ["some-server"]},
+        "https://host/mcp",
+    ]
+    for target in every:
+        Client(target)
+        blocking.Client(target)
+    return every
+
+
+async def progress(client: Client) -> None:
+    """Callbacks may be plain or async."""
+    heard: list[float] = []
+
+    async def hear(params: ProgressNotificationParams) -> None:
+        heard.append(params.progress)
+
+    result = await client.call_tool("add", on_progress=hear)
+    await client.call_tool("add", on_progress=lambda params: heard.append(params.progress))
+    assert_type(result.is_error, bool)
 
 
 async def pair() -> tuple[Channel, Channel]:

@@ -296,3 +296,22 @@ def test_params_kept_unread_pass_byte_for_byte() -> None:
         encode(t.CallToolRequestParams(name="x", arguments=Raw(b"{}"), meta=t.NOTHING))
         == b'{"name":"x","arguments":{}}'
     )
+
+
+@pytest.mark.parametrize(
+    "sent, is_error",
+    [
+        (b"{}", False),
+        (b'{"isError":false}', False),
+        (b'{"isError":true}', True),
+        (b'{"isError":null}', False),
+    ],
+)
+def test_a_result_says_plainly_whether_it_is_an_error(sent: bytes, is_error: bool):
+    """False where nothing is said, or null, as some peers write it; what is False is not sent."""
+    result = decode(
+        b'{"content":[],' + sent[1:] if len(sent) > 2 else b'{"content":[]}', t.CallToolResult
+    )
+    assert result.is_error is is_error
+    assert t.CallToolResult(content=[]).is_error is False
+    assert (b"isError" in encode(result)) is is_error

@@ -55,7 +55,7 @@ async def test_text_and_numbers(cell: Cell):
     result = await cell.client.call_tool("add", {"a": 2})
     assert result.content == [TextContent("3")]
     assert result.value() == (3 if cell.revision >= R3 else "3")
-    assert result.is_error is None
+    assert result.is_error is False
 
 
 @pytest.mark.parametrize("kind", ["image", "bytes"])

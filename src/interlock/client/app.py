@@ -26,7 +26,7 @@ from .caching import caching
 from .callbacks import Callbacks
 from .outputs import Outputs
 from .rounds import DEFAULT_MOST_ROUNDS, Asking, rounds
-from .targets import revision_in, transport_to
+from .targets import Target, revision_in, transport_to
 from .waiting import Wait
 from .watch import Watch, watching
 
@@ -74,7 +74,7 @@ class Client:
 
     def __init__(
         self,
-        target: Any,
+        target: Target,
         *,
         elicit: ElicitFunction | None = None,
         sample: SampleFunction | None = None,

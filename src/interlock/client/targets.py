@@ -7,17 +7,38 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from ..transport.channel import Channel
 from ..transport.conversation import ClientTransport
 from ..transport.duplex import Duplex
 from ..transport.sockets import Socket
 from ..transport.stdio import Stdio
 
 
+class InProcess(Protocol):
+    """What a client reaches within the process, as a `Server`."""
+
+    def transport(self) -> ClientTransport:
+        """A new transport to it."""
+        ...
+
+
+Target = (
+    InProcess
+    | ClientTransport
+    | Channel
+    | str
+    | Path
+    | Sequence[str | os.PathLike[str]]
+    | Mapping[str, Any]
+)
+"""What a client can be pointed at; see Client."""
+
+
 def transport_to(
-    target: Any,
+    target: Target,
     *,
     on_stderr: Callable[[str], None] | None = None,
     web: Mapping[str, Any] | None = None,
@@ -58,6 +79,7 @@ def _http(url: str, web: Mapping[str, Any]) -> ClientTransport:
 def _transport_to(
     target: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]
 ) -> ClientTransport:
+    """The transport; `target` is looked at as it is, as not everybody has a type checker."""
     if hasattr(target, "transport") and callable(target.transport):
         made: ClientTransport = target.transport()  # a Server in this process
         return made

@@ -96,7 +96,7 @@ class ToolResultContent(WireType, frozen=True, kw_only=True, tag_field="type", t
     tool_use_id: str
     content: list[ContentBlock]
     structured_content: Any | UnsetType = UNSET
-    is_error: bool | None = None
+    is_error: bool = False
     meta: JSONObject | None = field(default=None, name="_meta")
 
 

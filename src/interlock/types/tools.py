@@ -82,7 +82,7 @@ class CallToolResult(Result, frozen=True, kw_only=True):
 
     content: list[ContentBlock]
     structured_content: Any | UnsetType = UNSET
-    is_error: bool | None = None
+    is_error: bool = False
 
     @property
     def text(self) -> str:

@@ -44,7 +44,10 @@ def decode(raw: Raw | bytes, kind: Any) -> Any:
 def _decode_sheltered(
     raw: Raw | bytes, decoder: Callable[[Any], Any], bad: msgspec.ValidationError
 ) -> Any:
-    """A second try, with content blocks of unknown kinds wrapped: a newer peer must not make a whole message unreadable."""
+    """A second try, with content blocks of unknown kinds wrapped: a newer peer must not make a whole message unreadable.
+
+    A null in the place of `isError` is forgiven too.
+    """
     if bytes(raw).count(b",") > _MOST_SHELTERED:
         raise Malformed(t.INVALID_PARAMS, str(bad)) from None
     try:
@@ -57,10 +60,13 @@ def _decode_sheltered(
 
 
 def _shelter(data: Any, depth: int) -> bool:
-    """Wrap unknown blocks wherever content stands; True where there was one."""
+    """Wrap unknown blocks wherever content stands, and drop a null `isError`; True where there was one."""
     if not isinstance(data, dict) or depth > 8:
         return False
     found = False
+    if data.get("isError", False) is None:  # as some peers write what is not said
+        del data["isError"]
+        found = True
     content = data.get("content")
     blocks = content if isinstance(content, list) else [content]
     for n, block in enumerate(blocks):

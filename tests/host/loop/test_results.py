@@ -74,7 +74,7 @@ def test_every_kind_of_block(block: Any, words: str, media: Any) -> None:
     result = rendered(block)
     assert text(result) == f"[[M result of t of s]]\n{words}\n[[/M]]"
     assert [type(each) for each in result.content[1:]] == ([media] if media else [])
-    assert result.is_error is None
+    assert result.is_error is False
 
 
 def test_errors_are_given_to_the_model() -> None:

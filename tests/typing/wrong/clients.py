@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlock import Channel, Client, Duplex, Server
+from interlock import sync as blocking
 from interlock.testing import check_channel, connect
 from interlock.types import ElicitRequestParams
 
@@ -13,6 +14,12 @@ def answer() -> None:
 
 async def talk() -> None:
     """Calls that there are not, and results that are others."""
+    Client(42)  # error: arg-type
+    Client(None)  # error: arg-type
+    Client(b"server.py")  # error: arg-type
+    Client(["server.py", 8080])  # error: list-item
+    Client(answer)  # error: arg-type
+    blocking.Client(42)  # error: arg-type
     Client("server.py", elicit=answer)  # error: arg-type
     Client("server.py", rvision="2025-11-25")  # error: call-arg
     Client("server.py", log_level="loud")  # error: arg-type
@@ -67,4 +74,5 @@ async def checks(server: Server) -> None:
 
 def question(params: ElicitRequestParams) -> str:
     """Members that there are not."""
+    Client("server.py", on_log=lambda message: message.txt)  # error: attr-defined
     return params.mesage  # error: attr-defined, no-any-return

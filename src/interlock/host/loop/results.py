@@ -48,7 +48,7 @@ class Rendering:
             else {"structured_content": self._cleaned(result.structured_content)}
         )
         return ToolResultContent(
-            tool_use_id=use, content=content, is_error=result.is_error or None, **structured
+            tool_use_id=use, content=content, is_error=result.is_error, **structured
         )
 
     def refusal(self, use: str, words: str, said: str = "", origin: str = "") -> ToolResultContent:
