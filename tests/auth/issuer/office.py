@@ -152,7 +152,11 @@ class Office:
         )
 
     async def post(
-        self, path: str, form: Mapping[str, str] | str, headers: Mapping[str, str] | None = None
+        self,
+        path: str,
+        form: Mapping[str, str] | str,
+        headers: Mapping[str, str] | None = None,
+        address: str = "203.0.113.9",
     ) -> Reply:
         """Send a form."""
         body = form if isinstance(form, str) else urlencode(form)
@@ -162,7 +166,7 @@ class Office:
             "",
             FORM | dict(headers or {}),
             body.encode(),
-            address="203.0.113.9",
+            address=address,
             secure=True,
         )
         return await self.issuer.answer(asked)

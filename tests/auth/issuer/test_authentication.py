@@ -338,3 +338,62 @@ async def test_parameters_in_the_query() -> None:
         )
     )
     assert error_of(reply) == "invalid_request"
+
+
+# -- guesses -----------------------------------------------------------------------------------------------------------
+
+ENDPOINTS = {"/token": ASKED, "/introspect": {"token": "x"}, "/revoke": {"token": "x"}}
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+@pytest.mark.parametrize("way", ["body", "header"])
+async def test_wrong_client_secrets_are_throttled(path: str, way: str) -> None:
+    """After ten the address has to wait, longer and longer, and the right secret is no exception: it would be a guess that succeeds."""
+    place = office()
+
+    async def guess(secret: str, address: str = "203.0.113.9") -> Any:
+        told = {"client_id": "vault", "client_secret": secret} if way == "body" else {}
+        shown = basic("vault", secret) if way == "header" else {}
+        return await place.post(path, ENDPOINTS[path] | told, shown, address=address)
+
+    for number in range(10):
+        assert error_of(await guess(f"wrong {number}"), 401) == "invalid_client"
+    for secret in ("wrong", SECRET):
+        late = await guess(secret)
+        assert error_of(late, 429) == "temporarily_unavailable"
+        assert 0 < int(late.header("retry-after") or "") <= 900
+    assert (await guess(SECRET, "203.0.113.10")).status == 200  # the honest client elsewhere
+    place.clock.now += int(late.header("retry-after") or "")
+    assert error_of(await guess("wrong again"), 401) == "invalid_client"
+    again = await guess(SECRET)
+    assert int(again.header("retry-after") or "") > int(late.header("retry-after") or "")
+    place.clock.now += int(again.header("retry-after") or "")
+    assert (await guess(SECRET)).status == 200
+    assert error_of(await guess("a slip"), 401) == "invalid_client"  # all is forgiven by then
+    assert (await guess(SECRET)).status == 200
+
+
+async def test_an_address_cannot_guess_at_many_clients() -> None:
+    """It has thirty tries in all, whichever client each is for, and another network has its own."""
+    many = [Client(id=f"c{n}", secret=f"secret {n}", grants=("client_credentials",)) for n in range(40)]  # fmt: skip
+    place = Office(clients=many)
+
+    async def guess(client: str, secret: str, address: str) -> int:
+        form = ASKED | {"client_id": client, "client_secret": secret, "resource": SERVER}
+        return (await place.post("/token", form, address=address)).status
+
+    first = [await guess(f"c{n}", "wrong", "2001:db8::1") for n in range(40)]
+    assert first == [401] * 30 + [429] * 10
+    assert await guess("c39", "secret 39", "2001:db8::2") == 429  # the same network
+    assert await guess("c39", "secret 39", "2001:db8:1::1") == 200
+
+
+async def test_right_client_secrets_are_not_counted() -> None:
+    """However often a client comes, and in spite of a slip now and then."""
+    place = office()
+    form = ASKED | {"client_id": "vault", "resource": SERVER}
+    for _ in range(40):
+        assert (await place.post("/token", form | {"client_secret": SECRET})).status == 200
+    for _ in range(20):
+        assert (await place.post("/token", form | {"client_secret": "x"})).status == 401
+        assert (await place.post("/token", form | {"client_secret": SECRET})).status == 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import math
 from collections.abc import Mapping
 from urllib.parse import unquote_plus
 
@@ -14,10 +15,11 @@ from ...store.vaults.seam import Vault
 from ..keys import BadSignature, check_times, peek
 from .clientkeys import ClientKeys
 from .clients import Clients
-from .refusals import Refusal, unproven
+from .refusals import Refusal, crowded, unproven
 from .seam import Client
 from .settings import Settings
 from .shelves import Marks, digest
+from .throttle import Throttle, Throttled, client_secrets
 from .web import Asked
 
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -40,6 +42,7 @@ class Authentication:
         self, settings: Settings, vault: Vault, clients: Clients, keys: ClientKeys
     ) -> None:
         self._settings, self._clients, self._keys = settings, clients, keys
+        self._throttle = Throttle(vault, settings.clock)
         self._seen = Marks(vault, "assertion", settings.clock)
 
     async def client(self, asked: Asked, form: Mapping[str, str]) -> Client:
@@ -56,11 +59,32 @@ class Authentication:
             if shown.assertion is None:
                 raise unproven("this client authenticates with private_key_jwt")
             await self._verify(client, shown.assertion)
-        elif not any(
-            hmac.compare_digest(digest(secret), client.secret or "") for secret in shown.secrets
-        ):
-            raise unproven("the secret of the client is missing or wrong")
+        else:
+            await self._check_secret(client, shown.secrets, asked.address)
         return client
+
+    async def _check_secret(self, client: Client, secrets: tuple[str, ...], address: str) -> None:
+        """Raise Refusal unless one of the secrets is the client's, and while there were too many wrong ones from that address.
+
+        A right secret does not count and is not written down, so that a token costs no more than before.
+        """
+        if not secrets:
+            raise unproven("the secret of the client is missing or wrong")
+        right = any(hmac.compare_digest(digest(secret), client.secret or "") for secret in secrets)
+        tries = client_secrets(client.id, address)
+        here = next(iter(tries))
+        try:
+            if not right:
+                await self._throttle.claim(tries)
+                raise unproven("the secret of the client is missing or wrong")
+            # While there is a wait the right secret is refused too, or guessing could go on.
+            if await self._throttle.check(*tries):
+                await self._throttle.forgive(here)
+        except Throttled as throttled:
+            raise crowded(
+                "there were too many wrong client secrets from this address",
+                math.ceil(throttled.seconds),
+            ) from None
 
     async def _verify(self, client: Client, assertion: str) -> None:
         """Raise Refusal unless the assertion is the client's own, for us, for now, and comes for the first time (RFC 7523, 3)."""

@@ -1,4 +1,4 @@
-"""How often strangers may try: passwords and codes of devices, counted in the vault, for all workers that share it."""
+"""Throttling of guesses: passwords, client secrets and codes of devices, counted in the vault, for all workers that share it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ _SHORTEST, _LONGEST = 2.0, 900.0  # seconds of the first wait, which doubles, an
 _FORGOTTEN = 3600.0  # seconds without a try after which all is forgiven
 _COLLISIONS = 50  # swaps that may fail because others count at the same time
 
-NAME_HERE, NAME, ADDRESS, CODES = (
-    5,
-    50,
-    30,
-    10,
-)  # free tries: a name from one address, a name, an address, codes from an address
+# Free tries.
+NAME_HERE = 5  # of a name from one address
+NAME = 50  # of a name from anywhere
+ADDRESS = 30  # from one address
+CODES = 10  # of codes from one address
+SECRETS_HERE = 10  # of one client's secret from one address
+SECRETS = 30  # of any client's secret from one address
 
 
 class Throttled(Exception):
@@ -52,6 +53,20 @@ class Throttle:
         """
         for key, allowed in free.items():
             await self._claim(digest(key), allowed)
+
+    async def check(self, *keys: str) -> bool:
+        """Return whether a try of any key is remembered, and count none. Raises Throttled while one of them has to wait."""
+        now = self._clock()
+        found = False
+        for key in keys:
+            was = await self._vault.get(_KIND, digest(key))
+            if was is None:
+                continue
+            found = True
+            tries = msgspec.json.decode(was, type=_Tries)
+            if tries.until > now:
+                raise Throttled(tries.until - now)
+        return found
 
     async def release(self, *keys: str) -> None:
         """Take back the one try of each key that has just been claimed and has succeeded; those before it still count."""
@@ -95,6 +110,15 @@ def log_in(name: str, address: str) -> dict[str, int]:
     """The keys of a try to log in, with how many of them are free: one person cannot easily be locked out by another elsewhere."""
     known, place = name.strip().casefold(), place_of(address)
     return {f"{known}\n{place}": NAME_HERE, f"from\n{place}": ADDRESS, f"name\n{known}": NAME}
+
+
+def client_secrets(client: str, address: str) -> dict[str, int]:
+    """The keys of a wrong client secret, with how many are free.
+
+    Both belong to the address: a client cannot be locked out by guesses that come from elsewhere.
+    """
+    place = place_of(address)
+    return {f"client\n{client}\n{place}": SECRETS_HERE, f"clients from\n{place}": SECRETS}
 
 
 def codes(address: str) -> dict[str, int]:
