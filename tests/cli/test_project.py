@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -11,44 +12,47 @@ from pathlib import Path
 import pytest
 
 from interlock import __version__
+from interlock.cli.project import package_name
 from tests.cli.conftest import Command, Program
+
+FILES = [
+    ".gitignore",
+    "README.md",
+    "pyproject.toml",
+    "src/hello_world/__init__.py",
+    "src/hello_world/server.py",
+    "tests/test_server.py",
+]
+SERVER = "src/hello_world/server.py"
 
 
 def test_a_new_project_runs_and_passes_its_test(interlock: Command, home: Path) -> None:
     """Its files, its test by pytest, its server by the command, as the words at the end say."""
     result = interlock("new", "hello-world")
     assert result.exit_code == 0
-    assert "cd hello-world" in result.stdout
+    assert f"cd hello-world\n  interlock call {SERVER} greet name=Ada" in result.stdout
     folder = home / "hello-world"
-    assert sorted(p.name for p in folder.iterdir()) == [
-        ".gitignore",
-        "README.md",
-        "pyproject.toml",
-        "server.py",
-        "test_server.py",
-    ]
+    found = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
+    assert sorted(found) == FILES
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert (project["name"], project["dependencies"]) == (
         "hello-world",
         [f"interlock[cli,http]>={__version__}"],
     )
     tested = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q"],
+        [sys.executable, "-m", "pytest", "-q", "-W", "error"],
         cwd=folder,
+        env={**os.environ, "PYTHONPATH": "src"},
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert tested.returncode == 0, tested.stdout
     assert "2 passed" in tested.stdout
-    assert interlock("call", folder / "server.py", "greet", "name=Ada").stdout == "Hello, Ada!\n"
-    assert "interlock run server.py --http :8000" in (folder / "README.md").read_text()
+    assert interlock("call", folder / SERVER, "greet", "name=Ada").stdout == "Hello, Ada!\n"
     assert (
-        interlock(
-            "call", "greet", "name=Ada", "loud=true", "--", sys.executable, folder / "server.py"
-        ).stdout
-        == "HELLO, ADA!\n"
-    )
+        interlock("call", "greet", "name=Ada", "loud=true", "--", sys.executable, folder / SERVER)
+    ).stdout == "HELLO, ADA!\n"
 
 
 def test_a_new_project_is_clean(interlock: Command, home: Path) -> None:
@@ -57,11 +61,12 @@ def test_a_new_project_is_clean(interlock: Command, home: Path) -> None:
     for command in (
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
-        ["mypy", "--strict", "server.py", "test_server.py"],
+        ["mypy", "--strict", "src", "tests"],
     ):
         checked = subprocess.run(
             [sys.executable, "-m", *command],
             cwd=home / "hello",
+            env={**os.environ, "MYPYPATH": "src"},
             capture_output=True,
             text=True,
             timeout=120,
@@ -69,15 +74,41 @@ def test_a_new_project_is_clean(interlock: Command, home: Path) -> None:
         assert checked.returncode == 0, checked.stdout
 
 
+NAMES = {
+    "hello": ("hello", "hello"),
+    "hello-world": ("hello_world", "hello-world"),
+    "My.Server_2": ("my_server_2", "my-server-2"),
+    "7days": ("mcp_7days", "7days"),
+    "time": ("time_server", "time"),
+    "Class": ("class_server", "class"),
+    "interlock": ("interlock_server", "interlock"),
+}
+
+
+@pytest.mark.parametrize("title", NAMES)
+def test_the_package_can_be_imported_and_hides_no_other(
+    interlock: Command, home: Path, title: str
+) -> None:
+    """Whatever the project is called; its command is called as the project is."""
+    package, command = NAMES[title]
+    assert package_name(title) == package
+    assert interlock("new", title).exit_code == 0
+    project = tomllib.loads((home / title / "pyproject.toml").read_text())
+    assert project["project"]["scripts"] == {command: f"{package}.server:main"}
+    assert project["tool"]["flit"]["module"]["name"] == package
+    server = home / title / "src" / package / "server.py"
+    assert interlock("call", server, "greet", "name=Ada").stdout == "Hello, Ada!\n"
+
+
 def test_nothing_is_written_over(interlock: Command, home: Path) -> None:
     """A folder that has one of the files is left alone, an empty one is used."""
     (home / "there").mkdir()
-    (home / "there" / "server.py").write_text("mine")
+    (home / "there" / "README.md").write_text("mine")
     result = interlock("new", "there")
     assert result.exit_code == 2
-    assert "has server.py already; nothing was written" in result.stderr
-    assert [p.name for p in (home / "there").iterdir()] == ["server.py"]
-    assert (home / "there" / "server.py").read_text() == "mine"
+    assert "has README.md already; nothing was written" in result.stderr
+    assert [p.name for p in (home / "there").iterdir()] == ["README.md"]
+    assert (home / "there" / "README.md").read_text() == "mine"
     (home / "empty").mkdir()
     assert interlock("new", home / "empty").exit_code == 0
     (home / "file").write_text("")

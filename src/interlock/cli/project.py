@@ -1,21 +1,29 @@
-"""`interlock new`: a small project that runs and passes its test at once."""
+"""`interlock new`: a project that installs, tests and builds as it stands."""
 
 from __future__ import annotations
 
+import keyword
 import re
+import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
 from ..version import VERSION
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_SEPARATORS = re.compile(r"[-_.]+")
+_TAKEN = frozenset({"interlock", "tests"})  # packages that a project must not hide
 
-SERVER = '''"""A server of the Model Context Protocol: what it can do for a model stands here as functions."""
+INIT = '''"""{title}: a server of the Model Context Protocol."""
+'''
+
+SERVER = '''"""What the server can do for a model stands here as functions."""
 
 from interlock import Server
 
-server = Server("{name}", instructions="Greets people.")
+server = Server("{title}", instructions="Greets people.")
 
 
 @server.tool
@@ -25,76 +33,123 @@ def greet(name: str, loud: bool = False) -> str:
     return greeting.upper() if loud else greeting
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve over stdio: the command `{command}`."""
     server.run()
+
+
+if __name__ == "__main__":
+    main()
 '''
 
 TEST = '''"""The server, tested through a client in the same process."""
 
-from interlock.sync import Client
+from interlock import Client
 
-from server import server
+from {package}.server import server
 
 
-def test_greeting() -> None:
-    with Client(server) as client:
-        assert [tool.name for tool in client.list_tools()] == ["greet"]
-        result = client.call_tool("greet", {{"name": "Ada"}})
+async def test_greeting() -> None:
+    async with Client(server) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["greet"]
+        result = await client.call_tool("greet", {{"name": "Ada"}})
         assert result.value() == "Hello, Ada!"
-        result = client.call_tool("greet", {{"name": "Ada", "loud": True}})
+        result = await client.call_tool("greet", {{"name": "Ada", "loud": True}})
         assert result.value() == "HELLO, ADA!"
 
 
-def test_wrong_arguments_are_an_error_that_the_model_can_read() -> None:
-    with Client(server) as client:
-        assert client.call_tool("greet", {{}}).is_error
+async def test_wrong_arguments_are_an_error_that_the_model_can_read() -> None:
+    async with Client(server) as client:
+        assert (await client.call_tool("greet", {{}})).is_error
 '''
 
-PYPROJECT = """[project]
-name = "{name}"
+PYPROJECT = """[build-system]
+requires = ["flit-core>=3.12,<5"]
+build-backend = "flit_core.buildapi"
+
+[project]
+name = "{title}"
 version = "0.1.0"
 description = "A server of the Model Context Protocol."
+readme = "README.md"
 requires-python = ">=3.11"
 dependencies = ["interlock[cli,http]>={version}"]
 
-[dependency-groups]
-dev = ["pytest>=8"]
+[project.optional-dependencies]
+dev = ["pytest>=8", "pytest-asyncio>=1"]
+
+[project.scripts]
+{command} = "{package}.server:main"
+
+[tool.flit.module]
+name = "{package}"
 
 [tool.pytest.ini_options]
-pythonpath = ["."]
+testpaths = ["tests"]
+asyncio_mode = "auto"
+asyncio_default_fixture_loop_scope = "function"
 """
 
-README = """# {name}
+README = """# {title}
 
-A server of the Model Context Protocol, written with Interlock.
+A server of the Model Context Protocol, written with Interlock. Its tools are the functions in `{file}`.
 
-    interlock run server.py --reload                 # serve over stdio, the newest version of the file
-    interlock run server.py --http :8000             # serve over HTTP, at http://127.0.0.1:8000/mcp
-    interlock list server.py                         # what it offers
-    interlock call server.py greet name=Ada          # try a tool
-    interlock install server.py --client cursor      # or claude-desktop, claude-code, vscode, ...
-    python -m pytest                                 # test it
+## Begin
+
+Once, in this folder (on Windows the second line is `.venv\\Scripts\\activate`):
+
+    python -m venv .venv
+    . .venv/bin/activate
+    pip install -e ".[dev]"
+
+## Try it
+
+    pytest
+    interlock list {file}
+    interlock call {file} greet name=Ada
+
+A tool that fails shows its error here, with the line that it came from.
+
+## Use it in a host
+
+This shows what would change in the configuration of a host; without `--dry-run` it is changed. Other hosts are claude-desktop,
+claude-code, vscode and more (`interlock install --help`).
+
+    interlock install {file} --client cursor --name {command} --dry-run
+
+While you write, `--dev` serves the newest version of the file to a host, and shows errors. Over HTTP the server is at
+http://127.0.0.1:8000/mcp. Installed, it is a command of its own.
+
+    interlock run {file} --dev
+    interlock run {file} --http :8000
+    {command}
+
+## Build it
+
+    pip wheel --no-deps --wheel-dir dist .
 """
 
-FILES = {
-    "server.py": SERVER,
-    "test_server.py": TEST,
+FILES: Final = {
+    "src/{package}/__init__.py": INIT,
+    "src/{package}/server.py": SERVER,
+    "tests/test_server.py": TEST,
     "pyproject.toml": PYPROJECT,
     "README.md": README,
-    ".gitignore": "__pycache__/\n.venv/\n",
+    ".gitignore": "__pycache__/\n.venv/\ndist/\n",
 }
+"""By their paths, in which the package is filled in too."""
 
 
 @click.command("new")
 @click.argument("name", type=click.Path(path_type=Path))
 def new(name: Path) -> None:
-    """Start a project in a new folder NAME: a server of a few lines, its test, pyproject.toml and README.
+    """Start a project in a new folder NAME: a package with a server of a few lines, its test, pyproject.toml and README.
 
-    Nothing that is there already is written over.
+    It can be installed, tested and built as it stands. Nothing that is there already is written over.
 
     \b
     interlock new hello
-    cd hello && python -m pytest
+    cd hello && pip install -e '.[dev]' && pytest
     """
     title = name.resolve().name
     if not _NAME.fullmatch(title):
@@ -103,12 +158,32 @@ def new(name: Path) -> None:
         )
     if name.exists() and not name.is_dir():
         raise click.UsageError(f"{name} is there already, and is no folder.")
-    if taken := [file for file in FILES if (name / file).exists()]:
+    package = package_name(title)
+    server = f"src/{package}/server.py"
+    words = {
+        "title": title,
+        "package": package,
+        "file": server,
+        "command": _SEPARATORS.sub("-", title).lower(),
+        "version": VERSION,
+    }
+    files = {path.format(**words): text.format(**words) for path, text in FILES.items()}
+    if taken := [file for file in files if (name / file).exists()]:
         raise click.UsageError(f"{name} has {', '.join(taken)} already; nothing was written.")
-    name.mkdir(parents=True, exist_ok=True)
-    for file, text in FILES.items():
-        filled = text.format(name=title, version=VERSION)
+    for file, text in files.items():
+        (name / file).parent.mkdir(parents=True, exist_ok=True)
         with (name / file).open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(filled)
+            stream.write(text)
     click.echo(f"{click.style(str(name), fg='green')} is ready. Try it:")
-    click.echo(f"  cd {name}\n  interlock call server.py greet name=Ada\n  python -m pytest")
+    click.echo(f"  cd {name}\n  interlock call {server} greet name=Ada")
+    click.echo("README.md says how it is installed, tested and built.")
+
+
+def package_name(title: str) -> str:
+    """The name of the package of a project: one that can be imported, and that hides no other."""
+    name = _SEPARATORS.sub("_", title).lower()
+    if name[0].isdigit():
+        name = f"mcp_{name}"
+    if keyword.iskeyword(name) or name in sys.stdlib_module_names or name in _TAKEN:
+        name = f"{name}_server"
+    return name
