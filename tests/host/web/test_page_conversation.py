@@ -179,7 +179,7 @@ async def test_thinking_is_folded_and_what_the_model_is_about_to_do_is_told(chro
         tell(said(at, "Well."))
         tell(Trimmed(session=at, rule="old", words="3 old results", tokens=900))
         tell(TurnEnded(session=at, reason="steps", usage=Usage(input=1200, output=34)))
-        await page.get_by_text("as many steps as one turn may have").wait_for()
+        await page.get_by_text("one turn may not take more steps").wait_for()
         assert await page.get_by_text("1,200 tokens in, 34 out").is_visible()
         assert await page.get_by_text("Left out for the model: 3 old results").is_visible()
         assert await page.get_by_role("article", name="Model").get_attribute("aria-busy") == "false"
@@ -321,6 +321,76 @@ async def test_what_a_tool_gives_is_shown_by_its_kind(chromium: Any) -> None:
             .inner_text()
             == "There is no tool nope__y."
         )
+
+
+ROW = {"city": "Bari", "sights": ["Basilica", "Castle"]}
+ONCE: list[tuple[list[str], Any, list[str]]] = [
+    (["It rains in Bari."], {"result": "It rains in Bari."}, ["It rains in Bari."]),
+    (['{"sights": ["Basilica", "Castle"], "city": "Bari"}'], ROW, ["Basilica"]),
+    (["42"], {"result": 42}, ["42"]),
+    (["Bari", "Rome"], {"result": ["Bari", "Rome"]}, ["Bari", "Rome"]),
+    (["One city was found."], ROW, ["One city was found.", "Basilica"]),
+]
+
+
+@pytest.mark.parametrize("texts, structured, shown", ONCE)
+async def test_a_result_appears_once(
+    chromium: Any, texts: list[str], structured: Any, shown: list[str]
+) -> None:
+    """Where the text says what the structured content holds, in whatever form, it is shown once; what differs stays (`TOL-26`)."""
+    async with staged(chromium) as stage:
+        page, at = await stage.page(), session(stage)
+        stage.host.tell(
+            CallProposed(session=at, call="c1", name="x", server="travel", tool="x", title="X")
+        )
+        result = CallToolResult(
+            content=[TextContent(text) for text in texts], structured_content=structured
+        )
+        stage.host.tell(CallEnded(session=at, call="c1", server="travel", tool="x", result=result))
+        await opened(stage, page)
+        card = page.get_by_role("article", name="X")
+        await card.get_by_role("button").first.click()
+        text = await card.locator(".result").inner_text()
+        assert [text.count(each) for each in shown] == [1] * len(shown)
+
+
+async def test_a_picture_stands_open_after_the_call(chromium: Any) -> None:
+    """Also one that comes as a resource: whoever asked for it sees it."""
+    picture = ResourceContents(uri="mem://picture", mime_type="image/gif", blob=GIF)
+    async with staged(chromium) as stage:
+        page, at = await stage.page(), session(stage)
+        stage.host.tell(
+            CallProposed(session=at, call="c1", name="x", server="travel", tool="x", title="X")
+        )
+        result = CallToolResult(content=[EmbeddedResource(resource=picture)])
+        stage.host.tell(CallEnded(session=at, call="c1", server="travel", tool="x", result=result))
+        await opened(stage, page)
+        await page.get_by_role("article", name="X").get_by_role("img").wait_for()
+
+
+async def test_long_structured_content_comes_in_pages(chromium: Any) -> None:
+    """Its beginning is shown, with how long it is; all of it can be read, a page at a time."""
+    rows = [{"n": n, "text": f"row {n} of a long list"} for n in range(20_000)]
+    async with staged(chromium) as stage:
+        page, at = await stage.page(), session(stage)
+        stage.host.tell(
+            CallProposed(session=at, call="c1", name="x", server="travel", tool="x", title="X")
+        )
+        result = CallToolResult(content=[], structured_content={"rows": rows})
+        stage.host.tell(CallEnded(session=at, call="c1", server="travel", tool="x", result=result))
+        await opened(stage, page)
+        card = page.get_by_role("article", name="X")
+        await card.get_by_role("button").first.click()
+        await card.get_by_text("This is the beginning of").wait_for()
+        await card.get_by_role("button", name="Show all as JSON").click()
+        await card.get_by_text("Page 1 of 2").wait_for()
+        assert await card.get_by_role("button", name="Previous page").is_disabled()
+        await shot(page, "structured-pages")
+        await card.get_by_role("button", name="Next page").click()
+        await card.get_by_text("Page 2 of 2").wait_for()
+        last = await card.locator(".structured-page").text_content()
+        assert "row 19999 of a long list" in last
+        assert await card.get_by_role("button", name="Next page").is_disabled()
 
 
 async def test_a_running_call_says_how_far_it_is_and_can_be_stopped(chromium: Any) -> None:

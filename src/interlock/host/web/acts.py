@@ -152,6 +152,14 @@ class SearchLog(Act, frozen=True, kw_only=True, tag="searchLog"):
     limit: int = 50
 
 
+class ReadStructured(Act, frozen=True, kw_only=True, tag="readStructured"):
+    """A page of a call's structured content, as JSON text; the first one is 0."""
+
+    session: str
+    call: str
+    page: int = 0
+
+
 class Watch(Act, frozen=True, kw_only=True, tag="watch"):
     """Be told when a resource changes."""
 
@@ -232,6 +240,7 @@ AnyAct = (
     | ServerLog
     | Forget
     | SearchLog
+    | ReadStructured
     | Watch
     | Unwatch
     | CallTool

@@ -13,6 +13,7 @@ from interlock.types import InterlockError
 from ..events import ModelAsked, Noted, PersonSaid
 from . import acts as a
 from .apart import Apart
+from .cutting import structured_page
 from .opened import OpenApps
 from .person import AtThePage
 from .state import plain
@@ -54,6 +55,7 @@ class Doing:
             a.ServerLog: self._server_log,
             a.Forget: self._forget,
             a.SearchLog: self._search,
+            a.ReadStructured: self._read_structured,
             a.Watch: self._watch,
             a.Unwatch: self._unwatch,
             a.CallTool: self._call_tool,
@@ -206,6 +208,12 @@ class Doing:
             limit=min(max(act.limit, 1), 500),
         )
         return {"notes": [plain(noted) for noted in notes]}
+
+    async def _read_structured(self, act: a.ReadStructured) -> Any:
+        page = await structured_page(self._host.log, act.session, act.call, act.page)
+        if page is None:
+            raise Mistake("This result is not in the log.")
+        return page
 
     # -- apps of servers ------------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from ..log import SessionRow
 from ..questions import Warned
 from ..toolbox import Item
 from .apps import ui_of
+from .cutting import MOST_STRUCTURED, cut_value, size_of
 
 if TYPE_CHECKING:
     from ..app import Host
@@ -64,10 +65,11 @@ class _Showing:
                 else suspicions.visible(value if ours else self._cut(value))
             )
         if isinstance(value, dict):
-            return {
+            shown = {
                 name: self.shown(inner, name, ours or name == "arguments")
                 for name, inner in value.items()
             }
+            return shown if ours else _with_cut_content(shown)
         if isinstance(value, list | tuple):
             return [self.shown(inner, key, ours) for inner in value]
         if isinstance(value, bytes):
@@ -78,6 +80,17 @@ class _Showing:
         kept = text[: self._left]
         self._left -= len(kept)
         return cut(text, len(kept))
+
+
+def _with_cut_content(record: dict[str, Any]) -> dict[str, Any]:
+    """A result whose structured content is too long for the page has the beginning of it, and says how long all of it is."""
+    structured = record.get("structuredContent")
+    if not isinstance(structured, dict | list):
+        return record
+    size = size_of(structured)
+    if size <= MOST_STRUCTURED:
+        return record
+    return {**record, "structuredContent": cut_value(structured), "structuredSize": size}
 
 
 def cut(text: str, most: int) -> str:

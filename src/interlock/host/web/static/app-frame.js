@@ -4,6 +4,7 @@ import { Icon, IconButton, Say, cls, html, useEffect, useLayoutEffect, useRef, u
 import { AppWindow, LEAST } from "./app-window.js";
 import { act } from "./net.js";
 import { spoken } from "./store.js";
+import { whole } from "./structured.js";
 
 const ARMED = 700; // milliseconds before an answer counts: what appears under a finger is not answered by it
 const PERMISSIONS = { camera: "the camera", microphone: "the microphone", geolocation: "your position", clipboardWrite: "writing to the clipboard" };
@@ -106,8 +107,10 @@ export function AppFrame({ data, uri }) {
   </section>`;
 }
 
-/** Give an app what is known of the call. @param {AppWindow} app @param {any} data */
-function give(app, data) {
+/** Give an app what is known of the call; of a result all of it. @param {AppWindow} app @param {any} data */
+async function give(app, data) {
   app.bridge.input(data.arguments);
-  if (["done", "failed", "gone"].includes(data.state)) app.bridge.outcome(data.result, data.error || "The call was cancelled.");
+  if (!["done", "failed", "gone"].includes(data.state)) return;
+  const result = await whole(data, data.result).catch(() => data.result);
+  app.bridge.outcome(result, data.error || "The call was cancelled.");
 }

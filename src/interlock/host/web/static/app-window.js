@@ -5,6 +5,7 @@ import { Bridge, No } from "./app-bridge.js";
 import { looks } from "./looks.js";
 import { act, line } from "./net.js";
 import { appsOrigin, hearers, serverById } from "./store.js";
+import { whole } from "./structured.js";
 
 export const LEAST = 60, MOST = 720;
 const ALIVE = 8; // more apps than this at once make the oldest go
@@ -134,7 +135,7 @@ export class AppWindow {
       call: async (tool, values) => {
         const ended = await until("callEnded", "call", async () => (await inTurn("callTool", { session, server, tool, arguments: values, app })).call);
         if (!ended.result) throw new No(ended.error || "The call failed");
-        return ended.result;
+        return whole(ended, ended.result);
       },
       read: (uri) => inTurn("appRead", { app, uri }),
       open: async (url) => {

@@ -2,7 +2,8 @@
 // Questions about calls: may a tool be called, may its result go to the model.
 import { Clamped, Fold, Icon, Say, html, useState } from "./kit.js";
 import { Ask } from "./ask.js";
-import { Content, Looked, Result } from "./content.js";
+import { Content, Looked } from "./content.js";
+import { Result } from "./result.js";
 import { ArgumentsEditor } from "./fields.js";
 
 const HINTS = [["readOnlyHint", "changes nothing", "changes things"], ["destructiveHint", "may destroy", "destroys nothing"], ["idempotentHint", "again does no harm", ""], ["openWorldHint", "reaches outside", "stays inside"]];

@@ -4,8 +4,9 @@ import { Fold, From, Icon, Say, cls, html, took, useEffect, useId, useState, vis
 import { AppFrame } from "./app-frame.js";
 import { Settled } from "./ask.js";
 import { DEFAULT } from "./asked-calls.js";
-import { Looked, Result } from "./content.js";
+import { Looked } from "./content.js";
 import { Question } from "./question.js";
+import { Result, hasMedia } from "./result.js";
 import { attempt, servers, texts } from "./store.js";
 
 /** @type {Record<string, [any, string]>} */
@@ -78,7 +79,7 @@ export function CallCard({ item }) {
   const [chosen, setChosen] = useState(/** @type {boolean | null} */ (null));
   const state = stateOf(data, open.length > 0);
   const [icon, words] = STATES[state];
-  const pictures = (data.result?.content ?? []).some((block) => block.type === "image" || block.type === "audio");
+  const pictures = hasMedia(data.result);
   const strange = state === "denied" && data.decided?.by !== "person";
   const saidNo = state === "denied" && asked.some((one) => one.question.type === "call" && one.answer.value?.answer.allow === false); // it stands there already
   const shown = open.length > 0 || (chosen ?? (pictures || strange || ["asking", "running", "failed", "stopped", "proposed", "off"].includes(state)));
@@ -104,7 +105,7 @@ export function CallCard({ item }) {
         ${open.map((one) => html`<${Question} key=${one.key} question=${one.question} />`)}
         ${data.error && state === "stopped" && html`<p class="quiet small-line">It was stopped before it ended; what it had begun at the server may have happened.</p>`}
         ${data.error && !["stopped", "off"].includes(state) && !saidNo && html`<p class="wrong wrap" role="alert"><${Icon} name="warn" /> <${Say} text=${data.error} /></p>`}
-        ${data.result && html`<${Fold} title=${data.result.isError ? "What the tool says went wrong" : "Result"} open=${data.result.isError || pictures || chosen === true}><${Result} result=${data.result} server=${data.server} /><//>`}
+        ${data.result && html`<${Fold} title=${data.result.isError ? "What the tool says went wrong" : "Result"} open=${data.result.isError || pictures || chosen === true}><${Result} result=${data.result} server=${data.server} of=${{ session: data.session, call: data.call }} /><//>`}
         ${data.given && data.given !== texts(data.result?.content ?? []) && data.given !== data.error && html`<${Fold} title="What the model got of it"><pre class="wrap">${visible(data.given)}</pre><//>`}`}
     </div>
     ${app && data.by !== "app" && ["running", "done", "failed", "gone"].includes(data.state) && html`<${AppFrame} data=${data} uri=${app} />`}

@@ -134,7 +134,7 @@ export function Content({ block, server = "", rich = false, whole = false }) {
     case "image": return html`<${Picture} data=${block.data} mimeType=${block.mimeType} label=${server ? `Picture of ${visible(server)}` : "Picture"} />`;
     case "audio": return html`<${Sound} data=${block.data} mimeType=${block.mimeType} />`;
     case "resource_link": return html`<${Pointed} server=${server} uri=${block.uri} title=${block.title || block.name} description=${block.description} mimeType=${block.mimeType} />`;
-    case "resource": return html`<${Fold} title=${html`<${Icon} name="file" /> <code><${Say} text=${block.resource.uri} /></code>`}><${Contents} contents=${block.resource} /><//>`;
+    case "resource": return html`<${Fold} open=${/^(?:image|audio)\//i.test(block.resource.mimeType ?? "")} title=${html`<${Icon} name="file" /> <code><${Say} text=${block.resource.uri} /></code>`}><${Contents} contents=${block.resource} /><//>`;
     case "tool_use": return html`<${Fold} title=${html`Calls <code><${Say} text=${block.name} /></code>`}><${Looked} value=${block.input ?? {}} label="How the arguments are shown" /><//>`;
     case "tool_result": return html`<${Fold} title="Result of a tool">${(block.content ?? []).map((one, at) => html`<${Content} key=${at} block=${one} server=${server} />`)}<//>`;
     default: return html`<${Fold} title="Something of another kind"><${Json} value=${block} /><//>`;
@@ -152,22 +152,4 @@ function Told({ text, whole = false }) {
     }
   }, [text]);
   return value === undefined ? html`<${Plain} text=${text} limit=${whole ? Infinity : LONG} />` : html`<${Looked} value=${value} label="How the text is shown" />`;
-}
-
-/** A tool's result. @param {{result: any, server: string}} props */
-export function Result({ result, server }) {
-  const structured = result.structuredContent;
-  const said = (result.content ?? []).filter((block) => !(structured !== undefined && structured !== null && block.type === "text" && same(block.text, structured)));
-  return html`<div class="result">${said.map((block, at) => html`<${Content} key=${at} block=${block} server=${server} />`)}
-    ${structured !== undefined && structured !== null && html`<${Looked} value=${structured} label="How the result is shown" />`}
-    ${!said.length && (structured === undefined || structured === null) && html`<p class="quiet">The result is empty.</p>`}</div>`;
-}
-
-/** Whether a text only says again what the structured content holds. */
-function same(text, value) {
-  try {
-    return JSON.stringify(JSON.parse(text)) === JSON.stringify(value);
-  } catch {
-    return false;
-  }
 }
