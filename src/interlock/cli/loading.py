@@ -7,7 +7,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -15,31 +15,45 @@ from typing import Any
 import click
 
 from .. import Server
+from . import exits
 
 PREFERRED = ("server", "mcp", "app")
 
 
-def load_server(path: Path, name: str | None) -> Server:
+class TargetError(click.ClickException):
+    """A file holds no server that could be run. It is no matter of how the command is used: no usage is shown."""
+
+    exit_code = exits.USAGE
+
+
+def load_server(path: Path, name: str | None, arguments: Sequence[str] = ()) -> Server:
     """Import a file, under its own name and not as `__main__`, and return the server in it.
 
-    `name` is the object's; without one it is the only server there, or the one called `server`, `mcp` or `app`. A function by
-    that name is called for the server. Raises click.UsageError where there is none or more than one; whatever the file itself
-    raises comes through.
+    Whatever the file itself raises comes through.
+
+    Args:
+        path: The file.
+        name: The name of the object in it. None: the only server there, or the one called
+            `server`, `mcp` or `app`. A function by that name is called for the server.
+        arguments: What the file finds in `sys.argv`, after its own name.
+
+    Raises:
+        TargetError: There is none, or more than one.
     """
     if not path.is_file():
-        raise click.UsageError(f"There is no file {path}.")
-    module = _import(path.resolve())
+        raise TargetError(f"There is no file {path}.")
+    module = _import(path.resolve(), arguments)
     return _named(module, path, name) if name is not None else _only(module, path)
 
 
 def _named(module: ModuleType, path: Path, name: str) -> Server:
     found = getattr(module, name, None)
     if found is None:
-        raise click.UsageError(f"There is no {name} in {path}.{_hint(module)}")
+        raise TargetError(f"There is no {name} in {path}.{_hint(module)}")
     if callable(found) and not isinstance(found, Server | type):
         found = found()
     if not isinstance(found, Server):
-        raise click.UsageError(
+        raise TargetError(
             f"{name} in {path} is {_kind(found)} and not an Interlock Server.{_hint(module)}"
         )
     return found
@@ -50,13 +64,13 @@ def _only(module: ModuleType, path: Path) -> Server:
     if not servers:
         stranger = next((n for n in PREFERRED if hasattr(module, n)), None)
         words = f" {stranger} in it is {_kind(getattr(module, stranger))}." if stranger else ""
-        raise click.UsageError(f"There is no Interlock Server in {path}.{words}")
+        raise TargetError(f"There is no Interlock Server in {path}.{words}")
     if len({id(server) for server in servers.values()}) == 1:
         return next(iter(servers.values()))
     for name in PREFERRED:
         if name in servers:
             return servers[name]
-    raise click.UsageError(
+    raise TargetError(
         f"There is more than one server in {path}: {', '.join(servers)}. Say which: {path}:{next(iter(servers))}"
     )
 
@@ -75,7 +89,7 @@ def _kind(value: Any) -> str:
     return f"a {kind.__module__}.{kind.__qualname__}"
 
 
-def _import(path: Path) -> ModuleType:
+def _import(path: Path, arguments: Sequence[str]) -> ModuleType:
     """Run a file as a module. One that lies in a package gets its dotted name, so that relative imports work."""
     name, top = path.stem, path.parent
     while (top / "__init__.py").is_file():
@@ -86,7 +100,7 @@ def _import(path: Path) -> ModuleType:
         sys.path.append(
             str(path.parent)
         )  # of a file in a package: its neighbours have full names, and must not hide modules of others
-    sys.argv[:] = [str(path)]
+    sys.argv[:] = [str(path), *arguments]
     if "." in name:
         return importlib.import_module(name)
     if name in sys.modules or name in sys.stdlib_module_names:
@@ -94,7 +108,7 @@ def _import(path: Path) -> ModuleType:
     loader = _Uncached(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None:
-        raise click.UsageError(f"{path} is no Python file.")
+        raise TargetError(f"{path} is no Python file.")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module

@@ -12,9 +12,10 @@ import click
 from .. import Server
 from ..protocol.sessions import StoreError
 from . import exits
-from .loading import load_server, wire_kept_clear
+from .loading import TargetError, load_server, wire_kept_clear
 from .location import split_target
-from .screen import WARNING
+from .mainblock import advice
+from .screen import ERROR, WARNING
 
 _LOOPBACK = "127.0.0.1"
 TRANSPORT_OPTIONS = (
@@ -178,6 +179,7 @@ def _listening(address: Any) -> None:
 
 @click.command("run")
 @click.argument("file", metavar="FILE[:OBJECT]")
+@click.argument("arguments", nargs=-1, metavar="[-- ARGUMENTS...]")
 @with_transport_options
 @click.option(
     "--dev",
@@ -205,6 +207,7 @@ def _listening(address: Any) -> None:
 )
 def run(
     file: str,
+    arguments: tuple[str, ...],
     dev: bool,
     reload: bool | None,
     folders: tuple[str, ...],
@@ -215,7 +218,7 @@ def run(
 
     OBJECT is the name of the server in it. Without one it is the only server in the file, or the one called server, mcp or app.
     A function of that name is called for the server. The file's folder is on sys.path; what stands under
-    `if __name__ == "__main__":` is not run.
+    `if __name__ == "__main__":` is not run. ARGUMENTS are in its sys.argv.
 
     With --reload the pipe stays open: the server runs as a child, and when a .py file in the file's folder changes, a new child
     takes over between two calls. The session goes on, subscriptions too, and the client is told that the lists have changed.
@@ -246,10 +249,16 @@ def run(
             run_reloading,
         )  # late: a server that runs once needs none of it
 
-        sys.exit(run_reloading(path, name, [Path(folder) for folder in folders], grace))
+        watched = [Path(folder) for folder in folders]
+        sys.exit(run_reloading(path, name, arguments, watched, grace))
     try:
         with wire_kept_clear():
-            server = load_server(path, name)
+            server = load_server(path, name, arguments)
+    except TargetError as bad:
+        if not dev:
+            raise
+        click.echo(f"{ERROR}{bad.message}", err=True)
+        sys.exit(bad.exit_code)
     except click.ClickException:
         raise
     except Exception as bad:
@@ -257,16 +266,16 @@ def run(
         traceback.print_exception(bad.with_traceback(_own_frames(bad, path)))
         sys.exit(exits.TOOL_FAILED)
     if dev:
-        _enter_development(server)
+        _enter_development(server, path)
     run_server(server, transport, options, path)
 
 
-def _enter_development(server: Server) -> None:
+def _enter_development(server: Server, path: Path) -> None:
     """Let errors be answered as they are, and warn of mistakes that can be seen at once."""
     from ..server.development import warnings_of  # late: not for servers in production
 
     server.dev = True
-    for words in warnings_of(server):
+    for words in filter(None, [*warnings_of(server), advice(path)]):
         click.echo(f"{WARNING}{words}", err=True)
 
 
@@ -276,12 +285,14 @@ def run_server(
     """Run a server, from the file at `path`; what keeps it from being served becomes words. Raises click.ClickException."""
     try:
         server.run(transport, **options)
-    except (ImportError, OSError, StoreError) as bad:
-        if transport == "stdio":
-            raise
+    except Exception as bad:
         if path is not None and _comes_from(bad, path):
             traceback.print_exception(bad.with_traceback(_own_frames(bad, path)))
+            if not server.dev and (words := advice(path)):  # else it was said at the start
+                click.echo(words, err=True)
             sys.exit(exits.TOOL_FAILED)
+        if transport == "stdio" or not isinstance(bad, ImportError | OSError | StoreError):
+            raise
         raise click.ClickException((isinstance(bad, OSError) and bad.strerror) or str(bad)) from bad
 
 

@@ -16,6 +16,9 @@ from ..wire.codec import encode
 WARNING: Final = "interlock: warning: "
 """How a line on the stderr of `interlock run --dev` begins that its author should see in any case."""
 
+ERROR: Final = "interlock: error: "
+"""How the line begins in which `interlock run --dev` says why it cannot run a file."""
+
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 

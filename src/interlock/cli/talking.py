@@ -19,7 +19,7 @@ from ..wire.jsonrpc import Frame
 from . import exits
 from .answering import Answering, AnswersGiven
 from .sampling import Sample, Sampling
-from .screen import WARNING, note, print_json
+from .screen import ERROR, WARNING, note, print_json
 from .targets import Reach
 
 _VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
@@ -63,7 +63,7 @@ class Talk(Struct):
         client = Client(
             self.reach(
                 self._show if self.verbose else None,
-                self._show_stderr if self.verbose else _show_warning,
+                self._show_stderr if self.verbose else _warnings(),
             ),
             answers=Answers(
                 elicit=answering.answer,
@@ -113,7 +113,10 @@ class Talk(Struct):
             self._fail("protocol", str(bad))
             return exits.REFUSED
         except t.Unreachable as bad:
-            self._fail("unreachable", str(bad))
+            if words := _why_it_cannot_run(bad):
+                self._fail("target", words)
+                return exits.USAGE
+            self._fail("unreachable", str(bad if self.verbose else _without_warnings(bad)))
             self._hint_at_variables(str(bad))
             return exits.UNREACHABLE
         except ImportError as bad:  # an extra without which this server cannot be talked to
@@ -153,10 +156,33 @@ class Talk(Struct):
         note(f"  | {line}", dim=True)
 
 
-def _show_warning(line: str) -> None:
-    """Of what a server writes to stderr, the warnings of development mode."""
-    if line.startswith(WARNING):
-        note(f"Warning: {line.removeprefix(WARNING)}", fg="yellow")
+def _why_it_cannot_run(bad: t.Unreachable) -> str:
+    """What `interlock run --dev`, which we started, said about the file that was named; empty for all else."""
+    lines = [line for line in bad.stderr.splitlines() if line.startswith(ERROR)]
+    return lines[-1].removeprefix(ERROR) if lines and bad.exit_code == exits.USAGE else ""
+
+
+def _warnings() -> Callable[[str], None]:
+    """What shows the warnings of development mode among the lines of a server's stderr.
+
+    Each is shown once: a server may be started twice before it is open.
+    """
+    shown: set[str] = set()
+
+    def hear(line: str) -> None:
+        if line.startswith(WARNING) and line not in shown:
+            shown.add(line)
+            note(f"Warning: {line.removeprefix(WARNING)}", fg="yellow")
+
+    return hear
+
+
+def _without_warnings(bad: t.Unreachable) -> t.Unreachable:
+    """The same without what was shown already."""
+    left = [line for line in bad.stderr.splitlines() if not line.startswith(WARNING)]
+    return t.Unreachable(
+        str(bad.args[0]), exit_code=bad.exit_code, stderr="\n".join(left), status=bad.status
+    )
 
 
 def _show_log(params: t.LoggingMessageNotificationParams) -> None:

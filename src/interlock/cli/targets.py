@@ -28,14 +28,15 @@ _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)")
 LIKELY_CONFIGS: Final = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 
 
-def command_to_run(path: Path, name: str | None) -> list[str]:
+def command_to_run(path: Path, name: str | None, arguments: Sequence[str] = ()) -> list[str]:
     """The command that serves the server object of a file over stdio, in development mode.
 
     Whoever names the file tries it out, and is to see why it fails. `-P`: the working folder must
     not shadow any module.
     """
     target = f"{path}:{name}" if name else str(path)
-    return [sys.executable, "-P", "-m", "interlock", "run", target, "--dev", "--no-reload"]
+    command = [sys.executable, "-P", "-m", "interlock", "run", "--dev", "--no-reload", target]
+    return [*command, "--", *arguments] if arguments else command
 
 
 class Environment(Struct, frozen=True):

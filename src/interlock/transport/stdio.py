@@ -161,7 +161,10 @@ class Stdio:
         """
         self._child = self._new_child()
         await self._child.start(hello)
-        opened = await agree(hello, functools.partial(self._take, hello))
+        try:
+            opened = await agree(hello, functools.partial(self._take, hello))
+        except t.Unreachable as bad:
+            raise _with_advice(bad, self.command) from None
         await self._there().settle(hello, opened)
         return opened
 
@@ -266,6 +269,18 @@ class Stdio:
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
         return ending
+
+
+def _with_advice(bad: t.Unreachable, command: Sequence[str]) -> t.Unreachable:
+    """For a Python file that ran to its end and served nobody: with what its author has to do."""
+    file = next((part for part in command if part.endswith(".py")), None)
+    if bad.exit_code != 0 or file is None:
+        return bad
+    words = (
+        f"{bad.args[0]} {file} came to its end without serving. Call `server.run()` at its end, under "
+        f'`if __name__ == "__main__":`, or start it by `interlock run {file}`.'
+    )
+    return t.Unreachable(words, exit_code=0, stderr=bad.stderr)
 
 
 def _is_result(outcome: Outcome) -> bool:

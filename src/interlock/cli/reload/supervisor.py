@@ -27,7 +27,9 @@ _STATE_KEY = "INTERLOCK_STATE_KEY"
 _PATIENCE = 3.0  # seconds until a child that does not end is made to
 
 
-def run_reloading(path: Path, name: str | None, folders: Sequence[Path], grace: float) -> int:
+def run_reloading(
+    path: Path, name: str | None, arguments: Sequence[str], folders: Sequence[Path], grace: float
+) -> int:
     """Serve a file over our own stdin and stdout, always its newest version; return the exit code."""
     watched = list(
         dict.fromkeys([path.resolve().parent, *(folder.resolve() for folder in folders)])
@@ -38,7 +40,7 @@ def run_reloading(path: Path, name: str | None, folders: Sequence[Path], grace: 
         _STATE_KEY: os.environ.get(_STATE_KEY) or secrets.token_hex(32),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    command = command_to_run(path.resolve(), name)
+    command = command_to_run(path.resolve(), name, arguments)
 
     async def serve() -> None:
         async with own_streams() as channel:
