@@ -87,7 +87,10 @@ def test_an_error_ends_the_wait_as_the_peer_said_it() -> None:
 SLOPPY: dict[str, tuple[bytes, type[Any]]] = {
     "both, one of them null": (b'{"jsonrpc":"2.0","id":1,"result":{},"error":null}', Raw),
     "an error without message": (b'{"jsonrpc":"2.0","id":1,"error":{"code":5}}', t.McpError),
-    "both": (b'{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":5,"message":""}}', t.McpError),
+    "both": (
+        b'{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":5,"message":""}}',
+        t.ProtocolError,
+    ),
     "neither": (b'{"jsonrpc":"2.0","id":1}', t.ProtocolError),
     "null as error": (b'{"jsonrpc":"2.0","id":1,"error":null}', t.ProtocolError),
     "a string as error": (b'{"jsonrpc":"2.0","id":1,"error":"no"}', t.ProtocolError),

@@ -85,15 +85,23 @@ class Servant:
         for _, out in self.connection.outgoing():
             assert b"\n" not in out
             said = json.loads(out)
-            assert said["jsonrpc"] == "2.0"
-            if "method" not in said:
-                assert ("result" in said) != ("error" in said), frame
-                one = not is_batch(frame)  # in a batch an id may be answered and then used again
-                assert "error" in said or not (
-                    one and any(self.is_open(said["id"], key) for key in self.open)
-                ), frame
-            else:
-                assert said["method"] == "notifications/cancelled"
+            if isinstance(said, list):
+                assert said
+                assert all("method" not in answer for answer in said), frame
+            for message in said if isinstance(said, list) else [said]:
+                self.check_message(message, frame)
+
+    def check_message(self, said: dict[str, Any], frame: bytes) -> None:
+        """One message of those."""
+        assert said["jsonrpc"] == "2.0"
+        if "method" not in said:
+            assert ("result" in said) != ("error" in said), frame
+            one = not is_batch(frame)  # in a batch an id may be answered and then used again
+            assert "error" in said or not (
+                one and any(self.is_open(said["id"], key) for key in self.open)
+            ), frame
+        else:
+            assert said["method"] == "notifications/cancelled"
 
     @staticmethod
     def is_open(id: Any, key: Any) -> bool:
@@ -122,7 +130,7 @@ class Servant:
             del self.open[id]
         for _, out in connection.outgoing():
             said = json.loads(out)
-            if said.get("method") == "notifications/cancelled":
+            if isinstance(said, dict) and said.get("method") == "notifications/cancelled":
                 self.asked.discard(said["params"]["requestId"])
 
     def still_of_sound_mind(self) -> None:

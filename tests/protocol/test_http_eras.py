@@ -129,9 +129,15 @@ def test_a_request_of_a_session_is_read_once() -> None:
 )
 @pytest.mark.parametrize("said", ["2099-01-01", "1", "", "latest"])
 def test_revisions_that_nobody_knows(body: bytes, said: str) -> None:
-    """Are refused, whatever is posted (`HTL-50`)."""
+    """Are refused, whatever is posted, in the words of the era they are of (`HTL-50`)."""
     verdict = offered(body, mcp_protocol_version=said, mcp_session_id=SESSION).judged()
-    assert refusal(verdict)[0] == 400
+    later = said.startswith("2099")
+    code = t.UNSUPPORTED_PROTOCOL_VERSION if later else t.INVALID_PARAMS
+    assert refusal(verdict) == (400, code)
+    assert isinstance(verdict, Refused)
+    assert "_meta" not in verdict.why
+    assert later or f"MCP-Protocol-Version says {said!r}" in verdict.why
+    assert json.loads(verdict.body)["error"]["data"]["supported"][0] == NEWEST
 
 
 @pytest.mark.parametrize("said", [R1, R2])
@@ -303,3 +309,11 @@ def test_a_method_that_is_not_allowed_is_told_which_are(rules: Rules, allowed: s
     verdict = offered(b"", method="PUT").judged(rules)
     assert isinstance(verdict, Refused)
     assert dict(verdict.headers)[b"allow"] == allowed.encode()
+
+
+@pytest.mark.parametrize("said", [R4, R5])
+def test_bodies_that_are_not_utf8(said: str) -> None:
+    """Are no JSON in either era, wherever the bad bytes stand (`RPC-12`)."""
+    body = request(1, "ping", {"nobody": "reads this"}).replace(b"this", b"th\xffs")
+    verdict = offered(body, mcp_protocol_version=said, mcp_session_id=SESSION).judged()
+    assert refusal(verdict) == (400, t.PARSE_ERROR)

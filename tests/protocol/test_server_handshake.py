@@ -281,16 +281,26 @@ def test_a_modern_request_before_the_introduction_changes_nothing() -> None:
 
 
 def test_a_second_introduction_starts_over() -> None:
-    """Its word replaces the first's; what the first listened to is ended, what runs is still answered."""
+    """What runs for the first session is cancelled without an answer, for its ids may come again."""
     connection = greeted(R4)
     (listening,) = connection.receive(notification("notifications/initialized"))
     running = asked(connection, LIST)
+    stateless = asked(connection, stamped(77, "tools/list"))
     assert isinstance(listening, RequestReceived)
-    assert connection.receive(initialize("again", R2, {})) == [RequestCancelled(listening.id)]
-    assert sent(connection)[0]["result"]["protocolVersion"] == R2
-    assert asked(connection, request(9, "tools/list")).caller.capabilities == t.ClientCapabilities()
+    ended = connection.receive(initialize(running.id, R2, {}))
+    assert [event.id for event in ended if isinstance(event, RequestCancelled)] == [
+        listening.id,
+        running.id,
+    ]
+    (greeting,) = sent(connection)
+    assert (greeting["id"], greeting["result"]["protocolVersion"]) == (running.id, R2)
     connection.respond(running.id, t.ListToolsResult(tools=[]))
-    assert sent(connection) == [{"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}]
+    assert sent(connection) == []
+    again = asked(connection, LIST)
+    assert again.caller.capabilities == t.ClientCapabilities()
+    for id in (again.id, stateless.id):
+        connection.respond(id, t.ListToolsResult(tools=[]))
+        assert [reply["id"] for reply in sent(connection)] == [id]
 
 
 def test_an_id_in_use_cannot_be_used_again_and_the_first_call_stays_whole() -> None:
@@ -407,14 +417,34 @@ def test_what_is_no_request_is_never_answered(frame: bytes, method: str | None) 
 MALFORMED = {
     "no JSON": (b"{nope", None, t.PARSE_ERROR),
     "NaN": (b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":NaN}}', 7, t.PARSE_ERROR),
-    "an empty line": (b" ", None, t.PARSE_ERROR),
     "a wrong version": (b'{"jsonrpc":"1.0","id":7,"method":"ping"}', 7, t.INVALID_REQUEST),
     "a float as id": (b'{"jsonrpc":"2.0","id":7.5,"method":"ping"}', None, t.INVALID_REQUEST),
     "a null id": (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', None, t.INVALID_REQUEST),
     "neither method nor result": (b'{"jsonrpc":"2.0","id":"x"}', "x", t.INVALID_REQUEST),
     "nothing at all": (b'{"jsonrpc":"2.0"}', None, t.INVALID_REQUEST),
+    "a method and a result": (
+        b'{"jsonrpc":"2.0","id":7,"method":"ping","result":{}}',
+        7,
+        t.INVALID_REQUEST,
+    ),
+    "not UTF-8": (
+        b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"\xff"}}',
+        7,
+        t.PARSE_ERROR,
+    ),
     "a scalar": (b"42", None, t.INVALID_REQUEST),
 }
+
+
+@pytest.mark.parametrize("blank", [b" ", b"\t \r", b" " * 70_000])
+def test_a_blank_line_is_no_message(blank: bytes) -> None:
+    """It is passed over between messages on a shared channel; as a body of its own it is refused."""
+    connection = greeted(R4)
+    assert connection.receive(blank) == []
+    assert sent(connection) == []
+    alone = ServerConnection(identity(), shared=False)
+    alone.receive(blank)
+    assert [reply["error"]["code"] for reply in sent(alone)] == [t.PARSE_ERROR]
 
 
 @pytest.mark.parametrize("frame, id, code", MALFORMED.values(), ids=MALFORMED)

@@ -119,9 +119,9 @@ BAD_ANSWERS: dict[str, tuple[Any, int]] = {
     "an error that is a string": ({"error": "no"}, t.INVALID_PARAMS),
     "an error without a code": ({"error": {"message": "no"}}, t.INVALID_PARAMS),
     "an error that is null": ({"error": None}, t.INVALID_PARAMS),
-    "both, and the error counts": (
+    "both": (
         {"result": {"action": "accept"}, "error": {"code": -1, "message": "no"}},
-        -1,
+        t.INVALID_PARAMS,
     ),
 }
 
@@ -211,8 +211,8 @@ def test_whoever_waits_for_an_answer_hears_that_the_peer_has_gone() -> None:
 # -- batches
 
 
-def test_a_batch_is_taken_apart_and_answered_message_by_message() -> None:
-    """Requests, notifications and responses in one array; what is wrong with one does not touch the others (`RPC-13`)."""
+def test_a_batch_is_answered_with_one_array_once_all_of_it_is_answered() -> None:
+    """All kinds of messages in one array, with an error for each bad member (`RPC-13`)."""
     connection = calling(R2)
     question = connection.ask(1, ROOTS)
     connection.outgoing()
@@ -229,14 +229,55 @@ def test_a_batch_is_taken_apart_and_answered_message_by_message() -> None:
     ]
     events = connection.receive(b"[%b]" % b",".join(messages))
     assert [event.id for event in events if isinstance(event, RequestReceived)] == [3, 6]
-    replies = [frame for frame in sent(connection) if "method" not in frame]
+    assert all(frame["method"] == "notifications/cancelled" for frame in sent(connection))
+    connection.respond(6, t.ListToolsResult(tools=[]))
+    connection.notify(
+        3, "notifications/message", t.LoggingMessageNotificationParams(level="error", data=1)
+    )
+    assert [frame["method"] for frame in sent(connection)] == ["notifications/message"]
+    connection.fail(3, t.INTERNAL_ERROR, "no")
+    (replies,) = sent(connection)
     assert [(reply.get("id"), reply.get("error", {}).get("code")) for reply in replies] == [
         (2, None),
         (4, t.INVALID_REQUEST),
         (None, t.INVALID_REQUEST),
         (None, t.INVALID_REQUEST),
         (5, t.METHOD_NOT_FOUND),
+        (6, None),
+        (3, t.INTERNAL_ERROR),
     ]
+
+
+def test_a_batch_whose_last_open_request_is_cancelled_is_answered_for_the_others() -> None:
+    """And one whose requests are all cancelled is not answered at all (`CAN-05`)."""
+    connection = greeted(R2)
+    calls = [request(n, "tools/list") for n in (1, 2)]
+    for also in ((1,), (1, 2)):
+        connection.receive(b"[%b]" % b",".join(calls))
+        if 2 not in also:
+            connection.respond(2, t.ListToolsResult(tools=[]))
+        for id in also:
+            connection.receive(notification("notifications/cancelled", {"requestId": id}))
+        arrays = sent(connection)
+        assert [[reply["id"] for reply in array] for array in arrays] == (
+            [[2]] if 2 not in also else []
+        )
+
+
+def test_batches_beside_each_other_and_single_requests_do_not_mix() -> None:
+    """Each array has the responses to its own batch, and errors for doubled ids."""
+    connection = greeted(R2)
+    connection.receive(b"[%b,%b]" % (request(1, "tools/list"), request(2, "tools/list")))
+    connection.receive(request(3, "tools/list"))
+    connection.receive(b"[%b,%b]" % (request(4, "tools/list"), request(1, "tools/list")))
+    seen = []
+    for id in (3, 1, 4, 2):
+        connection.respond(id, t.ListToolsResult(tools=[]))
+        seen += [
+            [(one["id"], "error" in one) for one in (said if isinstance(said, list) else [said])]
+            for said in map(json.loads, (frame for _, frame in connection.outgoing()))
+        ]
+    assert seen == [[(3, False)], [(1, True), (4, False)], [(1, False), (2, False)]]
 
 
 @pytest.mark.parametrize(
@@ -246,6 +287,7 @@ def test_a_batch_is_taken_apart_and_answered_message_by_message() -> None:
         (b" [ ]", t.INVALID_REQUEST),
         (b"[1,", t.PARSE_ERROR),
         (b"[[[[", t.PARSE_ERROR),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"},"\xff"]', t.PARSE_ERROR),
     ],
 )
 def test_a_batch_that_is_none_is_one_error(frame: bytes, code: int) -> None:
@@ -265,12 +307,18 @@ def test_a_batch_of_batches_does_not_go_deep() -> None:
     asked(connection, request(1, "tools/list"))
 
 
-def test_a_batch_that_renegotiates_is_read_by_the_new_word() -> None:
-    """No client may do this; a server that is spoken to so stays of sound mind (`RPC-15`)."""
+def test_initialize_is_refused_in_a_batch() -> None:
+    """The session stays as it is, and the other members are served (`RPC-15`)."""
     connection = greeted(R2)
     hello = {"protocolVersion": R1, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     (event,) = connection.receive(
         b"[%b,%b]" % (request(1, "initialize", hello), request(2, "tools/list"))
     )
-    assert event.caller.revision == R1
-    assert sent(connection)[0]["result"]["protocolVersion"] == R1
+    assert isinstance(event, RequestReceived)
+    assert event.caller.revision == R2
+    connection.respond(2, t.ListToolsResult(tools=[]))
+    (replies,) = connection.outgoing()
+    assert [reply.get("error", {}).get("code") for reply in json.loads(replies[1])] == [
+        t.INVALID_REQUEST,
+        None,
+    ]

@@ -75,6 +75,27 @@ def test_a_server_does_not_answer_by_other_names(shared: Site, host: str, target
     assert response.json["error"]["message"].startswith("Forbidden: the host")
 
 
+@pytest.mark.parametrize(
+    "authority, host, status",
+    [
+        ("127.0.0.1", "127.0.0.1", 200),
+        ("127.0.0.1:80", "127.0.0.1", 200),
+        ("LOCALHOST:9", "localhost:9", 200),
+        ("[::1]:9", "[::1]:9", 200),
+        ("evil.example", "evil.example", 403),
+        ("evil.example", "127.0.0.1", 400),
+        ("127.0.0.1", "evil.example", 400),
+        ("127.0.0.1:9", "127.0.0.1", 400),
+        ("evil.example@127.0.0.1", "evil.example", 400),
+    ],
+)
+def test_the_target_and_the_host_header_name_one_host(
+    shared: Site, authority: str, host: str, status: int
+) -> None:
+    """An absolute target counts more than the header, and must not differ from it (`SEC-01`)."""
+    assert shared.ask(add(host=host, target=f"http://{authority}/mcp")).status == status
+
+
 @pytest.mark.parametrize("target", ["/mcp/", "/sse/"])
 def test_a_slash_too_many_is_redirected_for_those_who_may_ask(shared: Site, target: str) -> None:
     """Relative to where it came from, whatever the method and the query; strangers learn nothing."""
@@ -227,7 +248,6 @@ def test_the_endpoint_has_one_path(shared: Site, target: str) -> None:
     "target",
     [
         "//mcp",
-        "/mcp/",
         "/./mcp",
         "/x/../mcp",
         "/mcp/..",

@@ -15,7 +15,7 @@ from interlock.wire.revisions import R2, R3, R4
 from tests.protocol.frames import answer, initialize, notification, request
 from tests.protocol.offered import offered
 
-from .raw_web import House, Web, call, cancelled, serving, tool
+from .raw_web import House, Web, call, cancelled, serving, tool, written
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 REVISIONS = pytest.mark.parametrize("revision", [R2, R3, R4])
@@ -151,10 +151,11 @@ async def test_a_server_without_sessions():
 
 
 @pytest.mark.parametrize(
-    "said, status", [(R4, 200), (R3, 200), (None, 200), ("2099-01-01", 400), ("", 400), ("x", 400)]
+    "said, status",
+    [(R4, 200), (R3, 400), (R2, 400), (None, 200), ("2099-01-01", 400), ("", 400), ("x", 400)],
 )
 async def test_the_revision_of_a_request(web: Web, said: str | None, status: int):
-    """A session knows its revision; a header that names none is refused (`HTL-49`, `HTL-50`)."""
+    """A header that names another one than the session, or none, is refused (`HTL-50`)."""
     session = await web.greet(R4)
     for body in (tool(1, "add", a=1), notification("notifications/initialized")):
         reply = await session.ask(body, mcp_protocol_version=said)
@@ -280,12 +281,67 @@ async def test_batches(web: Web):
         b"[" + notification("notifications/initialized") + b"," + cancelled(9) + b"]"
     )
     assert (quiet.status, quiet.body) == (202, b"")
-    for bad in (b"[]", b"[1]", b"[[]]"):
-        assert (await session.ask(bad)).status == 400
+    mixed = await session.ask(b"[1,%b,[],{}]" % tool(5, "add", a=1))
+    assert mixed.status == 200
+    assert [(r.get("id"), r.get("error", {}).get("code")) for r in mixed.json] == [
+        (None, t.INVALID_REQUEST),
+        (None, t.INVALID_REQUEST),
+        (None, t.INVALID_REQUEST),
+        (5, None),
+    ]
+    for bad, answers in ((b"[]", 0), (b"[1]", 1), (b"[[],2]", 2)):
+        reply = await session.ask(bad)
+        assert reply.status == 400
+        assert (len(reply.json) if isinstance(reply.json, list) else 0) == answers
     for revision in (R3, R4):
         later = await web.greet(revision)
         refused = await later.ask(batch)
         assert (refused.status, refused.code) == (400, t.INVALID_REQUEST)
+
+
+@REVISIONS
+async def test_an_id_in_use_cannot_be_used_again(revision: str):
+    """Not by another request of the session; a cancellation would hit either (`RPC-03`)."""
+    house = House()
+    async with serving(house.server) as web:
+        session = await web.greet(revision)
+        one = await web.line()
+        await one.send(written(session.said(tool(1, "work", name="first"))))
+        await house.began["first"].wait()
+        again = await session.ask(tool(1, "add", a=1))
+        assert (again.status, again.code) == (400, t.INVALID_REQUEST)
+        if revision == R2:
+            batch = await session.ask(b"[%b,%b]" % (tool(1, "add", a=1), tool(2, "add", a=2)))
+            assert {r["id"]: "error" in r for r in batch.json} == {1: True, 2: False}
+        other = await web.greet(revision)
+        assert (await other.ask(tool(1, "add", a=1))).status == 200
+        house.go.set()
+        await one.head()
+        assert (await one.rest()).status == 200
+        assert (await session.ask(tool(1, "add", a=1))).status == 200
+
+
+async def test_initialize_within_a_session_ends_it(web: Web):
+    """Of the session there are not two; who has another's id ends nothing (`LIF-01`, `HTL-42`)."""
+    session = await web.greet(R4)
+    again = await session.ask(initialize(1, R3))
+    assert again.json["result"]["protocolVersion"] == R3
+    assert again.headers["mcp-session-id"] != session.id
+    assert (await session.ask(request(2, "ping"))).status == 404
+
+
+async def test_nobody_ends_a_session_of_another_by_initialize():
+    """Who is somebody else gets a session of their own (`SEC-03`)."""
+    async with serving(House().server, authorized=True) as web:
+        opened = await web.ask(offered(initialize(0, R4), authorization="ada"))
+        mine = {
+            "mcp_session_id": opened.headers["mcp-session-id"],
+            "mcp_protocol_version": R4,
+        }
+        hers = await web.ask(offered(initialize(0, R4), authorization="eve", **mine))
+        assert hers.headers["mcp-session-id"] != mine["mcp_session_id"]
+        still = await web.ask(offered(request(1, "ping"), authorization="ada", **mine))
+        assert still.status == 200
 
 
 async def test_a_batch_for_a_client_that_takes_only_json(web: Web):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -315,3 +316,62 @@ def test_a_result_says_plainly_whether_it_is_an_error(sent: bytes, is_error: boo
     assert result.is_error is is_error
     assert t.CallToolResult(content=[]).is_error is False
     assert (b"isError" in encode(result)) is is_error
+
+
+def _objects(kind: type[Any]) -> list[tuple[str, ...]]:
+    """Where capabilities, and parts of them, are objects."""
+    found: list[tuple[str, ...]] = []
+    for f in msgspec.structs.fields(kind):
+        kinds = get_args(f.type)
+        if bool in kinds:
+            continue
+        found.append((f.encode_name,))
+        for part in kinds:
+            if isinstance(part, type) and issubclass(part, msgspec.Struct):
+                found += [(f.encode_name, *rest) for rest in _objects(part)]
+    return found
+
+
+CAPABILITIES = [
+    (t.InitializeRequestParams, "capabilities", t.ClientCapabilities),
+    (t.InitializeResult, "capabilities", t.ServerCapabilities),
+    (t.DiscoverResult, "capabilities", t.ServerCapabilities),
+    (t.RequestMeta, "io.modelcontextprotocol/clientCapabilities", t.ClientCapabilities),
+]
+
+
+@pytest.mark.parametrize("kind, member, capabilities", CAPABILITIES)
+@given(data=st.data())
+def test_capabilities_that_are_true_count_as_objects(
+    kind: type[Any], member: str, capabilities: type[Any], data: st.DataObject
+) -> None:
+    """Each that is an object; false leaves it out, anything else is refused (`LIF-15`)."""
+    said: dict[str, Any] = {}
+    meant: dict[str, Any] = {}
+    places = data.draw(st.lists(st.sampled_from(_objects(capabilities)), min_size=1, unique=True))
+    for place in sorted(places):
+        value = data.draw(st.booleans())
+        inner = said
+        outer = meant
+        for name in place[:-1]:
+            inner = inner.setdefault(name, {})
+            if not isinstance(inner, dict):
+                break
+            outer = outer.setdefault(name, {})
+        else:
+            inner[place[-1]] = value
+            if value:
+                outer[place[-1]] = {}
+    info = {"name": "x", "version": "1"}
+    whole = {
+        **{"protocolVersion": "x", "clientInfo": info, "serverInfo": info},
+        **{"supportedVersions": [], "ttlMs": 0, "cacheScope": "public"},
+    }
+    read = [
+        decode(json.dumps({**whole, member: stated}).encode(), kind) for stated in (said, meant)
+    ]
+    assert read[0] == read[1]
+    for wrong in (1, "yes", []):
+        stated = {places[0][0]: wrong}
+        with pytest.raises(Malformed):
+            decode(json.dumps({**whole, member: stated}).encode(), kind)

@@ -223,6 +223,57 @@ def test_an_error_of_null_is_no_error() -> None:
     assert not open_envelope(b'{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}').error
 
 
+@pytest.mark.parametrize(
+    "frame, is_answer",
+    [
+        (b'{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}', True),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","error":{"code":1,"message":""}}', False),
+    ],
+)
+def test_a_message_is_of_one_kind(frame: bytes, is_answer: bool) -> None:
+    """A method, a result or an error, and not two of them (`RPC-06`)."""
+    with pytest.raises(Malformed) as refused:
+        open_envelope(frame)
+    bad = refused.value
+    assert (bad.code, bad.id, bad.is_answer) == (t.INVALID_REQUEST, 1, is_answer)
+
+
+def test_members_that_are_null_do_not_make_it_two_kinds() -> None:
+    """Some peers write every member that their envelope has."""
+    every = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"result":null,"error":null}'
+    assert open_envelope(every).method == "ping"
+    failed = b'{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":1,"message":""}}'
+    assert open_envelope(failed).error
+
+
+SPOILED = [
+    b"\xff",
+    b"\x80",
+    b"\xc3",
+    b"\xc0\xaf",
+    b"\xed\xa0\x80",
+    b"\xf5\x80\x80\x80",
+    b"\xe2\x82",
+]
+
+
+@pytest.mark.parametrize("bad", SPOILED, ids=bytes.hex)
+def test_what_is_not_utf8_is_refused_wherever_it_stands(bad: bytes) -> None:
+    """Also in members that nobody reads; what is UTF-8 is taken (`RPC-12`)."""
+    whole = (
+        '{"jsonrpc":"2.0","id":1,"method":"ping","é":"ü","params":{"x":["ß",{"a":"🎈"}]},"z":"é"}'
+    )
+    frame = whole.encode()
+    assert open_envelope(frame).id == 1
+    places = [n for n in range(len(frame)) if frame[n : n + 1] == b'"' and frame[n - 1] >= 0x80]
+    assert len(places) >= 5
+    for place in places:
+        with pytest.raises(Malformed) as refused:
+            open_envelope(frame[:place] + bad + frame[place:])
+        assert refused.value.code == t.PARSE_ERROR
+
+
 def test_params_stay_unread() -> None:
     """The envelope does not look into params: that is the second pass."""
     envelope = open_envelope(b'{"jsonrpc":"2.0","method":"m","params":{"deep": [1, 2]}}')

@@ -18,7 +18,13 @@ from ..wire import jsonrpc
 from ..wire.codec import decode
 from ..wire.http import BadValue, decode_value, is_numeric
 from ..wire.jsonrpc import READ_ERRORS, Frame, Malformed
-from ..wire.revisions import HANDSHAKE_REVISIONS, R2, STATELESS_REVISIONS
+from ..wire.revisions import (
+    HANDSHAKE_REVISIONS,
+    R2,
+    REVISIONS,
+    STATELESS_REVISIONS,
+    error_code,
+)
 from ..wire.salvage import without_lone_surrogates
 from .identity import Identity
 
@@ -36,6 +42,7 @@ _ROUTING = frozenset({VERSION, METHOD, NAME, SESSION})
 _MIRRORED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # `HDR-04`
 _PARAM = b"mcp-param-"
 _PLAIN = re.compile(rb"[A-Za-z0-9_./:-]+").fullmatch  # what stands for itself in a header
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 _MOST_HOSTS = 1000
 _HOST = re.compile(r"(?:\[([0-9a-f:.%]+)\]|([^\[\]:@/?#,\s]+))(?::[0-9]{0,5})?")
 _LONGEST_SOURCE = 600  # bytes of a host and an origin; a name in the DNS has 253
@@ -268,6 +275,8 @@ def _judge_other(rules: Rules, identity: Identity, method: str, headers: Headers
 def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame) -> Verdict:
     said = text(headers, VERSION)
     try:
+        if not body.isascii():
+            jsonrpc.check_utf8(body)
         request = identity.read_request(body)
         meta = decode(request.params.meta, t.RequestMeta)
     except (Malformed, *READ_ERRORS):
@@ -281,6 +290,8 @@ def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame)
             if request.method == "initialize"
             else _in_session(identity, headers, said, request.id, request, meta)
         )
+    if said not in STATELESS_REVISIONS and not _says_who(meta):
+        return _unsupported(identity, said, request.id)
     field = _MIRRORED.get(request.method)
     name = None if field is None else getattr(request.params, field)
     if refused := _mirrors(request.id, request.method, name, meta, said, headers):
@@ -293,14 +304,19 @@ def _judge_unread(
 ) -> Verdict:
     """A body that is no request that can be read in one pass: a notification, an answer, a batch, an unknown method, or nonsense."""
     stateless = said is not None and said not in HANDSHAKE_REVISIONS
+    known = said is None or said in REVISIONS
     try:
         envelope = jsonrpc.open_envelope(body)
     except Malformed as bad:
+        if jsonrpc.is_batch(body) and bad.code != t.PARSE_ERROR and not known:
+            return _unsupported(identity, said, None)
         if jsonrpc.is_batch(body) and bad.code != t.PARSE_ERROR and not stateless:
             return _in_session(
                 identity, headers, said, None
             )  # whether its revision has batches, the session says
         return error(400, bad.code, str(bad), id=bad.id)
+    if not known and (envelope.method is UNSET or envelope.id is UNSET):
+        return _unsupported(identity, said, None)
     if envelope.method is UNSET:
         if stateless:  # `RPC-18`
             return error(
@@ -329,6 +345,8 @@ def _judge_unread(
             if envelope.method == "initialize"
             else _in_session(identity, headers, said, envelope.id)
         )
+    if not known and not _says_who(meta):
+        return _unsupported(identity, said, envelope.id)
     if refused := _mirrors(envelope.id, envelope.method, None, meta, said, headers):
         return refused
     return Stateless(None, meta, Params(headers))
@@ -358,8 +376,33 @@ def _unserved(
         return None if knows else _mismatch(id, "MCP-Protocol-Version", None, None)
     if said in identity.revisions:
         return None
-    data = {"supported": list(reversed(identity.revisions)), "requested": said[:_LONGEST]}
-    return error(400, t.UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data, id=id)
+    return _unsupported(identity, said, id)
+
+
+def _says_who(meta: t.RequestMeta) -> bool:
+    """Whether a request has any of the keys by which a client of the stateless era says who asks."""
+    keys = (meta.protocol_version, meta.client_capabilities, meta.client_info)
+    return any(key is not None for key in keys)
+
+
+def _unsupported(identity: Identity, said: str | None, id: t.RequestId | None) -> Refused:
+    """The refusal of a revision that only the header names (`HTL-50`).
+
+    One that nobody knows comes from a client of the handshake era, and is refused with the code
+    and in the words of that era; any other client can tell by the newer code what to speak.
+    """
+    said = said or ""
+    served = list(reversed(identity.revisions))
+    data = {"supported": served, "requested": said[:_LONGEST]}
+    if said in REVISIONS or (_DATE(said) and said >= STATELESS_REVISIONS[0]):
+        code = t.UNSUPPORTED_PROTOCOL_VERSION
+        return error(400, code, "Unsupported protocol version", data, id=id)
+    words = (
+        f"Bad request: the header MCP-Protocol-Version says {_short(said)}, which this server"
+        f" does not support. It supports {', '.join(served)}"
+    )
+    code = error_code("unsupported_protocol_version", HANDSHAKE_REVISIONS[-1])
+    return error(400, code, words, data, id=id)
 
 
 def _mirrors(

@@ -26,6 +26,7 @@ from ..wire.revisions import (
     error_code,
     speaks,
 )
+from .batches import Batches
 from .events import (
     CallId,
     NotificationReceived,
@@ -41,6 +42,8 @@ from .questions import Questions
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 MOST_SUBSCRIPTIONS = 1000
+IN_BATCH = "Invalid request: initialize cannot be in a batch"
+STILL_OPEN = "Invalid request: a request with this id is still open"
 _LIST_CHANGES = t.SubscriptionFilter(
     tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
 )
@@ -62,8 +65,19 @@ class ServerConnection:
     """One peer. Give it frames with `receive` and send what `outgoing` returns; it never raises for anything a peer sends."""
 
     __slots__ = (
-        "_listens", "_open", "_out", "_questions", "_shared", "_subscriptions", "error", "identity", "principal", "remembered", "session"
-    )  # fmt: skip
+        "_batches",
+        "_listens",
+        "_open",
+        "_out",
+        "_questions",
+        "_shared",
+        "_subscriptions",
+        "error",
+        "identity",
+        "principal",
+        "remembered",
+        "session",
+    )
 
     def __init__(
         self,
@@ -80,6 +94,7 @@ class ServerConnection:
         self.identity = identity
         self._shared = shared  # all requests share one channel, as over stdio
         self._listens: dict[CallId, None] = {}
+        self._batches = Batches()
         self.principal, self.session = principal, session
         self.remembered = (
             remembered  # what `initialize` said: the whole of the handshake era's memory
@@ -97,6 +112,8 @@ class ServerConnection:
     def receive(self, frame: Frame) -> list[ServerEvent]:
         """Take in one message; the answers that need no decision are put among the outgoing frames at once."""
         try:
+            if not frame.isascii():
+                jsonrpc.check_utf8(frame)
             request = self.identity.read_request(frame)
             return self._receive_request(
                 request.id,
@@ -133,7 +150,8 @@ class ServerConnection:
             if bad.is_answer:
                 answer = self._questions.garbled(bad)
                 return [] if answer is None else [answer]
-            self._refuse(bad.id, bad.code, str(bad))
+            if not (self._shared and frame.isspace()):  # an empty line between messages
+                self.refuse(bad.id, bad.code, str(bad))
             return []
         id = envelope.id
         if envelope.method is UNSET:
@@ -141,7 +159,7 @@ class ServerConnection:
         if id is UNSET:
             return self._receive_notification(envelope)
         if id is None:
-            self._refuse(
+            self.refuse(
                 None,
                 t.INVALID_REQUEST,
                 "Invalid request: the id must be a string or an integer, not null",
@@ -151,7 +169,7 @@ class ServerConnection:
 
     def refuse_unread(self, why: str) -> None:
         """A message was lost before it could be read, such as one over the size limit; whose it was is not known."""
-        self._refuse(None, t.INVALID_REQUEST, f"Invalid request: {why}")
+        self.refuse(None, t.INVALID_REQUEST, f"Invalid request: {why}")
 
     def outgoing(self) -> list[tuple[Route, Frame]]:
         """What is to be sent now, each frame with the request it belongs to."""
@@ -168,6 +186,7 @@ class ServerConnection:
             for id in self._questions.clear()
         ]
         self._open.clear()
+        self._batches.clear()
         self._out.clear()
         return events
 
@@ -195,9 +214,9 @@ class ServerConnection:
             body = encode(result, caller.revision)
         del self._open[id]
         if stamp and caller.revision in _STATELESS:
-            self._out.append((id, jsonrpc.stamped_response(id, stamp, body)))
+            self._answer(id, jsonrpc.stamped_response(id, stamp, body))
         else:
-            self._out.append((id, jsonrpc.response(id, body)))
+            self._answer(id, jsonrpc.response(id, body))
         if self._questions:
             self._withdraw_all(id)
         if id in self._listens:
@@ -213,9 +232,13 @@ class ServerConnection:
         del self._open[id]
         self._listens.pop(id, None)
         self.error = code
-        self._out.append((id, jsonrpc.failure(id, code, message, data)))
+        self._answer(id, jsonrpc.failure(id, code, message, data))
         if self._questions:
             self._withdraw_all(id)
+
+    def is_open(self, id: CallId) -> bool:
+        """Whether a request has been neither answered nor cancelled."""
+        return id in self._open
 
     def notify(self, id: CallId, method: str, params: Any) -> int:
         """Send a notification on the way of an open request.
@@ -286,10 +309,8 @@ class ServerConnection:
     def _receive_request(
         self, id: t.RequestId, method: str, params: Any, meta: t.RequestMeta
     ) -> list[ServerEvent]:
-        if id in self._open:
-            self._refuse(
-                id, t.INVALID_REQUEST, "Invalid request: a request with this id is still open"
-            )
+        if id in self._open and not self._begins_anew(id, method):
+            self.refuse(id, t.INVALID_REQUEST, STILL_OPEN)
             return []
         if meta.protocol_version is None:
             return self._receive_remembered(id, method, params, meta)
@@ -301,11 +322,15 @@ class ServerConnection:
             self._listens[id] = None
         return [RequestReceived(id, method, params, caller, meta)]
 
+    def _begins_anew(self, id: t.RequestId, method: str) -> bool:
+        """Whether a request opens a session and has the id of one that belongs to the old session."""
+        return method == "initialize" and self._open[id].era is Era.HANDSHAKE
+
     def _stateless_caller(self, id: t.RequestId, method: str, meta: t.RequestMeta) -> Caller | None:
         """Who asks, by the request's own `_meta`; refused in the order of the specification where something is wrong."""
         revision: str = meta.protocol_version  # type: ignore[assignment]  # only called where it is set
         if meta.client_capabilities is None:
-            self._refuse(
+            self.refuse(
                 id,
                 t.INVALID_PARAMS,
                 "Invalid params: _meta lacks io.modelcontextprotocol/clientCapabilities",
@@ -313,14 +338,14 @@ class ServerConnection:
         elif revision not in _STATELESS or revision not in self.identity.revisions:
             supported = list(reversed(self.identity.revisions))
             data = {"supported": supported, "requested": revision}
-            self._refuse(
+            self.refuse(
                 id,
                 error_code("unsupported_protocol_version", STATELESS_REVISIONS[-1]),
                 "Unsupported protocol version",
                 data,
             )
         elif not self._serves(revision, method):
-            self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
+            self.refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
         else:
             return Caller(
                 revision,
@@ -341,10 +366,10 @@ class ServerConnection:
             return self._greet(id, params)
         if caller is None:
             if method == "ping" and self.identity.handshakes:
-                self._out.append((id, jsonrpc.response(id, b"{}")))
+                self._answer(id, jsonrpc.response(id, b"{}"))
             else:
                 words = "Invalid params: say who you are first: with `initialize`, or with the keys of _meta on each request"
-                self._refuse(
+                self.refuse(
                     id,
                     t.INVALID_PARAMS,
                     words,
@@ -352,7 +377,7 @@ class ServerConnection:
                 )
             return []
         if not self._serves(caller.revision, method):
-            self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
+            self.refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
             return []
         self._open[id] = caller
         if method in _ANSWERED_HERE:
@@ -373,6 +398,7 @@ class ServerConnection:
                 return []
             self._withdraw_all(params.request_id)
             self._listens.pop(params.request_id, None)
+            self._send_batch(params.request_id, self._batches.cancel(params.request_id))
             return [RequestCancelled(params.request_id, params.reason)]
         if method == "notifications/initialized":
             return self._listen(None) if self.remembered is not None else []
@@ -381,7 +407,7 @@ class ServerConnection:
     def _receive_response(self, envelope: Envelope) -> list[ServerEvent]:
         if envelope.result is UNSET and envelope.error is UNSET:
             id = envelope.id if isinstance(envelope.id, int | str) else None
-            self._refuse(
+            self.refuse(
                 id,
                 t.INVALID_REQUEST,
                 "Invalid request: neither a method, nor a result, nor an error",
@@ -391,26 +417,37 @@ class ServerConnection:
         return [] if answer is None else [answer]
 
     def _receive_batch(self, frame: Frame) -> list[ServerEvent]:
-        """Only 2025-03-26 has batches (`RPC-13`, `RPC-16`); the answers go out one by one."""
+        """Only 2025-03-26 has batches (`RPC-13`, `RPC-16`); they are answered with an array."""
         try:
+            jsonrpc.check_utf8(frame)
             messages = jsonrpc.open_batch(frame)
         except Malformed as bad:
-            self._refuse(None, bad.code, str(bad))
+            self.refuse(None, bad.code, str(bad))
             return []
         if self.remembered is None or self.remembered.revision != R2:
-            self._refuse(None, t.INVALID_REQUEST, "Invalid request: this revision has no batches")
+            self.refuse(None, t.INVALID_REQUEST, "Invalid request: this revision has no batches")
             return []
         events: list[ServerEvent] = []
+        self._batches.begin(self._open)
         for message in messages:
             if jsonrpc.is_batch(message):
-                self._refuse(None, t.INVALID_REQUEST, "Invalid request: a batch within a batch")
+                self.refuse_unread("a batch within a batch")
             else:
                 events += self.receive(message)
+        left = [id for id in self._open if not isinstance(id, SessionListen)]
+        self._send_batch(None, self._batches.end(left))
         return events
+
+    def _send_batch(self, id: Route, array: Frame | None) -> None:
+        if array is not None:
+            self._out.append((id, array))
 
     # -- the handshake era, and what it asks that is answered here --------------------------------
 
     def _greet(self, id: t.RequestId, hello: t.InitializeRequestParams) -> list[ServerEvent]:
+        if self._batches.is_reading:  # `RPC-15`
+            self.refuse(id, t.INVALID_REQUEST, IN_BATCH)
+            return []
         spoken = [r for r in self.identity.revisions if r in HANDSHAKE_REVISIONS]
         if not spoken:
             data = {
@@ -418,7 +455,7 @@ class ServerConnection:
                 "requested": hello.protocol_version,
             }
             code = error_code("unsupported_protocol_version", STATELESS_REVISIONS[-1])
-            self._refuse(
+            self.refuse(
                 id, code, "Unsupported protocol version: this server knows no `initialize`", data
             )
             return []
@@ -436,17 +473,22 @@ class ServerConnection:
             server_info=self.identity.info,
             instructions=self.identity.instructions,
         )
-        self._out.append((id, jsonrpc.response(id, encode(reply, revision))))
+        self._answer(id, jsonrpc.response(id, encode(reply, revision)))
         return events
 
     def _end_session(self) -> list[ServerEvent]:
-        """A second `initialize` starts over: what the first listened to is ended."""
-        listens = [id for id in self._open if isinstance(id, SessionListen)]
-        for listen in listens:
-            self._end_session_listen(
-                listen, t.INVALID_REQUEST, "Invalid request: the session was opened anew"
-            )
-        return [RequestCancelled(listen) for listen in listens]
+        """A second `initialize` begins a new session: all that runs for the old one is cancelled.
+
+        It is not answered, for the new session may use the same ids. Requests of the stateless era
+        belong to no session, and go on.
+        """
+        old = [id for id, caller in self._open.items() if caller.era is Era.HANDSHAKE]
+        for id in old:
+            del self._open[id]
+            self._withdraw_all(id)
+        self._subscriptions.clear()
+        self._batches.clear()
+        return [RequestCancelled(id, "the session was opened anew") for id in old]
 
     def _answer_here(
         self, id: t.RequestId, method: str, params: Any, caller: Caller
@@ -543,9 +585,21 @@ class ServerConnection:
             for id in subscription.waiting or ():
                 self.fail(id, code, message, data)
 
-    def _refuse(self, id: t.RequestId | None, code: int, message: str, data: Any = None) -> None:
+    def refuse(self, id: t.RequestId | None, code: int, message: str, data: Any = None) -> None:
+        """Answer a message that never became an open request."""
         self.error = code
-        self._out.append((id, jsonrpc.failure(id, code, message, data)))
+        frame = jsonrpc.failure(id, code, message, data)
+        if not self._batches.refuse(frame):
+            self._out.append((id, frame))
+
+    def _answer(self, id: CallId, frame: Frame) -> None:
+        """Put a response among the outgoing frames, or among those of its batch."""
+        if self._batches:
+            taken, array = self._batches.answer(id, frame)
+            if taken:
+                self._send_batch(id, array)
+                return
+        self._out.append((id, frame))
 
     def _serves(self, revision: str, method: str) -> bool:
         return (
@@ -566,13 +620,13 @@ class ServerConnection:
         elif method not in self.identity.requests or (
             self.remembered and not self._serves(self.remembered.revision, method)
         ):
-            self._refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
+            self.refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
             return []
         strangers = method == "initialize" and not self.identity.handshakes
         data = (
             {"supported": list(reversed(self.identity.revisions))} if strangers else None
         )  # `ERA-03`
-        self._refuse(id, t.INVALID_PARAMS, f"Invalid params: {why}", data)
+        self.refuse(id, t.INVALID_PARAMS, f"Invalid params: {why}", data)
         return []
 
     def _end_listen(self, id: t.RequestId) -> None:

@@ -123,7 +123,7 @@ class HttpApp:
             send = self._cross.marking(scope, send)
         if self.chronicle.is_on:
             send = self.chronicle.watching(scope, send)
-        if self._guarded is not None and self._beneath(scope) not in self._redirects:
+        if self._guarded is not None and self._location(scope) is None:
             await self._guarded(scope, receive, send)
         elif self._entered and scope["path"] == self.path and not scope.get("root_path"):
             try:
@@ -164,8 +164,8 @@ class HttpApp:
         root, path = scope.get("root_path", ""), self._beneath(scope)
         if path == self.path or (root and path in ("", "/")):
             await self._serve(scope, receive, send)
-        elif path in self._redirects:
-            await self._redirect(self._redirects[path], scope, send)
+        elif (location := self._location(scope)) is not None:
+            await self._redirect(location, scope, send)
         elif path == self.health and scope["method"] in ("GET", "HEAD"):
             await self._tell_health(scope, send)
         elif self._twoends is not None and path in self._twoends.paths:
@@ -184,6 +184,12 @@ class HttpApp:
         root: str = scope.get("root_path", "")
         path: str = scope["path"]
         return path[len(root) :] if root and f"{path}/".startswith(f"{root}/") else path
+
+    def _location(self, scope: Scope) -> bytes | None:
+        """Where a request with a slash too many or too few is redirected to; None where it has not."""
+        path = self._beneath(scope)
+        slash = not path.endswith("/") or (scope.get("raw_path") or b"/").endswith(b"/")
+        return self._redirects.get(path) if slash else None  # an escaped slash is no slash
 
     async def _redirect(self, location: bytes, scope: Scope, send: Send) -> None:
         """Send a client that has a slash too many or too few where it wants to go."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from httptools import HttpRequestParser
+from httptools import HttpRequestParser, parse_url
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ..bell import Bell
@@ -24,6 +24,11 @@ _TOO_SLOW = (
 )
 LOOKS = 4
 """How many looks at a connection, one after another, must find its client standing still before it is given up."""
+
+
+def _without(port: bytes, host: bytes) -> bytes:
+    """A host in lower case, without the port that it has anyway."""
+    return host.lower().removesuffix(port)
 
 
 class _Pipeline(list[Any]):
@@ -134,6 +139,8 @@ class Guarded(HttpToolsProtocol):
         ):
             self._flooded = True
             raise ValueError("the head is too large")
+        if not self.url.startswith(b"/"):
+            self._judge_authority()
         self._known = True
         self._settle()
         before = self.cycle
@@ -145,6 +152,21 @@ class Guarded(HttpToolsProtocol):
                 *(cycle for cycle in self._earlier if not cycle.response_complete),
                 before,
             )
+
+    def _judge_authority(self) -> None:
+        """Refuse an absolute target that names another host than the Host header.
+
+        The target would count (RFC 9112, 3.2.2), and the rules about hosts see the header.
+        """
+        target = parse_url(self.url)
+        if not target.host:
+            return  # `*`
+        usual = b":443" if target.schema == b"https" else b":80"
+        port = b":%d" % target.port if target.port else b""
+        host = b"[%b]" % target.host if b":" in target.host else target.host
+        named = [value for name, value in self.headers or () if name == b"host"]
+        if [_without(usual, value.strip()) for value in named] != [_without(usual, host + port)]:
+            raise ValueError("the target and the Host header name different hosts")
 
     def on_message_complete(self) -> None:
         self._known, self._head = False, 0

@@ -82,11 +82,11 @@ class Letterhead:
 
     def _head(self, revision: str, method: str | None) -> Pairs:
         head = [*self._own, ("Content-Type", "application/json"), ("Accept", BOTH)]
-        if (
-            supports(revision, "version_header") and method != "initialize"
-        ):  # `HTL-47`: once it is agreed
+        stateless = supports(revision, "mirrored_headers")
+        agreed = supports(revision, "version_header") and method != "initialize"  # `HTL-47`
+        if agreed or stateless:
             head.append(("MCP-Protocol-Version", revision))
-        if supports(revision, "mirrored_headers") and method is not None:
+        if stateless and method is not None:
             head.append(("Mcp-Method", method))
         return tuple(head)
 

@@ -20,12 +20,12 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import NO_CAPABILITIES, Principal
 from ..protocol.events import ServerEvent
-from ..protocol.http import EVENTS, Ending, InSession, Listening, accepts, error
-from ..protocol.server import ServerConnection
+from ..protocol.http import EVENTS, SESSION, Ending, InSession, Listening, accepts, error, text
+from ..protocol.server import IN_BATCH, STILL_OPEN, ServerConnection
 from ..protocol.sessions import Session, StoreError, caller_of
 from ..protocol.streams import Answer
 from ..wire import jsonrpc
-from ..wire.jsonrpc import Frame, Malformed
+from ..wire.jsonrpc import Envelope, Frame, Malformed
 from ..wire.revisions import R2, supports
 from .bodies import asked
 from .feeds import Feeds
@@ -54,10 +54,18 @@ class Incoming(Struct):
 class Post:
     """A POST whose calls run: the serving, and the response they go out by."""
 
-    __slots__ = ("calls", "name", "reply", "serving")
+    __slots__ = ("ids", "name", "reply", "serving")
 
-    def __init__(self, serving: Serving, reply: Reply, name: str | None, calls: int) -> None:
-        self.serving, self.reply, self.name, self.calls = serving, reply, name, calls
+    def __init__(
+        self, serving: Serving, reply: Reply, name: str | None, ids: list[t.RequestId]
+    ) -> None:
+        self.serving, self.reply, self.name = serving, reply, name
+        self.ids = ids
+
+    @property
+    def calls(self) -> int:
+        """How many requests came in it."""
+        return len(self.ids)
 
 
 class Sessions:
@@ -71,6 +79,7 @@ class Sessions:
         self.worker, self.tell = self.notes.worker, self.notes.tell
         self.posts: dict[str, set[Post]] = {}  # by session
         self.calls = 0  # in all of them
+        self._in_flight: dict[tuple[str, t.RequestId], Post] = {}  # by session and request
         self.feeds = Feeds(self)
         self._stream, self._retry, self._most_calls = stream, retry_ms, most_calls
         # No two workers ask under one id, and every script can hold it exactly.
@@ -131,6 +140,7 @@ class Sessions:
             await send_body(x.send, 200, body)
             return
         now = time.time()
+        await self._end_named(x, now)
         session = Session(
             id=id,
             revision=caller.revision,
@@ -181,6 +191,8 @@ class Sessions:
         batch = verdict.request is None and jsonrpc.is_batch(x.body)
         try:
             if verdict.request is not None:
+                if self._is_open(session.id, verdict.request.id):
+                    raise Malformed(t.INVALID_REQUEST, STILL_OPEN, verdict.request.id)
                 events, ids, method = (
                     connection.receive_read(verdict.request, verdict.meta),
                     [verdict.request.id],
@@ -193,7 +205,8 @@ class Sessions:
             return
         if not ids and not events:
             out = [frame for _, frame in connection.outgoing()]
-            await send_body(x.send, 400 if out else 202, b"".join(out))
+            body = b",".join(out)
+            await send_body(x.send, 400 if out else 202, b"[%b]" % body if batch and out else body)
             return
         await self._carry_out(x, session, connection, events, ids, method, batch=batch)
 
@@ -210,12 +223,14 @@ class Sessions:
         ids: list[t.RequestId] = []
         method = ""
         for frame in jsonrpc.open_batch(body) if batch else [body]:
-            envelope = jsonrpc.open_envelope(frame)
-            if envelope.method is UNSET and envelope.result is UNSET and envelope.error is UNSET:
-                raise Malformed(
-                    t.INVALID_REQUEST,
-                    "Invalid request: neither a method, nor a result, nor an error",
-                )
+            try:
+                envelope = self._open(frame, session, in_batch=batch)
+            except Malformed as bad:
+                if not batch:
+                    raise
+                if not bad.is_answer:
+                    connection.refuse(bad.id, bad.code, str(bad))
+                continue
             if envelope.method is UNSET or envelope.id is UNSET:
                 if self.app.rules.sessions and (
                     envelope.method is UNSET or envelope.method == "notifications/cancelled"
@@ -227,6 +242,24 @@ class Sessions:
                 method = envelope.method
             events += connection.receive(frame)
         return events, ids, method if len(ids) == 1 else ""
+
+    def _open(self, frame: Frame, session: Session, *, in_batch: bool) -> Envelope:
+        """Take one message of a session apart. Raises Malformed."""
+        if in_batch and jsonrpc.is_batch(frame):
+            raise Malformed(t.INVALID_REQUEST, "Invalid request: a batch within a batch")
+        envelope = jsonrpc.open_envelope(frame)
+        id = envelope.id if isinstance(envelope.id, int | str) else None
+        if envelope.method is UNSET and envelope.result is UNSET and envelope.error is UNSET:
+            raise Malformed(
+                t.INVALID_REQUEST,
+                "Invalid request: neither a method, nor a result, nor an error",
+                id,
+            )
+        if in_batch and envelope.method == "initialize":  # `RPC-15`
+            raise Malformed(t.INVALID_REQUEST, IN_BATCH, id)
+        if envelope.method is not UNSET and id is not None and self._is_open(session.id, id):
+            raise Malformed(t.INVALID_REQUEST, STILL_OPEN, id)
+        return envelope
 
     async def _carry_out(
         self,
@@ -263,7 +296,9 @@ class Sessions:
         )
         reply = Reply(answer, x.send, connection, cancels=False)
         serving = self._serving(connection, reply, session.id)
-        post = Post(serving, reply, name, len(ids))
+        post = Post(serving, reply, name, ids)
+        if has_session:
+            self._in_flight.update(((session.id, id), post) for id in ids)
         self.posts.setdefault(session.id, set()).add(post)
         self.calls += post.calls
         reply.over = lambda: self._over(session.id, post)
@@ -294,6 +329,11 @@ class Sessions:
             app.pulse.discard(reply)
             if not answer.ended:
                 reply.lose()  # the client has gone; the call goes on, and can be come back for (`HTL-21`)
+
+    def _is_open(self, session: str, id: t.RequestId) -> bool:
+        """Whether a request of a session is neither answered nor cancelled at this worker."""
+        post = self._in_flight.get((session, id))
+        return post is not None and post.serving.connection.is_open(id)
 
     def _serving(self, connection: ServerConnection, reply: Reply, session: str) -> Serving:
         return Serving(
@@ -335,11 +375,26 @@ class Sessions:
         session = await self._session(x, verdict.session, verdict.revision)
         if session is None:
             return
-        await self.store.sessions.end(session.id)
-        self.tell("ended", session.id)
-        self._end_here(session.id)
-        self.app.chronicle.session("ended", session.id, x.scope)
+        await self._end(session.id, x)
         await send_body(x.send, 204, b"")
+
+    async def _end(self, session: str, x: Incoming) -> None:
+        """End a session on every worker."""
+        await self.store.sessions.end(session)
+        self.tell("ended", session)
+        self._end_here(session)
+        self.app.chronicle.session("ended", session, x.scope)
+
+    async def _end_named(self, x: Incoming, now: float) -> None:
+        """A client that says `initialize` within a session begins anew: the old session is over."""
+        named = text(x.headers, SESSION)
+        session = None if named is None else await self.store.sessions.load(named, now=now)
+        if session is None:
+            return
+        if session.principal == _key(x.principal):
+            await self._end(session.id, x)
+        else:
+            self.app.chronicle.stolen(session.id, x.scope)
 
     # -- the record -----------------------------------------------------------------------------------------
 
@@ -362,6 +417,15 @@ class Sessions:
                 self.app.chronicle.stolen(id, x.scope)
             words = "Session not found: it has ended; begin a new one with initialize"
             await self.app.refuse(x.send, error(404, t.INVALID_REQUEST, words, id=asked(x.body)))
+            return None
+        if revision is not None and revision != session.revision:  # `HTL-48`, `HTL-50`
+            words = (
+                f"Bad request: MCP-Protocol-Version is {revision[:40]!r},"
+                f" and this session has agreed on {session.revision!r}"
+            )
+            data = {"supported": [session.revision], "requested": revision[:40]}
+            refused = error(400, t.INVALID_REQUEST, words, data, id=asked(x.body))
+            await self.app.refuse(x.send, refused)
             return None
         until = self.until(session.created, now)
         if until - session.until > self.app.limits.idle_seconds / 20:
@@ -463,6 +527,9 @@ class Sessions:
         """All of a POST is answered."""
         posts = self.posts.get(session)
         self.calls -= post.calls
+        for id in post.ids:
+            if self._in_flight.get((session, id)) is post:
+                del self._in_flight[session, id]
         if posts is not None:
             posts.discard(post)
             if not posts:

@@ -36,27 +36,77 @@ def decode(raw: Raw | bytes, kind: Any) -> Any:
     try:
         return decoder(raw)
     except msgspec.ValidationError as bad:
-        return _decode_sheltered(raw, decoder, bad)
+        return _decode_sheltered(raw, kind, decoder, bad)
     except READ_ERRORS:
         raise Malformed(t.INVALID_PARAMS, "not valid JSON") from None
 
 
 def _decode_sheltered(
-    raw: Raw | bytes, decoder: Callable[[Any], Any], bad: msgspec.ValidationError
+    raw: Raw | bytes, kind: Any, decoder: Callable[[Any], Any], bad: msgspec.ValidationError
 ) -> Any:
-    """A second try, with content blocks of unknown kinds wrapped: a newer peer must not make a whole message unreadable.
+    """A second try, for which some of what peers write differently is put right.
 
+    Content blocks of unknown kinds are wrapped: a newer peer must not make a whole message
+    unreadable. Capabilities that are true or false instead of objects become what they mean.
     A null in the place of `isError` is forgiven too.
     """
     if bytes(raw).count(b",") > _MOST_SHELTERED:
         raise Malformed(t.INVALID_PARAMS, str(bad)) from None
     try:
         data = _decode_json(raw)
-        if not _shelter(data, 0):
+        mended = _mend_capabilities(data, kind)
+        if not _shelter(data, 0) and not mended:
             raise Malformed(t.INVALID_PARAMS, str(bad)) from None
         return decoder(_encode(data))
     except READ_ERRORS as still:
         raise Malformed(t.INVALID_PARAMS, str(still)) from None
+
+
+_HOLD_CAPABILITIES = (
+    t.InitializeRequestParams,
+    t.InitializeResult,
+    t.DiscoverResult,
+    t.RequestMeta,
+)
+
+
+def _mend_capabilities(data: Any, kind: Any) -> bool:
+    """Write capabilities that are `true` as `{}`, and leave out those that are `false`.
+
+    Returns:
+        Whether there was one.
+    """
+    if kind not in _HOLD_CAPABILITIES or not isinstance(data, dict):
+        return False
+    found = False
+    for f in msgspec.structs.fields(kind):
+        for declared in get_args(f.type) or (f.type,):
+            if declared in (t.ClientCapabilities, t.ServerCapabilities):
+                found |= _objects_for_truth(data.get(f.encode_name), declared)
+    return found
+
+
+def _objects_for_truth(data: Any, kind: type[Struct]) -> bool:
+    """Do so within the capabilities of one side, and within those that have parts."""
+    if not isinstance(data, dict):
+        return False
+    found = False
+    for f in msgspec.structs.fields(kind):
+        value = data.get(f.encode_name)
+        parts = next((k for k in get_args(f.type) if _is_struct(k)), None)
+        if isinstance(value, bool) and bool not in get_args(f.type):
+            found = True
+            if value:
+                data[f.encode_name] = {}
+            else:
+                del data[f.encode_name]
+        elif parts is not None:
+            found |= _objects_for_truth(value, parts)
+    return found
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
 
 
 def _shelter(data: Any, depth: int) -> bool:

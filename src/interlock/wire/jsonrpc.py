@@ -68,6 +68,7 @@ def request_reader(params: Mapping[str, type[Any]]) -> Callable[[Frame], Any]:
                 frozen=True,
                 kw_only=True,
                 namespace=named,
+                forbid_unknown_fields=True,  # so that a `result` beside a method is found
             )
         )
     return msgspec.json.Decoder(reduce(or_, kinds)).decode
@@ -125,8 +126,12 @@ def open_envelope(frame: Frame) -> Envelope:
     Raises:
         Malformed: The message is no JSON-RPC; with the id, where it could be found.
     """
+    check_utf8(frame)
     try:
-        return _envelope(frame)
+        envelope = _envelope(frame)
+        if envelope.error or (envelope.result is not UNSET and envelope.method is not UNSET):
+            _check_kind(frame, envelope)
+        return envelope
     except msgspec.ValidationError as bad:
         raise _explained(frame, str(bad)) from None
     except READ_ERRORS as bad:
@@ -137,6 +142,34 @@ def open_envelope(frame: Frame) -> Envelope:
     if isinstance(envelope.id, str) and salvage.trace(frame).id is None:
         raise Malformed(PARSE_ERROR, "Parse error: the id holds half a surrogate pair")
     return envelope
+
+
+def _check_kind(frame: Frame, envelope: Envelope) -> None:
+    """Check that a message is of one kind: a request, a result or an error (`RPC-06`).
+
+    A member that is null does not count: some peers write every member of their envelope.
+    """
+    has_result = envelope.result is not UNSET and bytes(envelope.result) != b"null"
+    if envelope.method is not UNSET and (has_result or envelope.error):
+        raise _explained(frame, "a method beside a result or an error")
+    if has_result and envelope.error:
+        raise _explained(frame, "both a result and an error")
+
+
+def check_utf8(frame: Frame) -> None:
+    """Check that a frame is UTF-8 as a whole (`RPC-12`).
+
+    Reading it does not look into fields that nobody wants.
+
+    Raises:
+        Malformed: It is not.
+    """
+    if frame.isascii():
+        return
+    try:
+        str(frame, "utf-8")
+    except UnicodeDecodeError as bad:
+        raise _unreadable(frame, bad) from None
 
 
 def _unreadable(frame: Frame, bad: Exception) -> Malformed:
@@ -160,10 +193,8 @@ def _what_is_wrong(frame: Frame, bad: Exception) -> str:
 def _explained(frame: Frame, why: str) -> Malformed:
     """A message that is JSON of a wrong shape, with its id where there is a usable one."""
     try:
-        str(frame, "utf-8")
-        _skip(
-            frame
-        )  # builds nothing: a few MB of small values would be a hundred times that, and seconds of work
+        # It builds nothing: a few MB of small values would be a hundred times that, and seconds.
+        _skip(frame)
     except READ_ERRORS as bad:
         return _unreadable(frame, bad)
     try:
