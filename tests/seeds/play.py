@@ -159,7 +159,11 @@ def mirrored(session: Sequence[Printed]) -> Mirror:
 
 
 def agree(wanted: dict[str, Any], given: dict[str, Any], where: str) -> None:
-    """A result is as printed. What a server offers is its own affair: of the capabilities, those that are printed are there."""
+    """A result is as printed. What a server offers is its own affair: of the capabilities, those that are printed are there.
+
+    `isError: false` says the same as nothing, and is not sent.
+    """
+    wanted = {key: value for key, value in wanted.items() if (key, value) != ("isError", False)}
     if "capabilities" in wanted:
         wanted, given = dict(wanted), dict(given)
         offered = given.pop("capabilities")

@@ -56,6 +56,8 @@ class Server:
         state_keys: secrets (16 random bytes or more) that seal what travels through clients; the first seals. Several workers
             need the same; unset, the variable INTERLOCK_STATE_KEY (hexadecimal) is used, else a key of this process.
         bus: carries change notices; one of this process unless it is told otherwise.
+        lenient: whether tools read arguments that come as strings ("5" for 5, "true" for true, "[1]" for [1]) as what their
+            schema has in that place; a tool may say otherwise.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Server:
         asking_seconds: float = 900.0,
         state_keys: Sequence[bytes] = (),
         bus: ChangeBus | None = None,
+        lenient: bool = True,
     ) -> None:
         revisions = (revisions,) if isinstance(revisions, str) else revisions
         unknown = [r for r in revisions if r not in REVISIONS]
@@ -109,6 +112,7 @@ class Server:
         self.bus: ChangeBus = bus or MemoryBus()
         self.page_size, self.list_ttl_ms, self.threads = page_size, list_ttl_ms, threads
         self.timeout, self.calls_per_peer = timeout, calls_per_peer
+        self.lenient = lenient
         self.extensions = tuple(extensions)
         self.tools: Shelf[ToolFeature] = Shelf("tool", lambda: self._changed("tools"))
         self.resources: Shelf[ResourceFeature] = Shelf(
@@ -210,6 +214,7 @@ class Server:
         timeout: float | None = None,
         concurrency: int | None = None,
         queue: int = 1000,
+        lenient: bool | None = None,
     ) -> Callable[[Function], Function]: ...
 
     def tool(self, function: Any = None, /, **options: Any) -> Any:
@@ -221,7 +226,8 @@ class Server:
         Parameters: `annotations` are hints that must be true; `input_schema` (JSON Schema of an object) is for a function
         that takes the arguments as one dict; `output_schema` for a result whose type Python does not know; `timeout` in
         seconds; at most `concurrency` calls at once with `queue` more waiting; `scopes` are what a caller must have, all of them:
-        others do not see the tool and may not call it (a tool that all see, and that asks when it is called: `ctx.require`).
+        others do not see the tool and may not call it (a tool that all see, and that asks when it is called: `ctx.require`);
+        `lenient` as for the server, where this tool differs.
         Raises TypeError or ValueError for what cannot be a tool (2026-07-28, "Tools").
         """
         if callable(function):
@@ -239,7 +245,14 @@ class Server:
     ) -> None:
         """Add a tool, also while the server runs; options as for `tool`. ValueError where its name is taken, unless `replace`."""
         self.tools.add(
-            make_tool(function, Context, default_timeout=self.timeout, **options), replace=replace
+            make_tool(
+                function,
+                Context,
+                default_timeout=self.timeout,
+                default_lenient=self.lenient,
+                **options,
+            ),
+            replace=replace,
         )
 
     def remove_tool(self, name: str) -> None:

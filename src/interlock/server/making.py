@@ -43,6 +43,7 @@ def make_tool(
     context_type: type[Any],
     *,
     default_timeout: float | None,
+    default_lenient: bool = True,
     name: str | None = None,
     title: str | None = None,
     description: str | None = None,
@@ -56,6 +57,7 @@ def make_tool(
     timeout: float | None = None,
     concurrency: int | None = None,
     queue: int = 1000,
+    lenient: bool | None = None,
 ) -> ToolFeature:
     """A tool. Raises TypeError or ValueError that says what is wrong with the function, its name or its schemas."""
     name = _named(function, name)
@@ -70,10 +72,16 @@ def make_tool(
         )
     words = parse(doc_of(function))
     signature: Signature | RawSignature
+    forgives = default_lenient if lenient is None else lenient
     if input_schema is not None:
-        signature = RawSignature(function, input_schema, context_type)
+        signature = RawSignature(function, input_schema, context_type, lenient=forgives)
     else:
-        signature = signature_of(function, context_type=context_type, description_of=words.params)
+        signature = signature_of(
+            function,
+            context_type=context_type,
+            description_of=words.params,
+            lenient=forgives,
+        )
     output = output_of(function, output_schema=output_schema)
     try:
         mirrors = header_parameters(signature.schema)

@@ -11,7 +11,8 @@ from msgspec import Raw
 from .. import types as t
 from ..schema import SchemaError, compile
 from .hints import hints_of, signature_with_text
-from .signature import ArgumentsError, is_context
+from .lenient import mended
+from .signature import MOST_MENDED, ArgumentsError, is_context
 
 
 class RawSignature:
@@ -22,8 +23,14 @@ class RawSignature:
     """
 
     def __init__(
-        self, function: Callable[..., Any], schema: Mapping[str, Any], context_type: type[Any]
+        self,
+        function: Callable[..., Any],
+        schema: Mapping[str, Any],
+        context_type: type[Any],
+        *,
+        lenient: bool = True,
     ) -> None:
+        self.lenient = lenient
         self.schema: t.JSONObject = dict(schema)
         if self.schema.get("type") != "object":
             raise ValueError(
@@ -56,6 +63,11 @@ class RawSignature:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise ArgumentsError("the arguments are not valid JSON") from None
         violations = self._validator.check(arguments)
+        if violations and self.lenient and len(bytes(raw)) <= MOST_MENDED:
+            meant = mended(arguments, self.schema, self.schema)
+            if meant != arguments:
+                arguments = meant
+                violations = self._validator.check(arguments)
         if violations:
             raise ArgumentsError(
                 "; ".join(f"${v.path.replace('/', '.')}: {v.message}" for v in violations)

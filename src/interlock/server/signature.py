@@ -15,6 +15,7 @@ from msgspec.structs import asdict
 from ..schema import SchemaError, Validator, compile
 from ..types import JSONObject
 from ..wire.jsonrpc import READ_ERRORS
+from . import lenient
 from .customs import Foreign, Misfit, dec_hook
 from .drawing import Sheet, jsonable
 from .guises import Guise, guise_of, is_field_info, is_union, marked, one_of, unwrapped
@@ -29,10 +30,9 @@ _MOST_PROBLEMS = (
     20  # to tell at once: a model needs no more, and arguments may be made to have thousands
 )
 _LONGEST_PROBLEM = 1000  # characters
-_MOST_MENDED = (
+MOST_MENDED = (
     256 * 1024
 )  # bytes of arguments; to look at more of them again and again would hold up everybody else for seconds
-_WHOLE = 2.0**53  # beyond it not every whole number is a float
 
 
 class ArgumentsError(Exception):
@@ -74,8 +74,11 @@ class Signature:
         schema: JSONObject,
         context: str | None,
         rest: Rest | None,
+        *,
+        lenient: bool = True,
     ) -> None:
         self.schema = schema
+        self.lenient = lenient
         self.context = context
         self.names = tuple(parameter.wire_name for parameter in parameters)
         self._parameters = {parameter.wire_name: parameter for parameter in parameters}
@@ -92,9 +95,9 @@ class Signature:
     def decode(self, raw: bytes | Raw) -> dict[str, Any]:
         """The JSON object of arguments as keyword values; an absent argument has the default itself. Raises ArgumentsError.
 
-        Types are JSON's own: "5" is no int, while 5 is a float. Models err in a few ways that leave no doubt, and these are
-        forgiven once the strict reading has failed: an object or a list sent as a string that holds its JSON, a whole number
-        written as 5.0 for an int (which JSON Schema allows), and null in place of no arguments at all.
+        Types are JSON's own: 5 is a float too. Models err in a few ways that leave no doubt, and these are forgiven once the
+        strict reading has failed: a whole number written as 5.0 for an int (which JSON Schema allows), null in place of no
+        arguments at all and, unless the signature is not `lenient`, values sent as strings that hold their JSON.
         """
         try:
             values = asdict(self._read(raw))
@@ -102,7 +105,7 @@ class Signature:
                 return values
             return self._finished(values, raw)
         except _ERRORS as bad:
-            if len(bytes(raw)) > _MOST_MENDED:
+            if len(bytes(raw)) > MOST_MENDED:
                 raise ArgumentsError(
                     f"$: the arguments do not fit: {str(bad)[:_LONGEST_PROBLEM]}"
                 ) from None
@@ -144,16 +147,18 @@ class Signature:
         guise = self._guise(name)
         if guise is None or _complaint(guise, piece) is None:
             return piece
+        schema = self.schema.get("properties", {}).get(name, self.schema["additionalProperties"])
         try:
             value = _decode_json(piece)
-            if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-                value = _decode_json(value.encode())
-            mended = Raw(_encode(_whole(value)))
-        except (*READ_ERRORS, UnicodeEncodeError):
+            meant = lenient.mended(value, schema, self.schema, strings=self.lenient)
+            mended = Raw(_encode(meant))
+        except READ_ERRORS:
             return piece
         complaint = _complaint(guise, mended)
-        # What is wrong deeper down is told of what was meant, not of the string around it.
-        return mended if not complaint or any(path for path, _ in complaint) else piece
+        # What is wrong is told of what was meant, and not of the string around it.
+        if complaint and meant is value and not any(path for path, _ in complaint):
+            return piece
+        return mended
 
     def _guise(self, name: str) -> Guise | Foreign | None:
         parameter = self._parameters.get(name)
@@ -227,11 +232,13 @@ def signature_of(
     *,
     context_type: type[Any],
     description_of: Mapping[str, str] | None = None,
+    lenient: bool = True,
 ) -> Signature:
     """The signature of a function, method, partial or callable object.
 
     A parameter annotated with `context_type` (or a type of it, or it and None) takes the Context. `description_of` has the
     docstring's words on parameters; those of an annotation go before them. What a partial has bound is not shown.
+    `lenient` is whether values that come as strings are read as what they should be.
     Raises TypeError that says which parameter cannot be offered, and why.
     """
     words = description_of or {}
@@ -278,6 +285,7 @@ def signature_of(
         sheet.finish(root),
         context,
         Rest(rest, frozenset(reserved)) if rest is not None else None,
+        lenient=lenient,
     )
 
 
@@ -421,17 +429,6 @@ def _complaint(
         message, _, path = str(bad).partition(" - at `$")
         return [((path.rstrip("`"),) if path else (), f"{message[:1].lower()}{message[1:]}")]
     return None
-
-
-def _whole(value: Any) -> Any:
-    """JSON data with 5 for every 5.0, on whatever level."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < _WHOLE else value
-    if isinstance(value, list):
-        return [_whole(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _whole(item) for key, item in value.items()}
-    return value
 
 
 def _place(path: tuple[str | int, ...]) -> str:
