@@ -450,10 +450,10 @@ async def test_the_page_comes_back_when_the_stream_breaks(chromium: Any) -> None
         await opened(stage, page)
         await page.get_by_text("before").wait_for()
         async with stage.broken(page):
-            await page.get_by_text("The host cannot be reached").wait_for()
+            await page.get_by_text("The host is not reachable. Retrying").wait_for()
             stage.host.tell(said(at, "meanwhile"))
         await page.get_by_text("meanwhile").wait_for()
-        await page.get_by_text("The host cannot be reached").wait_for(state="detached")
+        await page.get_by_text("The host is not reachable").wait_for(state="detached")
         stage.host.tell(said(at, "after"))
         await page.locator(".item .prose", has_text="after").wait_for()
         assert await page.locator(".item .prose").all_inner_texts() == ["meanwhile", "after"]
@@ -461,6 +461,63 @@ async def test_the_page_comes_back_when_the_stream_breaks(chromium: Any) -> None
             "ERR_FAILED" in words for words in stage.troubles
         )  # what this test itself kept from the page
         stage.troubles.clear()
+
+
+async def test_a_host_that_is_gone_is_shown_as_gone(chromium: Any) -> None:
+    """No server is green, the composer says why it is off and keeps its words; all of it comes back by itself."""
+    from playwright.async_api import expect  # late: only these tests need it
+
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        field = page.get_by_label("Your message")
+        await field.fill("half a sen")
+        side = page.locator(".side")
+        async with stage.broken(page):
+            await expect(field).to_be_disabled()
+            assert await field.get_attribute("placeholder") == "The host is not reachable"
+            assert await side.locator(".dot.is-up").count() == 0
+            assert await side.get_by_role("img", name="unknown").count() == 2
+            await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+            await shot(page, "host-gone")
+        await expect(field).to_be_enabled()
+        await expect(side.locator(".dot.is-up")).to_have_count(2)
+        await focus_on(page, "#say")
+        await page.keyboard.type("tence")
+        assert await field.input_value() == "half a sentence"
+        stage.troubles.clear()  # what this test itself kept from the page
+
+
+@pytest.mark.parametrize("width", [1320, 1000, 800, 390])
+async def test_what_stands_above_the_composer_stands_in_line_with_it(
+    chromium: Any, width: int
+) -> None:
+    """Welcome, cards of calls and composer have the same edges, with a scrollbar and without; the placeholder fits."""
+    async with staged(chromium) as stage:
+        page, at = await stage.page(size={"width": width, "height": 700}), session(stage)
+        edges = """selector => {
+            const box = [...document.querySelectorAll(selector)].at(-1).getBoundingClientRect();
+            return [Math.round(box.left), Math.round(box.right)];
+        }"""
+        await page.locator(".welcome-inner").wait_for()
+        low = await page.evaluate(edges, ".composer-box")
+        assert await page.evaluate(edges, ".welcome-inner") == low
+        box = page.get_by_label("Your message")
+        assert await box.evaluate("box => box.scrollHeight <= box.clientHeight")
+        fits = """box => {
+            const canvas = new OffscreenCanvas(1, 1).getContext("2d"), looks = getComputedStyle(box);
+            canvas.font = looks.font;
+            return canvas.measureText(box.placeholder).width + 2 * parseFloat(looks.paddingLeft) <= box.clientWidth;
+        }"""
+        assert await box.evaluate(fits)
+        for n in range(30):
+            stage.host.tell(
+                CallProposed(session=at, call=f"c{n}", name="x", server="travel", tool="x")
+            )
+            if n in (0, 29):
+                if n == 0:
+                    await page.goto(f"{stage.face.origin}{stage.face.place}/#{at}")
+                await page.locator(".card").nth(n).wait_for()
+                assert await page.evaluate(edges, ".card") == low
 
 
 async def test_notices_come_and_go(chromium: Any) -> None:

@@ -247,6 +247,33 @@ async def test_everything_is_found_from_one_place(chromium: Any) -> None:
         await dialog.wait_for(state="detached")
 
 
+async def test_tools_come_before_conversations(chromium: Any) -> None:
+    """A tool that is called so is the first, also where conversations and prompts have its name in theirs."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        for number in range(3):
+            stage.host.session(title=f"call travel__search_flights {number}")
+        firsts = []
+        for words in ("search_flights", "search flights", "plan-vacation", "weather", "folders"):
+            await page.keyboard.press("Control+k")
+            await page.keyboard.type(words)
+            option = page.locator(".picker-list [aria-selected=true]")
+            group = page.locator(".picker-group").first
+            firsts.append((await group.inner_text(), (await option.inner_text()).split("\n")[0]))
+            await page.keyboard.press("Escape")
+        assert firsts == [
+            ("Call a tool", "Search flights"),
+            ("Call a tool", "Search flights"),
+            ("Prompts", "Plan a vacation"),
+            ("Servers", "weather"),
+            ("Show", "Folders"),
+        ]
+        await page.keyboard.press("Control+k")
+        await page.keyboard.type("travel__search_flights 2")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("log").wait_for()
+
+
 async def test_the_focus_comes_back_where_it_was(chromium: Any) -> None:
     """A dialog gives the focus back, and nothing behind it can be reached while it is open."""
     async with staged(chromium, call("travel__picture")) as stage:

@@ -39,7 +39,7 @@ function Banners() {
   const remark = current.value && (!session || session.past) ? talk(current.value).remark.value : (models.value.find((one) => one.name === name)?.remark ?? session?.remark);
   return html`${demo.value && html`<p class="banner is-demo" role="note"><${Icon} name="bell" /><span><${Say} text=${demo.value} /></span></p>`}
     ${remark && remark !== demo.value && html`<p class="banner" role="note"><${Icon} name="bell" /><span>${session && html`<strong><${Say} text=${name} /></strong>: `}<${Say} text=${remark} /></span></p>`}
-    ${(line.value === "lost" || barred.value) && html`<p class="banner lost" role="alert"><${Icon} name="warn" /><span class="wrap">${barred.value ? html`<${Say} text=${barred.value} />` : html`The host cannot be reached. It is tried again.${failures.value > 3 ? " If it was started anew, open the address that it printed then." : ""}`}</span></p>`}`;
+    ${(line.value === "lost" || barred.value) && html`<p class="banner lost" role="alert"><${Icon} name="warn" /><span class="wrap">${barred.value ? html`<${Say} text=${barred.value} />` : html`The host is not reachable. Retrying …${failures.value > 3 ? " If you started it again, open the address that it printed." : ""}`}</span></p>`}`;
 }
 
 /** Questions of the host itself, and where else one waits. */

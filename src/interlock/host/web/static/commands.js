@@ -1,39 +1,145 @@
 // @ts-check
-// The palette of everything, by words: conversations, prompts, servers, tools, panels, looks.
+// The palette of everything: tools, prompts, servers, panels and conversations, the best fit first.
 import { Dialog, From, Icon, Say, html, useState } from "./kit.js";
 import { Picker, fits } from "./complete.js";
 import { stop } from "./composer.js";
 import { looks, next } from "./looks.js";
 import { current, open, overlay, panel, servers, sessions, talk } from "./store.js";
 
-const TOOLS = 40;
+const MOST = 40; // of one group
+const TALKS = 50;
+
+/**
+ * @typedef {{group: string, icon: any, title: string, take: () => void, server?: string, also?: string}} Command
+ * `also` is what else it is found by: the name of a tool beside its title.
+ */
+
+const show = (name, more = {}) => () => { panel.value = { name, ...more }; };
+const over = (name, more = {}) => () => { overlay.value = { name, ...more }; };
+
+/** @returns {Command[]} */
+function tools() {
+  return servers.value.filter((server) => server.state === "up").flatMap((server) =>
+    (server.tools ?? []).filter((tool) => !tool.blocked).map((tool) => ({
+      group: "Call a tool",
+      icon: "tool",
+      title: tool.title || tool.tool,
+      also: tool.tool,
+      server: server.id,
+      take: over("call", { server: server.id, tool: tool.tool }),
+    })));
+}
+
+/** @returns {Command[]} */
+function prompts() {
+  return servers.value.flatMap((server) =>
+    (server.prompts ?? []).map((prompt) => ({
+      group: "Prompts",
+      icon: "prompt",
+      title: prompt.title || prompt.name,
+      also: prompt.name,
+      server: server.id,
+      take: over("prompts", { server: server.id, prompt: prompt.name }),
+    })));
+}
+
+/** @returns {Command[]} */
+function deeds() {
+  const running = current.value && talk(current.value).running.value;
+  const stopping = { group: "Do", icon: "stop", title: "Stop what is running", take: stop };
+  return [
+    ...(running ? [stopping] : []),
+    { group: "Do", icon: "plus", title: "New conversation", take: () => open("") },
+    { group: "Do", icon: "prompt", title: "Choose a prompt", take: over("prompts") },
+    { group: "Do", icon: "at", title: "Choose resources", take: over("resources") },
+  ];
+}
+
+/** @returns {Command[]} */
+function places() {
+  return [
+    { group: "Show", icon: "folder", title: "Folders", take: show("roots") },
+    { group: "Show", icon: "rule", title: "Rules", take: show("rules") },
+    { group: "Show", icon: "list", title: "Log", take: show("audit") },
+    { group: "Show", icon: looks.value === "dark" ? "moon" : "sun", title: "Switch between light and dark", take: next },
+    ...servers.value.map((server) => ({
+      group: "Servers",
+      icon: "server",
+      title: server.id,
+      also: server.title ?? "",
+      take: show("server", { id: server.id }),
+    })),
+  ];
+}
+
+/** @returns {Command[]} */
+function talks() {
+  return sessions.value.slice(0, TALKS).map((session) => ({
+    group: "Conversations",
+    icon: "talk",
+    title: session.title || "Untitled",
+    also: session.model ?? "",
+    take: () => open(session.id),
+  }));
+}
+
+/** How well a command fits: 0 where it is called just so, more where less of it does. @param {Command} command @param {string} words */
+function distance(command, words) {
+  const wanted = words.trim().toLowerCase();
+  const names = [command.title, command.also ?? ""].map((name) => name.toLowerCase());
+  if (names.includes(wanted)) return 0;
+  if (names.some((name) => name.startsWith(wanted))) return 1;
+  return fits(names.join(" "), words) ? 2 : 3;
+}
+
+/**
+ * What fits the words, group by group: the group of the best fit first, and of those that fit as well as one another in the order
+ * in which they are given. A conversation is found by any word that was said first in it, so that its title is no sign: those come last.
+ * @param {Command[]} commands @param {string} words
+ */
+export function ranked(commands, words) {
+  const found = commands
+    .filter((one) => fits([one.group, one.title, one.server ?? "", one.also ?? ""].join(" "), words))
+    .map((command, place) => ({ command, place, far: distance(command, words) }));
+  const groups = [...new Set(commands.map((one) => one.group))];
+  const best = (group) => Math.min(...found.filter((one) => one.command.group === group).map((one) => one.far));
+  const last = (group) => (group === "Conversations" ? 1 : 0);
+  return groups
+    .filter((group) => found.some((one) => one.command.group === group))
+    .sort((one, other) => last(one) - last(other) || best(one) - best(other) || groups.indexOf(one) - groups.indexOf(other))
+    .flatMap((group) => found
+      .filter((one) => one.command.group === group)
+      .sort((one, other) => one.far - other.far || one.place - other.place)
+      .slice(0, MOST))
+    .map((one) => one.command);
+}
 
 /** @param {{onClose: () => void}} props */
 export function Commands({ onClose }) {
   const [words, setWords] = useState("");
-  const show = (name, more = {}) => () => { panel.value = { name, ...more }; };
-  const over = (name, more = {}) => () => { overlay.value = { name, ...more }; };
-  const running = current.value && talk(current.value).running.value;
-  const tools = servers.value.flatMap((server) => (server.state === "up" ? (server.tools ?? []).filter((tool) => !tool.blocked).map((tool) => ["Call a tool", "tool", tool.title || tool.tool, over("call", { server: server.id, tool: tool.tool }), server.id, tool.tool]) : []));
-  const all = [
-    ...(running ? [["Do", "stop", "Stop what is running", stop]] : []),
-    ["Do", "plus", "New conversation", () => open("")],
-    ["Do", "prompt", "Choose a prompt", over("prompts")],
-    ["Do", "at", "Choose resources", over("resources")],
-    ["Show", "folder", "Folders", show("roots")],
-    ["Show", "rule", "Rules", show("rules")],
-    ["Show", "list", "Log", show("audit")],
-    ["Show", looks.value === "dark" ? "moon" : "sun", "Switch between light and dark", next],
-    ...servers.value.map((server) => ["Servers", "server", server.id, show("server", { id: server.id }), "", server.title ?? ""]),
-    ...sessions.value.slice(0, 50).map((session) => ["Conversations", "talk", session.title || "Untitled", () => open(session.id), "", session.model ?? ""]),
-    ...servers.value.flatMap((server) => (server.prompts ?? []).map((prompt) => ["Prompts", "prompt", prompt.title || prompt.name, over("prompts", { server: server.id, prompt: prompt.name }), server.id, prompt.name])),
-  ];
-  const fitting = [...all, ...(words.trim() ? tools : [])].filter(([group, , title, , server, more]) => fits(`${group} ${title} ${server ?? ""} ${more ?? ""}`, words));
-  const calls = fitting.filter(([group]) => group === "Call a tool").length;
-  const items = fitting.slice(0, fitting.length - Math.max(0, calls - TOOLS)).map(([group, icon, title, take, server], at) => ({
-    key: `${group} ${title} ${server ?? ""} ${at}`, group,
-    take: () => { onClose(); take(); },
-    render: () => html`<${Icon} name=${icon} /><span class="grow"><${Say} text=${title} /></span><${From} server=${server} />`,
+  const searched = words.trim() !== "";
+  const all = searched
+    ? ranked([...tools(), ...prompts(), ...deeds(), ...places(), ...talks()], words)
+    : [...deeds(), ...places(), ...talks(), ...prompts()];
+  const items = all.map(({ group, icon, title, take, server }, at) => ({
+    key: `${group} ${title} ${server ?? ""} ${at}`,
+    group,
+    take: () => {
+      onClose();
+      take();
+    },
+    render: () => html`
+      <${Icon} name=${icon} /><span class="grow"><${Say} text=${title} /></span><${From} server=${server} />`,
   }));
-  return html`<${Dialog} title="Everything" class="palette" onClose=${onClose}><${Picker} label="Search everything" placeholder="Search commands, servers, conversations, prompts, tools" items=${items} words=${words} onWords=${setWords} empty="Nothing fits these words." /><//>`;
+  return html`
+    <${Dialog} title="Search" class="palette" onClose=${onClose}>
+      <${Picker}
+        label="Search everything"
+        placeholder="Search tools, prompts, servers, commands, conversations"
+        items=${items}
+        words=${words}
+        onWords=${setWords}
+        empty="Nothing fits these words."
+      />
+    <//>`;
 }

@@ -2,6 +2,7 @@
 // The composer: the message box with its attachments, suggestions of prompts and resources, the model, and Send or Stop.
 import { Icon, IconButton, cls, html, useEffect, useId, useLayoutEffect, useRef, useState } from "./kit.js";
 import { speak } from "./conversation.js";
+import { reachable } from "./net.js";
 import { Mentions, suggested, trigger } from "./mentions.js";
 import { choosePrompt } from "./prompts.js";
 import { Chip, chooseResources } from "./resources.js";
@@ -123,6 +124,7 @@ function Message({ id }) {
   const text = draft(id).value;
   const [model, setModel] = useState("");
   const field = useRef(/** @type {any} */ (null));
+  const lost = useRef(false);
   const running = id ? talk(id).running.value : false;
   useLayoutEffect(() => {
     const elsewhere = document.activeElement?.closest("dialog, [data-question]");
@@ -133,7 +135,7 @@ function Message({ id }) {
   const mentions = useMentions({ text, write, field });
   const send = async (event) => {
     event?.preventDefault();
-    if (running || !text.trim()) return;
+    if (running || !text.trim() || !reachable.value) return;
     const attach = attached.value;
     const said = text;
     write("");
@@ -156,6 +158,13 @@ function Message({ id }) {
     mentions.follow(event);
   };
   const hint = NARROW.matches ? "Message the model" : "Message the model, / for prompts, @ for resources";
+  const gone = !reachable.value;
+  useLayoutEffect(() => {
+    if (gone) return;
+    if (lost.current) field.current.focus();
+    lost.current = false;
+  }, [gone]);
+  if (gone && document.activeElement === field.current) lost.current = true; // the focus comes back with the host
   return html`
     <form class="composer" onSubmit=${send} aria-label="Composer">
       <${Attachments} onRemoved=${() => field.current.focus()} />
@@ -166,7 +175,8 @@ function Message({ id }) {
           ref=${field}
           rows="1"
           aria-label="Your message"
-          placeholder=${hint}
+          placeholder=${gone ? "The host is not reachable" : hint}
+          disabled=${gone}
           value=${text}
           onInput=${input}
           onKeyDown=${key}
@@ -181,7 +191,7 @@ function Message({ id }) {
           </button>
           <span class="grow"></span>
           ${!id && models.value.length > 1 && html`<${Models} model=${model} onChange=${setModel} />`}
-          ${running ? html`<${Stop} />` : html`<${Send} idle=${!text.trim()} />`}
+          ${running ? html`<${Stop} />` : html`<${Send} idle=${!text.trim() || gone} off=${gone} />`}
         </div>
       </div>
     </form>`;
@@ -204,6 +214,6 @@ const Stop = () => html`
     <${Icon} name="stop" />Stop<kbd aria-hidden="true">Esc</kbd>
   </button>`;
 
-/** @param {{idle: boolean}} props */
-const Send = ({ idle }) => html`
-  <${IconButton} name="send" label="Send" type="submit" class=${cls("send", idle && "idle")} />`;
+/** @param {{idle: boolean, off: boolean}} props */
+const Send = ({ idle, off }) => html`
+  <${IconButton} name="send" label="Send" type="submit" disabled=${off} class=${cls("send", idle && "idle")} />`;

@@ -1,11 +1,13 @@
 // @ts-check
 // The two ways to the host: acts go out, one stream of events comes in.
-import { signal } from "./kit.js";
+import { computed, signal } from "./kit.js";
 
 /** How the stream is: "connecting" at first, then "open", or "lost" while it is sought again. */
 export const line = signal("connecting");
 /** Why this page is not let in any more, in the host's words; "" while it is. */
 export const barred = signal("");
+/** Whether the host can do something: false once the stream is lost, or this page is not let in. */
+export const reachable = computed(() => line.value !== "lost" && !barred.value);
 /** How often in a row the stream could not be had. */
 export const failures = signal(0);
 

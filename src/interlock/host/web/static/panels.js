@@ -3,14 +3,26 @@
 import { Dialog, Fold, From, Icon, Say, Warnings, cls, html, several, useEffect, useId, useRef, useState, visible, when } from "./kit.js";
 import { Annotations } from "./asked-calls.js";
 import { ArgumentsEditor } from "./fields.js";
-import { act } from "./net.js";
+import { act, reachable } from "./net.js";
 import { attempt, current, log, open, overlay, panel, roots, rules, servers, sessions } from "./store.js";
 
 /** @type {Record<string, string>} */
-export const STATES = { waiting: "waits for you", starting: "starting", up: "ready", down: "down, tried again", off: "stopped", refused: "not allowed" };
+const STATES = {
+  waiting: "waits for you",
+  starting: "starting",
+  up: "ready",
+  down: "not reachable, retrying",
+  off: "stopped",
+  refused: "not allowed",
+  unknown: "unknown",
+};
 
-/** The state of a server, as a dot with words for those who do not see it. */
-export const Dot = ({ state }) => html`<span class=${`dot is-${state}`} role="img" aria-label=${STATES[state] ?? state}></span>`;
+/** The state of a server; of a host that is not there nobody knows it. @param {any} server */
+const stateOf = (server) => (reachable.value ? server.state : "unknown");
+
+/** The state of a server, as a dot with words for those who do not see it. @param {{state: string}} props */
+const Dot = ({ state }) => html`
+  <span class=${`dot is-${state}`} role="img" aria-label=${STATES[state] ?? state}></span>`;
 
 /** What wants attention first: what is blocked, then what has warnings, then all else as it came. @param {any[]} offers */
 function byAttention(offers) {
@@ -60,11 +72,12 @@ export function ServerPanel({ id }) {
 /** What state it is in, and what can be done about that. */
 function ServerState({ server }) {
   const on = !["off", "refused"].includes(server.state);
+  const state = stateOf(server);
   const does = (what) => () => attempt("server", { server: server.id, what });
   return html`
     <div class="panel-part">
       <p class="server-state">
-        <${Dot} state=${server.state} /> <strong>${STATES[server.state] ?? server.state}</strong>
+        <${Dot} state=${state} /> <strong>${STATES[state] ?? state}</strong>
         ${server.revision && html` <span class="tag">${server.revision}</span>`}
         ${server.trusted && html` <span class="tag">trusted</span>`}
       </p>
@@ -74,9 +87,10 @@ function ServerState({ server }) {
       <div class="buttons">
         ${on
           ? html`
-            <button type="button" onClick=${does("restart")}>Restart</button>
-            <button type="button" onClick=${does("stop")}>Stop</button>`
-          : html`<button type="button" class="main" onClick=${does("start")}>Start</button>`}
+            <button type="button" disabled=${!reachable.value} onClick=${does("restart")}>Restart</button>
+            <button type="button" disabled=${!reachable.value} onClick=${does("stop")}>Stop</button>`
+          : html`
+            <button type="button" class="main" disabled=${!reachable.value} onClick=${does("start")}>Start</button>`}
       </div>
     </div>`;
 }
@@ -302,14 +316,15 @@ function ServerRow({ one }) {
   const offers = [...(one.tools ?? []), ...(one.prompts ?? [])];
   const blocked = offers.some((offer) => offer.blocked);
   const warned = offers.some((offer) => offer.warnings?.length);
-  const about = one.state === "up" ? several((one.tools ?? []).length, "tool") : STATES[one.state] ?? one.state;
+  const state = stateOf(one);
+  const about = state === "up" ? several((one.tools ?? []).length, "tool") : STATES[state] ?? state;
   return html`
     <button
       type="button"
       class=${cls("side-row", shown && "is-current")}
       onClick=${() => { panel.value = { name: "server", id: one.id }; }}
     >
-      <${Dot} state=${one.state} />
+      <${Dot} state=${state} />
       <span class="grow">
         <span class="side-title"><${Say} text=${one.id} /></span>
         <span class="side-about">${about}</span>
