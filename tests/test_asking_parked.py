@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interlock import types as t
-from interlock.exchange import Exchange
+from interlock.exchange import Exchange, ExchangeTransport
 
 from .retries import Retries, answer_of, asked, rounds, said, words
 
@@ -384,18 +384,17 @@ async def test_finished_calls_are_not_kept() -> None:
     """A call that never asked leaves nothing at all; of those that did only the last few, for whoever asks once more."""
     house = rounds()
 
-    class Argument:
-        """Something large that came with a call."""
+    class Large(ExchangeTransport):
+        """A transport that holds something large."""
 
-    kept: list[weakref.ref[Argument]] = []
+    kept: list[weakref.ref[ExchangeTransport]] = []
 
     async def quiet(x: Exchange) -> str:
-        headers: Any = x.headers
-        kept.append(weakref.ref(headers["large"]))
+        kept.append(weakref.ref(x.transport))
         return "done"
 
     for _ in range(5):
-        await Retries(house, quiet).call(headers={"large": Argument()})
+        await Retries(house, quiet).call(transport=Large())
     await turns()
     gc.collect()
     assert [ref() for ref in kept] == [None] * 5

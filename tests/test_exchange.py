@@ -79,7 +79,9 @@ async def test_an_exchange_made_by_hand_has_all_it_needs() -> None:
     x = Exchange("tools/call", t.CallToolRequestParams(name="x"), CALLER)
     x.notify("notifications/progress", None)
     await x.drain()
-    assert x.headers is None
+    assert x.transport.request is None
+    assert x.transport.mirrored is None
+    assert x.transport.release(None) is False
     assert x.asker is MUTE
     with pytest.raises(t.Unanswerable):
         await x.asker.ask(ROOTS)

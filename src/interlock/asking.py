@@ -180,7 +180,10 @@ class _Parked:
 
     def hold(self, x: Exchange) -> None:
         """What the handler sends from now on goes the way of this exchange, and what it may do is what this one's token allows."""
-        self.exchange.notify, self.exchange.drain, self.exchange.meta = x.notify, x.drain, x.meta
+        self.exchange.notify = x.notify
+        self.exchange.drain = x.drain
+        self.exchange.progress_token = x.progress_token
+        self.exchange.transport = x.transport
         if x.caller.principal is not None:
             self.exchange.caller = replace(self.exchange.caller, principal=x.caller.principal)
 

@@ -8,14 +8,13 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from .types.base import Implementation, Result
+from .types.base import Implementation, ProgressToken, Result
 from .types.errors import Unanswerable
 from .types.input import InputRequest, InputResponse
-from .types.lifecycle import ClientCapabilities, LoggingLevel, RequestMeta
+from .types.lifecycle import ClientCapabilities, LoggingLevel
 from .wire.revisions import Ability, Era, era, supports
 
 NO_CAPABILITIES = ClientCapabilities()
-NO_META = RequestMeta()
 
 
 class Principal(Struct, frozen=True, kw_only=True):
@@ -43,10 +42,25 @@ class Principal(Struct, frozen=True, kw_only=True):
         )  # no name, however it is chosen, can run into the next
 
 
+class TraceContext(Struct, frozen=True):
+    """The trace that a request belongs to, as its sender gave it (W3C Trace Context and Baggage).
+
+    Attributes:
+        traceparent: The id of the trace and of the sender's span.
+        tracestate: What tracing systems add to it.
+        baggage: Properties that travel with the trace.
+    """
+
+    traceparent: str | None = None
+    tracestate: str | None = None
+    baggage: str | None = None
+
+
 class Caller(Struct, frozen=True):
     """Who asks, and under which revision. Every request has one; in the handshake era it is what the peer said once.
 
-    Without a principal it is the person at this machine, who may do everything; a `stranger` came over a network, where anybody could.
+    All that the protocol itself says in a request's `_meta` is here and nowhere else. Without a principal it is the person at
+    this machine, who may do everything; a `stranger` came over a network, where anybody could.
     """
 
     revision: str
@@ -56,6 +70,7 @@ class Caller(Struct, frozen=True):
     principal: Principal | None = None
     session: str | None = None
     stranger: bool = False
+    trace: TraceContext | None = None
 
     @property
     def era(self) -> Era:
@@ -82,7 +97,7 @@ class RawResult(Struct, frozen=True):
 # What a handler gives: a result, or one that is bytes already.
 AnyResult = Result | RawResult
 Notify = Callable[[str, Any], None]
-Unhurried = Callable[[], AbstractContextManager[object]]
+PauseTimeout = Callable[[], AbstractContextManager[object]]
 
 
 class Asker(Protocol):
@@ -123,31 +138,75 @@ async def ready() -> None:
     """The drain of an exchange that nothing slows down."""
 
 
-def stay(retry: int | None = None) -> bool:
-    """The release of an exchange whose way cannot be given up and found again."""
-    return False
+class HttpRequest(Struct, frozen=True):
+    """The HTTP request that brought an exchange.
+
+    Attributes:
+        method: The HTTP method, such as POST.
+        path: The path of the URL, decoded.
+        query: What follows the question mark, as it was sent.
+        headers: By name in lower case; the values of a repeated header are joined by commas. An authorization header that a
+            guard has used is not among them.
+        client: The address of the client, or of the named proxy's client; None where the web server does not say.
+    """
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = {}
+    client: str | None = None
+
+
+class ExchangeTransport:
+    """What the transport of an exchange can do besides carrying it. This one, of stdio and memory, can do nothing of it."""
+
+    __slots__ = ()
+
+    @property
+    def request(self) -> HttpRequest | None:
+        """The HTTP request; None on every other transport."""
+        return None
+
+    @property
+    def mirrored(self) -> Mapping[str, str] | None:
+        """The headers that repeat parts of the body (`Mcp-Param-*`); None where there are none to compare."""
+        return None
+
+    def release(self, retry_ms: int | None = None) -> bool:
+        """Let the client go, to come back for the rest after `retry_ms` milliseconds; False where it could not come back."""
+        return False
+
+    def pause_timeout(self) -> AbstractContextManager[object]:
+        """A block in which the sender of the exchange does not count the time: while a person is asked."""
+        return nullcontext()
+
+
+PLAIN_TRANSPORT = ExchangeTransport()
 
 
 class Exchange(Struct):
     """One request and all that flows because of it.
 
-    `params` is the protocol type of the method; `notify(method, params)` sends a notification on the way of this request and
-    never waits; `drain()` waits until the peer has taken in most of what was sent. `headers` are the mirrored HTTP headers,
-    None where there are none. `release(retry)` lets the client go, to come back for the rest after `retry` milliseconds; False where
-    it could not come back. `meta` holds the keys of `_meta` that the protocol defines. `unhurried()` is a block in which whoever sent the
-    exchange does not count the time: while a person is asked.
+    Attributes:
+        method: The method of the newest revision.
+        params: The protocol type of the method's params. Its `meta` holds what the author of the request put there; the
+            protocol's own keys of `_meta` are on the caller.
+        caller: Who asks.
+        notify: `notify(method, params)` sends a notification on the way of this request and never waits.
+        asker: How questions travel to whoever can answer them.
+        progress_token: The token of the request's progress; None where the sender does not want to hear of it.
+        drain: Waits until the peer has taken in most of what was sent.
+        transport: What the transport can do besides.
     """
 
     method: str
     params: Any
     caller: Caller
-    meta: RequestMeta = NO_META
     notify: Notify = silent
     asker: Asker = MUTE
-    headers: Mapping[str, str] | None = None
+    progress_token: ProgressToken | None = None
     drain: Callable[[], Awaitable[None]] = ready
-    release: Callable[[int | None], bool] = stay
-    unhurried: Unhurried = nullcontext
+    transport: ExchangeTransport = PLAIN_TRANSPORT
 
 
 # The one shape, and what goes around it.

@@ -342,7 +342,7 @@ def test_the_quick_way_to_read_a_request_comes_to_the_same_as_the_thorough_one()
                     id,
                     getattr(event, "method", None),
                     getattr(event, "caller", None),
-                    getattr(event, "meta", None),
+                    getattr(event, "progress_token", None),
                 )
             )
         return said, sent(connection)

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from interlock import CallToolResult, Client, Context, McpError, Principal, Progress, Server
 from interlock import types as t
+from interlock.exchange import TraceContext
 from interlock.testing import ScriptedAnswers
-from interlock.types.lifecycle import LOGGING_LEVELS, RequestMeta
+from interlock.types.lifecycle import LOGGING_LEVELS
 from interlock.wire.revisions import NEWEST
 from tests.server.by_hand import R4, Told, call, exchange, text
 
 BOTH_ERAS = pytest.mark.parametrize("revision", [R4, NEWEST])
-TOKEN = RequestMeta(progress_token="p")
+TOKEN = "p"
 
 
 async def told(
@@ -43,7 +44,7 @@ def test_progress_only_grows(steps: list[float]):
         for step in steps:
             ctx.progress(step)
 
-    sent = asyncio.run(told(server, "work", meta=TOKEN)).progress()
+    sent = asyncio.run(told(server, "work", progress_token=TOKEN)).progress()
     assert sent == sorted(set(sent))
     assert sent[:1] == steps[:1]
     assert max(sent, default=0) == max(steps, default=0)
@@ -57,7 +58,7 @@ async def test_what_progress_says():
     async def work(ctx: Context) -> None:
         ctx.progress(0.5, 2, "Half of one")
 
-    notify = await told(server, "work", meta=TOKEN)
+    notify = await told(server, "work", progress_token=TOKEN)
     assert notify.all == [
         (
             "notifications/progress",
@@ -81,9 +82,11 @@ async def test_progress_of_a_generator():
         yield f"{to} steps"
 
     notify = Told()
-    assert await text(server, "work", {"to": 3}, notify=notify, meta=TOKEN) == "3 steps"
+    assert await text(server, "work", {"to": 3}, notify=notify, progress_token=TOKEN) == "3 steps"
     assert notify.progress() == [0, 1, 2]
-    assert (await call(server, "work", {"to": 0}, notify=notify, meta=TOKEN)).text == "0 steps"
+    assert (
+        await call(server, "work", {"to": 0}, notify=notify, progress_token=TOKEN)
+    ).text == "0 steps"
 
 
 async def test_progress_from_a_thread():
@@ -97,7 +100,7 @@ async def test_progress_from_a_thread():
             ctx.log.error(step)
         return "done"
 
-    notify = await told(server, "work", meta=TOKEN, log_level="error")
+    notify = await told(server, "work", progress_token=TOKEN, log_level="error")
     assert notify.progress() == [0, 1, 2, 3, 4]
     assert notify.log() == [("error", n) for n in range(5)]
     await server.aclose()
@@ -120,7 +123,7 @@ async def test_a_resource_that_is_read_tells_no_progress_of_its_own():
         ctx.progress(60)
         return content.text
 
-    notify = await told(server, "work", meta=TOKEN, log_level="error")
+    notify = await told(server, "work", progress_token=TOKEN, log_level="error")
     assert notify.progress() == [50, 60]
     assert notify.log() == [("error", "from the resource")]
 
@@ -166,7 +169,7 @@ async def test_without_a_level_there_is_no_log():
 
 
 async def test_who_asks():
-    """Revision, capabilities, principal, and `_meta` as it was sent."""
+    """Revision, capabilities, principal, trace, and what the author of the request put into `_meta`."""
     server = Server("asked")
     seen: list[Any] = []
 
@@ -177,6 +180,7 @@ async def test_who_asks():
                 ctx.caller.principal,
                 ctx.caller.revision,
                 ctx.caller.info,
+                ctx.caller.trace,
                 ctx.meta,
                 ctx.server is server,
                 ctx.state,
@@ -186,10 +190,11 @@ async def test_who_asks():
     principal = Principal(subject="ada", scopes=frozenset({"read"}))
     async with Client(server.transport(principal=principal), name="peer", version="9") as client:
         await client.call_tool("look", meta={"example.com/a": [1, "ü"], "traceparent": "00-1-2-01"})
-    (who, revision, info, meta, same, state) = seen[0]
+    (who, revision, info, trace, meta, same, state) = seen[0]
     assert (who, revision, same, state) == (principal, NEWEST, True, None)
     assert info == t.Implementation(name="peer", version="9")
-    assert (meta["example.com/a"], meta["traceparent"]) == ([1, "ü"], "00-1-2-01")
+    assert meta == {"example.com/a": [1, "ü"]}
+    assert trace == TraceContext(traceparent="00-1-2-01")
 
 
 async def test_no_meta():

@@ -13,8 +13,23 @@ from msgspec import Meta, Raw
 
 from interlock import McpError, Server
 from interlock import types as t
+from interlock.exchange import ExchangeTransport
 from interlock.server.mirrors import check_mirrors
 from tests.server.by_hand import call
+
+
+class Mirrored(ExchangeTransport):
+    """A transport whose headers repeat arguments."""
+
+    __slots__ = ("_headers",)
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        self._headers = headers
+
+    @property
+    def mirrored(self) -> dict[str, str]:
+        return self._headers
+
 
 MIRRORS = {"Tenant": ("tenant",), "Deep": ("outer", "inner")}
 
@@ -186,16 +201,18 @@ async def test_the_tool_handler_looks_where_there_are_headers():
         "x-mcp-header": "Tenant",
     }
     assert (
-        await call(server, "visit", {"tenant": "acme"}, headers={"mcp-param-tenant": "acme"})
+        await call(
+            server, "visit", {"tenant": "acme"}, transport=Mirrored({"mcp-param-tenant": "acme"})
+        )
     ).text == "acme Ulm"
     assert (await call(server, "visit", {"tenant": "acme"})).text == "acme Ulm"
     for headers in ({}, {"mcp-param-tenant": "other"}):
         with pytest.raises(McpError, match="Mcp-Param-Tenant"):
-            await call(server, "visit", {"tenant": "acme"}, headers=headers)
+            await call(server, "visit", {"tenant": "acme"}, transport=Mirrored(headers))
     with pytest.raises(
         McpError, match="has no argument tenant"
     ):  # though an argument is missing, too
-        await call(server, "visit", {}, headers={"mcp-param-tenant": "acme"})
+        await call(server, "visit", {}, transport=Mirrored({"mcp-param-tenant": "acme"}))
     assert ran == ["acme", "acme"]
 
 
@@ -214,11 +231,14 @@ async def test_mirrors_of_a_schema_written_by_hand():
     place = {"place": {"region": 7}}
     assert (
         await call(
-            server, "visit", place, headers={"mcp-param-region": "7.0", "mcp-param-other": "?"}
+            server,
+            "visit",
+            place,
+            transport=Mirrored({"mcp-param-region": "7.0", "mcp-param-other": "?"}),
         )
     ).text == "7"
     with pytest.raises(McpError, match=r"differs from the argument place\.region"):
-        await call(server, "visit", place, headers={"mcp-param-region": "8"})
+        await call(server, "visit", place, transport=Mirrored({"mcp-param-region": "8"}))
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,17 @@ def add_telling(server: Server) -> None:
         return "said"
 
     @server.tool
+    async def received(ctx: Context[State]) -> dict[str, object]:
+        """Say how this call arrived."""
+        request, trace = ctx.request, ctx.caller.trace
+        return {
+            "http": None if request is None else [request.method, request.path, request.client],
+            "accept": None if request is None else "accept" in request.headers,
+            "trace": None if trace is None else [trace.traceparent, trace.baggage],
+            "meta": ctx.meta,
+        }
+
+    @server.tool
     async def steps(to: int) -> AsyncIterator[Progress | str]:
         """Yield progress and, last, the result."""
         for step in range(1, to + 1):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
-from interlock import Client, McpError, TimedOut
+from interlock import Caller, CallToolResult, Client, Exchange, McpError, TimedOut
+from interlock.exchange import TraceContext
 from interlock.types import (
     INTERNAL_ERROR,
+    CallToolRequestParams,
+    Implementation,
     LoggingMessageNotificationParams,
     ProgressNotificationParams,
 )
@@ -33,6 +38,45 @@ async def test_progress(cell: Cell):
     assert [p.message for p in heard] == (
         ["step 1", "step 2", "step 3"] if cell.revision >= R2 else [None] * 3
     )
+
+
+async def test_a_tool_sees_the_http_request_that_brought_it(cell: Cell):
+    """On every revision over HTTP; there is none over stdio and in memory."""
+    seen = json.loads((await cell.client.call_tool("received")).text)
+    if cell.transport in ("http", "sse"):
+        path = "/messages" if cell.transport == "sse" else "/mcp"
+        assert seen["http"] == ["POST", path, "127.0.0.1"]
+        assert seen["accept"] is True
+    else:
+        assert seen["http"] is None
+
+
+async def test_a_forwarded_exchange_keeps_its_trace_and_nothing_else_of_its_sender(cell: Cell):
+    """The forwarder speaks for itself; trace context and the author's `_meta` go on (`OTL-01`, `OTL-03`, `RPC-23`)."""
+    sender = Caller(
+        "2025-06-18",
+        info=Implementation(name="somebody else", version="1"),
+        trace=TraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", None, "a=b"),
+    )
+    params = CallToolRequestParams(name="received", meta=Raw(b'{"example.com/mine":[1]}'))
+    result = await cell.client.send(Exchange("tools/call", params, sender))
+    assert isinstance(result, CallToolResult)
+    seen = json.loads(result.text)
+    assert seen["trace"] == ["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "a=b"]
+    assert seen["meta"] == {"example.com/mine": [1]}
+
+
+async def test_progress_of_a_forwarded_exchange_carries_the_token_of_whoever_hears_it(cell: Cell):
+    """Each conversation has tokens of its own (`PRG-01`)."""
+    heard: list[float] = []
+    x = Exchange(
+        "tools/call",
+        CallToolRequestParams(name="steps", arguments=Raw(b'{"to":2}')),
+        Caller("2025-06-18"),
+        notify=lambda method, params: heard.append(params.progress),
+    )
+    await cell.client.send(x)
+    assert heard == [1, 2]
 
 
 async def test_progress_from_a_thread(cell: Cell):

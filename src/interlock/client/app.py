@@ -431,7 +431,20 @@ class Client:
         )
 
     async def send(self, exchange: Exchange) -> t.Result:
-        """Carry an exchange through all middleware to the server: the client itself, in the one shape of the house."""
+        """Carry an exchange through all middleware to the server: the client as a handler, for gateways and tests.
+
+        Whoever sent the exchange, the client speaks for itself: under its own revision, with its own capabilities and name.
+        The trace of the exchange goes on, and its progress, logs and questions go back the way it came.
+
+        Raises:
+            McpError: The server's answer is an error.
+            Unreachable: No answer can come.
+        """
+        caller = self.caller
+        if exchange.caller is not caller:
+            trace = exchange.caller.trace
+            mine = caller if trace is None else msgspec.structs.replace(caller, trace=trace)
+            exchange = msgspec.structs.replace(exchange, caller=mine)
         result = await self._handler(exchange)
         if not isinstance(result, t.Result):
             raise t.ProtocolError("A transport of this client gave bytes in place of a result.")
@@ -460,7 +473,7 @@ class Client:
         )
         x = Exchange(method, params, caller, notify=notify, asker=asker or self._answers)
         if wait is not None:
-            x.unhurried = wait.unhurried
+            x.transport = wait
         work = self._handler(x)
         try:
             result = await (work if wait is None else wait.hold(work))

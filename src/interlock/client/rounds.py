@@ -51,7 +51,7 @@ async def _go_on(
             raise t.ProtocolError(
                 "The server asks for input but says neither what for nor how to go on."
             )
-        with x.unhurried():
+        with x.transport.pause_timeout():
             answers = await _answers(x, asked, asking)
         params = replace(x.params, input_responses=answers, request_state=asked.request_state)
         result = await handler(replace(x, params=params))

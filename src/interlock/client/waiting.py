@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Iterator
 from typing import TypeVar
 
 from .. import types as t
+from ..exchange import ExchangeTransport
 
 R = TypeVar("R")
 
 
-class Wait:
+class Wait(ExchangeTransport):
     """A bound for one request: `seconds`, and no longer; or `seconds` without progress, and `most` seconds in all (`LIF-18` to `LIF-21`).
 
     The time that a person takes to answer or to log in counts for the second only.
@@ -64,7 +65,7 @@ class Wait:
             )
 
     @contextlib.contextmanager
-    def unhurried(self) -> Iterator[None]:
+    def pause_timeout(self) -> Iterator[None]:
         """While a person is asked, in one such block or in several at once, only the end of all counts, where there is one."""
         if not self._still:
             self._timer.cancel()

@@ -7,10 +7,9 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from ..exchange import Caller
-from ..types.base import RequestId
+from ..types.base import ProgressToken, RequestId
 from ..types.errors import McpError, ProtocolError
 from ..types.input import InputRequest, InputResponse
-from ..types.lifecycle import RequestMeta
 
 
 class SessionListen:
@@ -34,7 +33,7 @@ class RequestReceived(Struct, frozen=True):
     method: str
     params: Any
     caller: Caller
-    meta: RequestMeta
+    progress_token: ProgressToken | None = None
 
 
 class RequestCancelled(Struct, frozen=True):

@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from .. import types as t
-from ..exchange import NO_META
 from ..wire import jsonrpc
 from ..wire.codec import decode
 from ..wire.http import BadValue, decode_value, is_numeric
@@ -27,6 +26,7 @@ from ..wire.revisions import (
 )
 from ..wire.salvage import without_lone_surrogates
 from .identity import Identity
+from .metadata import NO_META, take_meta
 
 Headers = Mapping[bytes, bytes]
 
@@ -278,7 +278,7 @@ def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame)
         if not body.isascii():
             jsonrpc.check_utf8(body)
         request = identity.read_request(body)
-        meta = decode(request.params.meta, t.RequestMeta)
+        meta = take_meta(request.params)
     except (Malformed, *READ_ERRORS):
         mended = without_lone_surrogates(body)
         if mended is not None:  # so that its names are compared with the headers as they are read

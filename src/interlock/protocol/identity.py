@@ -20,6 +20,7 @@ from ..wire.revisions import (
     Side,
     speaks,
 )
+from .metadata import trace_of
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
@@ -102,7 +103,15 @@ class Identity:
             or not self.serves(revision, method)
         ):
             return None
-        return Caller(revision, capabilities, meta.client_info, meta.log_level, principal, session)
+        return Caller(
+            revision,
+            capabilities,
+            meta.client_info,
+            meta.log_level,
+            principal,
+            session,
+            trace=trace_of(meta),
+        )
 
     def plain_answer(self, id: t.RequestId, caller: Caller, result: object) -> Frame | None:
         """The response of the stateless era to a request whose result says nothing of itself; None for whatever else a handler gave."""

@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import NO_META, AnyResult, Caller, Principal, RawResult
+from ..exchange import AnyResult, Caller, Principal, RawResult
 from ..wire import jsonrpc
 from ..wire.codec import decode, encode
 from ..wire.jsonrpc import READ_ERRORS, Envelope, Frame, Malformed
@@ -38,6 +38,7 @@ from .events import (
     SessionListen,
 )
 from .identity import Identity
+from .metadata import NO_META, take_meta, trace_of, traced
 from .questions import Questions
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
@@ -115,18 +116,18 @@ class ServerConnection:
             if not frame.isascii():
                 jsonrpc.check_utf8(frame)
             request = self.identity.read_request(frame)
-            return self._receive_request(
-                request.id,
-                request.method,
-                request.params,
-                decode(request.params.meta, t.RequestMeta),
-            )
+            meta = take_meta(request.params)
+            return self._receive_request(request.id, request.method, request.params, meta)
         except (Malformed, *READ_ERRORS):
             return self._receive_other(frame)
 
     def receive_read(self, request: Any, meta: t.RequestMeta) -> list[ServerEvent]:
         """Take in a request that `identity.read_request` has read already, with its `_meta`."""
         return self._receive_request(request.id, request.method, request.params, meta)
+
+    def adopt(self, event: RequestReceived) -> None:
+        """Go on with a request that was read without a connection: it can be answered from now on."""
+        self._open[event.id] = event.caller
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
@@ -301,7 +302,7 @@ class ServerConnection:
         kind = self.identity.requests.get(method, t.Params)
         try:
             params = decode(envelope.params, kind)
-            meta = decode(params.meta, t.RequestMeta)
+            meta = take_meta(params)
         except Malformed as bad:
             return self._refuse_params(id, method, envelope, str(bad))
         return self._receive_request(id, method, params, meta)
@@ -320,7 +321,7 @@ class ServerConnection:
         self._open[id] = caller
         if method == "subscriptions/listen":
             self._listens[id] = None
-        return [RequestReceived(id, method, params, caller, meta)]
+        return [RequestReceived(id, method, params, caller, meta.progress_token)]
 
     def _begins_anew(self, id: t.RequestId, method: str) -> bool:
         """Whether a request opens a session and has the id of one that belongs to the old session."""
@@ -354,6 +355,7 @@ class ServerConnection:
                 meta.log_level,
                 self.principal,
                 self.session,
+                trace=trace_of(meta),
             )
         return None
 
@@ -382,7 +384,7 @@ class ServerConnection:
         self._open[id] = caller
         if method in _ANSWERED_HERE:
             return self._answer_here(id, method, params, caller)
-        return [RequestReceived(id, method, params, caller, meta)]
+        return [RequestReceived(id, method, params, traced(caller, meta), meta.progress_token)]
 
     def _receive_notification(self, envelope: Envelope) -> list[ServerEvent]:
         method = envelope.method
@@ -548,7 +550,7 @@ class ServerConnection:
             _LIST_CHANGES if uri is None else t.SubscriptionFilter(resource_subscriptions=[uri])
         )
         params = t.SubscriptionsListenRequestParams(notifications=wanted)
-        return [RequestReceived(listen, "subscriptions/listen", params, caller, NO_META)]
+        return [RequestReceived(listen, "subscriptions/listen", params, caller)]
 
     def _notify_session(
         self, listen: SessionListen, method: str, params: Any, caller: Caller

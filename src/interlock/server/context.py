@@ -13,7 +13,7 @@ import msgspec
 
 from .. import types as t
 from ..asking import missing_capability, required_capability
-from ..exchange import Caller, Exchange, Principal
+from ..exchange import Caller, Exchange, HttpRequest, Principal
 from ..types.lifecycle import LOGGING_LEVELS, LoggingLevel
 from ..wire.revisions import Era
 from .forms import form
@@ -118,6 +118,11 @@ class Context(Generic[State]):
         """On whose behalf the call is made, as the guard before the server found it; None where there is none."""
         return self._exchange.caller.principal
 
+    @property
+    def request(self) -> HttpRequest | None:
+        """The HTTP request that brought the call: headers, client address, method and path; None on every other transport."""
+        return self._exchange.transport.request
+
     def require(self, *scopes: str) -> None:
         """Go on only where the caller has all of these scopes. Raises Forbidden, which ends the call and tells the client what it lacks.
 
@@ -135,7 +140,7 @@ class Context(Generic[State]):
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The request's `_meta` as it was sent."""
+        """The request's `_meta` without the keys of the protocol itself: what its author put there."""
         decoded = msgspec.json.decode(self._exchange.params.meta)
         return decoded if isinstance(decoded, dict) else {}
 
@@ -159,7 +164,7 @@ class Context(Generic[State]):
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
         """Say how far the call has come; a value that does not grow is not sent (`PRG-02`)."""
-        token = self._exchange.meta.progress_token
+        token = self._exchange.progress_token
         if token is None or (self._last_progress is not None and progress <= self._last_progress):
             return
         self._last_progress = progress
@@ -184,7 +189,7 @@ class Context(Generic[State]):
         For long work over HTTP, so that no connection is held. `retry_ms` asks the client to come back after so many milliseconds.
         Returns whether it was let go; on every other transport and revision it stays (2025-11-25, "Sending Messages to the Server").
         """
-        return self._exchange.release(retry_ms)
+        return self._exchange.transport.release(retry_ms)
 
     async def drain(self) -> None:
         """Wait until the client has taken in most of what was sent; for tools that tell much."""

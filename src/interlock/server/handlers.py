@@ -89,8 +89,8 @@ class Handlers:
             raise t.McpError(t.INVALID_PARAMS, f"Unknown tool: {p.name}")
         if tool.scopes:
             check(x.caller, tool.scopes)  # before its arguments are looked at (`AUT-17`)
-        if x.headers is not None and tool.mirrors:
-            check_mirrors(tool.mirrors, x.headers, p.arguments)
+        if tool.mirrors and (mirrored := x.transport.mirrored) is not None:
+            check_mirrors(tool.mirrors, mirrored, p.arguments)
         try:
             values = tool.signature.decode(p.arguments)
         except ArgumentsError as bad:
@@ -207,14 +207,11 @@ class Handlers:
 
     async def read_for(self, uri: str, exchange: Exchange) -> t.ReadResourceResult:
         """Read a resource on behalf of an exchange that runs. Raises McpError."""
-        meta = replace(
-            exchange.meta, progress_token=None
-        )  # the progress of the request is another's to tell
         x = replace(
             exchange,
             method="resources/read",
             params=t.ReadResourceRequestParams(uri=uri),
-            meta=meta,
+            progress_token=None,  # the progress of the request is another's to tell
         )
         result = await self.read_resource(x, carried=True)
         if not isinstance(result, t.ReadResourceResult):

@@ -84,7 +84,7 @@ def by_strangers(handler: Handler) -> Handler:
         c = x.caller
         if c.principal is None:
             x.caller = Caller(
-                c.revision, c.capabilities, c.info, c.log_level, None, c.session, True
+                c.revision, c.capabilities, c.info, c.log_level, None, c.session, True, c.trace
             )  # `replace` costs three times as much
         return handler(x)
 

@@ -44,6 +44,7 @@ from .limits import Limits
 from .posts import Incoming, Sessions
 from .pulse import Pulse
 from .replies import HOLD, Pairs, Receive, Reply, Send, gone, send_body
+from .requests import HttpTransport
 from .serve import DEFAULT_MOST_CALLS, Serving
 from .twoends import TwoEndpoints
 
@@ -392,7 +393,11 @@ class HttpApp:
         )
         if caller is not None and request.method != "subscriptions/listen":
             event = RequestReceived(
-                request.id, request.method, request.params, caller, verdict.meta
+                request.id,
+                request.method,
+                request.params,
+                caller,
+                verdict.meta.progress_token,
             )
         else:
             connection = ServerConnection(self.identity, principal=principal, shared=False)
@@ -438,7 +443,12 @@ class HttpApp:
             return
         reply = Reply(Answer(ids=(id,)), send, connection, cancels=False)
         serving = Serving(
-            self.handler, connection, reply.transmit, drain=reply.drain, queued=lambda: reply.queued
+            self.handler,
+            connection,
+            reply.transmit,
+            drain=reply.drain,
+            queued=lambda: reply.queued,
+            transport=HttpTransport(scope),
         )
         loop = asyncio.get_running_loop()
         reply.first = loop.create_future()

@@ -12,7 +12,18 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import MUTE, AnyResult, Asker, Caller, Exchange, Notify, Unhurried, silent
+from ..exchange import (
+    MUTE,
+    AnyResult,
+    Asker,
+    Caller,
+    Exchange,
+    ExchangeTransport,
+    Notify,
+    PauseTimeout,
+    TraceContext,
+    silent,
+)
 from ..protocol.client import (
     CAPABILITIES_KEY,
     INFO_KEY,
@@ -115,9 +126,8 @@ class Conversation:
         self._flush_is_due = False
         self._still: contextlib.ExitStack | None = None  # ends what `unhurried` has begun
         self._garbage = 0
-        self._heads: dict[
-            int, tuple[Caller, bytes]
-        ] = {}  # by identity: a caller is said once for many requests
+        # By identity: a caller is encoded once for many requests. The caller is kept, so that no id is used again.
+        self._heads: dict[Any, tuple[Caller, bytes]] = {}
 
     # -- requests ------------------------------------------------------------------------------------
 
@@ -148,7 +158,7 @@ class Conversation:
         future = self._loop.create_future()
         self._waiting[id] = _Waiting(future, x)
         if self._still is not None:
-            self._still.enter_context(x.unhurried())
+            self._still.enter_context(x.transport.pause_timeout())
         return id, future
 
     async def finish(self, id: t.RequestId, future: asyncio.Future[Any], method: str) -> AnyResult:
@@ -177,20 +187,27 @@ class Conversation:
     def _meta(self, x: Exchange, own: Raw) -> bytes:
         """The members of `_meta`, without braces: what the revision demands (encoded once for a caller), the progress token, `own`."""
         caller = x.caller
-        known = self._heads.get(id(caller))
+        key: Any = id(caller)
+        trace = b""
+        if caller.trace is not None:  # then the caller is a new one for each request
+            trace = _trace(caller.trace)
+            key = (caller.revision, caller.log_level, id(caller.info), id(caller.capabilities))
+        known = self._heads.get(key)
         if known is None:
             if len(self._heads) > 64:
                 self._heads.clear()
-            known = self._heads[id(caller)] = (caller, _head(caller))
+            known = self._heads[key] = (caller, _head(caller))
         head = known[1]
-        if own is t.NOTHING and x.notify is silent:
+        if own is t.NOTHING and x.notify is silent and not trace:
             return head
         token = (
             b'"progressToken":' + encode_id(self.connection.next_id())
             if x.notify is not silent and x.method != "subscriptions/listen"
             else b""
         )
-        return b",".join(part for part in (head, token, bytes(own).strip()[1:-1].strip()) if part)
+        return b",".join(
+            part for part in (head, token, trace, bytes(own).strip()[1:-1].strip()) if part
+        )
 
     # -- what comes in ---------------------------------------------------------------------------------
 
@@ -242,7 +259,7 @@ class Conversation:
                 self._tell(self.hello.notify, method, params)
             case QuestionReceived(id, request):
                 x = self._asked_by(call)
-                unhurried = x.unhurried if x is not None else contextlib.nullcontext
+                unhurried = x.transport.pause_timeout if x is not None else contextlib.nullcontext
                 chosen = asker or (
                     x.asker
                     if x is not None
@@ -268,7 +285,7 @@ class Conversation:
             log.exception("a listener for %s failed", method)
 
     async def _answer(
-        self, id: t.RequestId, request: t.InputRequest, asker: Asker, unhurried: Unhurried
+        self, id: t.RequestId, request: t.InputRequest, asker: Asker, unhurried: PauseTimeout
     ) -> None:
         try:
             with unhurried():
@@ -312,7 +329,7 @@ class Conversation:
         """Let the time of all who wait, and who begin to meanwhile, stand still: it cannot be told for whom a person is asked."""
         with contextlib.ExitStack() as self._still:
             for waiting in list(self._waiting.values()):
-                self._still.enter_context(waiting.exchange.unhurried())
+                self._still.enter_context(waiting.exchange.transport.pause_timeout())
             try:
                 yield
             finally:
@@ -395,6 +412,19 @@ def unhurried(bound: asyncio.Timeout) -> Iterator[None]:
     finally:
         with contextlib.suppress(RuntimeError):  # whoever it was for has gone meanwhile
             bound.reschedule(loop.time() + left)
+
+
+class _Bounded(ExchangeTransport):
+    """The transport of a request whose time has a bound of its own."""
+
+    __slots__ = ("_pause",)
+
+    def __init__(self, pause: PauseTimeout) -> None:
+        self._pause = pause
+
+    def pause_timeout(self) -> contextlib.AbstractContextManager[object]:
+        """Let the time of the bound stand still."""
+        return self._pause()
 
 
 async def agree(hello: Hello, take: Callable[[Step], Awaitable[Outcome]]) -> Opened:
@@ -521,7 +551,7 @@ class OpeningSteps:
                 client_info=hello.info,
             )
             x = Exchange("initialize", params, caller)
-        x.unhurried = self._unhurried
+        x.transport = _Bounded(self._unhurried)
         try:
             result = await self._carry(x)
         except t.McpError as bad:
@@ -552,6 +582,16 @@ def _head(caller: Caller) -> bytes:
     if caller.log_level is not None:
         members[LOG_LEVEL_KEY] = caller.log_level
     return encode_json(members)[1:-1]
+
+
+def _trace(trace: TraceContext) -> bytes:
+    """The members of `_meta` that say to which trace a request belongs (`OTL-01`)."""
+    members = {
+        "traceparent": trace.traceparent,
+        "tracestate": trace.tracestate,
+        "baggage": trace.baggage,
+    }
+    return encode_json({name: value for name, value in members.items() if value is not None})[1:-1]
 
 
 def read_result(method: str, raw: Raw) -> AnyResult:

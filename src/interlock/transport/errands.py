@@ -13,6 +13,7 @@ from ..protocol.http import EVENTS, Headers, accepts, status_of
 from ..protocol.server import ServerConnection
 from ..protocol.streams import Answer
 from .replies import Receive, Reply, Send, send_body
+from .requests import HttpTransport
 from .serve import Serving
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ class Errand:
         "_headers",
         "_id",
         "_is_answered",
-        "_mirrored",
         "_receive",
         "_scope",
         "_send",
         "_task",
+        "_transport",
         "age",
     )
 
@@ -55,13 +56,11 @@ class Errand:
         connection: ServerConnection | None,
     ) -> None:
         """`connection` is the one that has read the request, where one has."""
-        self._app, self._event, self._headers, self._mirrored, self._connection = (
-            app,
-            event,
-            headers,
-            mirrored,
-            connection,
-        )
+        self._app = app
+        self._event = event
+        self._headers = headers
+        self._connection = connection
+        self._transport = HttpTransport(scope, mirrored)
         self._scope, self._receive, self._send = scope, receive, send
         self._id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
         self._task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # it is made in a task
@@ -76,11 +75,11 @@ class Errand:
             event.method,
             event.params,
             event.caller,
-            event.meta,
             self._notify,
             MUTE,
-            self._mirrored,
+            event.progress_token,
             self._drain,
+            self._transport,
         )
         app.pulse.begin(self)
         try:
@@ -116,7 +115,7 @@ class Errand:
             connection = ServerConnection(
                 app.identity, principal=event.caller.principal, shared=False
             )
-            connection.receive_read(event, event.meta)
+            connection.adopt(event)
         id = self._id
         reply = Reply(
             Answer(ids=(id,), events=accepts(self._headers, EVENTS)),
@@ -126,7 +125,7 @@ class Errand:
         )
         reply.age = self.age
         serving = Serving(
-            app.handler, connection, reply.transmit, drain=reply.drain, queued=lambda: reply.queued, headers=self._mirrored
+            app.handler, connection, reply.transmit, drain=reply.drain, queued=lambda: reply.queued, transport=self._transport
         )  # fmt: skip
         serving.running[id] = self._task
         app.running.add(serving)

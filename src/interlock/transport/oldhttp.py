@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from .. import types as t
-from ..exchange import Unhurried
+from ..exchange import PauseTimeout
 from ..fetch import Request, Response
 from ..wire.jsonrpc import Frame, Malformed
 from ..wire.revisions import R1
@@ -23,7 +23,7 @@ from .refusals import refusal, resolve, shown
 class Send(Protocol):
     """Sends a request; in the time of `unhurried` a person may be asked."""
 
-    async def __call__(self, request: Request, unhurried: Unhurried = ...) -> Response: ...
+    async def __call__(self, request: Request, unhurried: PauseTimeout = ...) -> Response: ...
 
 
 class TwoEnds:
@@ -39,7 +39,7 @@ class TwoEnds:
             limit,
             seconds,
         )
-        self.unhurried: Unhurried = (
+        self.unhurried: PauseTimeout = (
             contextlib.nullcontext
         )  # stops the time of those whose messages are posted
         self._response: Response | None = None

@@ -31,6 +31,7 @@ from .bodies import asked
 from .feeds import Feeds
 from .notes import Note, Notes
 from .replies import Receive, Reply, Send, gone, send_body
+from .requests import HttpTransport
 from .serve import Serving
 
 if TYPE_CHECKING:
@@ -295,7 +296,7 @@ class Sessions:
             events=accepts(x.headers, EVENTS) and method not in _STATE_METHODS,
         )
         reply = Reply(answer, x.send, connection, cancels=False)
-        serving = self._serving(connection, reply, session.id)
+        serving = self._serving(connection, reply, session.id, x.scope)
         post = Post(serving, reply, name, ids)
         if has_session:
             self._in_flight.update(((session.id, id), post) for id in ids)
@@ -335,7 +336,9 @@ class Sessions:
         post = self._in_flight.get((session, id))
         return post is not None and post.serving.connection.is_open(id)
 
-    def _serving(self, connection: ServerConnection, reply: Reply, session: str) -> Serving:
+    def _serving(
+        self, connection: ServerConnection, reply: Reply, session: str, scope: dict[str, Any]
+    ) -> Serving:
         return Serving(
             self.app.handler,
             connection,
@@ -343,7 +346,9 @@ class Sessions:
             drain=reply.drain,
             queued=lambda: reply.queued,
             most_calls=self._most_calls,
-            release=lambda retry: self._release(session, reply, retry),
+            transport=HttpTransport(
+                scope, release=lambda retry: self._release(session, reply, retry)
+            ),
         )
 
     def _release(self, session: str, reply: Reply, retry: int | None) -> bool:

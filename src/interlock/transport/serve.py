@@ -5,13 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from .. import types as t
 from ..asking import Direct
-from ..exchange import MUTE, AnyResult, Caller, Exchange, Handler, Principal, ready, stay
+from ..exchange import (
+    MUTE,
+    PLAIN_TRANSPORT,
+    AnyResult,
+    Caller,
+    Exchange,
+    ExchangeTransport,
+    Handler,
+    Principal,
+    ready,
+)
 from ..protocol.events import (
     CallId,
     NotificationReceived,
@@ -55,14 +67,13 @@ class Serving:
         "_closed",
         "_drain",
         "_flush_is_due",
-        "_headers",
         "_loop",
         "_on_notification",
         "_queued",
-        "_release",
         "_reported",
         "_taking",
         "_transmit",
+        "_transport",
         "_waiting",
         "connection",
         "denied",
@@ -81,12 +92,11 @@ class Serving:
         queued: Callable[[], int] = int,
         most_calls: int = DEFAULT_MOST_CALLS,
         on_notification: Callable[[str, Any, Caller | None], None] | None = None,
-        headers: Mapping[str, str] | None = None,
-        release: Callable[[int | None], bool] = stay,
+        transport: ExchangeTransport = PLAIN_TRANSPORT,
         barrier: Callable[[], None] | None = None,
     ) -> None:
         self.handler, self.connection, self.most_calls = handler, connection, most_calls
-        self._headers, self._release = headers, release
+        self._transport = transport
         self._barrier = barrier
         self._reported: set[Route] = set()  # the calls that have sent progress
         self.running: dict[CallId, asyncio.Task[None]] = {}
@@ -108,9 +118,14 @@ class Serving:
         self._taking = False  # frames are being taken in, and a flush follows
         self._closed = False
 
-    def receive(self, frames: Iterable[Frame]) -> None:
-        """Take in frames of the peer; what they set off runs on its own, and what is answered at once is sent in one write."""
+    def receive(self, frames: Iterable[Frame], transport: ExchangeTransport | None = None) -> None:
+        """Take in frames of the peer; what they set off runs on its own, and what is answered at once is sent in one write.
+
+        `transport` is that of these frames, where each message comes by a request of its own.
+        """
         self._taking = True
+        if transport is not None:
+            self._transport = transport
         try:
             for frame in frames:
                 for event in self.connection.receive(frame):
@@ -172,9 +187,12 @@ class Serving:
                 )
         self.running.clear()
 
-    async def run(self, event: RequestReceived) -> None:
+    def run(self, event: RequestReceived) -> Coroutine[Any, Any, None]:
         """Carry out one request, from its event to its answer among the outgoing frames."""
-        await self.finish(event, self.handler(self.exchange(event)))
+        return self._run(event, self.exchange(event))
+
+    async def _run(self, event: RequestReceived, exchange: Exchange) -> None:
+        await self.finish(event, self.handler(exchange))
 
     def exchange(self, event: RequestReceived) -> Exchange:
         """A request as its handler sees it."""
@@ -184,10 +202,17 @@ class Serving:
             if event.caller.era is Era.HANDSHAKE
             else MUTE
         )
-        notify = partial(self._notify, id)
+        notify = partial(self._notify, id, event.progress_token)
         return Exchange(
-            event.method, event.params, event.caller, event.meta, notify, asker, self._headers, self._drain, self._release
-        )  # fmt: skip
+            event.method,
+            event.params,
+            event.caller,
+            notify,
+            asker,
+            event.progress_token,
+            self._drain,
+            self._transport,
+        )
 
     async def finish(self, event: RequestReceived, work: Awaitable[AnyResult]) -> None:
         """Wait for the outcome of a request, and put its answer among the outgoing frames."""
@@ -273,9 +298,13 @@ class Serving:
         else:
             waiting.set_result(event.answer)
 
-    def _notify(self, id: CallId, method: str, params: Any) -> None:
+    def _notify(self, id: CallId, token: t.ProgressToken | None, method: str, params: Any) -> None:
         if self._closed or (method in _DROPPABLE and self._queued() > MOST_QUEUED):
             return
+        if method == "notifications/progress" and params.progress_token != token:
+            if token is None:
+                return  # nobody asked for it
+            params = replace(params, progress_token=token)  # it comes from another conversation
         sent = self.connection.notify(id, method, params)
         if sent and self._barrier is not None and method == "notifications/progress":
             self._reported.add(id)

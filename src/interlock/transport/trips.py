@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import AnyResult, Asker, Exchange, Unhurried
+from ..exchange import AnyResult, Asker, Exchange, PauseTimeout
 from ..fetch import Authorized, Fetch, Lost, Request, Response
 from ..wire.jsonrpc import Frame
 from ..wire.revisions import Era
@@ -87,7 +87,7 @@ class Trips:
             request = Request(
                 "POST", self.url, headers, frame, again=x.method in _OPENING, aside=aside
             )
-            response = await self.send(request, x.unhurried)
+            response = await self.send(request, x.transport.pause_timeout)
             session = session_of(response) if greets else None
             if response.status == 200 and response.headers.get(
                 "content-type", ""
@@ -124,7 +124,7 @@ class Trips:
                 await response.aclose()
 
     async def send(
-        self, request: Request, unhurried: Unhurried = contextlib.nullcontext
+        self, request: Request, unhurried: PauseTimeout = contextlib.nullcontext
     ) -> Response:
         """Send a request; redirects are followed within the origin, and from http to https of the same host.
 
@@ -156,7 +156,7 @@ class Trips:
         )
 
     async def _ask(
-        self, authorized: Authorized, request: Request, unhurried: Unhurried
+        self, authorized: Authorized, request: Request, unhurried: PauseTimeout
     ) -> Response:
         """Send a request with what authorizes it; again where that had to be renewed."""
         tries = 0

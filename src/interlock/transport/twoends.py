@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import NO_CAPABILITIES, Principal
+from ..exchange import NO_CAPABILITIES, HttpRequest, Principal
 from ..protocol.events import Route
 from ..protocol.http import EVENTS, JSON, accepts, error
 from ..protocol.server import ServerConnection
@@ -25,6 +25,7 @@ from ..wire.sse import event
 from .authorized import PRINCIPAL, Term
 from .bodies import busy
 from .replies import Receive, Reply, Send, gone, send_body
+from .requests import HttpTransport, http_request
 from .serve import Serving
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class _Posted(Struct, array_like=True, frozen=True):
 
     frame: str
     principal: Principal | None = None
+    request: HttpRequest | None = None
 
 
 _read = msgspec.json.Decoder(_Posted).decode
@@ -63,7 +65,7 @@ class Line:
         self._reply = reply
         self._term = Term(principal, self.end)
 
-    def take(self, frame: Frame, principal: Principal | None) -> None:
+    def take(self, frame: Frame, principal: Principal | None, request: HttpRequest | None) -> None:
         """Take in what was posted; what it asks for is judged by the token that came with it, not by the one that opened the stream."""
         connection = self.serving.connection
         if connection.principal != principal:
@@ -71,7 +73,7 @@ class Line:
             if connection.remembered is not None:
                 connection.remembered = replace(connection.remembered, principal=principal)
             self._term.renew(principal)
-        self.serving.receive([frame])
+        self.serving.receive([frame], HttpTransport.of(request))
 
     def over(self) -> None:
         """The client has gone."""
@@ -129,7 +131,8 @@ class TwoEndpoints:
         """A frame was posted to another worker."""
         if session in self._lines:
             posted = _read(note)
-            self._lines[session].take(posted.frame.encode(), posted.principal)
+            line = self._lines[session]
+            line.take(posted.frame.encode(), posted.principal, posted.request)
 
     def servings(self) -> list[Serving]:
         """All that is running."""
@@ -222,8 +225,8 @@ class TwoEndpoints:
             )
             return
         if (line := self._lines.get(id)) is not None:
-            line.take(body, principal)
+            line.take(body, principal, http_request(scope))
         else:
-            posted = _Posted(body.decode("utf-8", "replace"), principal)
+            posted = _Posted(body.decode("utf-8", "replace"), principal, http_request(scope))
             app.sessions.tell("posted", id, msgspec.json.encode(posted).decode())
         await send_body(send, 202, b"")
