@@ -74,8 +74,9 @@ def meta(revision: Any = NEWEST, capabilities: Any = None, **more: Any) -> dict[
 
 
 def stamped(id: Any, method: str, params: dict[str, Any] | None = None, **said: Any) -> bytes:
-    """A request of the stateless era."""
-    return request(id, method, {**(params or {}), "_meta": meta(**said)})
+    """A request of the stateless era; the params may have a `_meta` of their own."""
+    own = (params or {}).get("_meta", {})
+    return request(id, method, {**(params or {}), "_meta": {**own, **meta(**said)}})
 
 
 def initialize(id: Any, revision: str, capabilities: Any = None) -> bytes:

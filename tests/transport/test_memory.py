@@ -50,7 +50,7 @@ async def handler(x: Exchange) -> AnyResult:
         for n in range(3):
             x.notify(
                 "notifications/progress",
-                t.ProgressNotificationParams(progress_token=x.meta.progress_token or 0, progress=n),
+                t.ProgressNotificationParams(progress_token=x.progress_token or 0, progress=n),
             )
     return text(name)
 

@@ -342,7 +342,7 @@ async def test_what_is_told_goes_out_before_the_answer_and_nothing_after() -> No
         return text("")
 
     async with served(handler) as client:
-        client.call(1)
+        client.call(1, _meta={"progressToken": 1})
         messages = [await client.next() for _ in range(4)]
         kept[0].notify(
             "notifications/progress", t.ProgressNotificationParams(progress_token=1, progress=9)
@@ -380,7 +380,8 @@ async def test_a_peer_that_does_not_read_is_told_less() -> None:
     )
     for queued[0], told in ((0, 4), (MOST_QUEUED, 4), (MOST_QUEUED + 1, 2)):
         out.clear()
-        serving.receive([stamped(1, "tools/call", {"name": "x"})])
+        params = {"name": "x", "_meta": {"progressToken": 1}}
+        serving.receive([stamped(1, "tools/call", params)])
         while not any(b'"result"' in frame for frame in out):
             await turns(1)
         assert len(out) == told
@@ -622,7 +623,7 @@ def _progress(x: Exchange, *steps: int) -> None:
     for step in steps:
         x.notify(
             "notifications/progress",
-            t.ProgressNotificationParams(progress_token=x.meta.progress_token or 0, progress=step),
+            t.ProgressNotificationParams(progress_token=x.progress_token or 0, progress=step),
         )
 
 
@@ -686,7 +687,8 @@ async def test_a_call_without_progress_passes_no_barrier() -> None:
     serving.receive([stamped(n, "tools/call", {"name": "x"}) for n in range(5)])
     await turns(5)
     assert (barriers, sum(sent)) == ([], 5)
-    serving.receive([stamped(n, "tools/call", {"name": "reports"}) for n in range(10, 15)])
+    params = {"name": "reports", "_meta": {"progressToken": 7}}
+    serving.receive([stamped(n, "tools/call", params) for n in range(10, 15)])
     await turns(5)
     assert len(barriers) == 1
     assert sum(sent) == 15

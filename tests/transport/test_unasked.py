@@ -17,7 +17,8 @@ class Script:
     lost = ""
     queued = 0
 
-    def __init__(self) -> None:
+    def __init__(self, revision: str) -> None:
+        self.revision = revision
         self.to_client: asyncio.Queue[bytes] = asyncio.Queue()
         self.to_server: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
@@ -30,7 +31,17 @@ class Script:
 
     def send(self, frames: list[bytes]) -> None:
         for frame in frames:
-            self.to_server.put_nowait(json.loads(frame))
+            message = json.loads(frame)
+            self.to_server.put_nowait(message)
+            if message.get("method") == "initialize":
+                self.say(
+                    id=message["id"],
+                    result={
+                        "protocolVersion": self.revision,
+                        "capabilities": {},
+                        "serverInfo": {"name": "s", "version": "1"},
+                    },
+                )
 
     async def drain(self) -> None:
         """Nothing is ever queued."""
@@ -67,15 +78,7 @@ async def test_a_quiet_client_answers(name: str) -> None:
     (`PNG-01`, `ERR-18`, `SAM-13`)."""
     revision, method, params, answer = QUESTIONS[name]
     asked: list[Any] = []
-    channel = Script()
-    channel.say(
-        id=1,
-        result={
-            "protocolVersion": revision,
-            "capabilities": {},
-            "serverInfo": {"name": "s", "version": "1"},
-        },
-    )
+    channel = Script(revision)
     async with Client(channel, revision=revision, elicit=asked.append, sample=asked.append):
         assert [(await channel.to_server.get())["method"] for _ in range(2)] == [
             "initialize",
